@@ -1,0 +1,37 @@
+"""Fairness without harm, without demographics.
+
+Find the groups that one shared model serves badly, give each a classifier it would choose for itself, and show that
+nobody was made worse off. Public names are loaded when first used, so that ``import dafh`` costs nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dafh.classifier import DAFHClassifier
+    from dafh.decoupled import DecoupledClassifier
+    from dafh.preference import PreferenceMatrix
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "DAFHClassifier",
+    "DecoupledClassifier",
+    "PreferenceMatrix",
+]
+
+_HOME = {
+    "DAFHClassifier": "dafh.classifier",
+    "DecoupledClassifier": "dafh.decoupled",
+    "PreferenceMatrix": "dafh.preference",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'dafh' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

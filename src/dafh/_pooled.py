@@ -1,0 +1,116 @@
+"""The pooled classifier: fitting it, asking it for logits, and its default."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from dafh.exceptions import InputError
+
+# Probabilities are kept this far from 0 and 1, so that a sure classifier can still be corrected.
+_SMALLEST_PROBABILITY = 1e-6
+
+
+class StandardizedLogisticRegression(LogisticRegression):
+    """Logistic regression fitted to convergence on standardised features, with coefficients in the units of X.
+
+    The scale of a column then changes neither the regularisation nor the number of iterations, and predicting needs
+    no copy of X.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit on standardised columns, then write the coefficients for the columns as they are."""
+        scaler = StandardScaler().fit(X, sample_weight=sample_weight)
+        super().fit(scaler.transform(X), y, sample_weight)
+        self.coef_: NDArray[Any] = self.coef_ / scaler.scale_
+        if hasattr(scaler, "feature_names_in_"):
+            self.feature_names_in_ = scaler.feature_names_in_
+        self.intercept_ -= self.coef_ @ scaler.mean_
+        return self
+
+
+def default_pooled() -> LogisticRegression:
+    """Classifier that is used when the user brings none."""
+    return StandardizedLogisticRegression(max_iter=1000, tol=1e-5)
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether the estimator can predict as it is."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def fit_clone(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[Any] | None) -> Any:
+    """Fit a fresh copy, handing the weights to whichever step of a pipeline takes them."""
+    model = clone(estimator)
+    if sample_weight is None:
+        return model.fit(X, y)
+    prefix, step = "", model
+    while isinstance(step, Pipeline):
+        name, step = step.steps[-1]
+        prefix += f"{name}__"
+    if not has_fit_parameter(step, "sample_weight"):
+        raise InputError(
+            f"{type(step).__name__} takes no sample_weight: leave the weights out, or choose another model."
+        )
+    return model.fit(X, y, **{f"{prefix}sample_weight": sample_weight})
+
+
+def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Probability of each of `classes`, in their order; 0 for one that the model has never seen."""
+    probabilities = np.zeros((X.shape[0], len(classes)))
+    known = np.isin(model.classes_, classes)
+    columns = np.searchsorted(classes, np.asarray(model.classes_)[known])
+    probabilities[:, columns] = model.predict_proba(X)[:, known]
+    return probabilities
+
+
+def logits(probabilities: NDArray[Any]) -> NDArray[np.float64]:
+    """Logits to be corrected: of class 1 for two classes, (n, 1); log-probabilities for more, (n, classes)."""
+    logarithm = np.log(np.clip(probabilities, _SMALLEST_PROBABILITY, None))
+    return logarithm[:, 1:] - logarithm[:, :1] if probabilities.shape[1] == 2 else logarithm
+
+
+def out_of_fold_probabilities(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    classes: NDArray[Any],
+    sample_weight: Any,
+    n_folds: int,
+    seed: int,
+) -> NDArray[np.float64] | None:
+    """Predict every row by a copy that was not fitted on it; None where a class is too rare to be left out.
+
+    In-sample probabilities of a flexible model are overconfident, and corrections trained on them would learn to
+    trust it where it has only memorised.
+    """
+    probabilities = np.empty((X.shape[0], len(classes)))
+    folds = _folds(y, n_folds, seed)
+    if folds is None:
+        return None
+    for train, test in folds:
+        weight = None if sample_weight is None else sample_weight[train]
+        model = fit_clone(estimator, _safe_indexing(X, train), y[train], weight)
+        probabilities[test] = class_probabilities(model, _safe_indexing(X, test), classes)
+    return probabilities
+
+
+def _folds(y: NDArray[Any], n_folds: int, seed: int) -> Iterator[Any] | None:
+    rarest = int(np.unique(y, return_counts=True)[1].min())
+    n_folds = min(n_folds, rarest)
+    if n_folds < 2:
+        return None
+    return StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(y)), y)

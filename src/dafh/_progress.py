@@ -1,0 +1,37 @@
+"""Progress of a fit: a bar on a terminal, a few plain lines in a log."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Report = Callable[[int, dict[str, Any]], None]
+Select = Callable[[dict[str, Any]], tuple[int, int]]
+
+
+def _best(curves: dict[str, Any], select: Select) -> str:
+    replica, epoch = select(curves)
+    accuracy, pr = curves["selection_accuracy"][epoch, replica], curves["selection_pr"][epoch, replica]
+    return f"best so far: epoch {epoch + 1}, accuracy {accuracy:.1%}, without harm {pr:.1%}"
+
+
+@contextmanager
+def epoch_reporter(max_epochs: int, verbose: int, select: Select) -> Iterator[Report | None]:
+    """Yield a function to be called after every epoch, or None where nothing is to be said."""
+    if not verbose:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.description}"), console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=max_epochs)
+
+        def report(epoch: int, curves: dict[str, Any]) -> None:
+            text = _best(curves, select)
+            bar.update(task, completed=epoch, description=text)
+            if not console.is_terminal and (epoch == 1 or epoch % max(max_epochs // 5, 1) == 0):
+                console.print(f"epoch {epoch} of at most {max_epochs}; {text}", highlight=False, soft_wrap=True)
+
+        yield report

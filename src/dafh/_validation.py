@@ -1,0 +1,121 @@
+"""Checks of what users pass in, each with one sentence that says what to change."""
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from dafh.exceptions import InputError
+
+__all__ = [
+    "MISSING",
+    "HasMethods",
+    "Interval",
+    "StrOptions",
+    "check_features",
+    "check_sensitive_features",
+    "check_weights",
+    "is_frame",
+    "replica_grid",
+]
+
+
+MISSING = "(missing)"
+"""What a missing sensitive attribute is called: people without an entry are a group of their own."""
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame (pandas, polars, ...) and not an array or a list."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def check_features(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+    """Validate X, and y where given, as floating point numbers; text gets a hint instead of a conversion error."""
+    try:
+        return validate_data(
+            estimator,
+            X,
+            y,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=1 if not reset else 2,
+        )
+    except ValueError as error:
+        if "convert string" in str(error):
+            raise InputError(_text_message(estimator, X)) from error
+        raise
+
+
+def _text_message(estimator: Any, X: Any) -> str:
+    where = "X"
+    if is_frame(X):
+        text = [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if not _is_number(kind)]
+        where = f"the columns {', '.join(text[:5])}{', ...' if len(text) > 5 else ''} of X"
+    name = type(estimator).__name__
+    return (
+        f"{name} needs numbers, but {where} hold text: wrap it as dafh.tabular_pipeline({name}(...)), which encodes "
+        "data frames of any kind."
+    )
+
+
+def _is_number(kind: Any) -> bool:
+    numeric = getattr(kind, "is_numeric", None)  # polars
+    return bool(numeric()) if numeric is not None else getattr(kind, "kind", "O") in "biufc"
+
+
+def check_weights(sample_weight: Any, X: NDArray[Any]) -> NDArray[np.float64]:
+    """Validate row weights and scale them to a mean of 1 over the rows that count."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    counted = weights > 0
+    if not counted.any():
+        raise InputError("All sample weights are zero: at least one row has to count.")
+    return weights / weights[counted].mean()
+
+
+def replica_grid(owner: str, n_replicas: int, **choices: float | Sequence[float]) -> dict[str, NDArray[np.float64]]:
+    """Spread settings over replicas: every parameter is one number or several, and combinations are cycled.
+
+    The first parameter changes fastest, so that a population smaller than the grid still has all its values.
+
+    Examples
+    --------
+    >>> replica_grid("X", 4, envy_weight=(0, 1), noise=0.5)
+    {'envy_weight': array([0., 1., 0., 1.]), 'noise': array([0.5, 0.5, 0.5, 0.5])}
+    """
+    grid, stride = {}, 1
+    for name, choice in choices.items():
+        values = np.atleast_1d(np.asarray(choice, dtype=object))
+        if values.ndim != 1 or not len(values) or not all(_is_setting(value) for value in values):
+            raise InputError(
+                f"The {name!r} parameter of {owner} must be a non-negative number, or a list of such numbers to vary "
+                f"over the replicas. Got {choice!r} instead."
+            )
+        grid[name] = values.astype(np.float64)[np.arange(n_replicas) // stride % len(values)]
+        stride *= len(values)
+    return grid
+
+
+def _is_setting(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
+
+
+def check_sensitive_features(sensitive_features: Any, n_rows: int) -> pd.DataFrame | None:
+    """Turn any table of attributes into a pandas frame with text column names; a missing value is a value too."""
+    if sensitive_features is None:
+        return None
+    if hasattr(sensitive_features, "to_pandas"):  # polars
+        sensitive_features = sensitive_features.to_pandas()
+    if isinstance(sensitive_features, pd.Series):
+        sensitive_features = sensitive_features.to_frame(sensitive_features.name or "attribute")
+    table = pd.DataFrame(sensitive_features).reset_index(drop=True)
+    if len(table) != n_rows:
+        raise InputError(f"sensitive_features has {len(table)} rows, X has {n_rows}: give one row for each.")
+    if not table.shape[1]:
+        raise InputError("sensitive_features has no columns: give at least one attribute.")
+    table.columns = [f"attribute {name}" if isinstance(name, int) else str(name) for name in table.columns]
+    return table.astype(object).where(table.notna(), MISSING)

@@ -1,0 +1,115 @@
+"""The command line: parse, call, print. Nothing heavy is imported before a command needs it."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+import dafh
+
+
+class _OneSentence(click.Group):
+    """Turns errors of bad input into one sentence and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from dafh.exceptions import DAFHError
+
+        try:
+            return super().invoke(ctx)
+        except DAFHError as error:
+            click.echo(f"dafh: {error}", err=True)
+            sys.exit(2)
+
+
+@click.group(cls=_OneSentence, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(dafh.__version__, prog_name="dafh")
+def main() -> None:
+    """Fairness without harm, without demographics.
+
+    Finds the groups of people that one shared model serves badly, and gives each a classifier that it would choose
+    for itself.
+    """
+
+
+@main.command(epilog="Example: dafh demo --seed 7 --out figure.svg")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of data and training.")
+@click.option("--samples", type=click.IntRange(min=400), default=20_000, show_default=True, help="Rows to draw.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("dafh-demo.png"),
+    show_default=True,
+    help="Where the figure goes; .png, .svg or .html.",
+)
+def demo(seed: int, samples: int, out: Path) -> None:
+    """Run the paper's synthetic experiment and draw its figure.
+
+    Two hidden attributes decide on which side of a cluster the positives lie. One line for everybody does no better
+    than a coin; one line per value of either attribute hardly does; DAFH finds groups in which one line is enough,
+    without seeing the attributes.
+    """
+    if out.suffix not in (".png", ".svg", ".html"):
+        raise click.BadParameter(f"{out.name} must end in .png, .svg or .html.", param_hint="--out")
+    _check_writable(out)
+    from dafh.plots import synthetic_panels
+    from dafh.study.synthetic import run_synthetic
+
+    experiment = run_synthetic(samples, random_state=seed, verbose=1)
+    _print_demo(experiment.table(), len(experiment.y))
+    synthetic_panels(experiment).save(out, **({"scale_factor": 2} if out.suffix == ".png" else {}))
+    click.echo(f"\nFigure: {out.resolve()}")
+
+
+def _check_writable(out: Path) -> None:
+    """Refuse before the work, not after it."""
+    import os
+
+    from dafh.exceptions import InputError
+
+    folder = out.resolve().parent
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder} to write {out.name} to.")
+    if not os.access(out if out.exists() else folder, os.W_OK):
+        raise InputError(f"{out} cannot be written: no permission.")
+
+
+def _print_demo(table: Any, n_rows: int) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(
+        title=f"The paper's synthetic data, {n_rows:,} test rows",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    shown.add_column("", no_wrap=True)
+    headings = ("Pr w/o\nharm", "accu-\nracy", "viola-\ntions", "\ngain", "worst\ngain", "small-\nest", "dis-\nagree")
+    for heading in headings:
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for method, row in table.iterrows():
+        cells = [
+            f"{row.pr_without_harm:.1%}",
+            f"{row.accuracy:.1%}",
+            f"{row.violations:.0f}",
+            f"{100 * row.gain:+.1f}",
+            f"{100 * row.smallest_group_gain:+.1f}",
+            f"{row.smallest_group:.0%}",
+            f"{row.disagreement:.1%}",
+        ]
+        if method == "Pooled":  # One classifier leaves nothing to compare.
+            cells = ["–", cells[1], *("–" for _ in cells[2:])]
+        shown.add_row(str(method), *cells, style="bold" if method == "DAFH" else None)
+    console = Console(highlight=False)
+    console.print(shown)
+    console.print(_DEMO_NOTES, style="dim")
+
+
+_DEMO_NOTES = """\
+Pr w/o harm  rows that no other classifier serves better than their own
+violations   groups that prefer the pooled classifier, or another group's
+gain         accuracy over the pooled classifier, in points; worst: of any group
+smallest     share of the smallest group
+disagree     rows on which not all classifiers predict the same"""

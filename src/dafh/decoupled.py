@@ -1,0 +1,201 @@
+"""DecoupledClassifier: one copy of any classifier for every part of any partition."""
+
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import accuracy_score
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from dafh._pooled import class_probabilities, default_pooled, fit_clone
+from dafh._validation import (
+    HasMethods,
+    Interval,
+    check_features,
+    check_sensitive_features,
+    check_weights,
+    is_frame,
+)
+from dafh.exceptions import InputError
+from dafh.partitions import NOBODY, ClusterPartition, Partition
+
+
+def _gives_probabilities(classifier: Any) -> bool:
+    return classifier.estimator is None or hasattr(classifier.estimator, "predict_proba")
+
+
+class DecoupledClassifier(ClassifierMixin, BaseEstimator):
+    """Serve every group of a partition by a classifier of its own, beside a pooled one for comparison.
+
+    The rules for difficult groups are the same for all partitions: a group with fewer than `min_group_size` rows in
+    training, and a row that belongs to no group seen in training, are served by the pooled classifier; a group whose
+    rows all have one label gets that label.
+
+    Parameters
+    ----------
+    partition : Partition or None, default=None
+        Who belongs to which group; None is two clusters. A `random_state` of None in it is replaced by this one's.
+    estimator : classifier or None, default=None
+        Copied for every group and for the pooled classifier; None is logistic regression, fitted to convergence.
+    min_group_size : int, default=1
+        Rows that a group needs for a classifier of its own.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    classes_ : array
+        Labels, as they were given.
+    partition_ : Partition
+        The fitted partition.
+    pooled_ : classifier
+        Fitted on all rows.
+    estimators_ : list
+        The classifier of each group; `pooled_` itself where that serves the group.
+    n_groups_ : int
+        Number of groups.
+
+    Examples
+    --------
+    >>> from dafh import DecoupledClassifier
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> from dafh.partitions import IntersectionPartition
+    >>> data = make_paper_synthetic(2000, random_state=0)
+    >>> model = DecoupledClassifier(IntersectionPartition()).fit(data.X, data.y, data.sensitive_features)
+    >>> model.n_groups_, model.score(data.X, data.y, data.sensitive_features) > 0.95
+    (4, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "partition": [Partition, None],
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "min_group_size": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        partition: Partition | None = None,
+        estimator: Any = None,
+        *,
+        min_group_size: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.partition = partition
+        self.estimator = estimator
+        self.min_group_size = min_group_size
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Divide the rows, then fit the pooled classifier and one per group.
+
+        Parameters
+        ----------
+        X : array or numeric data frame of shape (n, d)
+        y : array of shape (n,)
+        sensitive_features : data frame, series or array with n rows, optional
+            For partitions that need it; never seen by the classifiers.
+        sample_weight : array of shape (n,), optional
+        """
+        self._validate_params()
+        values, y = check_features(self, X, y, reset=True)
+        check_classification_targets(y)
+        rows, weight = self._counted_rows(values, y, sample_weight)
+        given = _safe_indexing(X if is_frame(X) else values, rows)
+        table = check_sensitive_features(sensitive_features, len(values))
+        table = None if table is None else table.iloc[rows]
+
+        self.partition_ = self._fit_partition(values[rows], y[rows], table)
+        self.pooled_ = fit_clone(self._estimator(), given, y[rows], weight)
+        self._fit_groups(given, y[rows], self.partition_.assign(values[rows], table), weight)
+        return self
+
+    def _counted_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
+        weight = None
+        rows = np.arange(len(X))
+        if sample_weight is not None:
+            weight = check_weights(sample_weight, X)
+            rows = np.flatnonzero(weight > 0)
+            weight = weight[rows]
+        self.classes_ = np.unique(y[rows])
+        if len(self.classes_) < 2:
+            raise InputError(f"y holds one class only ({self.classes_[0]!r}): at least two classes are needed.")
+        return rows, weight
+
+    def _estimator(self) -> Any:
+        return default_pooled() if self.estimator is None else self.estimator
+
+    def _fit_partition(self, X: Any, y: Any, table: Any) -> Partition:
+        partition = clone(ClusterPartition() if self.partition is None else self.partition)
+        if partition.get_params().get("random_state", 0) is None:
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            partition.set_params(random_state=seed)
+        return partition.fit(X, y, table)
+
+    def _fit_groups(self, given: Any, y: Any, groups: Any, weight: Any) -> None:
+        self.n_groups_ = self.partition_.n_groups_
+        self.estimators_ = []
+        for k in range(self.n_groups_):
+            rows = np.flatnonzero(groups == k)
+            self.estimators_.append(
+                self._fit_group(_safe_indexing(given, rows), y[rows], None if weight is None else weight[rows])
+            )
+
+    def _fit_group(self, given: Any, y: Any, weight: Any) -> Any:
+        if len(y) < self.min_group_size:
+            return self.pooled_
+        if len(np.unique(y)) == 1:
+            return DummyClassifier(strategy="most_frequent").fit(given, y)
+        return fit_clone(self._estimator(), given, y, weight)
+
+    def _check_rows(self, X: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.intp]]:
+        """X as the classifiers take it, and the group of each row."""
+        check_is_fitted(self)
+        values = check_features(self, X, reset=False)
+        table = check_sensitive_features(sensitive_features, len(values))
+        groups = self.partition_.assign(values, table)
+        return X if is_frame(X) else values, np.where(groups == NOBODY, self.n_groups_, groups)
+
+    def predict_group(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
+        """Group of each row; `n_groups_` for a row of none, so that it indexes the columns of `predict_all`."""
+        return self._check_rows(X, sensitive_features)[1]
+
+    def predict(self, X: Any, sensitive_features: Any = None) -> NDArray[Any]:
+        """Label of each row, by the classifier of its group."""
+        given, groups = self._check_rows(X, sensitive_features)
+        labels = np.empty(len(groups), dtype=self.classes_.dtype)
+        for rows, model in self._served_rows(groups):
+            labels[rows] = model.predict(_safe_indexing(given, rows))
+        return labels
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Probability of each class, by the classifier of the row's group."""
+        given, groups = self._check_rows(X, sensitive_features)
+        probabilities = np.empty((len(groups), len(self.classes_)))
+        for rows, model in self._served_rows(groups):
+            probabilities[rows] = class_probabilities(model, _safe_indexing(given, rows), self.classes_)
+        return probabilities
+
+    def predict_all(self, X: Any) -> NDArray[Any]:
+        """Label of each row by every classifier, (n, n_groups_ + 1); the pooled classifier is the last column."""
+        check_is_fitted(self)
+        values = check_features(self, X, reset=False)
+        given = X if is_frame(X) else values
+        return np.column_stack([model.predict(given) for model in [*self.estimators_, self.pooled_]])
+
+    def score(
+        self, X: Any, y: ArrayLike, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Accuracy of `predict`."""
+        return float(accuracy_score(y, self.predict(X, sensitive_features), sample_weight=sample_weight))
+
+    def _served_rows(self, groups: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Any]]:
+        """Rows that each classifier serves, without those that serve none."""
+        models = [*self.estimators_, self.pooled_]
+        return [(np.flatnonzero(groups == k), models[k]) for k in np.unique(groups)]

@@ -1,0 +1,275 @@
+"""Train a population of replicas on the same batches, as one compiled program.
+
+The objective is not convex and the models are tiny, so many replicas (restarts × settings) are trained at once:
+`jax.vmap` over the replicas turns their first layers into one large matrix product. Batches arrive in chunks whose
+shape depends on the number of columns only, and the number of steps in a chunk is an argument of the program; a
+second fit of the same width therefore compiles nothing, whatever its number of rows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from numpy.typing import NDArray
+from scipy.special import entr
+
+from dafh.engine.compilation_cache import enable_compilation_cache
+from dafh.engine.networks import Parameters, apply_classifiers, apply_network, init_replica, stack
+from dafh.engine.objective import Rows, Settings, Surrogate, Totals, objective, row_totals
+
+Array = Any
+Curves = dict[str, NDArray[np.float64]]
+
+# A chunk of about this many numbers is large enough to hide the call and small enough for the cache.
+_CHUNK_NUMBERS = 2**19
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is compiled into the program, and therefore the same for all replicas."""
+
+    group_sizes: tuple[int, ...]
+    """Width of each layer of the group network, from the number of features to the number of groups."""
+    classifier_sizes: tuple[int, ...]
+    """The same for each decoupled classifier; ends in 1 for two classes, in the number of classes otherwise."""
+    surrogate: Surrogate = "margin"
+    optimizer: Literal["adam", "sgd"] = "adam"
+    momentum: float = 0.0
+    """Of the decoupled classifiers, with ``optimizer="sgd"``."""
+    alternate: bool = False
+    """Update θ first and the classifiers against the new θ, as Algorithm 1 is printed; else both at once."""
+
+    @property
+    def update_order(self) -> tuple[tuple[str, ...], ...]:
+        """Parts of the parameters that are updated together, in their order."""
+        return (("group",), ("classifiers",)) if self.alternate else (("group", "classifiers"),)
+
+    def transformation(self, part: str) -> Any:
+        """Optax transformation of the gradient of one part; the learning rate is applied after it."""
+        if self.optimizer == "adam":
+            return optax.scale_by_adam()
+        return optax.trace(self.momentum) if part == "classifiers" and self.momentum else optax.identity()
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """What a training run leaves behind."""
+
+    curves: Curves
+    """Each of shape (epochs, replicas): objective, log_loss, brier, accuracy, pr and label_information, with the prefix
+    train_ or selection_.
+
+    Figures of the training rows are averages over the epoch, taken as its batches were visited; those of the
+    selection rows are taken at its end.
+    """
+    checkpoints: tuple[Parameters, ...]
+    """The whole population after each epoch, on the host."""
+
+    def parameters(self, replica: int, epoch: int) -> Parameters:
+        """Return one replica as it was after one epoch."""
+        return jax.tree.map(lambda leaf: leaf[replica], self.checkpoints[epoch])
+
+
+def init_population(plan: Plan, noise: NDArray[np.float64], seed: np.random.SeedSequence) -> Parameters:
+    """Draw one replica per entry of `noise`; replica r does not depend on how many there are."""
+    streams = seed.spawn(len(noise))
+    replicas = [
+        init_replica(np.random.default_rng(stream), plan.group_sizes, plan.classifier_sizes, float(scale))
+        for stream, scale in zip(streams, noise, strict=True)
+    ]
+    return stack(replicas)
+
+
+def train_population(
+    train: Rows,
+    selection: Rows,
+    start: Parameters,
+    settings: Settings,
+    plan: Plan,
+    *,
+    batch_size: int,
+    max_epochs: int,
+    rng: np.random.Generator,
+    final_rate: float = 1.0,
+    should_stop: Callable[[Curves], bool] | None = None,
+    on_epoch: Callable[[int, Curves], None] | None = None,
+) -> TrainingRecord:
+    """Train all replicas for up to `max_epochs` passes over the training rows.
+
+    Parameters
+    ----------
+    train, selection : Rows of NumPy arrays with a single leading axis
+    start : Parameters with a leading replica axis
+    settings : Settings of shape (replicas,)
+    final_rate : share of the learning rates that is left in the last of `max_epochs`; they fall linearly
+    should_stop, on_epoch : called after each epoch with the curves so far (and the number of epochs done)
+    """
+    enable_compilation_cache()
+    settings = Settings(*(np.asarray(value, np.float32) for value in settings))
+    params, moments = start, _zero_moments(start, plan)
+    history: list[dict[str, NDArray[np.float64]]] = []
+    checkpoints: list[Parameters] = []
+    for epoch in range(max_epochs):
+        slowed = _slowed(settings, 1.0 - (1.0 - final_rate) * epoch / max(max_epochs - 1, 1))
+        train_sums = []
+        for chunk, n_steps in _chunks(train, rng.permutation(len(train.label)), batch_size):
+            params, moments, sums = _train_chunk(params, moments, slowed, chunk, n_steps, plan)
+            train_sums.append(sums)
+        # Copied, because the next epoch reuses the memory of `params`.
+        checkpoints.append(jax.tree.map(lambda leaf: np.array(leaf), params))
+        measured = _curve_points("train_", train_sums, settings)
+        measured |= _curve_points("selection_", _evaluate(params, selection, settings, plan, batch_size), settings)
+        history.append(measured)
+        curves = {name: np.array([point[name] for point in history]) for name in measured}
+        if on_epoch is not None:
+            on_epoch(len(history), curves)
+        if should_stop is not None and should_stop(curves):
+            break
+    return TrainingRecord(curves, tuple(checkpoints))
+
+
+def evaluate_population(
+    params: Parameters, rows: Rows, settings: Settings, plan: Plan, *, batch_size: int
+) -> dict[str, NDArray[np.float64]]:
+    """Objective, log-loss, Brier score, accuracy and Pr without harm of every replica on the given rows."""
+    enable_compilation_cache()
+    settings = Settings(*(np.asarray(value, np.float32) for value in settings))
+    return _curve_points("", _evaluate(params, rows, settings, plan, batch_size), settings)
+
+
+def _slowed(settings: Settings, factor: float) -> Settings:
+    rates = (settings.group_rate * np.float32(factor), settings.classifier_rate * np.float32(factor))
+    return settings._replace(group_rate=rates[0], classifier_rate=rates[1])
+
+
+def _zero_moments(params: Parameters, plan: Plan) -> dict[str, Any]:
+    """Start of the optimiser's state, without compiling the programs that optax would run for it."""
+
+    def zeros(part: str) -> Any:
+        shapes = jax.eval_shape(jax.vmap(plan.transformation(part).init), getattr(params, part))
+        return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+
+    return {part: zeros(part) for part in Parameters._fields}
+
+
+def _chunks(rows: Rows, order: NDArray[np.intp], batch_size: int) -> Iterator[tuple[Rows, int]]:
+    """Cut the rows, in the given order, into chunks of equal shape (steps, batch, ...); padding weighs nothing."""
+    n_features = rows.x.shape[1]
+    chunk_steps = int(np.clip(_CHUNK_NUMBERS // (batch_size * n_features), 4, 32))
+    chunk_rows = chunk_steps * batch_size
+    for first in range(0, len(order), chunk_rows):
+        taken = order[first : first + chunk_rows]
+        padded = np.zeros(chunk_rows, np.intp)
+        padded[: len(taken)] = taken
+        chunk = Rows(*(field[padded] for field in rows))
+        chunk.weight[len(taken) :] = 0
+        shaped = Rows(*(field.reshape(chunk_steps, batch_size, *field.shape[1:]) for field in chunk))
+        yield shaped, -(-len(taken) // batch_size)
+
+
+def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> Totals:
+    group_logits = apply_network(params.group, batch.x)
+    logits = apply_classifiers(params.classifiers, batch.x, batch.base)
+    return row_totals(group_logits, logits, batch, settings, plan.surrogate)
+
+
+def loss_and_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> tuple[Array, Totals]:
+    """Value that one step of one replica descends: the objective negated, plus L2 on the corrections' weights."""
+    totals = _batch_totals(params, settings, batch, plan)
+    size = sum((layer.weight**2).sum() for layer in params.classifiers)
+    return settings.shrinkage / 2 * size - objective(totals, settings), totals
+
+
+def _step(
+    params: Parameters, moments: dict[str, Any], settings: Settings, batch: Rows, plan: Plan
+) -> tuple[Parameters, dict[str, Any], Totals]:
+    """Update one replica on one batch."""
+    rates = {"group": settings.group_rate, "classifiers": settings.classifier_rate}
+    for parts in plan.update_order:
+        whole = params
+
+        def loss(active: dict[str, Any], whole: Parameters = whole) -> tuple[Array, Totals]:
+            return loss_and_totals(whole._replace(**active), settings, batch, plan)
+
+        gradient, totals = jax.grad(loss, has_aux=True)({part: getattr(params, part) for part in parts})
+        for part in parts:
+            direction, moment = plan.transformation(part).update(gradient[part], moments[part])
+            rate = rates[part]
+            moved = jax.tree.map(lambda p, g, rate=rate: p - rate * g, getattr(params, part), direction)
+            params, moments = params._replace(**{part: moved}), moments | {part: moment}
+    return params, moments, totals
+
+
+@partial(jax.jit, static_argnames="plan", donate_argnums=(0, 1))
+def _train_chunk(
+    params: Parameters, moments: dict[str, Any], settings: Settings, chunk: Rows, n_steps: int, plan: Plan
+) -> tuple[Parameters, dict[str, Any], Totals]:
+    """Take the first `n_steps` steps of a chunk with every replica; also return the sums over its rows."""
+    step = jax.vmap(partial(_step, plan=plan), in_axes=(0, 0, 0, None))
+
+    def advance(i: Array, carry: Any) -> Any:
+        params, moments, sums = carry
+        params, moments, totals = step(params, moments, settings, _batch(chunk, i))
+        return params, moments, jax.tree.map(jnp.add, sums, totals)
+
+    return jax.lax.fori_loop(0, n_steps, advance, (params, moments, _zero_totals(settings, plan)))
+
+
+@partial(jax.jit, static_argnames="plan")
+def _evaluate_chunk(params: Parameters, settings: Settings, chunk: Rows, n_steps: int, plan: Plan) -> Totals:
+    """Sum over the rows of a chunk, for every replica."""
+    measure = jax.vmap(partial(_batch_totals, plan=plan), in_axes=(0, 0, None))
+
+    def advance(i: Array, sums: Totals) -> Totals:
+        return jax.tree.map(jnp.add, sums, measure(params, settings, _batch(chunk, i)))
+
+    return jax.lax.fori_loop(0, n_steps, advance, _zero_totals(settings, plan))
+
+
+_objective_of_each = jax.jit(jax.vmap(objective))
+
+
+def _batch(chunk: Rows, step: Array) -> Rows:
+    return Rows(*(field[step] for field in chunk))
+
+
+def _zero_totals(settings: Settings, plan: Plan) -> Totals:
+    per_replica = jnp.zeros_like(settings.penalty)
+    mass = jnp.zeros((*per_replica.shape, plan.group_sizes[-1]))
+    decided = jnp.zeros((*mass.shape, max(plan.classifier_sizes[-1], 2)))
+    return Totals(*(per_replica for _ in Totals._fields))._replace(mass=mass, decided=decided)
+
+
+def _evaluate(params: Parameters, rows: Rows, settings: Settings, plan: Plan, batch_size: int) -> list[Totals]:
+    chunks = _chunks(rows, np.arange(len(rows.label)), batch_size)
+    return [_evaluate_chunk(params, settings, chunk, n_steps, plan) for chunk, n_steps in chunks]
+
+
+def normalized_mutual_information(counts: NDArray[np.float64]) -> float:
+    """Share of what a table of counts says about its rows and columns that is said by both; 0 where either is constant.
+
+    The same number as scikit-learn's ``normalized_mutual_info_score`` of the rows behind the table.
+    """
+    joint = counts / counts.sum()
+    shared = entr(joint.sum(axis=1)).sum() + entr(joint.sum(axis=0)).sum() - entr(joint).sum()
+    mean_entropy = (entr(joint.sum(axis=1)).sum() + entr(joint.sum(axis=0)).sum()) / 2
+    return float(np.clip(shared / mean_entropy, 0, 1)) if mean_entropy > 0 else 0.0
+
+
+def _curve_points(prefix: str, sums: list[Totals], settings: Settings) -> dict[str, NDArray[np.float64]]:
+    """One point of each curve from the sums of all chunks; added in double precision, for rows by the million."""
+    totals = jax.tree.map(lambda *parts: np.sum([np.asarray(part, np.float64) for part in parts], axis=0), *sums)
+    value = _objective_of_each(jax.tree.map(np.float32, totals), settings)
+    return {
+        f"{prefix}objective": np.asarray(value, np.float64),
+        f"{prefix}log_loss": totals.log_loss / totals.weight,
+        f"{prefix}brier": totals.brier / totals.weight,
+        f"{prefix}accuracy": totals.right / totals.weight,
+        f"{prefix}pr": 1.0 - totals.regret / totals.weight,
+        f"{prefix}label_information": np.array([normalized_mutual_information(c) for c in totals.decided]),
+    }

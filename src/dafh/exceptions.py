@@ -1,0 +1,31 @@
+"""Everything dafh raises or warns about on purpose.
+
+::
+
+    DAFHError
+    └── InputError (ValueError)             data or settings that cannot be used
+    DAFHWarning (UserWarning)
+    └── GroupsEncodeLabelWarning            the groups are little more than the predicted label
+
+Scikit-learn's own exceptions (``NotFittedError``, its parameter and shape errors) pass through unchanged.
+"""
+
+
+class DAFHError(Exception):
+    """Base of all errors raised by dafh."""
+
+
+class InputError(DAFHError, ValueError):
+    """The data or the settings cannot be used; the message says what to change."""
+
+
+class DAFHWarning(UserWarning):
+    """Base of all warnings issued by dafh."""
+
+
+class GroupsEncodeLabelWarning(DAFHWarning):
+    """The learned groups nearly coincide with the predicted labels.
+
+    The group classifier has then become the predictor itself, and "each group is served well" says no more than
+    "the prediction is good".
+    """

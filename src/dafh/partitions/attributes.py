@@ -1,0 +1,88 @@
+"""Groups by the values of sensitive attributes."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.exceptions import InputError
+from dafh.partitions.base import Partition
+
+
+class _CombinationPartition(Partition):
+    """Groups by the combinations of values that some columns of `sensitive_features` take."""
+
+    needs_sensitive_features: ClassVar[bool] = True
+
+    def fit(self, X: Any, y: Any, sensitive_features: pd.DataFrame | None = None) -> Self:
+        """Collect the combinations that occur."""
+        table = self._table(sensitive_features)
+        self._combinations = pd.MultiIndex.from_frame(table.drop_duplicates())
+        self.group_names_ = [
+            ", ".join(f"{name}={value}" for name, value in zip(table.columns, values, strict=True))
+            for values in self._combinations
+        ]
+        return self
+
+    def assign(self, X: Any, sensitive_features: pd.DataFrame | None = None) -> NDArray[np.intp]:
+        """Look each row's combination up; one that was not seen in training is nobody's."""
+        table = self._table(sensitive_features)
+        return self._combinations.get_indexer(pd.MultiIndex.from_frame(table))
+
+    def _table(self, sensitive_features: pd.DataFrame | None) -> pd.DataFrame:
+        table = self._require(sensitive_features)
+        names = self._columns(list(table.columns))
+        unknown = [name for name in names if name not in table.columns]
+        if unknown:
+            raise InputError(f"sensitive_features has no column {unknown[0]!r}; it has {', '.join(table.columns)}.")
+        return table[names]
+
+    def _columns(self, available: list[str]) -> list[str]:
+        """Columns to combine, of those there are."""
+        raise NotImplementedError
+
+
+class IntersectionPartition(_CombinationPartition):
+    """One group for every combination of attribute values seen in training.
+
+    Parameters
+    ----------
+    attributes : sequence of str, or None, default=None
+        Columns of `sensitive_features` to combine; None takes all of them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"sex": ["f", "f", "m"], "born": ["here", "there", "here"]})
+    >>> partition = IntersectionPartition().fit(None, None, people)
+    >>> partition.group_names_
+    ['sex=f, born=here', 'sex=f, born=there', 'sex=m, born=here']
+    >>> partition.assign(None, pd.DataFrame({"sex": ["m", "m"], "born": ["here", "there"]}))
+    array([ 0, -1])
+    """
+
+    def __init__(self, attributes: Sequence[str] | None = None) -> None:
+        self.attributes = attributes
+
+    def _columns(self, available: list[str]) -> list[str]:
+        return available if self.attributes is None else list(self.attributes)
+
+
+class AttributePartition(_CombinationPartition):
+    """One group for every value of one attribute (the paper's *trivial partition*).
+
+    Parameters
+    ----------
+    attribute : str or None, default=None
+        Column of `sensitive_features`; None is enough where there is only one.
+    """
+
+    def __init__(self, attribute: str | None = None) -> None:
+        self.attribute = attribute
+
+    def _columns(self, available: list[str]) -> list[str]:
+        if self.attribute is None and len(available) > 1:
+            raise InputError(f"Name the attribute to divide by, AttributePartition(attribute=...), out of {available}.")
+        return available if self.attribute is None else [self.attribute]

@@ -1,0 +1,1 @@
+"""Experiments: data, methods and the figures they give."""
