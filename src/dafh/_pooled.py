@@ -18,6 +18,7 @@ from dafh.exceptions import InputError
 
 # Probabilities are kept this far from 0 and 1, so that a sure classifier can still be corrected.
 _SMALLEST_PROBABILITY = 1e-6
+_MOST_FEATURES_FOR_NEWTON = 300
 
 
 class StandardizedLogisticRegression(LogisticRegression):
@@ -38,9 +39,14 @@ class StandardizedLogisticRegression(LogisticRegression):
         return self
 
 
-def default_pooled() -> LogisticRegression:
-    """Classifier that is used when the user brings none."""
-    return StandardizedLogisticRegression(max_iter=1000, tol=1e-5)
+def default_pooled(n_features: int) -> LogisticRegression:
+    """Classifier that is used when the user brings none.
+
+    Newton's method converges to the last digit in a few steps, as long as its matrix of features × features is small.
+    """
+    if n_features <= _MOST_FEATURES_FOR_NEWTON:
+        return StandardizedLogisticRegression(solver="newton-cholesky", tol=1e-8)
+    return StandardizedLogisticRegression(solver="lbfgs", tol=1e-6, max_iter=5000)
 
 
 def is_fitted(estimator: Any) -> bool:

@@ -69,12 +69,11 @@ def _is_number(kind: Any) -> bool:
 
 
 def check_weights(sample_weight: Any, X: NDArray[Any]) -> NDArray[np.float64]:
-    """Validate row weights and scale them to a mean of 1 over the rows that count."""
+    """Validate row weights; None counts every row once."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    counted = weights > 0
-    if not counted.any():
+    if not weights.any():
         raise InputError("All sample weights are zero: at least one row has to count.")
-    return weights / weights[counted].mean()
+    return weights
 
 
 def replica_grid(owner: str, n_replicas: int, **choices: float | Sequence[float]) -> dict[str, NDArray[np.float64]]:

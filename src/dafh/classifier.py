@@ -40,6 +40,8 @@ from dafh.exceptions import GroupsEncodeLabelWarning, InputError
 
 # Fewer distinct rows than this cannot spare any for the selection: all rows then train and select.
 _FEWEST_ROWS_TO_SPLIT = 60
+# Odds of more than e^20 to 1 are no longer told apart: no data speak for them.
+_LARGEST_LOGIT = 20.0
 
 
 @dataclass(frozen=True)
@@ -310,7 +312,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
             self.pooled_ = self.pooled
             self._check_incumbent(data)
             return logits(class_probabilities(self.pooled_, data.given, self.classes_))
-        pooled = default_pooled() if self.pooled is None else self.pooled
+        pooled = default_pooled(data.X.shape[1]) if self.pooled is None else self.pooled
         y = self.classes_[data.label]
         weight = None if (data.weight == 1).all() else data.weight
         self.pooled_ = fit_clone(pooled, data.given, y, weight)
@@ -403,7 +405,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
             label=data.label.astype(np.int32),
             base=(base if self.start == "warm" else np.zeros_like(base)).astype(np.float32),
             pooled_right=(pooled_label == data.label).astype(np.float32),
-            weight=data.weight.astype(np.float32),
+            weight=(data.weight / data.weight.mean()).astype(np.float32),
         )
 
     def _n_epochs(self, n_rows: int) -> int:
@@ -476,16 +478,16 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Probability of each class, by the classifier of the row's group; columns as in `classes_`."""
-        _, values = self._route(*self._check_rows(X))
-        if values.shape[1] == 1:
-            positive = expit(values[:, 0])
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            positive = expit(values)
             return np.column_stack([1 - positive, positive])
         return softmax(values, axis=1)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier of the row's group."""
         _, values = self._route(*self._check_rows(X))
-        return values[:, 0] if values.shape[1] == 1 else values
+        return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
 
     def predict_group(self, X: Any) -> NDArray[np.intp]:
         """Group of each row, 0 to n_groups_ − 1."""

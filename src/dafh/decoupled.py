@@ -110,7 +110,7 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         table = check_sensitive_features(sensitive_features, len(values))
         table = None if table is None else table.iloc[rows]
 
-        self.partition_ = self._fit_partition(values[rows], y[rows], table)
+        self.partition_ = self._fit_partition(values[rows], y[rows], table, weight)
         self.pooled_ = fit_clone(self._estimator(), given, y[rows], weight)
         self._fit_groups(given, y[rows], self.partition_.assign(values[rows], table), weight)
         return self
@@ -128,14 +128,14 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         return rows, weight
 
     def _estimator(self) -> Any:
-        return default_pooled() if self.estimator is None else self.estimator
+        return default_pooled(self.n_features_in_) if self.estimator is None else self.estimator
 
-    def _fit_partition(self, X: Any, y: Any, table: Any) -> Partition:
+    def _fit_partition(self, X: Any, y: Any, table: Any, weight: Any) -> Partition:
         partition = clone(ClusterPartition() if self.partition is None else self.partition)
         if partition.get_params().get("random_state", 0) is None:
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             partition.set_params(random_state=seed)
-        return partition.fit(X, y, table)
+        return partition.fit(X, y, table, weight)
 
     def _fit_groups(self, given: Any, y: Any, groups: Any, weight: Any) -> None:
         self.n_groups_ = self.partition_.n_groups_

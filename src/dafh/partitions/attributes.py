@@ -16,7 +16,7 @@ class _CombinationPartition(Partition):
 
     needs_sensitive_features: ClassVar[bool] = True
 
-    def fit(self, X: Any, y: Any, sensitive_features: pd.DataFrame | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sensitive_features: pd.DataFrame | None = None, sample_weight: Any = None) -> Self:
         """Collect the combinations that occur."""
         table = self._table(sensitive_features)
         self._combinations = pd.MultiIndex.from_frame(table.drop_duplicates())

@@ -32,7 +32,13 @@ class Partition(BaseEstimator):
         """Number of groups found in `fit`."""
         return len(self.group_names_)
 
-    def fit(self, X: NDArray[Any], y: NDArray[Any], sensitive_features: pd.DataFrame | None = None) -> Self:
+    def fit(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        sensitive_features: pd.DataFrame | None = None,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Self:
         """Learn the groups from training rows."""
         raise NotImplementedError
 

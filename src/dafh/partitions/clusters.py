@@ -5,7 +5,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dafh.partitions.base import Partition
@@ -25,14 +24,18 @@ class ClusterPartition(Partition):
         self.n_groups = n_groups
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sensitive_features: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters."""
-        n_groups = min(self.n_groups, len(np.unique(X, axis=0)))
-        self._clusters = make_pipeline(StandardScaler(), KMeans(n_groups, n_init=10, random_state=self.random_state))
-        self._clusters.fit(X)
+        # Equal rows are merged, so that a weight of 2 means exactly what a row given twice means.
+        distinct, inverse = np.unique(np.asarray(X, np.float64), axis=0, return_inverse=True)
+        weight = np.bincount(inverse, sample_weight)
+        n_groups = min(self.n_groups, len(distinct))
+        self._scaler = StandardScaler().fit(distinct, sample_weight=weight)
+        self._clusters = KMeans(n_groups, n_init=10, random_state=self.random_state)
+        self._clusters.fit(self._scaler.transform(distinct), sample_weight=weight)
         self.group_names_ = [f"cluster {k}" for k in range(n_groups)]
         return self
 
     def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
         """Nearest cluster of each row."""
-        return self._clusters.predict(X).astype(np.intp)
+        return self._clusters.predict(self._scaler.transform(np.asarray(X, np.float64))).astype(np.intp)

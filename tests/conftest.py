@@ -1,0 +1,18 @@
+import hypothesis
+import pytest
+
+from dafh.datasets import make_grouped_classification, make_paper_synthetic
+
+hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=60)
+hypothesis.settings.load_profile("dafh")
+
+
+@pytest.fixture(scope="session")
+def paper_data():
+    return make_paper_synthetic(4_000, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def grouped_data():
+    """Three groups, three classes, four features."""
+    return make_grouped_classification(1_500, n_features=4, n_groups=3, n_classes=3, random_state=0)

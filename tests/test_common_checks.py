@@ -1,0 +1,27 @@
+"""Scikit-learn's own checks, for every public estimator: a new one cannot be left out."""
+
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dafh
+
+# Small where that changes nothing about the contract; everything else at its default.
+SMALL = {"DAFHClassifier": {"n_replicas": 4, "max_epochs": 40}}
+
+
+def public_estimators():
+    public = (getattr(dafh, name) for name in dafh.__all__)
+    classes = [item for item in public if isinstance(item, type) and issubclass(item, BaseEstimator)]
+    return [estimator(**SMALL.get(estimator.__name__, {})) for estimator in classes]
+
+
+# On the checks' tiny and easy data the groups often are the label, and saying so is right.
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+@parametrize_with_checks(public_estimators())
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def test_the_list_of_public_estimators_is_not_empty():
+    assert {type(estimator).__name__ for estimator in public_estimators()} >= {"DAFHClassifier", "DecoupledClassifier"}

@@ -1,0 +1,182 @@
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit, softmax
+from sklearn.metrics import brier_score_loss, log_loss, normalized_mutual_info_score
+
+from dafh.engine.networks import Parameters, init_replica
+from dafh.engine.objective import (
+    Rows,
+    Settings,
+    brier_score,
+    imbalance,
+    log_likelihood,
+    objective,
+    row_totals,
+    surrogate_loss,
+)
+from dafh.engine.population import Plan, loss_and_totals, normalized_mutual_information
+
+
+@pytest.fixture
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+def settings(**changes):
+    values = {"envy_weight": 0.7, "penalty": 0.4, "temperature": 1.5, "anchor": 0.8, "shrinkage": 0.1}
+    return Settings(**(values | {"group_rate": 0.1, "classifier_rate": 0.1} | changes))
+
+
+def problem(n_classes, seed=0, n=40, d=3, n_groups=3):
+    rng = np.random.default_rng(seed)
+    n_outputs = 1 if n_classes == 2 else n_classes
+    rows = Rows(
+        x=rng.normal(size=(n, d)),
+        label=rng.integers(n_classes, size=n),
+        base=rng.normal(size=(n, n_outputs)),
+        pooled_right=rng.integers(2, size=n).astype(float),
+        weight=rng.uniform(0.5, 2, size=n),
+    )
+    plan = Plan(group_sizes=(d, 5, n_groups), classifier_sizes=(d, n_outputs))
+    params = init_replica(rng, plan.group_sizes, plan.classifier_sizes, 1.0)
+    return jax.tree.map(np.float64, params), rows, plan
+
+
+def central_difference(function, tree, step=1e-5):
+    leaves, structure = jax.tree.flatten(tree)
+    gradient = [np.zeros_like(leaf) for leaf in leaves]
+    for leaf, slope in zip(leaves, gradient, strict=True):
+        for index in np.ndindex(leaf.shape):
+            kept = leaf[index]
+            leaf[index] = kept + step
+            above = float(function(structure.unflatten(leaves)))
+            leaf[index] = kept - step
+            slope[index] = (above - float(function(structure.unflatten(leaves)))) / (2 * step)
+            leaf[index] = kept
+    return structure.unflatten(gradient)
+
+
+@pytest.mark.parametrize("surrogate", ["margin", "paper"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_gradient_of_the_classifiers_equals_finite_differences(double_precision, n_classes, surrogate):
+    params, rows, plan = problem(n_classes)
+    plan = Plan(plan.group_sizes, plan.classifier_sizes, surrogate=surrogate)
+
+    def loss(classifiers):
+        return loss_and_totals(params._replace(classifiers=classifiers), settings(), rows, plan)[0]
+
+    jax.tree.map(
+        lambda exact, numeric: np.testing.assert_allclose(exact, numeric, atol=1e-8),
+        jax.grad(loss)(params.classifiers),
+        central_difference(loss, params.classifiers),
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_gradient_of_the_groups_equals_finite_differences_without_the_anchor(double_precision, n_classes):
+    params, rows, plan = problem(n_classes)
+
+    def loss(group, anchor):
+        return loss_and_totals(params._replace(group=group), settings(anchor=anchor), rows, plan)[0]
+
+    # The anchor does not move θ: its gradient is that of the objective without the anchor.
+    jax.tree.map(
+        lambda exact, numeric: np.testing.assert_allclose(exact, numeric, atol=1e-8),
+        jax.grad(loss)(params.group, 0.8),
+        central_difference(lambda group: loss(group, 0.0), params.group),
+    )
+
+
+def test_objective_equals_the_formula_written_out_for_one_row():
+    group_logits, z = np.array([[0.3, -0.2]]), np.array([[[0.5], [-1.0]]])
+    rows = Rows(np.zeros((1, 1)), np.array([1]), np.zeros((1, 1)), np.array([0.0]), np.array([1.0]))
+    s = settings()
+    pi, loss, k = softmax(group_logits[0]), 1 - expit(1.5 * z[0, :, 0]), 2
+    expected = sum(0.7 * loss - 2 * k * pi * loss) / k**2
+    expected -= 0.4 * sum(pi * np.log(pi * k))
+    expected -= 0.8 * sum(pi * -np.log(expit(z[0, :, 0])))
+    assert float(objective(row_totals(group_logits, z, rows, s), s)) == pytest.approx(expected, abs=1e-6)
+
+
+@given(st.floats(-8, 8), st.integers(0, 1), st.floats(0.1, 5))
+def test_margin_surrogate_is_the_absolute_difference_to_the_label(z, label, temperature):
+    loss = surrogate_loss(np.array([[z]]), np.array([label]), temperature)
+    assert float(loss[0]) == pytest.approx(abs(expit(temperature * z) - label), abs=1e-5)
+
+
+@given(st.floats(-8, 8), st.integers(0, 1))
+def test_paper_surrogate_is_the_printed_one_with_an_absolute_value(z, label):
+    loss = surrogate_loss(np.array([[z]]), np.array([label]), 9.0, "paper")
+    assert float(loss[0]) == pytest.approx(abs(expit(expit(z) - 0.5) - label), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["margin", "paper"])
+def test_two_classes_as_one_logit_or_as_two_are_the_same_problem(kind):
+    z = np.linspace(-3, 3, 7)
+    for label in (0, 1):
+        labels = np.full(7, label)
+        one = surrogate_loss(z[:, None], labels, 1.3, kind)
+        two = surrogate_loss(np.column_stack([np.zeros(7), z]), labels, 1.3, kind)
+        np.testing.assert_allclose(one, two, atol=1e-6)
+
+
+def test_penalty_is_zero_for_equal_groups_and_log_k_for_a_single_one():
+    assert float(imbalance(np.array([5.0, 5.0, 5.0]))) == pytest.approx(0, abs=1e-6)
+    assert float(imbalance(np.array([9.0, 0.0, 0.0]))) == pytest.approx(np.log(3), abs=1e-5)
+
+
+def test_unbalanced_groups_lower_the_objective():
+    rows = Rows(np.zeros((2, 1)), np.array([0, 1]), np.zeros((2, 1)), np.zeros(2), np.ones(2))
+    same = np.zeros((2, 2, 1))
+    s = settings(envy_weight=0.0, anchor=0.0)
+    balanced = objective(row_totals(np.array([[4.0, 0.0], [0.0, 4.0]]), same, rows, s), s)
+    lopsided = objective(row_totals(np.array([[4.0, 0.0], [4.0, 0.0]]), same, rows, s), s)
+    assert float(balanced) > float(lopsided)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_multiply(n_classes):
+    params, rows, plan = problem(n_classes)
+    doubled = Rows(*(np.concatenate([field, field[:5]]) for field in rows))
+    weighted = rows._replace(weight=np.where(np.arange(40) < 5, 2, 1) * 1.0)
+    losses = [
+        float(loss_and_totals(params, settings(), r, plan)[0])
+        for r in (doubled._replace(weight=np.ones(45)), weighted)
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+
+
+def test_routed_figures_agree_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    logits, label = rng.normal(size=(50, 1)), rng.integers(2, size=50)
+    probability = expit(logits[:, 0])
+    assert -float(np.mean(log_likelihood(logits, label))) == pytest.approx(log_loss(label, probability), abs=1e-5)
+    assert float(np.mean(brier_score(logits, label))) == pytest.approx(brier_score_loss(label, probability), abs=1e-5)
+
+
+def test_regret_counts_rows_where_own_is_wrong_and_another_right():
+    # Row by row: own right; own wrong and the other right; both wrong and pooled right; all wrong.
+    group_logits = np.tile([5.0, 0.0], (4, 1))
+    logits = np.array([[1, -1], [-1, 1], [-1, -1], [-1, -1]], float)[..., None]
+    rows = Rows(np.zeros((4, 1)), np.ones(4, int), np.zeros((4, 1)), np.array([0, 0, 1.0, 0]), np.ones(4))
+    totals = row_totals(group_logits, logits, rows, settings())
+    assert float(totals.right) == 1
+    assert float(totals.regret) == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=2, max_size=40))
+def test_label_information_is_the_normalised_mutual_information(pairs):
+    groups, labels = np.array(pairs).T
+    counts = np.zeros((3, 2))
+    np.add.at(counts, (groups, labels), 1)
+    constant = len(set(groups)) == 1 or len(set(labels)) == 1
+    expected = 0.0 if constant else normalized_mutual_info_score(groups, labels)
+    assert normalized_mutual_information(counts) == pytest.approx(expected, abs=1e-9)
+
+
+def test_parameters_have_two_parts():
+    assert Parameters._fields == ("group", "classifiers")

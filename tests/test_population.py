@@ -1,0 +1,144 @@
+import jax
+import numpy as np
+import pytest
+
+from dafh.engine.networks import apply_classifiers, apply_network
+from dafh.engine.objective import Rows, Settings
+from dafh.engine.population import Plan, evaluate_population, init_population, train_population
+from dafh.engine.selection import Patience, criterion, select
+
+
+def make_rows(n=200, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    label = (x[:, 0] * x[:, 1] > 0).astype(np.int32)
+    return Rows(x, label, np.zeros((n, 1), np.float32), np.zeros(n, np.float32), np.ones(n, np.float32))
+
+
+PLAN = Plan((3, 8, 2), (3, 1))
+
+
+def settings(n_replicas, **changes):
+    values = {"envy_weight": 0.5, "penalty": 0.3, "temperature": 1.0, "anchor": 1.0, "shrinkage": 0.0}
+    values |= {"group_rate": 1e-2, "classifier_rate": 1e-2} | changes
+    return Settings(**{name: np.broadcast_to(value, n_replicas).astype(float) for name, value in values.items()})
+
+
+def train(n_replicas=2, rows=None, **options):
+    rows = make_rows() if rows is None else rows
+    start = init_population(PLAN, np.full(n_replicas, 0.5), np.random.SeedSequence(0))
+    chosen = {"batch_size": 64, "max_epochs": 3, "rng": np.random.default_rng(0)} | options
+    return train_population(rows, rows, start, settings(n_replicas), PLAN, **chosen)
+
+
+def test_a_replica_does_not_depend_on_its_companions():
+    alone, together = train(1), train(5)
+    for one, many in zip(jax.tree.leaves(alone.parameters(0, 2)), jax.tree.leaves(together.parameters(0, 2)), strict=True):
+        np.testing.assert_allclose(one, many, atol=1e-5)
+
+
+def test_replicas_with_different_settings_differ():
+    rows = make_rows()
+    start = init_population(PLAN, np.full(2, 0.5), np.random.SeedSequence(0))
+    start = jax.tree.map(lambda leaf: np.stack([leaf[0], leaf[0]]), start)
+    for name in ("envy_weight", "penalty", "temperature", "anchor", "shrinkage", "group_rate", "classifier_rate"):
+        varied = settings(2, **{name: np.array([0.1, 0.9])})
+        record = train_population(
+            rows, rows, start, varied, PLAN, batch_size=64, max_epochs=2, rng=np.random.default_rng(0)
+        )
+        weights = record.checkpoints[-1].classifiers[0].weight
+        assert np.abs(weights[0] - weights[1]).max() > 1e-5, name
+
+
+def test_padding_the_last_batch_changes_nothing():
+    rows = make_rows(50)
+    whole, padded = train(rows=rows, batch_size=50), train(rows=rows, batch_size=64)
+    for one, other in zip(jax.tree.leaves(whole.checkpoints[-1]), jax.tree.leaves(padded.checkpoints[-1]), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_every_epoch_leaves_a_checkpoint_of_its_own():
+    record = train(max_epochs=3)
+    first, last = record.checkpoints[0].group[0].weight, record.checkpoints[2].group[0].weight
+    assert len(record.checkpoints) == 3
+    assert np.abs(first - last).max() > 1e-3
+
+
+def test_a_shorter_run_is_a_checkpoint_of_a_longer_one():
+    short, long = train(max_epochs=2), train(max_epochs=4)
+    np.testing.assert_array_equal(short.checkpoints[1].group[0].weight, long.checkpoints[1].group[0].weight)
+
+
+def test_training_improves_the_objective_and_can_be_watched_and_stopped():
+    seen = []
+    record = train(max_epochs=30, on_epoch=lambda epoch, _: seen.append(epoch), should_stop=lambda c: len(c["train_pr"]) == 20)
+    assert seen == list(range(1, 21))
+    assert (record.curves["train_objective"][-1] > record.curves["train_objective"][0]).all()
+
+
+def test_the_curves_are_the_figures_of_the_checkpoints():
+    rows = make_rows(100)
+    record = train(rows=rows)
+    again = evaluate_population(record.checkpoints[1], rows, settings(2), PLAN, batch_size=32)
+    for name, values in again.items():
+        np.testing.assert_allclose(values, record.curves[f"selection_{name}"][1], atol=1e-5)
+
+
+def test_accuracy_and_pr_equal_a_count_by_hand():
+    rows = make_rows(100)
+    record = train(1, rows=rows)
+    params = record.parameters(0, 2)
+    group = np.asarray(apply_network(params.group, rows.x)).argmax(1)
+    right = (np.asarray(apply_classifiers(params.classifiers, rows.x, rows.base))[..., 0] > 0) == rows.label[:, None]
+    own = right[np.arange(100), group]
+    assert record.curves["selection_accuracy"][2, 0] == pytest.approx(own.mean(), abs=1e-6)
+    assert record.curves["selection_pr"][2, 0] == pytest.approx(1 - (~own & right.any(1)).mean(), abs=1e-6)
+
+
+def test_a_second_run_of_the_same_width_compiles_nothing_whatever_its_length():
+    train(rows=make_rows(100))
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, duration, **_: compiled.append(event) if "backend_compile" in event else None
+    )
+    train(rows=make_rows(5_000))
+    assert compiled == []
+    train(rows=make_rows(100), batch_size=33)  # another shape: the listener does hear a compilation
+    assert compiled
+
+
+def curves(brier, pr=0.9, label_information=0.0):
+    brier = np.asarray(brier, float)
+    return {
+        "selection_brier": brier,
+        "selection_pr": np.broadcast_to(pr, brier.shape),
+        "selection_label_information": np.broadcast_to(label_information, brier.shape),
+    }
+
+
+def test_selection_takes_the_smallest_criterion():
+    assert select(curves([[0.3, 0.2], [0.1, 0.4]]), 0.1) == (0, 1)
+
+
+def test_selection_weighs_harm():
+    pr = np.array([[0.5, 1.0]])
+    assert select(curves([[0.20, 0.22]], pr), 0.0) == (0, 0)
+    assert select(curves([[0.20, 0.22]], pr), 0.1) == (1, 0)
+
+
+def test_a_diverged_replica_is_never_chosen():
+    assert select(curves([[np.nan, 0.5]]), 0.1) == (1, 0)
+    assert np.isinf(criterion(curves([[np.inf]]), 0.1)).all()
+
+
+def test_groups_that_are_the_label_are_chosen_only_if_there_is_nothing_else():
+    label_like = np.array([[0.9, 0.1]])
+    assert select(curves([[0.1, 0.3]], label_information=label_like), 0.1) == (1, 0)
+    assert select(curves([[0.1, 0.3]], label_information=0.9), 0.1) == (0, 0)
+
+
+def test_patience_counts_epochs_without_improvement_of_the_best_replica():
+    patience = Patience(2, 0.0)
+    assert not patience(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4]]))
+    assert patience(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.3]]))
+    assert not patience(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
