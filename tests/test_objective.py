@@ -144,8 +144,7 @@ def test_weights_multiply(n_classes):
     doubled = Rows(*(np.concatenate([field, field[:5]]) for field in rows))
     weighted = rows._replace(weight=np.where(np.arange(40) < 5, 2, 1) * 1.0)
     losses = [
-        float(loss_and_totals(params, settings(), r, plan)[0])
-        for r in (doubled._replace(weight=np.ones(45)), weighted)
+        float(loss_and_totals(params, settings(), r, plan)[0]) for r in (doubled._replace(weight=np.ones(45)), weighted)
     ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
 

@@ -1,7 +1,7 @@
 """Checks of what users pass in, each with one sentence that says what to change."""
 
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "Interval",
     "StrOptions",
     "check_features",
+    "check_hidden",
     "check_sensitive_features",
     "check_weights",
     "is_frame",
@@ -97,6 +98,16 @@ def replica_grid(owner: str, n_replicas: int, **choices: float | Sequence[float]
         grid[name] = values.astype(np.float64)[np.arange(n_replicas) // stride % len(values)]
         stride *= len(values)
     return grid
+
+
+def check_hidden(owner: str, name: str, sizes: Any) -> tuple[int, ...]:
+    """Validate the widths of hidden layers."""
+    sizes = tuple(sizes)
+    if not all(isinstance(size, Integral) and not isinstance(size, bool) and int(size) > 0 for size in sizes):
+        raise InputError(
+            f"The {name!r} parameter of {owner} must be a sequence of positive ints. Got {sizes!r} instead."
+        )
+    return tuple(int(size) for size in sizes)
 
 
 def _is_setting(value: Any) -> bool:

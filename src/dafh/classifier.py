@@ -32,6 +32,7 @@ from dafh._validation import (
     Interval,
     StrOptions,
     check_features,
+    check_hidden,
     check_weights,
     is_frame,
     replica_grid,
@@ -81,8 +82,9 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         Size of the population.
     max_epochs : int or "auto", default="auto"
         Passes over the training rows at most; "auto" takes enough for about 2,000 steps, and 8 to 200 passes.
-    patience : int, default=8
-        Stop after this many epochs in which no replica improved on the best so far.
+    patience : int or "auto", default="auto"
+        Stop after this many epochs in which no replica improved on the best so far; "auto" waits for about 400 steps,
+        and for 6 epochs at least.
     batch_size : int, default=256
         Rows per step.
     group_hidden : tuple of int, default=(100,)
@@ -161,7 +163,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         "pooled": [HasMethods(["fit", "predict", "predict_proba"]), None],
         "n_replicas": [Interval(Integral, 1, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "patience": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "group_hidden": ["array-like"],
         "classifier_hidden": ["array-like"],
@@ -184,7 +186,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         pooled: Any = None,
         n_replicas: int = 12,
         max_epochs: int | str = "auto",
-        patience: int = 8,
+        patience: int | str = "auto",
         batch_size: int = 256,
         group_hidden: Sequence[int] = (100,),
         classifier_hidden: Sequence[int] = (),
@@ -251,13 +253,14 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         grid = self._replica_settings()
+        layers = self._hidden_layers()
         data = self._check_training_data(X, y, sample_weight)
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
         start_seed, split_seed, batch_seed, fold_seed = seeds.spawn(4)
 
         base = self._fit_pooled(data, fold_seed)
         train, selection = self._split(data, np.random.default_rng(split_seed))
-        record = self._train_population(data, base, train, selection, grid, start_seed, batch_seed)
+        record = self._train_population(data, base, train, selection, grid, layers, start_seed, batch_seed)
         self._keep_best(record, grid)
         self._check_groups_are_not_labels(data)
         return self
@@ -269,6 +272,10 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         fixed = ("penalty", "temperature", "anchor", "shrinkage")
         choices = {name: getattr(self, name) for name in names + fixed}
         return replica_grid(type(self).__name__, self.n_replicas, **choices)
+
+    def _hidden_layers(self) -> dict[str, tuple[int, ...]]:
+        names = ("group_hidden", "classifier_hidden")
+        return {name: check_hidden(type(self).__name__, name, getattr(self, name)) for name in names}
 
     def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> _TrainingData:
         values, y = check_features(self, X, y, reset=True)
@@ -349,6 +356,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         train: NDArray[np.intp],
         selection: NDArray[np.intp],
         grid: dict[str, NDArray[np.float64]],
+        layers: dict[str, tuple[int, ...]],
         start_seed: np.random.SeedSequence,
         batch_seed: np.random.SeedSequence,
     ) -> Any:
@@ -359,15 +367,15 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         self._scaler = StandardScaler().fit(data.X[train], sample_weight=data.weight[train])
         rows = self._engine_rows(data, base)
         plan = Plan(
-            group_sizes=(data.X.shape[1], *self.group_hidden, self.n_groups),
-            classifier_sizes=(data.X.shape[1], *self.classifier_hidden, base.shape[1]),
+            group_sizes=(data.X.shape[1], *layers["group_hidden"], self.n_groups),
+            classifier_sizes=(data.X.shape[1], *layers["classifier_hidden"], base.shape[1]),
             surrogate=self.surrogate,
             optimizer=self.optimizer,
             momentum=self.momentum,
         )
         # Noise is relative to the pooled logit's spread; where that classifier knows nothing, to a spread of 1.
         spread = max(float(base.std(axis=0).mean()), 1.0) if self.start == "warm" else 1.0
-        max_epochs = self._n_epochs(len(train))
+        max_epochs, patience = self._schedule(len(train))
         with epoch_reporter(max_epochs, self.verbose, lambda curves: select(curves, self.pr_weight)) as report:
             return train_population(
                 type(rows)(*(field[train] for field in rows)),
@@ -379,7 +387,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
                 max_epochs=max_epochs,
                 rng=np.random.default_rng(batch_seed),
                 final_rate=self.final_rate,
-                should_stop=Patience(self.patience, self.pr_weight),
+                should_stop=Patience(patience, self.pr_weight),
                 on_epoch=report,
             )
 
@@ -408,10 +416,12 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
             weight=(data.weight / data.weight.mean()).astype(np.float32),
         )
 
-    def _n_epochs(self, n_rows: int) -> int:
-        if self.max_epochs != "auto":
-            return int(self.max_epochs)
-        return int(np.clip(2000 * self.batch_size // n_rows, 8, 200))
+    def _schedule(self, n_rows: int) -> tuple[int, int]:
+        """Epochs at most, and epochs to wait for an improvement; counted in steps, because small data have few."""
+        steps_per_epoch = -(-n_rows // self.batch_size)
+        max_epochs = np.clip(2000 // steps_per_epoch, 8, 200) if self.max_epochs == "auto" else self.max_epochs
+        patience = max(6, 400 // steps_per_epoch) if self.patience == "auto" else self.patience
+        return int(max_epochs), int(patience)
 
     def _keep_best(self, record: Any, grid: dict[str, NDArray[np.float64]]) -> None:
         from dafh.engine.selection import criterion, select

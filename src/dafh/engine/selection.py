@@ -9,6 +9,8 @@ from dafh.engine.population import Curves
 
 # Normalised mutual information of group and predicted label above which the groups are hardly more than the label.
 LABEL_LIKE = 0.5
+# What such groups cost in the choice, in units of the Brier score: about two points of accuracy.
+_PRICE_OF_LABEL_LIKE = 0.02
 
 
 class Choice(NamedTuple):
@@ -26,10 +28,10 @@ def criterion(curves: Curves, pr_weight: float) -> NDArray[np.float64]:
     price of those few rows would rule out the sharpest, and best, classifiers. A diverged replica counts as infinite.
 
     Where the groups are hardly more than the predicted label, the group network has become the predictor; such a
-    checkpoint is only chosen if there is no other.
+    checkpoint has to be clearly better than one with groups of people.
     """
     values = curves["selection_brier"] - pr_weight * curves["selection_pr"]
-    values = values + 2.0 * (curves["selection_label_information"] > LABEL_LIKE)
+    values = values + _PRICE_OF_LABEL_LIKE * (curves["selection_label_information"] > LABEL_LIKE)
     return np.where(np.isfinite(values), values, np.inf)
 
 

@@ -60,7 +60,7 @@ class IntersectionPartition(_CombinationPartition):
     >>> partition.group_names_
     ['sex=f, born=here', 'sex=f, born=there', 'sex=m, born=here']
     >>> partition.assign(None, pd.DataFrame({"sex": ["m", "m"], "born": ["here", "there"]}))
-    array([ 0, -1])
+    array([ 2, -1])
     """
 
     def __init__(self, attributes: Sequence[str] | None = None) -> None:

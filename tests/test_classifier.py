@@ -1,0 +1,275 @@
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dafh import DAFHClassifier, PreferenceMatrix
+from dafh.datasets import make_paper_synthetic
+from dafh.engine.networks import apply_classifiers, apply_network
+from dafh.exceptions import GroupsEncodeLabelWarning
+
+QUICK = {"n_replicas": 4, "max_epochs": 8, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fitted(paper_data):
+    return DAFHClassifier(**QUICK).fit(paper_data.X, paper_data.y)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_defaults_solve_the_synthetic_problem_of_the_paper(seed):
+    data = make_paper_synthetic(random_state=seed)
+    X, X_test, y, y_test = train_test_split(data.X, data.y, test_size=0.25, random_state=seed)
+    model = DAFHClassifier(n_groups=2, random_state=seed).fit(X, y)
+    matrix = PreferenceMatrix.of(model, X_test, y_test)
+    assert matrix.accuracy >= 0.96
+    assert matrix.pooled_accuracy <= 0.65
+    assert matrix.violations == 0
+
+
+@pytest.mark.slow
+def test_defaults_solve_the_synthetic_problem_for_twenty_seeds():
+    """Bayes-optimal accuracy is 96.96 %; fresh rows by the 100,000 keep the noise of the test out of the figure."""
+    accuracies = []
+    for seed in range(20):
+        data = make_paper_synthetic(random_state=seed)
+        X, X_test, y, y_test = train_test_split(data.X, data.y, test_size=0.25, random_state=seed)
+        model = DAFHClassifier(n_groups=2, random_state=seed).fit(X, y)
+        assert PreferenceMatrix.of(model, X_test, y_test).violations == 0
+        assert model.score(X_test, y_test) >= 0.96
+        fresh = make_paper_synthetic(100_000, random_state=1_000 + seed)
+        assert PreferenceMatrix.of(model, fresh.X, fresh.y).violations == 0
+        accuracies.append(model.score(fresh.X, fresh.y))
+    assert min(accuracies) >= 0.96
+    assert np.mean(accuracies) >= 0.968
+
+
+def test_known_groups_with_several_classes_are_served_better_than_by_the_pooled_classifier(grouped_data):
+    X, y = grouped_data.X, grouped_data.y
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    model = DAFHClassifier(n_groups=3, random_state=0, n_replicas=6).fit(X, y)
+    matrix = PreferenceMatrix.of(model, X_test, y_test)
+    assert matrix.accuracy > matrix.pooled_accuracy + 0.05
+    assert model.predict_proba(X_test).shape == (len(X_test), 3)
+    np.testing.assert_allclose(model.predict_proba(X_test).sum(axis=1), 1)
+
+
+def test_same_seed_same_result_and_another_seed_another(paper_data):
+    X, y = paper_data.X, paper_data.y
+    first, again = (DAFHClassifier(**QUICK).fit(X, y).decision_function(X) for _ in range(2))
+    other = DAFHClassifier(**QUICK | {"random_state": 1}).fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 1e-3
+
+
+def test_outputs_agree_with_each_other(fitted, paper_data):
+    X = paper_data.X
+    labels, group, every = fitted.predict(X), fitted.predict_group(X), fitted.predict_all(X)
+    np.testing.assert_array_equal(labels, every[np.arange(len(X)), group])
+    np.testing.assert_array_equal(labels, fitted.classes_[fitted.predict_proba(X).argmax(axis=1)])
+    np.testing.assert_array_equal(labels == 1, fitted.decision_function(X) > 0)
+    np.testing.assert_array_equal(group, fitted.group_proba(X).argmax(axis=1))
+    np.testing.assert_array_equal(every[:, -1], fitted.pooled_.predict(X))
+    np.testing.assert_allclose(fitted.group_proba(X).sum(axis=1), 1)
+    assert fitted.score(X, paper_data.y) == np.mean(labels == paper_data.y)
+
+
+def test_serving_in_numpy_equals_the_engine(paper_data):
+    captured = {}
+
+    class Spy(DAFHClassifier):
+        def _keep_best(self, record, grid):
+            super()._keep_best(record, grid)
+            captured["parameters"] = record.parameters(int(self.population_.chosen.argmax()), self.best_epoch_ - 1)
+
+    model = Spy(**QUICK, classifier_hidden=(5,)).fit(paper_data.X, paper_data.y)
+    X = paper_data.X.to_numpy()
+    standard = (X - X[:0].sum(0) - model._scaler.mean_) / model._scaler.scale_
+    groups, corrections = model._model.forward(X)
+    parameters = captured["parameters"]
+    np.testing.assert_allclose(groups, apply_network(parameters.group, standard), rtol=1e-3, atol=1e-4)
+    expected = apply_classifiers(parameters.classifiers, standard, np.zeros((len(X), 1)))
+    np.testing.assert_allclose(corrections, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], [False, True], [-1, 1], [10, 20], np.array(["a", "b"], dtype=object)])
+def test_labels_of_any_type_come_back_as_given(paper_data, names):
+    y = np.asarray(names)[(paper_data.y > 0).astype(int)]
+    model = DAFHClassifier(**QUICK | {"max_epochs": 40}).fit(paper_data.X, y)
+    assert model.predict(paper_data.X).dtype == y.dtype
+    assert set(model.predict_all(paper_data.X).ravel().tolist()) <= set(np.asarray(names).tolist())
+    assert model.score(paper_data.X, y) > 0.9
+
+
+def test_history_has_a_row_per_epoch(fitted):
+    columns = {f"{part}_{name}" for part in ("train", "selection") for name in ("objective", "accuracy", "pr")}
+    assert columns <= set(fitted.history_.columns)
+    assert fitted.history_.index.tolist() == list(range(1, len(fitted.history_) + 1))
+    assert fitted.history_.notna().all().all()
+    assert 1 <= fitted.best_epoch_ <= len(fitted.history_)
+
+
+def test_population_says_which_replica_was_chosen(fitted):
+    assert fitted.population_.chosen.sum() == 1
+    assert len(fitted.population_) == 4
+    assert fitted.population_.envy_weight.tolist() == [0, 0.5, 1, 0]
+
+
+# ---- the pooled classifier ----
+
+
+def test_a_fitted_pooled_classifier_is_left_untouched(paper_data):
+    X, y = paper_data.X, paper_data.y
+    incumbent = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X, y)
+    before = incumbent.predict_proba(X)
+    model = DAFHClassifier(pooled=incumbent, **QUICK).fit(X[:2000], y[:2000])
+    assert model.pooled_ is incumbent
+    np.testing.assert_array_equal(incumbent.predict_proba(X), before)
+
+
+def test_an_unfitted_pooled_classifier_stays_unfitted(paper_data):
+    pooled = GaussianNB()
+    model = DAFHClassifier(pooled=pooled, **QUICK).fit(paper_data.X, paper_data.y)
+    assert not hasattr(pooled, "classes_")
+    assert model.pooled_.classes_.tolist() == [-1, 1]
+
+
+class CountingClassifier(LogisticRegression):
+    """Remembers how many rows each copy of it was fitted on."""
+
+    fitted_on: ClassVar[list[int]] = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.fitted_on.append(len(X))
+        return super().fit(X, y, sample_weight)
+
+
+def test_corrections_are_trained_on_out_of_fold_logits_and_the_pooled_classifier_on_all_rows(paper_data):
+    CountingClassifier.fitted_on.clear()
+    DAFHClassifier(pooled=CountingClassifier(), pooled_folds=4, **QUICK).fit(paper_data.X[:400], paper_data.y[:400])
+    assert CountingClassifier.fitted_on[0] == 400
+    assert sorted(CountingClassifier.fitted_on[1:]) == [300] * 4
+
+
+@pytest.mark.parametrize(
+    "pooled",
+    [
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        KNeighborsClassifier(),
+        HistGradientBoostingClassifier(max_iter=10),
+    ],
+)
+def test_any_probabilistic_classifier_can_be_corrected(grouped_data, pooled):
+    model = DAFHClassifier(n_groups=2, pooled=pooled, **QUICK).fit(grouped_data.X, grouped_data.y)
+    assert model.score(grouped_data.X, grouped_data.y) > 0.5
+
+
+def test_without_noise_and_training_the_model_is_the_pooled_classifier(paper_data):
+    tiny = {"noise": 0, "group_learning_rate": 1e-12, "classifier_learning_rate": 1e-12}
+    model = DAFHClassifier(**QUICK | {"max_epochs": 1}, **tiny).fit(paper_data.X, paper_data.y)
+    every = model.predict_all(paper_data.X)
+    assert (every == every[:, -1:]).all()
+
+
+def test_a_cold_start_does_not_contain_the_pooled_classifier(paper_data):
+    paper = {"start": "cold", "surrogate": "paper", "optimizer": "sgd", "anchor": 0, "envy_weight": 1, "final_rate": 1}
+    model = DAFHClassifier(**QUICK, **paper, classifier_learning_rate=0.1).fit(paper_data.X, paper_data.y)
+    zero = model._model.forward(paper_data.X.to_numpy())[1]
+    np.testing.assert_allclose(model._all_logits(paper_data.X.to_numpy(), paper_data.X)[1], zero)
+
+
+def test_a_rare_class_survives_the_folds(grouped_data):
+    y = grouped_data.y.copy()
+    y[0] = 9
+    model = DAFHClassifier(**QUICK).fit(grouped_data.X, y)
+    assert 9 in model.classes_
+    assert np.isfinite(model.predict_proba(grouped_data.X)).all()
+
+
+def test_frames_keep_their_names_for_the_pooled_classifier(paper_data):
+    model = DAFHClassifier(**QUICK).fit(paper_data.X, paper_data.y)
+    assert model.pooled_.feature_names_in_.tolist() == ["x1", "x2"]
+    assert isinstance(model.history_, pd.DataFrame)
+
+
+# ---- weights, sizes, warnings ----
+
+
+def test_rows_of_weight_zero_count_for_nothing(paper_data):
+    X, y = paper_data.X.to_numpy(), paper_data.y
+    weight = np.ones(len(y))
+    weight[2000:] = 0
+    with_zeros = DAFHClassifier(**QUICK).fit(X, np.where(weight, y, -y), sample_weight=weight)
+    without = DAFHClassifier(**QUICK).fit(X[:2000], y[:2000])
+    np.testing.assert_allclose(with_zeros.decision_function(X), without.decision_function(X), atol=1e-4)
+
+
+def test_the_scale_of_weights_does_not_matter_to_the_corrections(paper_data):
+    X, y = paper_data.X, paper_data.y
+    incumbent = LogisticRegression().fit(X, y)
+    fits = [DAFHClassifier(pooled=incumbent, **QUICK).fit(X, y, np.full(len(y), w)) for w in (1.0, 1000.0)]
+    np.testing.assert_allclose(fits[0].decision_function(X), fits[1].decision_function(X), atol=1e-4)
+
+
+def test_one_group_is_one_corrected_classifier(paper_data):
+    model = DAFHClassifier(n_groups=1, **QUICK).fit(paper_data.X, paper_data.y)
+    assert (model.predict_group(paper_data.X) == 0).all()
+    assert model.predict_all(paper_data.X).shape == (4000, 2)
+
+
+def test_a_warning_says_when_groups_are_the_label():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = (X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4).astype(int)
+    # Classifiers that can only say always yes or always no leave the whole prediction to the groups.
+    constant = {"pooled": DummyClassifier(strategy="prior"), "shrinkage": 1e4}
+    with pytest.warns(GroupsEncodeLabelWarning, match="nearly encode the predicted label"):
+        model = DAFHClassifier(random_state=0, **constant).fit(X, y)
+    assert model.label_information_ > 0.5
+
+
+def test_columns_on_very_different_scales_and_constant_columns_do_no_harm(paper_data):
+    X = paper_data.X.to_numpy()
+    stretched = np.column_stack([X[:, 0] * 1e6 + 1e9, X[:, 1] * 1e-6, np.full(len(X), 7.0)])
+    assert DAFHClassifier(random_state=0).fit(stretched, paper_data.y).score(stretched, paper_data.y) > 0.95
+
+
+def test_float32_and_float64_give_the_same_answers(fitted, paper_data):
+    X = paper_data.X.to_numpy()
+    np.testing.assert_allclose(
+        fitted.decision_function(pd.DataFrame(X.astype(np.float32), columns=["x1", "x2"])),
+        fitted.decision_function(paper_data.X),
+        atol=1e-3,
+    )
+
+
+def test_clone_and_nondefault_architectures(grouped_data):
+    model = clone(DAFHClassifier(n_groups=2, group_hidden=(16, 8), classifier_hidden=(4,), **QUICK))
+    model.fit(grouped_data.X, grouped_data.y)
+    assert [w.shape for w, _ in model._model.group] == [(4, 16), (16, 8), (8, 2)]
+    assert [w.shape for w, _ in model._model.classifiers] == [(2, 4, 4), (2, 4, 3)]
+
+
+# ---- progress ----
+
+
+def test_progress_in_a_log_is_a_few_plain_lines(paper_data, capsys):
+    DAFHClassifier(**QUICK | {"max_epochs": 20}, verbose=1).fit(paper_data.X, paper_data.y)
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert lines[0].startswith("epoch 1 of at most 20; best so far: epoch 1, accuracy")
+    assert len(lines) <= 7
+
+
+def test_silent_by_default(paper_data, capsys):
+    DAFHClassifier(**QUICK).fit(paper_data.X, paper_data.y)
+    assert capsys.readouterr() == ("", "")

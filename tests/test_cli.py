@@ -1,0 +1,79 @@
+import re
+
+import pytest
+from click.testing import CliRunner
+
+import dafh
+from dafh.cli import main
+from dafh.study.synthetic import run_synthetic
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, arguments)
+
+
+def test_help_lists_the_commands():
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "demo" in result.output
+    assert run("-h").output == result.output
+
+
+def test_version():
+    assert dafh.__version__ in run("--version").output
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_every_command_has_help_with_an_example(command):
+    assert "Example" in run(command, "--help").output
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "html"])
+def test_demo_prints_the_table_and_says_where_the_figure_is(tmp_path, suffix):
+    out = tmp_path / f"figure.{suffix}"
+    result = run("demo", "--samples", "2000", "--out", str(out))
+    assert result.exit_code == 0, result.output
+    for method in ("Pooled", "Partition by s1", "Partition by s2", "DAFH"):
+        assert method in result.output
+    assert f"Figure: {out}" in result.output
+    assert out.stat().st_size > 10_000
+
+
+def test_a_line_of_the_demo_fits_a_terminal():
+    lines = run("demo", "--samples", "1000", "--out", "/dev/null/x.png").output.splitlines()
+    assert lines == ["dafh: there is no folder /dev/null to write x.png to."]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "figure.pdf"], "must end in .png, .svg or .html"),
+        (["--out", "no/such/folder/figure.png"], "there is no folder"),
+        (["--samples", "10"], "not in the range"),
+        (["--seed", "x"], "not a valid int"),
+    ],
+)
+def test_bad_options_exit_with_2_and_one_sentence(arguments, message):
+    result = run("demo", *arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_the_experiment_is_the_paper_s():
+    experiment = run_synthetic(6_000, random_state=0)
+    table = experiment.table()
+    assert table.index.tolist() == ["Pooled", "Partition by s1", "Partition by s2", "DAFH"]
+    assert table.accuracy["DAFH"] > 0.95
+    assert table.accuracy.drop("DAFH").max() < 0.75
+    assert table.violations["DAFH"] == 0
+    assert len(experiment.y) == 1_500
+
+
+def test_colours_and_percentages_reach_the_figure():
+    from dafh.plots import synthetic_panels
+
+    chart = synthetic_panels(run_synthetic(1_000, random_state=0), n_points=50).to_dict()
+    subtitles = [panel["title"]["subtitle"] for panel in chart["concat"]]
+    assert re.fullmatch(r"Acc \d+\.\d%", subtitles[0])
+    assert re.fullmatch(r"Pr \d+\.\d%, Acc \d+\.\d%", subtitles[3])
