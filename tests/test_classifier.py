@@ -3,6 +3,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -84,7 +85,9 @@ def test_outputs_agree_with_each_other(fitted, paper_data):
     assert fitted.score(X, paper_data.y) == np.mean(labels == paper_data.y)
 
 
-def test_serving_in_numpy_equals_the_engine(paper_data):
+@pytest.mark.parametrize("pooled", [None, GaussianNB()])
+@pytest.mark.parametrize(("group_hidden", "classifier_hidden"), [((100,), ()), ((), ()), ((9, 8), (5, 4))])
+def test_serving_in_numpy_equals_the_engine(paper_data, group_hidden, classifier_hidden, pooled):
     captured = {}
 
     class Spy(DAFHClassifier):
@@ -92,14 +95,32 @@ def test_serving_in_numpy_equals_the_engine(paper_data):
             super()._keep_best(record, grid)
             captured["parameters"] = record.parameters(int(self.population_.chosen.argmax()), self.best_epoch_ - 1)
 
-    model = Spy(**QUICK, classifier_hidden=(5,)).fit(paper_data.X, paper_data.y)
-    X = paper_data.X.to_numpy()
-    standard = (X - X[:0].sum(0) - model._scaler.mean_) / model._scaler.scale_
-    groups, corrections = model._model.forward(X)
-    parameters = captured["parameters"]
-    np.testing.assert_allclose(groups, apply_network(parameters.group, standard), rtol=1e-3, atol=1e-4)
-    expected = apply_classifiers(parameters.classifiers, standard, np.zeros((len(X), 1)))
-    np.testing.assert_allclose(corrections, expected, rtol=1e-3, atol=1e-4)
+    model = Spy(**QUICK, group_hidden=group_hidden, classifier_hidden=classifier_hidden, pooled=pooled)
+    model.fit(paper_data.X, paper_data.y)
+    standard = ((paper_data.X - model._scaler.mean_) / model._scaler.scale_).to_numpy()
+    probability = model.pooled_.predict_proba(paper_data.X)[:, 1:]
+    expected = apply_classifiers(captured["parameters"].classifiers, standard, logit(probability))
+    groups, own = model._route(paper_data.X.to_numpy(), paper_data.X)
+    np.testing.assert_allclose(own, np.asarray(expected)[np.arange(len(groups)), groups], rtol=1e-3, atol=1e-4)
+    group_logits = apply_network(captured["parameters"].group, standard)
+    np.testing.assert_allclose(model._model.group_logits(paper_data.X.to_numpy()), group_logits, atol=1e-4)
+    assert np.mean(groups == np.asarray(group_logits).argmax(axis=1)) > 0.999
+
+
+def test_a_row_is_served_the_same_alone_and_in_company(fitted):
+    # Rows on the border of the two groups, found by bisection between a row of each.
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    group = fitted._model.group_logits(X).argmax(axis=1)
+    low, high = X[group == 0][:40], X[group == 1][:40]
+    for _ in range(40):
+        middle = (low + high) / 2
+        below = (fitted._model.group_logits(middle).argmax(axis=1) == 0)[:, None]
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    border = pd.DataFrame(np.concatenate([low, high]), columns=["x1", "x2"])
+    alone = np.concatenate([fitted.predict(border[i : i + 1]) for i in range(len(border))])
+    every = fitted.predict_all(border)[np.arange(len(border)), fitted.predict_group(border)]
+    np.testing.assert_array_equal(fitted.predict(border), alone)
+    np.testing.assert_array_equal(fitted.predict(border), every)
 
 
 @pytest.mark.parametrize("names", [["no", "yes"], [False, True], [-1, 1], [10, 20], np.array(["a", "b"], dtype=object)])
@@ -184,8 +205,8 @@ def test_without_noise_and_training_the_model_is_the_pooled_classifier(paper_dat
 def test_a_cold_start_does_not_contain_the_pooled_classifier(paper_data):
     paper = {"start": "cold", "surrogate": "paper", "optimizer": "sgd", "anchor": 0, "envy_weight": 1, "final_rate": 1}
     model = DAFHClassifier(**QUICK, **paper, classifier_learning_rate=0.1).fit(paper_data.X, paper_data.y)
-    zero = model._model.forward(paper_data.X.to_numpy())[1]
-    np.testing.assert_allclose(model._all_logits(paper_data.X.to_numpy(), paper_data.X)[1], zero)
+    assert not model._model.base
+    assert model._base(paper_data.X) == 0
 
 
 def test_a_rare_class_survives_the_folds(grouped_data):

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from dafh._inference import CorrectionModel
 from dafh._pooled import (
+    StandardizedLogisticRegression,
     class_probabilities,
     default_pooled,
     fit_clone,
@@ -428,7 +429,9 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
 
         choice = select(record.curves, self.pr_weight)
         parameters = record.parameters(choice.replica, choice.epoch)
-        self._model = CorrectionModel.from_parameters(parameters, self._scaler.mean_, self._scaler.scale_)
+        # The default pooled classifier is linear: it becomes part of the same matrix product.
+        linear = self.pooled_ if self.start == "warm" and type(self.pooled_) is StandardizedLogisticRegression else None
+        self._model = CorrectionModel.from_parameters(parameters, self._scaler.mean_, self._scaler.scale_, linear)
         self.n_groups_ = self.n_groups
         self.best_epoch_ = choice.epoch + 1
         epochs = pd.RangeIndex(1, len(record.checkpoints) + 1, name="epoch")
@@ -465,21 +468,16 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         values = check_features(self, X, reset=False)
         return values, X if is_frame(X) else values
 
-    def _base(self, given: Any) -> NDArray[np.float64]:
+    def _base(self, given: Any) -> NDArray[Any] | float:
+        """Pooled logits, (n, m), unless they are part of the model or, after a cold start, of nothing."""
+        if self.start == "cold" or self._model.base:
+            return 0.0
         return logits(class_probabilities(self.pooled_, given, self.classes_))
-
-    def _all_logits(self, values: NDArray[Any], given: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Group logits (n, K), and the logits of all classifiers (n, K, m)."""
-        group_logits, all_logits = self._model.forward(values)
-        if self.start == "warm":
-            all_logits = all_logits + self._base(given)[:, None, :]
-        return group_logits, all_logits
 
     def _route(self, values: NDArray[Any], given: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Group of each row, and the logits of its own classifier (n, m)."""
-        group_logits, all_logits = self._all_logits(values, given)
-        group = group_logits.argmax(axis=1)
-        return group, all_logits[np.arange(len(group)), group]
+        group, own = self._model.route(values)
+        return group, own + self._base(given)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row, by the classifier of its group."""
@@ -502,18 +500,18 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
     def predict_group(self, X: Any) -> NDArray[np.intp]:
         """Group of each row, 0 to n_groups_ − 1."""
         values, _ = self._check_rows(X)
-        return self._model.forward(values)[0].argmax(axis=1)
+        return self._model.group_logits(values).argmax(axis=1)
 
     def group_proba(self, X: Any) -> NDArray[Any]:
         """Soft assignment of each row to the groups, (n, n_groups_)."""
         values, _ = self._check_rows(X)
-        return softmax(self._model.forward(values)[0], axis=1)
+        return softmax(self._model.group_logits(values), axis=1)
 
     def predict_all(self, X: Any) -> NDArray[Any]:
         """Label of each row by every classifier, (n, n_groups_ + 1); the pooled classifier is the last column."""
         values, given = self._check_rows(X)
-        _, all_logits = self._all_logits(values, given)
-        own = self.classes_[_decide(all_logits)]
+        every = np.moveaxis(self._model.logits(values), 1, 0) + self._base(given)
+        own = self.classes_[_decide(every).T]
         return np.column_stack([own, self.pooled_.predict(given)])
 
 

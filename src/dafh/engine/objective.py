@@ -79,8 +79,21 @@ class Totals(NamedTuple):
     """Rows of each group by the label that their own classifier predicts, (K, classes)."""
 
 
-def log_likelihood(logits: Array, label: Array) -> Array:
-    """Log-probability of the true label; one logit per classifier is a binary problem, several are a softmax.
+def true_margin(logits: Array, label: Array) -> Array:
+    """Logit of the true label against the other one, for two classes as one logit per classifier."""
+    label = label.reshape(label.shape + (1,) * (logits.ndim - 2))
+    return (2.0 * label - 1.0) * logits[..., 0]
+
+
+def true_log_probability(logits: Array, label: Array) -> Array:
+    """Log-probability of the true label under a softmax of several logits."""
+    label = label.reshape(label.shape + (1,) * (logits.ndim - 2))
+    is_true = label[..., None] == jnp.arange(logits.shape[-1])
+    return jnp.where(is_true, logits, 0.0).sum(-1) - jax.nn.logsumexp(logits, axis=-1)
+
+
+def cross_entropy(logits: Array, label: Array) -> Array:
+    """Negative log-likelihood of the true label; one logit per classifier is a binary problem, several a softmax.
 
     Parameters
     ----------
@@ -92,11 +105,16 @@ def log_likelihood(logits: Array, label: Array) -> Array:
     -------
     array of shape (rows, ...)
     """
-    label = label.reshape(label.shape + (1,) * (logits.ndim - 2))
     if logits.shape[-1] == 1:
-        return jax.nn.log_sigmoid(jnp.where(label == 1, 1.0, -1.0) * logits[..., 0])
-    is_true = label[..., None] == jnp.arange(logits.shape[-1])
-    return jnp.where(is_true, logits, 0.0).sum(-1) - jax.nn.logsumexp(logits, axis=-1)
+        return jax.nn.softplus(-true_margin(logits, label))
+    return -true_log_probability(logits, label)
+
+
+def error_probability(logits: Array, label: Array) -> Array:
+    """Probability that the classifier gives to all labels but the true one."""
+    if logits.shape[-1] == 1:
+        return jax.nn.sigmoid(-true_margin(logits, label))
+    return 1.0 - jnp.exp(true_log_probability(logits, label))
 
 
 def surrogate_loss(logits: Array, label: Array, temperature: Array, kind: Surrogate = "margin") -> Array:
@@ -107,21 +125,21 @@ def surrogate_loss(logits: Array, label: Array, temperature: Array, kind: Surrog
     which is how it extends to several classes. It stays between 0.38 and 0.62 and ignores the temperature.
     """
     if kind == "paper":
-        return 1.0 - jax.nn.sigmoid(jnp.exp(log_likelihood(logits, label)) - 0.5)
-    return 1.0 - jnp.exp(log_likelihood(temperature * logits, label))
+        return jax.nn.sigmoid(error_probability(logits, label) - 0.5)
+    return error_probability(temperature * logits, label)
 
 
 def brier_score(logits: Array, label: Array) -> Array:
     """Half the squared distance between the predicted probabilities and the true label, between 0 and 1."""
-    true = jnp.exp(log_likelihood(logits, label))
+    wrong = error_probability(logits, label)
     if logits.shape[-1] == 1:
-        return (1.0 - true) ** 2
-    return ((jax.nn.softmax(logits) ** 2).sum(-1) - 2.0 * true + 1.0) / 2.0
+        return wrong**2
+    return ((jax.nn.softmax(logits) ** 2).sum(-1) + 2.0 * wrong - 1.0) / 2.0
 
 
 def decision(logits: Array) -> Array:
     """Class with the largest logit; a tie goes to the first class, as in argmax."""
-    return (logits[..., 0] > 0).astype(int) if logits.shape[-1] == 1 else logits.argmax(-1)
+    return (logits[..., 0] > 0) * 1 if logits.shape[-1] == 1 else logits.argmax(-1)
 
 
 def row_totals(
@@ -135,28 +153,29 @@ def row_totals(
     logits : array of shape (rows, K, m)
     """
     n_groups = group_logits.shape[-1]
+    weight = rows.weight[:, None]
     assignment = jax.nn.softmax(group_logits)
     loss = surrogate_loss(logits, rows.label, settings.temperature, kind)
-    cross_entropy = -log_likelihood(logits, rows.label)
-    own = jax.nn.one_hot(group_logits.argmax(-1), n_groups)
+    likelihood = cross_entropy(logits, rows.label)
+    anchor = jax.lax.stop_gradient(assignment) * likelihood
+
+    # Figures that are only reported: cut off here, they cost the gradient nothing.
+    group_logits, logits, likelihood = jax.lax.stop_gradient((group_logits, logits, likelihood))
+    own = weight * (group_logits.argmax(-1)[:, None] == jnp.arange(n_groups))
     decided = decision(logits)
     right = decided == rows.label[:, None]
-    own_right = (own * right).sum(-1)
-    any_right = jnp.maximum(right.max(-1), rows.pooled_right)
-
-    def total(values: Array) -> Array:
-        return (rows.weight * values).sum()
-
+    some_right = (right.any(-1) | (rows.pooled_right > 0))[:, None]
+    classes = jnp.arange(max(logits.shape[-1], 2))
     return Totals(
         weight=rows.weight.sum(),
-        mass=(rows.weight[:, None] * assignment).sum(0),
-        fairness=total(((settings.envy_weight - 2 * n_groups * assignment) * loss).sum(-1)),
-        anchor=total((jax.lax.stop_gradient(assignment) * cross_entropy).sum(-1)),
-        log_loss=total((own * cross_entropy).sum(-1)),
-        brier=total((own * brier_score(logits, rows.label)).sum(-1)),
-        right=total(own_right),
-        regret=total((1 - own_right) * any_right),
-        decided=jnp.einsum("b,bk,bkc->kc", rows.weight, own, jax.nn.one_hot(decided, max(logits.shape[-1], 2))),
+        mass=(weight * assignment).sum(0),
+        fairness=(weight * (settings.envy_weight - 2 * n_groups * assignment) * loss).sum(),
+        anchor=(weight * anchor).sum(),
+        log_loss=(own * likelihood).sum(),
+        brier=(own * brier_score(logits, rows.label)).sum(),
+        right=(own * right).sum(),
+        regret=(own * (some_right & ~right)).sum(),
+        decided=(own[..., None] * (decided[..., None] == classes)).sum(0),
     )
 
 
