@@ -18,7 +18,7 @@ LAYERS = [
     {"preference"},
     {"partitions", "guard", "audit"},
     {"classifier", "decoupled"},
-    {"plots", "persistence", "explain"},
+    {"baselines", "plots", "persistence", "explain"},
     {"report", "study"},
     {"cli"},
 ]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dafh.classifier import DAFHClassifier
     from dafh.decoupled import DecoupledClassifier
     from dafh.preference import PreferenceMatrix
+    from dafh.tabular import tabular_pipeline
 
 __version__ = "0.1.0.dev0"
 
@@ -18,12 +19,14 @@ __all__ = [
     "DAFHClassifier",
     "DecoupledClassifier",
     "PreferenceMatrix",
+    "tabular_pipeline",
 ]
 
 _HOME = {
     "DAFHClassifier": "dafh.classifier",
     "DecoupledClassifier": "dafh.decoupled",
     "PreferenceMatrix": "dafh.preference",
+    "tabular_pipeline": "dafh.tabular",
 }
 
 

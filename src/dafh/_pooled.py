@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -25,28 +26,30 @@ class StandardizedLogisticRegression(LogisticRegression):
     """Logistic regression fitted to convergence on standardised features, with coefficients in the units of X.
 
     The scale of a column then changes neither the regularisation nor the number of iterations, and predicting needs
-    no copy of X.
+    no copy of X. It is the classifier that is used where the user brings none.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the regularisation.
     """
+
+    def __init__(self, C: float = 1.0) -> None:
+        super().__init__(C=C)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit on standardised columns, then write the coefficients for the columns as they are."""
         scaler = StandardScaler().fit(X, sample_weight=sample_weight)
-        super().fit(scaler.transform(X), y, sample_weight)
-        self.coef_: NDArray[Any] = self.coef_ / scaler.scale_
+        # Newton's method converges to the last digit in a few steps while its matrix, features × features, is small.
+        newton = scaler.n_features_in_ <= _MOST_FEATURES_FOR_NEWTON
+        solver = {"solver": "newton-cholesky", "tol": 1e-8} if newton else {"tol": 1e-6, "max_iter": 5000}
+        model = LogisticRegression(C=self.C, **solver).fit(scaler.transform(X), y, sample_weight)
+        self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
         if hasattr(scaler, "feature_names_in_"):
             self.feature_names_in_ = scaler.feature_names_in_
-        self.intercept_ -= self.coef_ @ scaler.mean_
+        self.coef_: NDArray[Any] = model.coef_ / scaler.scale_
+        self.intercept_ = model.intercept_ - self.coef_ @ scaler.mean_
         return self
-
-
-def default_pooled(n_features: int) -> LogisticRegression:
-    """Classifier that is used when the user brings none.
-
-    Newton's method converges to the last digit in a few steps, as long as its matrix of features × features is small.
-    """
-    if n_features <= _MOST_FEATURES_FOR_NEWTON:
-        return StandardizedLogisticRegression(solver="newton-cholesky", tol=1e-8)
-    return StandardizedLogisticRegression(solver="lbfgs", tol=1e-6, max_iter=5000)
 
 
 def is_fitted(estimator: Any) -> bool:
@@ -72,6 +75,13 @@ def fit_clone(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[An
             f"{type(step).__name__} takes no sample_weight: leave the weights out, or choose another model."
         )
     return model.fit(X, y, **{f"{prefix}sample_weight": sample_weight})
+
+
+def fit_group(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[Any] | None) -> Any:
+    """Fit a fresh copy on the rows of one group; rows that all have one label get that label."""
+    if len(np.unique(y)) == 1:
+        return DummyClassifier(strategy="most_frequent").fit(X, y)
+    return fit_clone(estimator, X, y, sample_weight)
 
 
 def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 Report = Callable[[int, dict[str, Any]], None]
+Transfer = Callable[[str, int, int | None], None]
 Select = Callable[[dict[str, Any]], tuple[int, int]]
 
 
@@ -12,6 +13,23 @@ def _best(curves: dict[str, Any], select: Select) -> str:
     replica, epoch = select(curves)
     accuracy, pr = curves["selection_accuracy"][epoch, replica], curves["selection_pr"][epoch, replica]
     return f"best so far: epoch {epoch + 1}, accuracy {accuracy:.1%}, without harm {pr:.1%}"
+
+
+@contextmanager
+def transfer_reporter(title: str) -> Iterator[Transfer]:
+    """Yield a function to be called as bytes arrive; shows a bar on a terminal, and nothing in a log."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(title, total=None, visible=False)
+
+        def report(source: str, done: int, total: int | None) -> None:
+            bar.update(task, completed=done, total=total, visible=True, description=f"{title} from {source}")
+
+        yield report
 
 
 @contextmanager

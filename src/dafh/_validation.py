@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ __all__ = [
     "check_weights",
     "is_frame",
     "replica_grid",
+    "to_pandas",
 ]
 
 
@@ -114,18 +116,27 @@ def _is_setting(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
 
 
+def to_pandas(table: Any) -> pd.DataFrame:
+    """Turn a frame or a series of any library, an array or a dictionary into a pandas frame."""
+    if isinstance(table, pd.Series):
+        return table.to_frame(table.name or "attribute")
+    native = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.Series):
+        native = native.rename(native.name or "attribute").to_frame()
+    if isinstance(native, nw.DataFrame) and not isinstance(table, pd.DataFrame):
+        # Column by column through NumPy: the libraries' own conversions need pyarrow.
+        return pd.DataFrame({name: native[name].to_numpy() for name in native.columns})
+    return pd.DataFrame(table)
+
+
 def check_sensitive_features(sensitive_features: Any, n_rows: int) -> pd.DataFrame | None:
     """Turn any table of attributes into a pandas frame with text column names; a missing value is a value too."""
     if sensitive_features is None:
         return None
-    if hasattr(sensitive_features, "to_pandas"):  # polars
-        sensitive_features = sensitive_features.to_pandas()
-    if isinstance(sensitive_features, pd.Series):
-        sensitive_features = sensitive_features.to_frame(sensitive_features.name or "attribute")
-    table = pd.DataFrame(sensitive_features).reset_index(drop=True)
+    table = to_pandas(sensitive_features).reset_index(drop=True)
     if len(table) != n_rows:
         raise InputError(f"sensitive_features has {len(table)} rows, X has {n_rows}: give one row for each.")
     if not table.shape[1]:
         raise InputError("sensitive_features has no columns: give at least one attribute.")
-    table.columns = [f"attribute {name}" if isinstance(name, int) else str(name) for name in table.columns]
+    table = table.set_axis([f"attribute {n}" if isinstance(n, int) else str(n) for n in table.columns], axis=1)
     return table.astype(object).where(table.notna(), MISSING)

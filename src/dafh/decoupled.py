@@ -6,14 +6,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dafh._pooled import class_probabilities, default_pooled, fit_clone
+from dafh._pooled import StandardizedLogisticRegression, class_probabilities, fit_clone, fit_group
 from dafh._validation import (
     HasMethods,
     Interval,
@@ -27,22 +26,25 @@ from dafh.partitions import NOBODY, ClusterPartition, Partition
 
 
 def _gives_probabilities(classifier: Any) -> bool:
-    return classifier.estimator is None or hasattr(classifier.estimator, "predict_proba")
+    models = (classifier.estimator, classifier.pooled)
+    return all(model is None or hasattr(model, "predict_proba") for model in models)
 
 
 class DecoupledClassifier(ClassifierMixin, BaseEstimator):
     """Serve every group of a partition by a classifier of its own, beside a pooled one for comparison.
 
     The rules for difficult groups are the same for all partitions: a group with fewer than `min_group_size` rows in
-    training, and a row that belongs to no group seen in training, are served by the pooled classifier; a group whose
-    rows all have one label gets that label.
+    training, and a row that belongs to no group seen in training, are served by the pooled classifier (a row that a
+    tree knows up to some node, by that node's); a group whose rows all have one label gets that label.
 
     Parameters
     ----------
     partition : Partition or None, default=None
         Who belongs to which group; None is two clusters. A `random_state` of None in it is replaced by this one's.
     estimator : classifier or None, default=None
-        Copied for every group and for the pooled classifier; None is logistic regression, fitted to convergence.
+        Copied for every group; None is logistic regression, fitted to convergence.
+    pooled : classifier or None, default=None
+        Copied and fitted on all rows, for comparison; None is the same as `estimator`.
     min_group_size : int, default=1
         Rows that a group needs for a classifier of its own.
     random_state : int, RandomState or None, default=None
@@ -74,6 +76,7 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "partition": [Partition, None],
         "estimator": [HasMethods(["fit", "predict"]), None],
+        "pooled": [HasMethods(["fit", "predict"]), None],
         "min_group_size": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
@@ -83,11 +86,13 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         partition: Partition | None = None,
         estimator: Any = None,
         *,
+        pooled: Any = None,
         min_group_size: int = 1,
         random_state: Any = None,
     ) -> None:
         self.partition = partition
         self.estimator = estimator
+        self.pooled = pooled
         self.min_group_size = min_group_size
         self.random_state = random_state
 
@@ -111,8 +116,8 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         table = None if table is None else table.iloc[rows]
 
         self.partition_ = self._fit_partition(values[rows], y[rows], table, weight)
-        self.pooled_ = fit_clone(self._estimator(), given, y[rows], weight)
-        self._fit_groups(given, y[rows], self.partition_.assign(values[rows], table), weight)
+        self.pooled_ = fit_clone(self._estimator() if self.pooled is None else self.pooled, given, y[rows], weight)
+        self._fit_groups(given, y[rows], self.partition_.members(values[rows], table), weight)
         return self
 
     def _counted_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
@@ -128,7 +133,7 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         return rows, weight
 
     def _estimator(self) -> Any:
-        return default_pooled(self.n_features_in_) if self.estimator is None else self.estimator
+        return StandardizedLogisticRegression() if self.estimator is None else self.estimator
 
     def _fit_partition(self, X: Any, y: Any, table: Any, weight: Any) -> Partition:
         partition = clone(ClusterPartition() if self.partition is None else self.partition)
@@ -137,33 +142,32 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
             partition.set_params(random_state=seed)
         return partition.fit(X, y, table, weight)
 
-    def _fit_groups(self, given: Any, y: Any, groups: Any, weight: Any) -> None:
+    def _fit_groups(self, given: Any, y: Any, members: list[NDArray[np.intp]], weight: Any) -> None:
         self.n_groups_ = self.partition_.n_groups_
-        self.estimators_ = []
-        for k in range(self.n_groups_):
-            rows = np.flatnonzero(groups == k)
-            self.estimators_.append(
-                self._fit_group(_safe_indexing(given, rows), y[rows], None if weight is None else weight[rows])
+        models = [
+            self.pooled_
+            if len(rows) < self.min_group_size
+            else fit_group(
+                self._estimator(), _safe_indexing(given, rows), y[rows], None if weight is None else weight[rows]
             )
-
-    def _fit_group(self, given: Any, y: Any, weight: Any) -> Any:
-        if len(y) < self.min_group_size:
-            return self.pooled_
-        if len(np.unique(y)) == 1:
-            return DummyClassifier(strategy="most_frequent").fit(given, y)
-        return fit_clone(self._estimator(), given, y, weight)
+            for rows in members
+        ]
+        self.estimators_ = models[: self.n_groups_]
+        self._substitutes = models[self.n_groups_ :]
 
     def _check_rows(self, X: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.intp]]:
-        """X as the classifiers take it, and the group of each row."""
+        """X as the classifiers take it, and the position of each row's classifier among all there are."""
         check_is_fitted(self)
         values = check_features(self, X, reset=False)
         table = check_sensitive_features(sensitive_features, len(values))
         groups = self.partition_.assign(values, table)
-        return X if is_frame(X) else values, np.where(groups == NOBODY, self.n_groups_, groups)
+        # Groups come first, then the pooled classifier, then what a tree has for people it knows in part.
+        position = np.where(groups < self.n_groups_, groups, groups + 1)
+        return X if is_frame(X) else values, np.where(groups == NOBODY, self.n_groups_, position)
 
     def predict_group(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
         """Group of each row; `n_groups_` for a row of none, so that it indexes the columns of `predict_all`."""
-        return self._check_rows(X, sensitive_features)[1]
+        return self._check_rows(X, sensitive_features)[1].clip(max=self.n_groups_)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> NDArray[Any]:
         """Label of each row, by the classifier of its group."""
@@ -197,5 +201,5 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
 
     def _served_rows(self, groups: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Any]]:
         """Rows that each classifier serves, without those that serve none."""
-        models = [*self.estimators_, self.pooled_]
+        models = [*self.estimators_, self.pooled_, *self._substitutes]
         return [(np.flatnonzero(groups == k), models[k]) for k in np.unique(groups)]

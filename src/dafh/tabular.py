@@ -1,8 +1,8 @@
 """From data frames of any kind to numbers."""
 
+import warnings
 from typing import Any, Self
 
-import narwhals.stable.v1 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from dafh._validation import to_pandas
 from dafh.exceptions import InputError
 
 # More categories than this in a column, and its rare ones are put together.
@@ -67,7 +68,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             extra = [str(name) for name in frame.columns if name not in set(self.feature_names_in_)]
             more = f" (new columns: {', '.join(extra[:5])})" if extra else ""
             raise InputError(f"Columns seen in fit are missing now: {', '.join(map(str, missing[:5]))}{more}.")
-        encoded = self._encoder.transform(self._prepare(frame[list(self.feature_names_in_)]))
+        with warnings.catch_warnings():
+            # That an unseen category counts as a rare one, or as none, is what this class says of itself.
+            warnings.filterwarnings("ignore", "Found unknown categories", UserWarning)
+            encoded = self._encoder.transform(self._prepare(frame[list(self.feature_names_in_)]))
         return pd.DataFrame(encoded, columns=self.get_feature_names_out(), index=frame.index)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -117,9 +121,8 @@ def tabular_pipeline(estimator: Any) -> Pipeline:
 
 
 def _as_pandas(X: Any) -> pd.DataFrame:
-    """Turn any frame, or array, into a pandas frame with text column names."""
-    native = nw.from_native(X, eager_only=True, pass_through=True)
-    frame = native.to_pandas() if isinstance(native, nw.DataFrame) else pd.DataFrame(X)
+    """Turn any frame, or array, into a pandas frame with unique text column names."""
+    frame = to_pandas(X)
     if not frame.shape[1] or not len(frame):
         raise InputError(f"The data frame is empty: it has {len(frame)} rows and {frame.shape[1]} columns.")
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)

@@ -1,5 +1,6 @@
 """The five data sets of the paper, as frames."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -96,7 +97,10 @@ def fetch_arrest(
 def fetch_violent(
     *, remove: Remove = "paper", return_X_y: bool = False, as_frame: bool = True, data_home: str | Path | None = None
 ) -> Any:
-    """Load Violent: is a defendant arrested again for a violent offence within two years? 4,743 rows, as `fetch_arrest`."""
+    """Load Violent: is a defendant arrested again for a violent offence within two years? 4,743 rows.
+
+    Everything else is as in `fetch_arrest`.
+    """
     return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, remove, return_X_y, as_frame, data_home)
 
 
@@ -177,8 +181,8 @@ def _read(file: RawFile, data_home: Any, **options: Any) -> pd.DataFrame:
 
 def _age_group(age: pd.Series, limits: list[int]) -> pd.Series:
     """Name the bands between the limits; each limit belongs to the band above it."""
-    pairs = list(zip(limits, limits[1:], strict=False))
-    names = [f"under {limits[0]}", *(f"{low} to {high - 1}" for low, high in pairs), f"{limits[-1]} and over"]
+    between = [f"{low} to {high - 1}" for low, high in itertools.pairwise(limits)]
+    names = [f"under {limits[0]}", *between, f"{limits[-1]} and over"]
     return pd.cut(age, [-np.inf, *limits, np.inf], right=False, labels=names).astype(str)
 
 
@@ -196,12 +200,13 @@ def _bunch(
     gone = dataset.sensitive if remove == "all" else (dataset.paper_attribute,)
     X = table.drop(columns=[name for name in gone if name in table])
     target = y.astype(int).rename("y")
-    names = list(X.columns)
+    parts = ("X", "y", "sensitive_features")
+    about = {"feature_names": list(X.columns), "DESCR": describe(dataset)}
     if not as_frame:
-        X, target, sensitive = X.to_numpy(dtype=object), target.to_numpy(), sensitive.to_numpy(dtype=object)
-    if return_X_y:
-        return X, target
-    return Bunch(X=X, y=target, sensitive_features=sensitive, feature_names=names, DESCR=describe(dataset))
+        arrays = X.to_numpy(dtype=object), target.to_numpy(), sensitive.to_numpy(dtype=object)
+        return arrays[:2] if return_X_y else Bunch(**dict(zip(parts, arrays, strict=True)), **about)
+    frames = X, target, sensitive
+    return frames[:2] if return_X_y else Bunch(**dict(zip(parts, frames, strict=True)), **about)
 
 
 def describe(dataset: Dataset) -> str:

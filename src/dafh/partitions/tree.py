@@ -1,0 +1,289 @@
+"""TreeLR: a tree over sensitive attributes, grown for preference and pruned for no harm (Ustun, Liu, Parkes, 2019)."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from dafh._pooled import StandardizedLogisticRegression, fit_group
+from dafh.exceptions import InputError
+from dafh.partitions.base import NOBODY, Partition
+from dafh.stats import mcnemar_p
+
+_MOST_TREES = 100_000
+
+
+@dataclass
+class Node:
+    """A group of people who share some attribute values."""
+
+    path: tuple[tuple[str, Any], ...]
+    """Attributes on the way here and their values; empty for the root."""
+    rows: NDArray[np.intp]
+    """Its rows among those that grow the tree."""
+    right: NDArray[np.bool_]
+    """Where its model is right: first on all rows that grow the tree, then on those that prune it."""
+    attribute: str | None = None
+    children: dict[Any, "Node"] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Attribute values in words."""
+        return ", ".join(f"{attribute}={value}" for attribute, value in self.path) or "everybody"
+
+
+Tree = tuple[Node, ...]
+"""A pruned tree, as its leaves."""
+
+
+class TreePartition(Partition):
+    """Groups as the leaves of a tree over sensitive attributes.
+
+    Two thirds of the rows grow the tree: again and again the split that makes preferences clearest on them, until no
+    leaf can be split. The other third prunes it: of all trees left by collapsing siblings, those in which some group of
+    people is significantly better off with another model are discarded, and of the rest the one with the largest
+    smallest gain over the pooled model is taken. If none is left, everybody is served by the pooled model. A value not
+    seen in training is served by the deepest ancestor that fits, else by the pooled model.
+
+    Parameters
+    ----------
+    attributes : sequence of str, or None, default=None
+        Columns of `sensitive_features` to split by; None takes all of them.
+    estimator : classifier or None, default=None
+        Model of a node while the tree is built; None is logistic regression, fitted to convergence.
+    alpha : float, default=0.1
+        Level of the tests, divided by their number.
+    prune_size : float, default=1/3
+        Share of the rows that prunes.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    tree_ : tuple of Node
+        The leaves that were kept.
+    """
+
+    needs_sensitive_features: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        attributes: Sequence[str] | None = None,
+        *,
+        estimator: Any = None,
+        alpha: float = 0.10,
+        prune_size: float = 1 / 3,
+        random_state: Any = None,
+    ) -> None:
+        self.attributes = attributes
+        self.estimator = estimator
+        self.alpha = alpha
+        self.prune_size = prune_size
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Grow and prune."""
+        table = self._require(sensitive_features).reset_index(drop=True)
+        names = list(table.columns) if self.attributes is None else list(self.attributes)
+        grow, prune = train_test_split(
+            np.arange(len(y)), test_size=self.prune_size, stratify=y, random_state=self.random_state
+        )
+        work = _Work(X, y, sample_weight, table, names, grow, prune, self.estimator)
+        root = work.grown()
+        self.tree_ = work.best(list(_prunings(root)), self.alpha) or (root,)
+        self._root = root
+        inner = [] if self.tree_ == (root,) else _ancestors(root, self.tree_)
+        # Groups are the leaves; the nodes above them wait behind, for people with a value nobody had in training.
+        self._codes = {node.path: code for code, node in enumerate([*self.tree_, *inner])}
+        self._codes[()] = self._codes.get((), NOBODY)
+        self.group_names_ = [node.name for node in self.tree_]
+        return self
+
+    def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
+        """Leaf of each row; a code of `n_groups_` or more is an ancestor, for values not seen in training."""
+        table = self._require(sensitive_features).reset_index(drop=True)
+        groups = np.full(len(table), NOBODY, np.intp)
+        waiting = [(self._root, np.arange(len(table)))]
+        while waiting:
+            node, rows = waiting.pop()
+            groups[rows] = self._codes[node.path]
+            if node.attribute is not None and not self._is_leaf(node):
+                values = table[node.attribute].to_numpy()[rows]
+                waiting += [(child, rows[values == value]) for value, child in node.children.items()]
+        return groups
+
+    def members(self, X: Any, sensitive_features: Any = None) -> list[NDArray[np.intp]]:
+        """Training rows of every leaf, then of every ancestor between the leaves and the root."""
+        table = self._require(sensitive_features).reset_index(drop=True)
+        paths = sorted((code, path) for path, code in self._codes.items() if code != NOBODY)
+        return [np.flatnonzero(_follows(table, path)) for _, path in paths]
+
+    def _is_leaf(self, node: Node) -> bool:
+        return 0 <= self._codes[node.path] < self.n_groups_
+
+
+def _follows(table: pd.DataFrame, path: tuple[tuple[str, Any], ...]) -> NDArray[np.bool_]:
+    holds = np.ones(len(table), bool)
+    for attribute, value in path:
+        holds &= (table[attribute] == value).to_numpy()
+    return holds
+
+
+def _prunings(node: Node) -> Iterator[Tree]:
+    """Every tree that collapsing sets of siblings can leave, the single node included."""
+    yield (node,)
+    if node.children:
+        for parts in itertools.product(*(list(_prunings(child)) for child in node.children.values())):
+            yield tuple(leaf for part in parts for leaf in part)
+
+
+def _n_prunings(node: Node) -> int:
+    return 1 + (int(np.prod([float(_n_prunings(child)) for child in node.children.values()])) if node.children else 0)
+
+
+def _ancestors(root: Node, tree: Tree) -> list[Node]:
+    """Nodes strictly between the root and the leaves of a tree."""
+    leaves = {leaf.path for leaf in tree}
+    found, waiting = [], list(root.children.values())
+    while waiting:
+        node = waiting.pop()
+        if node.path not in leaves and any(path[: len(node.path)] == node.path for path in leaves):
+            found.append(node)
+            waiting += node.children.values()
+    return found
+
+
+@dataclass
+class _Work:
+    """The data of one fit, and the models of all nodes that were ever considered."""
+
+    X: Any
+    y: Any
+    weight: Any
+    table: pd.DataFrame
+    names: list[str]
+    grow: NDArray[np.intp]
+    prune: NDArray[np.intp]
+    estimator: Any
+    nodes: dict[Any, Node] = field(default_factory=dict)
+
+    def grown(self) -> Node:
+        """Apply the best feasible split until there is none."""
+        root = self.node((), np.arange(len(self.grow)))
+        leaves = [root]
+        while True:
+            candidates = [
+                (separation(self.leaves_after(leaves, leaf, children), root), position, leaf, attribute, children)
+                for position, (leaf, attribute, children) in enumerate(self.splits(leaves))
+            ]
+            if not candidates:
+                break
+            _, _, chosen, attribute, children = min(candidates, key=lambda candidate: candidate[:2])
+            chosen.attribute, chosen.children = attribute, children
+            leaves = self.leaves_after(leaves, chosen, children)
+        if _n_prunings(root) > _MOST_TREES:
+            raise InputError(
+                "The tree has too many prunings to compare: name fewer attributes, TreePartition(attributes=...)."
+            )
+        return root
+
+    def leaves_after(self, leaves: list[Node], split: Node, children: dict[Any, Node]) -> list[Node]:
+        """Replace one leaf by its children."""
+        return [leaf for leaf in leaves if leaf is not split] + list(children.values())
+
+    def splits(self, leaves: list[Node]) -> Iterator[tuple[Node, str, dict[Any, Node]]]:
+        """All feasible splits of all leaves, with fitted children."""
+        for leaf in leaves:
+            used = {attribute for attribute, _ in leaf.path}
+            for attribute in self.names:
+                if attribute not in used and (parts := self.feasible_parts(leaf, attribute)):
+                    yield leaf, attribute, {v: self.node((*leaf.path, (attribute, v)), r) for v, r in parts.items()}
+
+    def feasible_parts(self, leaf: Node, attribute: str) -> dict[Any, NDArray[np.intp]]:
+        """Rows of each value of an attribute; nothing if any of them has too few rows, or too few of a class."""
+        values = self.table[attribute].to_numpy()[self.grow[leaf.rows]]
+        # In the order of appearance: values need not be comparable.
+        parts = {value: leaf.rows[values == value] for value in dict.fromkeys(values)}
+        labels = self.y[self.grow]
+        d = self.X.shape[1]
+        classes, counts = np.unique(labels[leaf.rows], return_counts=True)
+        enough = dict(zip(classes, np.minimum(counts, d), strict=True))
+        feasible = len(parts) > 1 and all(
+            len(rows) >= 2 * d and all((labels[rows] == c).sum() >= least for c, least in enough.items())
+            for rows in parts.values()
+        )
+        return parts if feasible else {}
+
+    def node(self, path: tuple[tuple[str, Any], ...], rows: NDArray[np.intp]) -> Node:
+        """Fit the model of a node, once: the same values in another order are the same people."""
+        key = frozenset(path)
+        if key not in self.nodes:
+            taken = self.grow[rows]
+            weight = None if self.weight is None else self.weight[taken]
+            estimator = StandardizedLogisticRegression() if self.estimator is None else self.estimator
+            model = fit_group(estimator, self.X[taken], self.y[taken], weight)
+            order = np.concatenate([self.grow, self.prune])
+            self.nodes[key] = Node(path, rows, model.predict(self.X[order]) == self.y[order])
+        known = self.nodes[key]
+        return Node(path, rows, known.right)
+
+    def best(self, trees: list[Tree], alpha: float) -> Tree | None:
+        """Of the trees with at least two leaves and no significant harm, the one with the best gains."""
+        root = self.nodes[frozenset()]
+        atoms = self.atomic_groups()
+        scored = [
+            (self.gains(tree, root, atoms), position, tree)
+            for position, tree in enumerate(trees)
+            if len(tree) > 1 and self.is_harmless(tree, root, atoms, alpha)
+        ]
+        if not scored:
+            return None
+        return max(scored, key=lambda entry: (*entry[0], -entry[1]))[2]
+
+    def atomic_groups(self) -> list[NDArray[np.intp]]:
+        """Pruning rows of every combination of all attributes, counted from the first pruning row."""
+        rows = self.table.iloc[self.prune][self.names].reset_index(drop=True)
+        return [np.asarray(part) for part in rows.groupby(self.names, sort=False, observed=True).indices.values()]
+
+    def gains(self, tree: Tree, root: Node, atoms: list[NDArray[np.intp]]) -> tuple[float, float, float]:
+        """Smallest, largest and median gain over the pooled model, over atomic groups."""
+        own, pooled, _ = self.judged(tree, root)
+        gains = [float(own[rows].mean() - pooled[rows].mean()) for rows in atoms]
+        return min(gains), max(gains), float(np.median(gains))
+
+    def is_harmless(self, tree: Tree, root: Node, atoms: list[NDArray[np.intp]], alpha: float) -> bool:
+        """Whether no atomic group is significantly better off with the pooled or with another leaf's model."""
+        own, pooled, others = self.judged(tree, root)
+        n_tests = len(atoms) * (len(tree) - 1) + len(atoms)
+        for rows in atoms:
+            for rival in [pooled, *others]:
+                worse = int((~own[rows] & rival[rows]).sum())
+                better = int((own[rows] & ~rival[rows]).sum())
+                if mcnemar_p(worse, better) < alpha / n_tests:
+                    return False
+        return True
+
+    def judged(self, tree: Tree, root: Node) -> tuple[NDArray[np.bool_], NDArray[np.bool_], list[NDArray[np.bool_]]]:
+        """Where the own model, the pooled one and every leaf's is right, on the pruning rows."""
+        n_grow = len(self.grow)
+        own = root.right[n_grow:].copy()
+        table = self.table.iloc[self.prune]
+        for leaf in tree:
+            served = _follows(table, leaf.path)
+            own[served] = leaf.right[n_grow:][served]
+        return own, root.right[n_grow:], [leaf.right[n_grow:] for leaf in tree]
+
+
+def separation(leaves: Sequence[Node], root: Node) -> float:
+    """Score of a tree on the rows that grew it: small where every leaf clearly prefers its own model."""
+    total = 0.0
+    for leaf in leaves:
+        n, own = len(leaf.rows), 1 - leaf.right[leaf.rows].mean()
+        rivals = [root, *(other for other in leaves if other is not leaf)]
+        gaps = [own - (1 - rival.right[leaf.rows].mean()) for rival in rivals]
+        total += sum(4 * np.exp(-n * gap**2 / 2) for gap in gaps)
+    return float(total)
