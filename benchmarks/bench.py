@@ -160,6 +160,7 @@ def processes(report: Table):
             )
             report.append((f"{name}: fit with defaults, empty / filled cache", f"{cold[2]:.1f} s / {warm[2]:.1f} s"))
             report.append((f"{name}: peak memory", f"{warm[3]:.0f} MiB"))
+        fresh_process(1_000, 10, cache, epochs=1)  # compiles
         lengths = [(n, fresh_process(n, 10, cache, epochs=4)) for n in (10_000, 100_000, 1_000_000)]
         per_row = [figures[2] / n for n, figures in lengths]
         for (n, figures), cost in zip(lengths, per_row, strict=True):

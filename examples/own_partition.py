@@ -1,4 +1,4 @@
-"""A partition of your own: people with few and with many years of schooling, split where the pooled model errs most.
+"""A partition of your own: two groups, split at one value of one feature.
 
 A partition says who belongs to which group. `DecoupledClassifier` does the rest: a classifier for every group, a pooled
 one beside them, the rules for difficult groups, and an interface that every metric understands.

@@ -21,6 +21,7 @@ LAYERS = [
     {"baselines", "plots", "persistence", "explain"},
     {"report", "study"},
     {"cli"},
+    {"__main__"},
 ]
 MODULES = sorted(SOURCE.rglob("*.py"))
 

@@ -1,3 +1,4 @@
+import hashlib
 import re
 
 import pytest
@@ -5,6 +6,8 @@ from click.testing import CliRunner
 
 import dafh
 from dafh.cli import main
+from dafh.datasets import registry
+from dafh.datasets.registry import Dataset, RawFile, Wheel
 from dafh.study.synthetic import run_synthetic
 
 
@@ -39,7 +42,35 @@ def test_demo_prints_the_table_and_says_where_the_figure_is(tmp_path, suffix):
     assert out.stat().st_size > 10_000
 
 
-def test_a_line_of_the_demo_fits_a_terminal():
+def test_data_list_names_every_data_set_with_its_licence_and_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("DAFH_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    output = run("data", "list").output
+    for name in ("adult", "arrest", "violent", "german", "bank", "CC BY 4.0", "48,842 rows"):
+        assert name in output
+    assert output.count("missing") == 5
+    (tmp_path / "german.data").touch()
+    assert run("data", "list").output.count("missing") == 4
+
+
+def test_data_fetch_says_where_each_file_is(tmp_path, monkeypatch):
+    content = b"x"
+    file = RawFile("x.csv", hashlib.sha256(content).hexdigest(), "", Wheel("w", "1"), ("x.csv",))
+    (tmp_path / "x.csv").write_bytes(content)
+    monkeypatch.setenv("DAFH_DATA", str(tmp_path))
+    monkeypatch.setattr(registry, "DATASETS", {"tiny": Dataset("tiny", "", (file,), 1, "", "", "", "", ())})
+    result = run("data", "fetch")
+    assert result.exit_code == 0
+    assert result.output == f"tiny     {tmp_path / 'x.csv'}\n"
+
+
+def test_an_unknown_data_set_is_explained():
+    result = run("data", "fetch", "compas")
+    assert result.exit_code == 2
+    assert "there is no data set 'compas'; there are adult, arrest" in result.output
+
+
+def test_a_folder_that_is_not_there_is_refused_before_the_work():
     lines = run("demo", "--samples", "1000", "--out", "/dev/null/x.png").output.splitlines()
     assert lines == ["dafh: there is no folder /dev/null to write x.png to."]
 

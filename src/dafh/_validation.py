@@ -118,12 +118,14 @@ def _is_setting(value: Any) -> bool:
 
 def to_pandas(table: Any) -> pd.DataFrame:
     """Turn a frame or a series of any library, an array or a dictionary into a pandas frame."""
+    if isinstance(table, pd.DataFrame):
+        return table
     if isinstance(table, pd.Series):
         return table.to_frame(table.name or "attribute")
     native = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.Series):
         native = native.rename(native.name or "attribute").to_frame()
-    if isinstance(native, nw.DataFrame) and not isinstance(table, pd.DataFrame):
+    if isinstance(native, nw.DataFrame):
         # Column by column through NumPy: the libraries' own conversions need pyarrow.
         return pd.DataFrame({name: native[name].to_numpy() for name in native.columns})
     return pd.DataFrame(table)

@@ -61,7 +61,7 @@ def demo(seed: int, samples: int, out: Path) -> None:
     click.echo(f"\nFigure: {out.resolve()}")
 
 
-@main.group()
+@main.group(epilog="Example: dafh data fetch german")
 def data() -> None:
     """The paper's data sets: list them, fetch them."""
 

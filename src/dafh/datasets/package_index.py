@@ -5,8 +5,8 @@ which does not matter to somebody who only wants a file out of it. So pip is ask
 of the simple index are read here.
 """
 
+import ast
 import os
-import shlex
 import ssl
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def _pip_settings() -> dict[str, str]:
         key, separator, value = line.partition("=")
         if separator:
             # The environment is listed with a section of its own and comes first, as it has the last word.
-            settings.setdefault(key.split(".")[-1].strip(), " ".join(shlex.split(value)))
+            settings.setdefault(key.split(".")[-1].strip(), str(ast.literal_eval(value)))
     return settings
 
 

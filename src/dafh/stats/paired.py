@@ -27,7 +27,7 @@ def mcnemar_p(own_worse: ArrayLike, own_better: ArrayLike) -> NDArray[np.float64
 
     Examples
     --------
-    >>> mcnemar_p(own_worse=5, own_better=0), mcnemar_p(0, 0)
+    >>> float(mcnemar_p(own_worse=5, own_better=0)), float(mcnemar_p(0, 0))
     (0.03125, 1.0)
     """
     own_worse, own_better = np.asarray(own_worse), np.asarray(own_better)
