@@ -1,3 +1,8 @@
+import os
+
+# Before SciPy is imported: without it scikit-learn skips its checks of array API input.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 import hypothesis
 import pytest
 
