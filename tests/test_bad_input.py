@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -20,8 +21,7 @@ def assert_refused(estimator, arguments, message, error=ValueError):
     with pytest.raises(error, match=message) as caught:
         estimator.fit(*arguments)
     assert "\n" not in str(caught.value).strip() or "NaN" in str(caught.value)
-    fitted = [name for name in vars(estimator) if name.endswith("_") and name not in ("n_features_in_", "classes_")]
-    assert [name for name in fitted if name != "feature_names_in_"] == []
+    assert vars(estimator) == estimator.get_params(deep=False)
 
 
 @pytest.mark.parametrize("estimator", [DAFHClassifier, DecoupledClassifier])
@@ -119,9 +119,29 @@ def test_prediction_before_fit_is_refused(estimator, method):
         getattr(estimator(), method)(X)
 
 
-def test_a_failed_fit_leaves_the_previous_model_in_place():
+@pytest.mark.parametrize(
+    "arguments", [(WITH_NAN, Y), (X[:, :2], np.ones(80)), (X[:, :2], Y, -np.ones(80)), (X[:1], Y[:1])]
+)
+@pytest.mark.parametrize(
+    "estimator", [DAFHClassifier(n_replicas=2, max_epochs=2, random_state=0), DecoupledClassifier()]
+)
+def test_a_failed_fit_leaves_the_previous_model_in_place(estimator, arguments):
+    model = clone(estimator).fit(X, Y)
+    before = model.predict_proba(X)
+    *rows, weight = (*arguments, None)[:3]
+    with pytest.raises(ValueError, match=r".+"):
+        model.fit(*rows, sample_weight=weight)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_an_interrupted_fit_leaves_the_previous_model_in_place(monkeypatch):
     model = DAFHClassifier(n_replicas=2, max_epochs=2, random_state=0).fit(X, Y)
-    before = model.decision_function(X)
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(WITH_NAN, Y)
-    np.testing.assert_array_equal(model.decision_function(X), before)
+    before = model.predict_proba(X)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DAFHClassifier, "_keep_best", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :2] + 5, 1 - Y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)

@@ -1,6 +1,7 @@
 """Checks of what users pass in, each with one sentence that says what to change."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -25,11 +26,24 @@ __all__ = [
     "is_frame",
     "replica_grid",
     "to_pandas",
+    "unchanged_on_error",
 ]
 
 
 MISSING = "(missing)"
 """What a missing sensitive attribute is called: people without an entry are a group of their own."""
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Put an estimator back as it was if what happens inside fails or is interrupted: no half-fitted models."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def is_frame(X: Any) -> bool:

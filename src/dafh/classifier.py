@@ -36,6 +36,7 @@ from dafh._validation import (
     check_weights,
     is_frame,
     replica_grid,
+    unchanged_on_error,
 )
 from dafh.exceptions import GroupsEncodeLabelWarning, InputError
 
@@ -251,18 +252,20 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._validate_params()
-        grid = self._replica_settings()
-        layers = self._hidden_layers()
-        data = self._check_training_data(X, y, sample_weight)
-        seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
-        start_seed, split_seed, batch_seed, fold_seed = seeds.spawn(4)
+        with unchanged_on_error(self):
+            self._validate_params()
+            grid = self._replica_settings()
+            layers = self._hidden_layers()
+            data = self._check_training_data(X, y, sample_weight)
+            entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
+            start_seed, split_seed, batch_seed, fold_seed = np.random.SeedSequence(entropy).spawn(4)
 
-        base = self._fit_pooled(data, fold_seed)
-        train, selection = self._split(data, np.random.default_rng(split_seed))
-        record = self._train_population(data, base, train, selection, grid, layers, start_seed, batch_seed)
-        self._keep_best(record, grid)
-        self._check_groups_are_not_labels(data)
+            base = self._fit_pooled(data, fold_seed)
+            train, selection = self._split(data, np.random.default_rng(split_seed))
+            record = self._train_population(data, base, train, selection, grid, layers, start_seed, batch_seed)
+            self._keep_best(record, grid)
+            self._measure_label_information(data)
+        self._warn_if_groups_are_labels()
         return self
 
     # ---- steps of fit ----
@@ -445,11 +448,13 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         )
         self.population_.index.name = "replica"
 
-    def _check_groups_are_not_labels(self, data: _TrainingData) -> None:
-        from dafh.engine.selection import LABEL_LIKE
-
+    def _measure_label_information(self, data: _TrainingData) -> None:
         group, values = self._route(data.X, data.given)
         self.label_information_ = float(normalized_mutual_info_score(group, _decide(values)))
+
+    def _warn_if_groups_are_labels(self) -> None:
+        from dafh.engine.selection import LABEL_LIKE
+
         if self.label_information_ > LABEL_LIKE:
             warnings.warn(
                 f"The learned groups nearly encode the predicted label (normalised mutual information "

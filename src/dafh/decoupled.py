@@ -20,6 +20,7 @@ from dafh._validation import (
     check_sensitive_features,
     check_weights,
     is_frame,
+    unchanged_on_error,
 )
 from dafh.exceptions import InputError
 from dafh.partitions import NOBODY, ClusterPartition, Partition
@@ -107,17 +108,18 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
             For partitions that need it; never seen by the classifiers.
         sample_weight : array of shape (n,), optional
         """
-        self._validate_params()
-        values, y = check_features(self, X, y, reset=True)
-        check_classification_targets(y)
-        rows, weight = self._counted_rows(values, y, sample_weight)
-        given = _safe_indexing(X if is_frame(X) else values, rows)
-        table = check_sensitive_features(sensitive_features, len(values))
-        table = None if table is None else table.iloc[rows]
+        with unchanged_on_error(self):
+            self._validate_params()
+            values, y = check_features(self, X, y, reset=True)
+            check_classification_targets(y)
+            rows, weight = self._counted_rows(values, y, sample_weight)
+            given = _safe_indexing(X if is_frame(X) else values, rows)
+            table = check_sensitive_features(sensitive_features, len(values))
+            table = None if table is None else table.iloc[rows]
 
-        self.partition_ = self._fit_partition(values[rows], y[rows], table, weight)
-        self.pooled_ = fit_clone(self._estimator() if self.pooled is None else self.pooled, given, y[rows], weight)
-        self._fit_groups(given, y[rows], self.partition_.members(values[rows], table), weight)
+            self.partition_ = self._fit_partition(values[rows], y[rows], table, weight)
+            self.pooled_ = fit_clone(self._estimator() if self.pooled is None else self.pooled, given, y[rows], weight)
+            self._fit_groups(given, y[rows], self.partition_.members(values[rows], table), weight)
         return self
 
     def _counted_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
