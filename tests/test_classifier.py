@@ -109,9 +109,9 @@ def test_serving_in_numpy_equals_the_engine(paper_data, group_hidden, classifier
 
 def test_a_row_is_served_the_same_alone_and_in_company(fitted):
     # Rows on the border of the two groups, found by bisection between a row of each.
-    X = np.random.default_rng(0).normal(size=(200, 2))
+    X = np.random.default_rng(0).normal(size=(2000, 2))
     group = fitted._model.group_logits(X).argmax(axis=1)
-    low, high = X[group == 0][:40], X[group == 1][:40]
+    low, high = X[group == 0][:20], X[group == 1][:20]
     for _ in range(40):
         middle = (low + high) / 2
         below = (fitted._model.group_logits(middle).argmax(axis=1) == 0)[:, None]

@@ -96,7 +96,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         Weight of the envy term: 1 (the paper) pushes classifiers apart, 0 keeps them close.
     noise : float *(varied)*, default=0.3
         Size of the random start of the corrections, relative to the spread of the pooled logit (at least 1).
-    penalty : float *(varied)*, default=0.3
+    penalty : float *(varied)*, default=0.1
         The paper's λ: weight of the penalty on unequal group sizes.
     temperature : float *(varied)*, default=1
         Steepness of the surrogate of the 0-1 loss.
@@ -193,7 +193,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         classifier_hidden: Sequence[int] = (),
         envy_weight: float | Sequence[float] = (0.0, 0.5, 1.0),
         noise: float | Sequence[float] = 0.3,
-        penalty: float | Sequence[float] = 0.3,
+        penalty: float | Sequence[float] = 0.1,
         temperature: float | Sequence[float] = 1.0,
         anchor: float | Sequence[float] = 1.0,
         shrinkage: float | Sequence[float] = 1e-4,
