@@ -209,6 +209,35 @@ def test_a_cold_start_does_not_contain_the_pooled_classifier(paper_data):
     assert model._base(paper_data.X) == 0
 
 
+def test_a_fitted_classifier_may_list_its_classes_in_any_order(paper_data):
+    class Reversed(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            super().fit(X, y, sample_weight)
+            self.classes_, self.coef_, self.intercept_ = self.classes_[::-1], -self.coef_, -self.intercept_
+            return self
+
+    X, y = paper_data.X, np.where(paper_data.X.x1 > 0, 1, -1)
+    model = DAFHClassifier(pooled=Reversed().fit(X, y), **QUICK).fit(X, y)
+    assert model.score(X, y) > 0.95
+
+
+def test_a_few_different_rows_are_learned_as_well_as_many():
+    rng = np.random.default_rng(0)
+    x = rng.integers(2, size=(250, 1)).astype(float)
+    y = np.where(rng.uniform(size=250) < 0.1, 1 - x[:, 0], x[:, 0]).astype(int)
+    for pooled in (None, HistGradientBoostingClassifier()):
+        model = DAFHClassifier(n_groups=1, pooled=pooled, random_state=0).fit(x, y)
+        assert model.pooled_.score(x, y) > 0.85
+        assert np.abs(model.predict_proba(x) - model.pooled_.predict_proba(x)).max() < 0.1
+
+
+def test_too_few_rows_of_every_class_to_hold_any_back():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    model = DAFHClassifier(**QUICK).fit(X, np.repeat(np.arange(20), 4))
+    assert len(model.classes_) == 20
+
+
 def test_a_rare_class_survives_the_folds(grouped_data):
     y = grouped_data.y.copy()
     y[0] = 9

@@ -108,6 +108,21 @@ def test_attributes_come_in_any_table(as_given):
     assert model.score(x, y, as_given(table)) > 0.98
 
 
+def test_the_order_of_attribute_columns_does_not_matter_and_a_missing_one_is_named():
+    x, y, table = people()
+    model = DecoupledClassifier(IntersectionPartition()).fit(x, y, table)
+    np.testing.assert_array_equal(model.predict(x, table), model.predict(x, table[["side", "hat"]]))
+    for fitted in (model, DecoupledClassifier(TreePartition(["side"], random_state=0)).fit(x, y, table)):
+        with pytest.raises(InputError, match="no column 'side'"):
+            fitted.predict(x, table[["hat"]])
+
+
+def test_one_seed_makes_partition_and_classifiers_reproducible():
+    x, y, _ = people(300)
+    first, again = (make_baseline("mlp", random_state=3).fit(x, y).predict_proba(x) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+
+
 def test_a_missing_attribute_is_a_value_of_its_own():
     x, y, table = people()
     table.loc[:99, "side"] = None

@@ -19,7 +19,7 @@ from dafh.exceptions import InputError
 
 # Probabilities are kept this far from 0 and 1, so that a sure classifier can still be corrected.
 _SMALLEST_PROBABILITY = 1e-6
-_MOST_FEATURES_FOR_NEWTON = 300
+_MOST_COEFFICIENTS_FOR_NEWTON = 300
 
 
 class StandardizedLogisticRegression(LogisticRegression):
@@ -40,8 +40,9 @@ class StandardizedLogisticRegression(LogisticRegression):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit on standardised columns, then write the coefficients for the columns as they are."""
         scaler = StandardScaler().fit(X, sample_weight=sample_weight)
-        # Newton's method converges to the last digit in a few steps while its matrix, features × features, is small.
-        newton = scaler.n_features_in_ <= _MOST_FEATURES_FOR_NEWTON
+        # Newton's method converges to the last digit in a few steps while its matrix, coefficients squared, is small.
+        n_classes = len(np.unique(y))
+        newton = scaler.n_features_in_ * (1 if n_classes == 2 else n_classes) <= _MOST_COEFFICIENTS_FOR_NEWTON
         solver = {"solver": "newton-cholesky", "tol": 1e-8} if newton else {"tol": 1e-6, "max_iter": 5000}
         model = LogisticRegression(C=self.C, **solver).fit(scaler.transform(X), y, sample_weight)
         self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
@@ -82,6 +83,13 @@ def fit_group(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[An
     if len(np.unique(y)) == 1:
         return DummyClassifier(strategy="most_frequent").fit(X, y)
     return fit_clone(estimator, X, y, sample_weight)
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Return a copy in which every random state that was left open is given by the seed."""
+    model = clone(estimator)
+    open_states = {k: seed for k, v in model.get_params().items() if k.split("__")[-1] == "random_state" and v is None}
+    return model.set_params(**open_states)
 
 
 def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:

@@ -71,6 +71,8 @@ def make_baseline(
     """
     if name in _PARTITIONS:
         partition = _PARTITIONS[name]()
+        if "estimator" in partition.get_params():
+            partition.set_params(estimator=estimator)
         if "n_groups" in partition.get_params():
             partition.set_params(n_groups=n_groups)
         return DecoupledClassifier(partition, estimator, random_state=random_state)

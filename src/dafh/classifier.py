@@ -15,7 +15,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from dafh._inference import CorrectionModel
 from dafh._pooled import (
@@ -25,6 +25,7 @@ from dafh._pooled import (
     is_fitted,
     logits,
     out_of_fold_probabilities,
+    seeded,
 )
 from dafh._progress import epoch_reporter
 from dafh._validation import (
@@ -303,7 +304,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
             )
         classes = present
         if self.pooled is not None and is_fitted(self.pooled):
-            classes = np.asarray(self.pooled.classes_)
+            classes = np.unique(self.pooled.classes_)
             unknown = np.setdiff1d(present, classes)
             if len(unknown):
                 raise InputError(
@@ -312,9 +313,11 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         return classes, np.searchsorted(classes, y).clip(max=len(classes) - 1)
 
     def _may_merge_rows(self, data: _TrainingData) -> bool:
-        """Whether rows may be replaced by weights: few of them, and the pooled classifier takes weights."""
-        takes_weights = self.pooled is None or is_fitted(self.pooled) or has_fit_parameter(self.pooled, "sample_weight")
-        return len(data.X) <= self.batch_size and takes_weights
+        """Whether rows may be replaced by weights: all fit into one batch, and the pooled classifier does not mind.
+
+        Logistic regression does not tell a weight of 2 from a row given twice; a classifier that the user brings may.
+        """
+        return len(data.X) <= self.batch_size and (self.pooled is None or is_fitted(self.pooled))
 
     def _fit_pooled(self, data: _TrainingData, seed: np.random.SeedSequence) -> NDArray[np.float64]:
         """Set `pooled_` and return the logits that the corrections are trained on."""
@@ -322,14 +325,16 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
             self.pooled_ = self.pooled
             self._check_incumbent(data)
             return logits(class_probabilities(self.pooled_, data.given, self.classes_))
-        pooled = StandardizedLogisticRegression() if self.pooled is None else self.pooled
+        fold_seed, model_seed = (int(value) for value in seed.generate_state(2))
+        pooled = StandardizedLogisticRegression() if self.pooled is None else seeded(self.pooled, model_seed)
         y = self.classes_[data.label]
         weight = None if (data.weight == 1).all() else data.weight
         self.pooled_ = fit_clone(pooled, data.given, y, weight)
-        fold_seed = int(seed.generate_state(1)[0])
-        probabilities = out_of_fold_probabilities(
-            pooled, data.given, y, self.classes_, weight, self.pooled_folds, fold_seed
-        )
+        probabilities = None
+        if self.pooled is not None or len(y) >= _FEWEST_ROWS_TO_SPLIT:  # Merged rows are no sample to leave out from.
+            probabilities = out_of_fold_probabilities(
+                pooled, data.given, y, self.classes_, weight, self.pooled_folds, fold_seed
+            )
         if probabilities is None:
             probabilities = class_probabilities(self.pooled_, data.given, self.classes_)
         return logits(probabilities)
@@ -350,6 +355,8 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         shuffled = rng.permutation(everything)
         by_class = [shuffled[data.label[shuffled] == c] for c in np.unique(data.label)]
         held_out = np.concatenate([rows[: int(len(rows) * self.selection_size)] for rows in by_class])
+        if not len(held_out):
+            return everything, everything
         return np.setdiff1d(everything, held_out), np.sort(held_out)
 
     def _train_population(
@@ -392,6 +399,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
                 final_rate=self.final_rate,
                 should_stop=Patience(patience, self.pr_weight),
                 on_epoch=report,
+                keep=lambda curves: select(curves, self.pr_weight).epoch == len(curves["selection_pr"]) - 1,
             )
 
     def _engine_settings(self, grid: dict[str, NDArray[np.float64]]) -> Any:
@@ -430,6 +438,11 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         from dafh.engine.selection import criterion, select
 
         choice = select(record.curves, self.pr_weight)
+        if not np.isfinite(criterion(record.curves, self.pr_weight)).any():
+            raise InputError(
+                "Training diverged in every replica: bring the columns of X to ordinary scales, or lower the "
+                "learning rates."
+            )
         parameters = record.parameters(choice.replica, choice.epoch)
         # The default pooled classifier is linear: it becomes part of the same matrix product.
         linear = self.pooled_ if self.start == "warm" and type(self.pooled_) is StandardizedLogisticRegression else None

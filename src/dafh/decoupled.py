@@ -5,14 +5,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dafh._pooled import StandardizedLogisticRegression, class_probabilities, fit_clone, fit_group
+from dafh._pooled import StandardizedLogisticRegression, class_probabilities, fit_clone, fit_group, seeded
 from dafh._validation import (
     HasMethods,
     Interval,
@@ -41,7 +41,7 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     partition : Partition or None, default=None
-        Who belongs to which group; None is two clusters. A `random_state` of None in it is replaced by this one's.
+        Who belongs to which group; None is two clusters.
     estimator : classifier or None, default=None
         Copied for every group; None is logistic regression, fitted to convergence.
     pooled : classifier or None, default=None
@@ -49,6 +49,7 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
     min_group_size : int, default=1
         Rows that a group needs for a classifier of its own.
     random_state : int, RandomState or None, default=None
+        Also takes the place of every random state that partition and classifiers leave open.
 
     Attributes
     ----------
@@ -117,9 +118,14 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
             table = check_sensitive_features(sensitive_features, len(values))
             table = None if table is None else table.iloc[rows]
 
-            self.partition_ = self._fit_partition(values[rows], y[rows], table, weight)
-            self.pooled_ = fit_clone(self._estimator() if self.pooled is None else self.pooled, given, y[rows], weight)
-            self._fit_groups(given, y[rows], self.partition_.members(values[rows], table), weight)
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)
+            pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
+            partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
+
+            self.partition_ = partition.fit(values[rows], y[rows], table, weight)
+            self.pooled_ = fit_clone(pooled, given, y[rows], weight)
+            self._fit_groups(estimator, given, y[rows], self.partition_.members(values[rows], table), weight)
         return self
 
     def _counted_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
@@ -134,24 +140,12 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"y holds one class only ({self.classes_[0]!r}): at least two classes are needed.")
         return rows, weight
 
-    def _estimator(self) -> Any:
-        return StandardizedLogisticRegression() if self.estimator is None else self.estimator
-
-    def _fit_partition(self, X: Any, y: Any, table: Any, weight: Any) -> Partition:
-        partition = clone(ClusterPartition() if self.partition is None else self.partition)
-        if partition.get_params().get("random_state", 0) is None:
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            partition.set_params(random_state=seed)
-        return partition.fit(X, y, table, weight)
-
-    def _fit_groups(self, given: Any, y: Any, members: list[NDArray[np.intp]], weight: Any) -> None:
+    def _fit_groups(self, estimator: Any, given: Any, y: Any, members: list[NDArray[np.intp]], weight: Any) -> None:
         self.n_groups_ = self.partition_.n_groups_
         models = [
             self.pooled_
             if len(rows) < self.min_group_size
-            else fit_group(
-                self._estimator(), _safe_indexing(given, rows), y[rows], None if weight is None else weight[rows]
-            )
+            else fit_group(estimator, _safe_indexing(given, rows), y[rows], None if weight is None else weight[rows])
             for rows in members
         ]
         self.estimators_ = models[: self.n_groups_]
@@ -168,7 +162,10 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         return X if is_frame(X) else values, np.where(groups == NOBODY, self.n_groups_, position)
 
     def predict_group(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
-        """Group of each row; `n_groups_` for a row of none, so that it indexes the columns of `predict_all`."""
+        """Group of each row; `n_groups_`, the column of the pooled classifier in `predict_all`, for a row of none.
+
+        Metrics count such a row as served by the pooled classifier, also where a tree has an ancestor's for it.
+        """
         return self._check_rows(X, sensitive_features)[1].clip(max=self.n_groups_)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> NDArray[Any]:

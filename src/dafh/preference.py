@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
 from dafh._validation import check_weights
@@ -134,8 +135,11 @@ class PreferenceMatrix:
     ) -> "PreferenceMatrix":
         """Compare the classifiers of a fitted model of this package on the rows of X.
 
-        Rows of no group, which the pooled classifier serves, make one more group at the end.
+        The model may be the last step of a pipeline. Rows of no group, which the pooled classifier serves, make one
+        more group at the end.
         """
+        if isinstance(model, Pipeline):
+            model, X = model[-1], model[:-1].transform(X)
         labels = model.predict_all(X)
         known = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
         groups = model.predict_group(X, **known)

@@ -24,9 +24,9 @@ _MISSING = "(missing)"
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a data frame with numbers, categories, booleans, dates, text and missing values as numbers.
 
-    Numbers are standardised, with the median for missing values and a column that says where they were missing; dates
-    count in days. Everything else becomes one column per category; a missing value is a category, and one that was not
-    seen in `fit` is none of them. All of it is learned in `fit`, from the rows given there.
+    Numbers and booleans are standardised, with the median for missing values and a column that says where they were
+    missing; dates count in days. Everything else becomes one column per category; a missing value is a category, and
+    one that was not seen in `fit` is none of them. All of it is learned in `fit`, from the rows given there.
 
     Examples
     --------
@@ -46,12 +46,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         categories = [name for name, numeric in self._numeric.items() if not numeric]
         one_hot = OneHotEncoder(
             handle_unknown="infrequent_if_exist",
-            drop="if_binary",
             max_categories=_MOST_CATEGORIES,
             sparse_output=False,
-            feature_name_combiner=lambda name, value: f"{name}={value}",
+            feature_name_combiner=_category_name,
         )
-        # Numbers are only scaled after imputing; the indicator of what was missing is left as it is.
         impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
         self._encoder = ColumnTransformer(
             [("numbers", make_pipeline(impute, StandardScaler()), numbers), ("categories", one_hot, categories)],
@@ -120,6 +118,10 @@ def tabular_pipeline(estimator: Any) -> Pipeline:
     return Pipeline([("encoder", TableEncoder()), ("model", estimator)])
 
 
+def _category_name(column: str, category: Any) -> str:
+    return f"{column}={category}"
+
+
 def _as_pandas(X: Any) -> pd.DataFrame:
     """Turn any frame, or array, into a pandas frame with unique text column names."""
     frame = to_pandas(X)
@@ -134,7 +136,7 @@ def _as_pandas(X: Any) -> pd.DataFrame:
 
 def _is_numeric(column: pd.Series) -> bool:
     if pd.api.types.is_bool_dtype(column.dtype):
-        return False
+        return True  # 0 and 1: other files write the same column as numbers
     if column.dtype == object:
         # An array of mixed content: a column of numbers in it is still one.
         return bool(column.notna().any()) and all(

@@ -6,6 +6,7 @@ of the simple index are read here.
 """
 
 import ast
+import base64
 import os
 import ssl
 import subprocess
@@ -14,30 +15,31 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from html.parser import HTMLParser
+from http.client import HTTPException
 from pathlib import Path
 
 _TIMEOUT_SECONDS = 30
 _ASK_PIP = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
 
 
-def find(project: str, filename: str) -> tuple[str, ssl.SSLContext]:
-    """Return the address of an archive on the first index that has it, and how to trust that server."""
+def find(project: str, filename: str) -> tuple[urllib.request.Request, ssl.SSLContext]:
+    """Return a request for an archive on the first index that has it, and how to trust that server."""
     settings = _pip_settings()
     context = ssl.create_default_context(cafile=settings.get("cert") or None)
     failures = []
     for folder in _words(settings, "find-links"):
         if (path := Path(folder.removeprefix("file://")) / filename).is_file():
-            return path.resolve().as_uri(), context
+            return urllib.request.Request(path.resolve().as_uri()), context
     for index in _indexes(settings):
         page = f"{index.rstrip('/')}/{project}/"
         try:
             links = _links(page, context)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             failures.append(" ".join(str(getattr(error, "reason", None) or error).split()))
             continue
         for link in links:
             if urllib.parse.unquote(urllib.parse.urlparse(link).path).endswith(f"/{filename}"):
-                return link, context
+                return _request(link, credentials_of=index), context
         failures.append("it has no such file")
     raise OSError(f"{filename}: {', '.join(dict.fromkeys(failures)) or 'none is set up'}")
 
@@ -69,6 +71,17 @@ def _run_python(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS).stdout
 
 
+def _request(address: str, *, credentials_of: str) -> urllib.request.Request:
+    """Ask for an address with the user name and password in an index's address, if it is on the same server."""
+    parts, index = urllib.parse.urlsplit(address), urllib.parse.urlsplit(credentials_of)
+    server = parts.netloc.rpartition("@")[2]
+    request = urllib.request.Request(parts._replace(netloc=server).geturl(), headers={"Accept": "text/html, */*"})
+    if index.username and server == index.netloc.rpartition("@")[2]:
+        pair = f"{urllib.parse.unquote(index.username)}:{urllib.parse.unquote(index.password or '')}"
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+    return request
+
+
 class _Anchors(HTMLParser):
     """Collects the addresses that a page links to."""
 
@@ -85,7 +98,7 @@ class _Anchors(HTMLParser):
 def _links(page: str, context: ssl.SSLContext) -> list[str]:
     if page.startswith("file://"):
         page += "index.html"
-    request = urllib.request.Request(page, headers={"Accept": "text/html"})
+    request = _request(page, credentials_of=page)
     with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=context) as response:
         anchors = _Anchors()
         anchors.feed(response.read().decode("utf-8", "replace"))

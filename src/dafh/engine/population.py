@@ -67,8 +67,8 @@ class TrainingRecord:
     Figures of the training rows are averages over the epoch, taken as its batches were visited; those of the
     selection rows are taken at its end.
     """
-    checkpoints: tuple[Parameters, ...]
-    """The whole population after each epoch, on the host."""
+    checkpoints: tuple[Parameters | None, ...]
+    """The whole population after each epoch, on the host; None where it was not kept."""
 
     def parameters(self, replica: int, epoch: int) -> Parameters:
         """Return one replica as it was after one epoch."""
@@ -98,6 +98,7 @@ def train_population(
     final_rate: float = 1.0,
     should_stop: Callable[[Curves], bool] | None = None,
     on_epoch: Callable[[int, Curves], None] | None = None,
+    keep: Callable[[Curves], bool] | None = None,
 ) -> TrainingRecord:
     """Train all replicas for up to `max_epochs` passes over the training rows.
 
@@ -108,24 +109,28 @@ def train_population(
     settings : Settings of shape (replicas,)
     final_rate : share of the learning rates that is left in the last of `max_epochs`; they fall linearly
     should_stop, on_epoch : called after each epoch with the curves so far (and the number of epochs done)
+    keep : whether the epoch just done replaces all checkpoints before it; by default every epoch leaves one
     """
     enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
     params, moments = start, _zero_moments(start, plan)
     history: list[dict[str, NDArray[np.float64]]] = []
-    checkpoints: list[Parameters] = []
+    checkpoints: list[Parameters | None] = []
     for epoch in range(max_epochs):
         slowed = _slowed(settings, 1.0 - (1.0 - final_rate) * epoch / max(max_epochs - 1, 1))
         train_sums = []
         for chunk, n_steps in _chunks(train, rng.permutation(len(train.label)), batch_size):
             params, moments, sums = _train_chunk(params, moments, slowed, chunk, n_steps, plan)
             train_sums.append(sums)
-        # Copied, because the next epoch reuses the memory of `params`.
-        checkpoints.append(jax.tree.map(lambda leaf: np.array(leaf), params))
         measured = _curve_points("train_", train_sums, settings)
         measured |= _curve_points("selection_", _evaluate(params, selection, settings, plan, batch_size), settings)
         history.append(measured)
         curves = {name: np.array([point[name] for point in history]) for name in measured}
+        kept = keep is None or keep(curves)
+        if keep is not None and kept:
+            checkpoints = [None] * len(checkpoints)
+        # Copied, because the next epoch reuses the memory of `params`.
+        checkpoints.append(jax.tree.map(lambda leaf: np.array(leaf), params) if kept else None)
         if on_epoch is not None:
             on_epoch(len(history), curves)
         if should_stop is not None and should_stop(curves):

@@ -18,6 +18,7 @@ class _CombinationPartition(Partition):
 
     def fit(self, X: Any, y: Any, sensitive_features: pd.DataFrame | None = None, sample_weight: Any = None) -> Self:
         """Collect the combinations that occur."""
+        self._names = self._columns(list(self._require(sensitive_features).columns))
         table = self._table(sensitive_features)
         self._combinations = pd.MultiIndex.from_frame(table.drop_duplicates())
         self.group_names_ = [
@@ -33,11 +34,10 @@ class _CombinationPartition(Partition):
 
     def _table(self, sensitive_features: pd.DataFrame | None) -> pd.DataFrame:
         table = self._require(sensitive_features)
-        names = self._columns(list(table.columns))
-        unknown = [name for name in names if name not in table.columns]
+        unknown = [name for name in self._names if name not in table.columns]
         if unknown:
             raise InputError(f"sensitive_features has no column {unknown[0]!r}; it has {', '.join(table.columns)}.")
-        return table[names]
+        return table[self._names]
 
     def _columns(self, available: list[str]) -> list[str]:
         """Columns to combine, of those there are."""

@@ -89,8 +89,12 @@ class TreePartition(Partition):
         """Grow and prune."""
         table = self._require(sensitive_features).reset_index(drop=True)
         names = list(table.columns) if self.attributes is None else list(self.attributes)
+        _require_columns(table, names)
         grow, prune = train_test_split(
-            np.arange(len(y)), test_size=self.prune_size, stratify=y, random_state=self.random_state
+            np.arange(len(y)),
+            test_size=self.prune_size,
+            stratify=y if np.unique(y, return_counts=True)[1].min() > 1 else None,
+            random_state=self.random_state,
         )
         work = _Work(X, y, sample_weight, table, names, grow, prune, self.estimator)
         root = work.grown()
@@ -106,6 +110,7 @@ class TreePartition(Partition):
     def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
         """Leaf of each row; a code of `n_groups_` or more is an ancestor, for values not seen in training."""
         table = self._require(sensitive_features).reset_index(drop=True)
+        _require_columns(table, [name for path in self._codes for name, _ in path])
         groups = np.full(len(table), NOBODY, np.intp)
         waiting = [(self._root, np.arange(len(table)))]
         while waiting:
@@ -124,6 +129,12 @@ class TreePartition(Partition):
 
     def _is_leaf(self, node: Node) -> bool:
         return 0 <= self._codes[node.path] < self.n_groups_
+
+
+def _require_columns(table: pd.DataFrame, names: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in table.columns]
+    if unknown:
+        raise InputError(f"sensitive_features has no column {unknown[0]!r}; it has {', '.join(table.columns)}.")
 
 
 def _follows(table: pd.DataFrame, path: tuple[tuple[str, Any], ...]) -> NDArray[np.bool_]:
