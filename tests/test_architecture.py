@@ -13,10 +13,10 @@ SOURCE = Path(dafh.__file__).parent
 # A module imports from lower layers only (or from its own package); the names are top-level modules of dafh.
 LAYERS = [
     {"exceptions"},
-    {"_validation", "_progress"},
-    {"engine", "stats", "datasets", "tabular", "_inference", "_pooled"},
+    {"_validation", "_progress", "_text"},
+    {"engine", "stats", "datasets", "tabular", "named_groups", "_inference", "_pooled"},
     {"preference"},
-    {"partitions", "guard", "audit"},
+    {"partitions", "guard", "auditing"},
     {"classifier", "decoupled"},
     {"baselines", "plots", "persistence", "explain"},
     {"report", "study"},

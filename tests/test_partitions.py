@@ -135,7 +135,7 @@ def test_a_missing_attribute_is_a_value_of_its_own():
     [
         (AttributePartition("sex"), None, "no column 'sex'; it has hat, side"),
         (AttributePartition(), None, "Name the attribute"),
-        (IntersectionPartition(), pd.DataFrame({"a": [1]}), "has 1 rows, X has 1200"),
+        (IntersectionPartition(), pd.DataFrame({"a": [1]}), "has 1 rows, the data have 1200"),
         (IntersectionPartition(), pd.DataFrame(index=range(1200)), "no columns"),
     ],
 )

@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dafh.auditing import AuditResult, audit
     from dafh.classifier import DAFHClassifier
     from dafh.decoupled import DecoupledClassifier
     from dafh.preference import PreferenceMatrix
@@ -16,16 +17,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "AuditResult",
     "DAFHClassifier",
     "DecoupledClassifier",
     "PreferenceMatrix",
+    "audit",
     "tabular_pipeline",
 ]
 
 _HOME = {
+    "AuditResult": "dafh.auditing",
     "DAFHClassifier": "dafh.classifier",
     "DecoupledClassifier": "dafh.decoupled",
     "PreferenceMatrix": "dafh.preference",
+    "audit": "dafh.auditing",
     "tabular_pipeline": "dafh.tabular",
 }
 

@@ -19,6 +19,7 @@ __all__ = [
     "HasMethods",
     "Interval",
     "StrOptions",
+    "check_attributes",
     "check_features",
     "check_hidden",
     "check_sensitive_features",
@@ -149,10 +150,15 @@ def check_sensitive_features(sensitive_features: Any, n_rows: int) -> pd.DataFra
     """Turn any table of attributes into a pandas frame with text column names; a missing value is a value too."""
     if sensitive_features is None:
         return None
+    table = check_attributes(sensitive_features, n_rows)
+    return table.astype(object).where(table.notna(), MISSING)
+
+
+def check_attributes(sensitive_features: Any, n_rows: int) -> pd.DataFrame:
+    """Turn any table of attributes into a pandas frame with text column names, its values left as they are."""
     table = to_pandas(sensitive_features).reset_index(drop=True)
     if len(table) != n_rows:
-        raise InputError(f"sensitive_features has {len(table)} rows, X has {n_rows}: give one row for each.")
+        raise InputError(f"sensitive_features has {len(table)} rows, the data have {n_rows}: give one row for each.")
     if not table.shape[1]:
         raise InputError("sensitive_features has no columns: give at least one attribute.")
-    table = table.set_axis([f"attribute {n}" if isinstance(n, int) else str(n) for n in table.columns], axis=1)
-    return table.astype(object).where(table.notna(), MISSING)
+    return table.set_axis([f"attribute {n}" if isinstance(n, int) else str(n) for n in table.columns], axis=1)

@@ -8,8 +8,9 @@ Empty groups have no error rates (NaN), hence no gain, no envy and no violation,
 nothing is left to compare (a single group cannot envy), the envy gaps are 0.
 """
 
+import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,8 @@ __all__ = [
 
 # Two error rates this close are the same rate, computed from weights in another order.
 _ROUNDING = 1e-12
+# Rows at a time where products of floating point numbers are taken: a million rows need no copy of their own.
+_BLOCK_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -103,24 +106,25 @@ class PreferenceMatrix:
         sample_weight : array of shape (n,), optional
             Non-negative row weights.
         """
-        right, group, own_column = _check_predictions(y, predictions, groups, pooled, own)
-        weight = check_weights(sample_weight, right)
-        n_groups = len(own_column)
-        group_weight = np.bincount(group, weight, minlength=n_groups)
-        wrong = [np.bincount(group, weight * ~column, minlength=n_groups) for column in right.T]
+        compared = ComparedRows.check(y, predictions, groups, pooled, own, sample_weight)
+        return cls.from_rows(compared)
+
+    @classmethod
+    def from_rows(cls, rows: "ComparedRows") -> "PreferenceMatrix":
+        """Build the matrix from rows that were checked before."""
+        n_groups = len(rows.own)
+        group_weight = np.bincount(rows.group, rows.weight, minlength=n_groups)
+        wrong = [np.bincount(rows.group, rows.weight * ~column, minlength=n_groups) for column in rows.right.T]
         with np.errstate(invalid="ignore"):  # 0 / 0: an empty group has no error rate
             errors = np.column_stack(wrong) / group_weight[:, None]
-        own_right = right[np.arange(len(right)), own_column[group]]
-        regret = ~own_right & right.any(axis=1)
-        labels = np.column_stack([np.asarray(predictions), np.asarray(pooled)])
-        disagree = (labels != labels[:, :1]).any(axis=1)
+        regret = ~rows.own_right & rows.right.any(axis=1)
         return cls(
             errors=errors,
-            sizes=np.bincount(group[weight > 0], minlength=n_groups),
+            sizes=np.bincount(rows.group[rows.weight > 0], minlength=n_groups),
             weights=group_weight / group_weight.sum(),
-            own=own_column,
-            pr_without_harm=float(1.0 - np.average(regret, weights=weight)),
-            disagreement=float(np.average(disagree, weights=weight)),
+            own=rows.own,
+            pr_without_harm=float(1.0 - np.average(regret, weights=rows.weight)),
+            disagreement=float(np.average(rows.differ.any(axis=1), weights=rows.weight)),
         )
 
     @classmethod
@@ -136,16 +140,11 @@ class PreferenceMatrix:
         """Compare the classifiers of a fitted model of this package on the rows of X.
 
         The model may be the last step of a pipeline. Rows of no group, which the pooled classifier serves, make one
-        more group at the end.
+        more group at the end. Sensitive features are handed to models whose groups depend on them, and to no others.
         """
-        if isinstance(model, Pipeline):
-            model, X = model[-1], model[:-1].transform(X)
-        labels = model.predict_all(X)
-        known = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
-        groups = model.predict_group(X, **known)
-        n_groups = max(model.n_groups_, int(groups.max()) + 1)
+        served = ServedPredictions.of(model, X, sensitive_features)
         return cls.from_predictions(
-            y, labels[:, :-1], groups, labels[:, -1], own=np.arange(n_groups), sample_weight=sample_weight
+            y, served.predictions, served.groups, served.pooled, own=served.own, sample_weight=sample_weight
         )
 
     @property
@@ -179,6 +178,12 @@ class PreferenceMatrix:
     def violations(self) -> int:
         """Groups with a negative gain, plus pairs with a negative envy gap: point estimates, as the paper counts."""
         return int((self.gains < -_ROUNDING).sum() + (self.envy_gaps < -_ROUNDING).sum())
+
+    @property
+    def degree(self) -> float:
+        """Degree of fairness without harm, the paper's objective: mean over groups of gain + mean envy gap (over K)."""
+        envy = np.nansum(self.envy_gaps, axis=1) / self.envy_gaps.shape[1]
+        return float(np.nanmean(self.gains + envy))
 
     @property
     def max_gain(self) -> float:
@@ -222,29 +227,128 @@ def _extreme(gaps: NDArray[np.float64], function: Any) -> float:
     return float(function(known)) if known.size else 0.0
 
 
-def _check_predictions(
-    y: Any, predictions: Any, groups: Any, pooled: Any, own: Any
-) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
-    """Return which classifier is right on which row (n, M + 1), the groups, and the classifier of each group."""
-    y, predictions, groups, pooled = (np.asarray(values) for values in (y, predictions, groups, pooled))
-    if predictions.ndim != 2:
-        raise InputError(
-            f"predictions must have one row per sample and one column per classifier, got shape {predictions.shape}."
-        )
-    for name, values in {"y": y, "groups": groups, "pooled": pooled}.items():
-        if values.ndim != 1:
-            raise InputError(f"{name} must have one entry per sample, got shape {values.shape}.")
-    check_consistent_length(y, predictions, groups, pooled)
-    if not len(y):
-        raise InputError("There are no rows to compare predictions on.")
-    n_models = predictions.shape[1]
+class ServedPredictions(NamedTuple):
+    """What a fitted model of this package predicts for some rows, as `PreferenceMatrix` and `audit` take it."""
+
+    predictions: NDArray[Any]
+    groups: NDArray[np.intp]
+    pooled: NDArray[Any]
+    own: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, model: Any, X: Any, sensitive_features: Any = None) -> "ServedPredictions":
+        """Ask the model, or the pipeline that ends in one."""
+        if isinstance(model, Pipeline):
+            model, X = model[-1], model[:-1].transform(X)
+        labels = model.predict_all(X)
+        takes_attributes = "sensitive_features" in inspect.signature(model.predict_group).parameters
+        known = {"sensitive_features": sensitive_features} if takes_attributes else {}
+        groups = model.predict_group(X, **known)
+        own = np.arange(max(model.n_groups_, int(groups.max(initial=0)) + 1))
+        return cls(labels[:, :-1], groups, labels[:, -1], own)
+
+
+class PairedCounts(NamedTuple):
+    """What the rows of each group say about every pair of classifiers.
+
+    Rows count once each; rows of unequal weight count with their effective number (Kish), so that a group has as many
+    rows as equal weights would need to say as much.
+    """
+
+    beats: NDArray[np.float64]
+    """Rows of group g that classifier i gets right and j wrong, (G, M + 1, M + 1); the pooled one is last."""
+    n_rows: NDArray[np.float64]
+    """Rows of each group, (G,)."""
+    n_wrong: NDArray[np.float64]
+    """Rows of group g that classifier i gets wrong, (G, M + 1)."""
+
+    def plus(self, other: "PairedCounts") -> "PairedCounts":
+        """Add the counts of other rows."""
+        return PairedCounts(*(one + more for one, more in zip(self, other, strict=True)))
+
+    def pair(self, own: NDArray[np.intp], rival: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Rows of each group that say the own classifier is worse, that it is better, and all (b, c and n)."""
+        every = np.arange(len(self.n_rows))
+        return self.beats[every, rival, own], self.beats[every, own, rival], self.n_rows
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """Error rate of every classifier on every group; NaN for an empty group."""
+        with np.errstate(invalid="ignore"):
+            return self.n_wrong / self.n_rows[:, None]
+
+
+@dataclass(frozen=True)
+class ComparedRows:
+    """Checked predictions of M classifiers and a pooled one, reduced to who is right on which row."""
+
+    right: NDArray[np.bool_]
+    """(n, M + 1), the pooled classifier last."""
+    differ: NDArray[np.bool_]
+    """Whether classifier j predicts something else than the pooled one, (n, M)."""
+    group: NDArray[np.intp]
+    own: NDArray[np.intp]
+    """Column of the classifier that serves each group, (G,)."""
+    weight: NDArray[np.float64]
+
+    @classmethod
+    def check(cls, y: Any, predictions: Any, groups: Any, pooled: Any, own: Any, sample_weight: Any) -> "ComparedRows":
+        """Validate arrays as `PreferenceMatrix.from_predictions` takes them."""
+        y, predictions, groups, pooled = (np.asarray(values) for values in (y, predictions, groups, pooled))
+        if predictions.ndim != 2:
+            raise InputError(
+                "predictions must have one row per sample and one column per classifier, "
+                f"got shape {predictions.shape}."
+            )
+        for name, values in {"y": y, "groups": groups, "pooled": pooled}.items():
+            if values.ndim != 1:
+                raise InputError(f"{name} must have one entry per sample, got shape {values.shape}.")
+        check_consistent_length(y, predictions, groups, pooled)
+        if not len(y):
+            raise InputError("There are no rows to compare predictions on.")
+        own, groups = _check_groups(predictions.shape[1], groups, own)
+        right = np.column_stack([predictions == y[:, None], pooled == y])
+        return cls(right, predictions != pooled[:, None], groups, own, check_weights(sample_weight, right))
+
+    @property
+    def own_right(self) -> NDArray[np.bool_]:
+        """Whether the classifier that serves a row is right, (n,)."""
+        return self.right[np.arange(len(self.right)), self.own[self.group]]
+
+    def paired_counts(self) -> PairedCounts:
+        """Count, group by group, the rows that tell each pair of classifiers apart."""
+        n_groups, n_models = len(self.own), self.right.shape[1]
+        n_rows, per_weight = effective_rows(self.group, self.weight, n_groups)
+        beats, wrong = np.zeros((n_groups, n_models, n_models)), np.zeros((n_groups, n_models))
+        for first in range(0, len(self.right), _BLOCK_ROWS):
+            block = slice(first, first + _BLOCK_ROWS)
+            right, group = self.right[block].astype(np.float64), self.group[block]
+            weight = self.weight[block, None] * per_weight[group, None]
+            for g in np.unique(group):
+                members = right[group == g]
+                missed = weight[group == g] * (1.0 - members)
+                beats[g] += members.T @ missed
+                wrong[g] += missed.sum(axis=0)
+        return PairedCounts(beats, n_rows, wrong)
+
+
+def effective_rows(
+    group: NDArray[np.intp], weight: NDArray[np.float64], n_groups: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Effective number of rows of each group, and how many of them a weight of 1 stands for."""
+    total = np.bincount(group, weight, minlength=n_groups)
+    squares = np.bincount(group, weight**2, minlength=n_groups)
+    per_weight = np.divide(total, squares, out=np.zeros(n_groups), where=squares > 0)
+    return total * per_weight, per_weight
+
+
+def _check_groups(n_models: int, groups: NDArray[Any], own: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     own = np.arange(n_models) if own is None else np.asarray(own)
     if not np.issubdtype(groups.dtype, np.integer) or groups.min() < 0 or groups.max() >= len(own):
         raise InputError(f"groups must be integers from 0 to {len(own) - 1}, one per sample.")
     if not np.issubdtype(own.dtype, np.integer) or own.min() < 0 or own.max() > n_models:
         raise InputError(f"own must name a classifier from 0 to {n_models} (the pooled one) for every group.")
-    right = np.column_stack([predictions == y[:, None], pooled == y])
-    return right, groups.astype(np.intp), own.astype(np.intp)
+    return own.astype(np.intp), groups.astype(np.intp, copy=False)
 
 
 def pr_without_harm(y: Any, predictions: Any, groups: Any, pooled: Any, **options: Any) -> float:

@@ -1,5 +1,35 @@
-"""Statistics of paired comparisons; knows nothing of models."""
+"""Statistics of paired comparisons, and the theorems; knows nothing of models."""
 
-from dafh.stats.paired import mcnemar_p
+from dafh.stats.bounds import (
+    deviation_epsilon,
+    deviation_factor,
+    deviation_probability,
+    deviation_rows,
+    discrepancy_bound,
+    linear_discrepancy,
+)
+from dafh.stats.paired import (
+    PairedInterval,
+    bonferroni,
+    excluded_harm,
+    holm,
+    mcnemar_p,
+    paired_interval,
+    rows_needed,
+)
 
-__all__ = ["mcnemar_p"]
+__all__ = [
+    "PairedInterval",
+    "bonferroni",
+    "deviation_epsilon",
+    "deviation_factor",
+    "deviation_probability",
+    "deviation_rows",
+    "discrepancy_bound",
+    "excluded_harm",
+    "holm",
+    "linear_discrepancy",
+    "mcnemar_p",
+    "paired_interval",
+    "rows_needed",
+]

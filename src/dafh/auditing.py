@@ -1,0 +1,442 @@
+"""audit: is any group served worse than it could be? For any models, any groups, and what the rows can tell.
+
+Two kinds of question are asked of every group: *rationality*, is it served worse than by the pooled classifier, and
+*envy*, is it served worse than another group would serve it. Each has an exact test, an interval, and one of three
+verdicts. Named groups (sex, race, and their intersections) are asked the first question.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from dafh._text import listed, percent, points, render_html, render_text
+from dafh._validation import is_frame
+from dafh.exceptions import InputError
+from dafh.named_groups import NamedGroups
+from dafh.preference import ComparedRows, PairedCounts, PreferenceMatrix, ServedPredictions
+from dafh.stats import excluded_harm, holm, mcnemar_p, paired_interval, rows_needed
+
+# Classifiers that never differ on this many rows are taken for the same one: nobody is served worse by a copy.
+_ROWS_TO_CALL_A_COPY = 100
+_MOST_NAMED_GROUPS_IN_SUMMARY = 10
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """Answers of an audit; prints as a summary, in a terminal and in a notebook. Made by `audit`, or by `of`.
+
+    Examples
+    --------
+    >>> from dafh import AuditResult, DecoupledClassifier
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data, fresh = (make_paper_synthetic(2000, random_state=seed) for seed in (0, 1))
+    >>> model = DecoupledClassifier(random_state=0).fit(data.X, data.y)
+    >>> result = AuditResult.of(model, fresh.X, fresh.y, sensitive_features=fresh.sensitive_features)
+    >>> print(result.verdict())
+    NO HARM: no group is served worse than it could be. NAMED GROUPS: s1 = -1 & s2 = 1 is served worse than by the \
+pooled classifier.
+    """
+
+    matrix: PreferenceMatrix
+    """Error rates of all classifiers on all groups, and every metric that follows."""
+    questions: pd.DataFrame
+    """One row per question about the groups that the classifiers serve; columns as in `to_frame`."""
+    named: pd.DataFrame | None
+    """The same for named groups, against the pooled classifier; None without sensitive features."""
+    composition: pd.DataFrame | None
+    """Who is in which group: for each value of each attribute its rows and its share in every group."""
+    level: float
+    margin: float
+
+    @classmethod
+    def of(cls, model: Any, X: Any, y: ArrayLike, *, sensitive_features: Any = None, **options: Any) -> "AuditResult":
+        """Audit a fitted model of this package, or a pipeline that ends in one; options as in `audit`."""
+        served = ServedPredictions.of(model, X, sensitive_features)
+        return audit(
+            y, served.predictions, served.groups, pooled=served.pooled, sensitive_features=sensitive_features, **options
+        )
+
+    @property
+    def violations(self) -> dict[str, int]:
+        """Questions with a negative gap: as point estimates, by the test alone, and after correction."""
+        asked = self.questions
+        return {
+            "point": self.matrix.violations,
+            "significant": int(((asked["p"] <= self.level) & (asked["gap"] < 0)).sum()),
+            "corrected": int((asked["verdict"] == "violated").sum()),
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per question, those about named groups at the end.
+
+        Columns: group, kind (rationality or envy), rival, n, own_error, rival_error, gap (rival minus own: negative is
+        harm) with low and high, own_worse (b), own_better (c), p and p_corrected of the exact test (small: own is
+        worse), verdict (satisfied, violated, undecided) and rows_needed to decide it.
+        """
+        return self.questions.copy() if self.named is None else pd.concat([self.questions, self.named], axis=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values, ready for JSON; what is unknown or infinite is None."""
+        frames = {"questions": self.questions, "named_groups": self.named, "composition": self.composition}
+        figures = {"rows", "groups", "accuracy", "pooled_accuracy", "pr_without_harm", "disagreement"}
+        plain = {name: value for name, value in self._figures().items() if name in figures}
+        return {
+            "verdict": self.verdict(),
+            "level": self.level,
+            "margin": self.margin,
+            **plain,
+            "violations": self.violations,
+            "errors": _plain(self.matrix.errors.tolist()),
+            "sizes": self.matrix.sizes.tolist(),
+            **{
+                name: None if frame is None else [_plain(row) for row in frame.to_dict("records")]
+                for name, frame in frames.items()
+            },
+        }
+
+    def _figures(self) -> dict[str, Any]:
+        matrix = self.matrix
+        return {
+            "rows": int(matrix.sizes.sum()),
+            "groups": len(matrix.sizes),
+            "accuracy": matrix.accuracy,
+            "pooled_accuracy": matrix.pooled_accuracy,
+            "pr_without_harm": matrix.pr_without_harm,
+            "disagreement": matrix.disagreement,
+        }
+
+    def verdict(self) -> str:
+        """Say in one or two sentences what was found."""
+        harmed, undecided = _harmed(self.questions), int((self.questions["verdict"] == "undecided").sum())
+        if harmed:
+            sentence = f"HARM: group {harmed} is served worse than it could be."
+        elif undecided:
+            sentence = (
+                "NO HARM FOUND: no group is shown to be served worse than it could be, but "
+                f"{undecided} of {len(self.questions)} questions need more rows."
+            )
+        else:
+            sentence = "NO HARM: no group is served worse than it could be."
+        return sentence if self.named is None else f"{sentence} {self._named_verdict(self.named)}"
+
+    @staticmethod
+    def _named_verdict(named: pd.DataFrame) -> str:
+        harmed, decided = _harmed(named), int((named["verdict"] == "satisfied").sum())
+        if harmed:
+            return f"NAMED GROUPS: {harmed} is served worse than by the pooled classifier."
+        return (
+            f"Of {len(named):,} named groups none is shown to be served worse than by the pooled classifier, and "
+            f"{decided:,} are shown not to be."
+        )
+
+    def summary(self) -> str:
+        """Text for a terminal: verdict, figures, all questions about groups, the named groups that matter most."""
+        figures, counts = self._figures(), self.violations
+        lines = [
+            self.verdict(),
+            "",
+            f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}"
+            + (f", margin {100 * self.margin:g} points" if self.margin else ""),
+            f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}, "
+            f"gain {points(figures['accuracy'] - figures['pooled_accuracy'])}; "
+            f"Pr without harm {percent(figures['pr_without_harm'])}, "
+            f"classifiers disagree on {percent(figures['disagreement'])}",
+            f"violations: {counts['point']} as point estimates, {counts['significant']} by the test alone, "
+            f"{counts['corrected']} after correction",
+            "",
+            render_text(_display(self.questions, self.level), left=("verdict",)),
+        ]
+        if self.named is not None:
+            shown, title = self._named_for_display()
+            lines += ["", title, "", render_text(_display(shown, self.level), left=("group", "verdict"))]
+        return "\n".join(lines)
+
+    __str__ = summary
+    __repr__ = summary
+
+    def _named_for_display(self) -> tuple[pd.DataFrame, str]:
+        """Named groups by how badly they may be served, the worst first."""
+        assert self.named is not None
+        order = self.named.assign(harmed=self.named["verdict"] != "violated").sort_values(
+            ["harmed", "p"], kind="stable"
+        )
+        shown = order.head(_MOST_NAMED_GROUPS_IN_SUMMARY).drop(columns="harmed")
+        which = "" if len(shown) == len(order) else f"the {len(shown)} of {len(order):,} with the most evidence of harm"
+        return shown, "Named groups against the pooled classifier" + (f", {which}:" if which else ":")
+
+    def _repr_html_(self) -> str:
+        tables = [_display(self.questions, self.level)]
+        if self.named is not None:
+            tables.append(_display(self._named_for_display()[0], self.level))
+        return render_html(self.verdict(), *tables)
+
+
+def audit(
+    y: ArrayLike,
+    predictions: Any,
+    groups: ArrayLike,
+    *,
+    pooled: ArrayLike,
+    sensitive_features: Any = None,
+    sample_weight: ArrayLike | None = None,
+    level: float = 0.05,
+    margin: float = 0.0,
+    depth: int = 2,
+    own: ArrayLike | None = None,
+) -> AuditResult:
+    """Ask whether any group is served worse than by the pooled classifier or by another group's.
+
+    The rows must be independent draws from the population in question, and must not have trained or selected any of the
+    classifiers. Verdicts of all groups hold together: the probability of any wrong "violated" is at most `level`, and
+    so is that of any wrong "satisfied"; named groups are corrected among themselves. The intervals are for one question
+    each.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        True labels.
+    predictions : array of shape (n, M), data frame or mapping with M columns, or array of shape (n,)
+        Label predicted for every row by each group's classifier. With one column only, the same classifier serves all
+        groups, which then may have any names.
+    groups : array of shape (n,)
+        Group of each row: the number of its classifier from 0, or its name where `predictions` has named columns. M is
+        for rows that the pooled classifier serves.
+    pooled : array of shape (n,)
+        Labels predicted by the pooled classifier.
+    sensitive_features : data frame, series or array with n rows, optional
+        Attributes that name groups. A missing value makes a group of its own; numbers with more than 12 values are cut
+        into quarters; of more than 50 categories the rare ones are put together.
+    sample_weight : array of shape (n,), optional
+        Row weights. Tests and intervals then rest on effective numbers of rows, and are approximate.
+    level : float, default=0.05
+        Probability of a wrong verdict that is accepted.
+    margin : float, default=0
+        Harm up to this size is tolerated in "satisfied": 0.01 is one point of error.
+    depth : int, default=2
+        Largest number of attributes that are intersected.
+    own : array of int, optional
+        Column that serves each group, where that is not column k for group k; M is the pooled classifier.
+
+    Returns
+    -------
+    AuditResult
+        With `summary()`, `to_frame()`, `to_dict()`, and the parts `matrix`, `questions`, `named`, `composition`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dafh import audit
+    >>> y = np.tile([0, 1], 200)
+    >>> groups = np.repeat([0, 1], 200)
+    >>> right, coin = y, np.tile([0, 0, 1, 1], 100)
+    >>> result = audit(y, np.column_stack([right, coin]), groups, pooled=coin)
+    >>> result.to_frame()[["group", "kind", "rival", "gap", "verdict"]]
+       group         kind   rival  gap    verdict
+    0      0  rationality  pooled  0.5  satisfied
+    1      0         envy       1  0.5  satisfied
+    2      1  rationality  pooled  0.0  satisfied
+    3      1         envy       0 -0.5   violated
+    """
+    _check_options(level, margin, depth)
+    columns, names = _check_columns(predictions)
+    codes, labels, own = _number_groups(groups, columns.shape[1], names, own)
+    rows = ComparedRows.check(y, columns, codes, pooled, own, sample_weight)
+    rivals = [*(range(columns.shape[1]) if names is None else names), "pooled"]
+    questions = _ask_groups(rows.paired_counts(), rows.own, labels, rivals, level, margin)
+    named = composition = None
+    if sensitive_features is not None:
+        attributes = NamedGroups.of(sensitive_features, len(rows.group))
+        named = _ask_named_groups(rows, attributes, depth, level, margin)
+        composition = _compose(rows, attributes, labels)
+    return AuditResult(PreferenceMatrix.from_rows(rows), questions, named, composition, level, margin)
+
+
+def _check_options(level: float, margin: float, depth: int) -> None:
+    if not 0 < level < 0.5:
+        raise InputError(f"level must lie between 0 and 0.5, got {level!r}: 0.05 accepts one wrong verdict in twenty.")
+    if not 0 <= margin < 1:
+        raise InputError(f"margin must be a share of rows from 0 up to 1, got {margin!r}: 0.01 is one point of error.")
+    if depth < 1:
+        raise InputError(f"depth must be at least 1, got {depth!r}: 1 asks every attribute by itself.")
+
+
+def _check_columns(predictions: Any) -> tuple[NDArray[Any], list[Any] | None]:
+    """Predictions as an array with one column per classifier, and the names of the columns where they have some."""
+    if isinstance(predictions, Mapping):
+        return np.column_stack([np.asarray(column) for column in predictions.values()]), list(predictions)
+    columns = np.asarray(predictions)
+    if columns.ndim == 1:
+        return columns[:, None], None
+    return columns, list(predictions.columns) if is_frame(predictions) else None
+
+
+def _number_groups(
+    groups: Any, n_models: int, names: list[Any] | None, own: Any
+) -> tuple[NDArray[np.intp], list[Any], NDArray[np.intp]]:
+    """Group of each row as a number, the names of the groups, and the column that serves each."""
+    groups = np.asarray(groups)
+    if own is not None:
+        own = np.asarray(own)
+        return groups, list(range(len(own))), own
+    if n_models == 1 and names is None:
+        values, codes = np.unique(groups, return_inverse=True)
+        return codes, values.tolist(), np.zeros(len(values), np.intp)
+    if names is not None:
+        codes = pd.Index(names).get_indexer(pd.Index(groups))
+        unknown = sorted({str(group) for group in groups[codes < 0].tolist()})
+        if unknown:
+            raise InputError(
+                f"groups holds {listed(unknown[:5])}, but predictions has the columns "
+                f"{listed([str(name) for name in names[:10]])}: every group needs a column of its name."
+            )
+        return codes, names, np.arange(n_models)
+    served_by_pooled = groups.size and np.issubdtype(groups.dtype, np.integer) and groups.max() == n_models
+    labels = [*range(n_models), *(["pooled"] if served_by_pooled else [])]
+    return groups, labels, np.arange(len(labels))
+
+
+def _ask_groups(
+    counts: PairedCounts, own: NDArray[np.intp], labels: list[Any], rivals: list[Any], level: float, margin: float
+) -> pd.DataFrame:
+    """Ask every group about the pooled classifier, then about every other group's."""
+    pooled = counts.beats.shape[1] - 1
+    pairs = [(g, r) for g in range(len(own)) for r in [pooled, *range(pooled)] if r == pooled or r != own[g]]
+    group, rival = np.array(pairs).T
+    mine = own[group]
+    apart = counts.beats.sum(axis=0)
+    never_differ = (apart + apart.T)[mine, rival] == 0
+    copies = (mine == rival) | (never_differ & (counts.n_rows.sum() >= _ROWS_TO_CALL_A_COPY))
+    errors = counts.errors
+    return _answer(
+        {
+            "group": [labels[g] for g in group],
+            "kind": np.where(rival == pooled, "rationality", "envy"),
+            "rival": [rivals[r] for r in rival],
+            "n": counts.n_rows[group],
+            "own_error": errors[group, mine],
+            "rival_error": errors[group, rival],
+            "own_worse": counts.beats[group, rival, mine],
+            "own_better": counts.beats[group, mine, rival],
+        },
+        copies & (counts.n_rows[group] > 0),
+        level,
+        margin,
+    )
+
+
+def _ask_named_groups(rows: ComparedRows, groups: NamedGroups, depth: int, level: float, margin: float) -> pd.DataFrame:
+    """Ask every named group whether the classifiers that serve its people are worse for it than the pooled one."""
+    outcome = 2 * rows.own_right.astype(np.intp) + rows.right[:, -1]
+    table = groups.tabulate(outcome, 4, rows.weight, depth)
+    weight = table.total.sum(axis=1)
+    n_rows = weight**2 / table.squares
+    both_wrong, worse, better, _ = (table.total / weight[:, None]).T
+    return _answer(
+        {
+            "group": table.names,
+            "kind": "rationality",
+            "rival": "pooled",
+            "n": n_rows,
+            "own_error": both_wrong + worse,
+            "rival_error": both_wrong + better,
+            "own_worse": worse * n_rows,
+            "own_better": better * n_rows,
+        },
+        np.full(len(n_rows), bool(np.all(outcome % 3 == 0)) and len(outcome) >= _ROWS_TO_CALL_A_COPY),
+        level,
+        margin,
+    )
+
+
+def _answer(question: dict[str, Any], copies: NDArray[np.bool_], level: float, margin: float) -> pd.DataFrame:
+    """Test, interval, verdict and rows needed for questions with their counts; `copies` cannot be harmed.
+
+    Questions without rows, and those about copies, are not tested, so the others are not corrected for them.
+    """
+    b, c, n = (np.asarray(question[name], np.float64) for name in ("own_worse", "own_better", "n"))
+    asked = (n > 0) & ~copies
+    share = level / max(int(asked.sum()), 1)
+    p = np.asarray(mcnemar_p(b, c), np.float64)
+    corrected = np.ones_like(p)
+    corrected[asked] = holm(p[asked])
+    low, high = paired_interval(b, c, n, confidence=1 - level)
+    low, high = np.where(copies, 0.0, low), np.where(copies, 0.0, high)
+    gap = question["rival_error"] - question["own_error"]
+    violated = asked & (corrected <= level) & (high < 0)
+    satisfied = copies | (asked & (excluded_harm(b, c, n, level=share) <= margin) & (low >= -margin))
+    with np.errstate(invalid="ignore"):
+        needed = rows_needed(np.maximum(gap + margin, -gap), (b + c) / n, level=share)
+    frame = pd.DataFrame(question)
+    frame["n"], frame["own_worse"], frame["own_better"] = (_whole(counts) for counts in (n, b, c))
+    frame.insert(6, "gap", gap)
+    frame.insert(7, "low", low)
+    frame.insert(8, "high", high)
+    frame["p"], frame["p_corrected"] = p, corrected
+    frame["verdict"] = np.select([violated, satisfied], ["violated", "satisfied"], "undecided")
+    frame["rows_needed"] = np.where(asked & ~violated & ~satisfied, needed, np.nan)
+    return frame
+
+
+def _whole(counts: NDArray[np.float64]) -> NDArray[Any]:
+    """Counts of rows as whole numbers, unless weights have made them effective numbers."""
+    rounded = np.rint(counts)
+    return rounded.astype(np.int64) if np.allclose(counts, rounded, rtol=0, atol=1e-6) else counts
+
+
+def _compose(rows: ComparedRows, groups: NamedGroups, labels: list[Any]) -> pd.DataFrame:
+    """For each value of each attribute: its rows, and the share of them that belongs to each group."""
+    table = groups.tabulate(rows.group, len(labels), rows.weight, depth=1)
+    frame = pd.DataFrame({"named_group": table.names, "weight": table.total.sum(axis=1)})
+    shares = table.total / table.total.sum(axis=1, keepdims=True)
+    return frame.join(pd.DataFrame(shares, columns=[f"in_{label}" for label in labels]))
+
+
+def _harmed(questions: pd.DataFrame) -> str:
+    """Names of the groups with a violated question, as a sentence has them; empty if there are none."""
+    names = list(dict.fromkeys(str(name) for name in questions["group"][questions["verdict"] == "violated"]))
+    shown = names[:3] + ([f"{len(names) - 3} more"] if len(names) > 3 else [])
+    return "; ".join(shown)
+
+
+def _display(questions: pd.DataFrame, level: float) -> pd.DataFrame:
+    gaps = zip(questions["low"], questions["high"], strict=True)
+    return pd.DataFrame(
+        {
+            "group": questions["group"].astype(str),
+            "against": questions["rival"].astype(str),
+            "rows": [f"{n:,.0f}" for n in questions["n"]],
+            "own error": [percent(e) for e in questions["own_error"]],
+            "its error": [percent(e) for e in questions["rival_error"]],
+            "gap": [points(g) for g in questions["gap"]],
+            f"{100 * (1 - level):g} % interval": [f"{points(low)} to {points(high)}" for low, high in gaps],
+            "corrected p": [_p_text(p) for p in questions["p_corrected"]],
+            "verdict": [
+                _verdict_text(v, n) for v, n in zip(questions["verdict"], questions["rows_needed"], strict=True)
+            ],
+        }
+    )
+
+
+def _p_text(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _verdict_text(verdict: str, needed: float) -> str:
+    if verdict != "undecided":
+        return verdict
+    return "not enough data" + (f" ({needed:,.0f} rows would do)" if np.isfinite(needed) else "")
+
+
+def _plain(value: Any) -> Any:
+    """Python values for JSON: no NumPy types, and None for what is unknown or infinite."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

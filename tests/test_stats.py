@@ -1,0 +1,287 @@
+"""Tests, intervals, corrections and bounds, against enumeration, scipy and the laws they have to obey."""
+
+import ast
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
+
+import dafh.stats
+from dafh.exceptions import InputError
+from dafh.preference import PreferenceMatrix
+from dafh.stats import (
+    bonferroni,
+    deviation_epsilon,
+    deviation_factor,
+    deviation_probability,
+    deviation_rows,
+    discrepancy_bound,
+    excluded_harm,
+    holm,
+    linear_discrepancy,
+    mcnemar_p,
+    paired_interval,
+    rows_needed,
+)
+from dafh.study.guarantee import coverage_table, interval_coverage
+
+counts = st.integers(0, 300)
+p_values = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+def test_statistics_need_numpy_and_scipy_only():
+    for path in Path(dafh.stats.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                modules = [node.module] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
+                assert {m.split(".")[0] for m in modules} <= {"numpy", "scipy", "typing", "collections", "dafh"}
+                assert all(m.startswith(("dafh.stats", "dafh.exceptions")) for m in modules if m.startswith("dafh"))
+
+
+# ---- McNemar ----
+
+
+@given(counts, counts)
+def test_mcnemar_is_the_exact_binomial_test_of_scipy(b, c):
+    expected = binomtest(c, b + c, alternative="less").pvalue if b + c else 1.0
+    assert mcnemar_p(b, c) == pytest.approx(expected, rel=1e-9)
+
+
+def test_mcnemar_equals_counting_all_coin_tosses():
+    tosses = [bin(outcome).count("1") for outcome in range(2**9)]
+    assert mcnemar_p(own_worse=7, own_better=2) == pytest.approx(np.mean([heads <= 2 for heads in tosses]))
+
+
+@given(counts, counts)
+def test_more_harm_never_has_a_larger_p(b, c):
+    assert mcnemar_p(b + 1, c) <= mcnemar_p(b, c) + 1e-12
+    assert mcnemar_p(b, c + 1) >= mcnemar_p(b, c) - 1e-12
+
+
+@given(st.floats(0.01, 200), st.floats(0, 200))
+def test_effective_counts_lie_between_their_whole_neighbours(b, c):
+    assert mcnemar_p(np.ceil(b), np.floor(c)) - 1e-12 <= mcnemar_p(b, c) <= mcnemar_p(np.floor(b), np.ceil(c)) + 1e-12
+
+
+# ---- corrections ----
+
+
+def rejected_by_step_down(p, level):
+    """Holm's procedure as he wrote it: compare the smallest with α/m, the next with α/(m−1), stop at the first miss."""
+    rejected = set()
+    for step, position in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        if p[position] > level / (len(p) - step):
+            break
+        rejected.add(position)
+    return rejected
+
+
+@given(p_values, st.sampled_from([0.01, 0.05, 0.2]))
+def test_holm_rejects_what_the_step_down_procedure_rejects(p, level):
+    corrected = holm(p)
+    clear = np.abs(corrected - level) > 1e-9
+    assert {i for i in np.flatnonzero(corrected <= level) if clear[i]} == {
+        i for i in rejected_by_step_down(p, level) if clear[i]
+    }
+
+
+@given(p_values)
+def test_holm_lies_between_the_raw_values_and_bonferroni(p):
+    assert (np.asarray(p) <= holm(p) + 1e-15).all()
+    assert (holm(p) <= bonferroni(p) + 1e-15).all()
+
+
+def test_corrections_keep_shape_and_order_and_take_nothing():
+    assert holm([[0.01, 0.5], [0.02, 0.04]]).shape == (2, 2)
+    np.testing.assert_allclose(holm([0.04, 0.01, 0.02]), [0.04, 0.03, 0.04])
+    assert holm([]).size == 0
+    assert bonferroni([]).size == 0
+
+
+# ---- intervals ----
+
+
+@st.composite
+def paired_counts(draw):
+    n = draw(st.integers(1, 2000))
+    b = draw(st.integers(0, n))
+    return b, draw(st.integers(0, n - b)), n
+
+
+@given(paired_counts(), st.sampled_from([0.8, 0.95, 0.999]))
+def test_an_interval_holds_its_estimate_and_turns_with_the_question(table, confidence):
+    b, c, n = table
+    low, high = paired_interval(b, c, n, confidence)
+    assert -1 <= low <= (c - b) / n <= high <= 1
+    np.testing.assert_allclose(paired_interval(c, b, n, confidence), (-high, -low), atol=1e-12)
+
+
+@given(paired_counts())
+def test_more_confidence_is_wider_and_more_rows_are_narrower(table):
+    b, c, n = table
+    low, high = paired_interval(b, c, n, 0.95)
+    wider, narrower = paired_interval(b, c, n, 0.99), paired_interval(10 * b, 10 * c, 10 * n, 0.95)
+    assert wider.low <= low
+    assert high <= wider.high
+    assert narrower.high - narrower.low <= high - low + 1e-12
+
+
+def test_extreme_groups_have_intervals():
+    assert paired_interval(0, 0, 0) == (-1, 1)
+    assert paired_interval(0, 0, 1) == pytest.approx((-0.975, 0.975), abs=1e-9)
+    low, high = paired_interval(0, 20, 20)
+    assert high == 1
+    assert 0.7 < low < 0.85
+    np.testing.assert_array_equal(np.shape(paired_interval([1, 2], [3, 4], 50)), (2, 2))
+
+
+def test_the_smallest_harm_excluded_is_zero_exactly_where_the_exact_test_says_better():
+    b, c = (grid.ravel() for grid in np.meshgrid(np.arange(40), np.arange(40)))
+    for level in (0.05, 0.05 / 8):
+        np.testing.assert_array_equal(excluded_harm(b, c, 500, level) <= 0, mcnemar_p(c, b) <= level)
+
+
+def test_no_discordant_row_leaves_a_harm_of_about_three_in_n():
+    assert excluded_harm(0, 0, 1000) == pytest.approx(3 / 1000, rel=0.01)
+
+
+def test_coverage_of_one_case_equals_the_sum_over_all_outcomes():
+    n, discordance, gap = 20, 0.3, 0.1
+    inside = 0.0
+    for b in range(n + 1):
+        for c in range(n + 1 - b):
+            chance = binom.pmf(b + c, n, discordance) * binom.pmf(c, b + c, (discordance + gap) / 2 / discordance)
+            low, high = paired_interval(b, c, n)
+            inside += chance * (low <= gap <= high)
+    assert interval_coverage(n, discordance, gap).inside == pytest.approx(inside, abs=1e-6)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_intervals_hold_their_level_in_small_groups(confidence):
+    table = coverage_table((20, 50, 200), confidence, relative_gaps=(0, 0.5, 0.95))
+    assert table["worst coverage"].min() >= confidence - 0.005
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_intervals_hold_their_level_everywhere(confidence):
+    table = coverage_table((20, 30, 50, 100, 200, 500, 1000, 2000, 5000), confidence)
+    assert table["worst coverage"].min() >= confidence - 0.005
+    tails = table[["worst lower tail", "worst upper tail"]].to_numpy()
+    assert tails.max() <= (1 - confidence) / 2 + 0.0005  # Each limit is a one-sided one too.
+
+
+# ---- power ----
+
+
+def exact_power(n_rows, gap, discordance, level):
+    """Probability that the exact test finds the own classifier worse, over all outcomes."""
+    discordant = np.arange(n_rows + 1)
+    c = binom.ppf(level, discordant, 0.5)
+    critical = np.where(binom.cdf(c, discordant, 0.5) <= level, c, c - 1)
+    found = np.where(critical >= 0, binom.cdf(critical, discordant, (discordance - gap) / 2 / discordance), 0)
+    return binom.pmf(discordant, n_rows, discordance) @ found
+
+
+@pytest.mark.parametrize("level", [0.05, 0.05 / 16])
+@pytest.mark.parametrize("discordance", [0.02, 0.1, 0.4])
+@pytest.mark.parametrize("relative_gap", [0.2, 0.5, 0.8])
+def test_the_rows_needed_are_enough_and_not_far_too_many(level, discordance, relative_gap):
+    gap = relative_gap * discordance
+    n_rows = int(rows_needed(gap, discordance, level, power=0.8))
+    assert 0.8 <= exact_power(n_rows, gap, discordance, level) <= 0.91
+
+
+def test_no_gap_can_never_be_decided():
+    np.testing.assert_array_equal(rows_needed([0, 0.1, -0.1], 0.2)[:1], [np.inf])
+    assert rows_needed(0.1, 0.2) == rows_needed(-0.1, 0.2)
+    assert rows_needed(0.1, 0.0) > 0  # A discordance below the gap is impossible, and taken as the gap.
+
+
+# ---- bounds ----
+
+
+def degree(errors):
+    n_groups = len(errors)
+    sizes = np.ones(n_groups, np.int64)
+    return PreferenceMatrix(errors, sizes, sizes / n_groups, np.arange(n_groups), 1.0, 0.0).degree
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 5])
+def test_theorem_1_holds_for_simulated_groups(n_groups):
+    rng = np.random.default_rng(n_groups)
+    errors = rng.uniform(0.1, 0.5, (n_groups, n_groups + 1))
+    for n_rows in (50, 500):
+        seen = rng.binomial(n_rows, errors, (2000, *errors.shape)) / n_rows
+        distance = np.abs([degree(one) - degree(errors) for one in seen])
+        for level in (0.05, 0.5):
+            assert (distance > deviation_epsilon(n_rows, n_groups, level)).mean() <= level
+
+
+@pytest.mark.parametrize("n_groups", [3, 4, 5, 10])
+def test_the_printed_constant_is_no_bound_for_more_than_two_groups(n_groups):
+    """Every error rate is off by ε, own ones down and all others up: the degree is off by (4 − 2/K) ε, not 3 ε."""
+    epsilon, errors = 0.01, np.full((n_groups, n_groups + 1), 0.3)
+    measured = errors + epsilon * (1 - 2 * np.eye(n_groups, n_groups + 1))
+    distance = abs(degree(measured) - degree(errors))
+    assert distance == pytest.approx(deviation_factor(n_groups) * epsilon)
+    assert distance > 3 * epsilon
+
+
+@given(st.integers(1, 20), st.floats(0.01, 0.5), st.floats(0.001, 0.5))
+def test_probability_epsilon_and_rows_are_each_others_inverse(n_groups, epsilon, level):
+    n_rows = deviation_rows(epsilon, n_groups, level)
+    assert deviation_epsilon(n_rows, n_groups, level) <= epsilon * (1 + 1e-9)
+    assert deviation_probability(epsilon, n_rows, n_groups) <= level * (1 + 1e-9)
+    assert deviation_probability(epsilon, n_rows - 1, n_groups) >= level * (1 - 1e-9)
+
+
+def test_theorem_1_by_hand():
+    assert deviation_factor(2) == 3
+    assert deviation_probability(0.3, 1000, 3) == pytest.approx(24 * np.exp(-2 * 0.09 * 1000 / (10 / 3) ** 2))
+    assert deviation_probability(0, 10, 2) == 1
+    assert deviation_epsilon(0, 2) == np.inf
+
+
+def test_bad_bounds_are_refused():
+    with pytest.raises(InputError, match="n_groups must be at least 1"):
+        deviation_factor(0)
+    with pytest.raises(InputError, match="level must lie between 0 and 1"):
+        deviation_epsilon(100, 2, level=0)
+
+
+def test_the_bound_of_theorem_2_takes_the_worst_group():
+    assert discrepancy_bound([0.1, 0.2, 0.05]) == pytest.approx((4 - 2 / 3) * 0.2)
+
+
+def test_discrepancy_is_small_between_equal_groups_and_one_between_distant_ones():
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(2, 3000, 3))
+    assert linear_discrepancy(one, one) == pytest.approx(0, abs=1e-9)
+    assert linear_discrepancy(one, other) < 0.08
+    assert linear_discrepancy(one, other + 10) == pytest.approx(1)
+
+
+def test_discrepancy_finds_what_one_linear_classifier_cannot():
+    """Two clouds on a diagonal against two on the other: no line tells them apart, two lines together do."""
+    rng = np.random.default_rng(1)
+    sides = rng.choice([-1, 1], 1000)[:, None]
+    one = np.column_stack([sides, sides]) * 3 + rng.normal(size=(1000, 2))
+    other = one * [1, -1]
+    assert linear_discrepancy(one, other) > 0.9
+
+
+def test_discrepancy_grows_with_the_distance():
+    rng = np.random.default_rng(2)
+    one, other = rng.normal(size=(2, 1000, 2))
+    values = [linear_discrepancy(one, other + shift) for shift in (0, 1, 2, 4)]
+    assert all(near < far for near, far in pairwise(values))
+
+
+def test_discrepancy_needs_the_same_columns():
+    with pytest.raises(InputError, match="same columns"):
+        linear_discrepancy(np.zeros((3, 2)), np.zeros((3, 1)))
