@@ -14,9 +14,9 @@ SOURCE = Path(dafh.__file__).parent
 LAYERS = [
     {"exceptions"},
     {"_validation", "_progress", "_text"},
-    {"engine", "stats", "datasets", "tabular", "named_groups", "_inference", "_pooled"},
+    {"engine", "stats", "datasets", "tabular", "named_groups", "_inference", "_pooled", "_training_rows"},
     {"preference"},
-    {"partitions", "guard", "auditing"},
+    {"partitions", "guard", "auditing", "_fitting"},
     {"classifier", "decoupled"},
     {"baselines", "plots", "persistence", "explain"},
     {"report", "study"},

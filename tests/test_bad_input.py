@@ -141,7 +141,7 @@ def test_an_interrupted_fit_leaves_the_previous_model_in_place(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DAFHClassifier, "_keep_best", interrupt)
+    monkeypatch.setattr(DAFHClassifier, "_keep", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2] + 5, 1 - Y)
     np.testing.assert_array_equal(model.predict_proba(X), before)

@@ -14,12 +14,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import dafh._fitting
 from dafh import DAFHClassifier, PreferenceMatrix
 from dafh.datasets import make_paper_synthetic
 from dafh.engine.networks import apply_classifiers, apply_network
 from dafh.exceptions import GroupsEncodeLabelWarning
 
-QUICK = {"n_replicas": 4, "max_epochs": 8, "random_state": 0}
+QUICK = {"n_replicas": 4, "max_epochs": 8, "n_folds": 1, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -87,17 +88,20 @@ def test_outputs_agree_with_each_other(fitted, paper_data):
 
 @pytest.mark.parametrize("pooled", [None, GaussianNB()])
 @pytest.mark.parametrize(("group_hidden", "classifier_hidden"), [((100,), ()), ((), ()), ((9, 8), (5, 4))])
-def test_serving_in_numpy_equals_the_engine(paper_data, group_hidden, classifier_hidden, pooled):
+def test_serving_in_numpy_equals_the_engine(monkeypatch, paper_data, group_hidden, classifier_hidden, pooled):
     captured = {}
+    keep_best = dafh._fitting._keep_best
 
-    class Spy(DAFHClassifier):
-        def _keep_best(self, record, grid):
-            super()._keep_best(record, grid)
-            captured["parameters"] = record.parameters(int(self.population_.chosen.argmax()), self.best_epoch_ - 1)
+    def spy(record, rule, recipe, scaler, linear_base):
+        choice = rule.choose(record.curves)
+        replica = rule.n_folds * recipe.n_replicas + choice.replica
+        captured.update(parameters=record.parameters(replica, choice.epoch), scaler=scaler)
+        return keep_best(record, rule, recipe, scaler, linear_base)
 
-    model = Spy(**QUICK, group_hidden=group_hidden, classifier_hidden=classifier_hidden, pooled=pooled)
-    model.fit(paper_data.X, paper_data.y)
-    standard = ((paper_data.X - model._scaler.mean_) / model._scaler.scale_).to_numpy()
+    monkeypatch.setattr("dafh._fitting._keep_best", spy)
+    layers = {"group_hidden": group_hidden, "classifier_hidden": classifier_hidden}
+    model = DAFHClassifier(**QUICK, **layers, pooled=pooled, guard=None).fit(paper_data.X, paper_data.y)
+    standard = captured["scaler"].transform(paper_data.X.to_numpy())
     probability = model.pooled_.predict_proba(paper_data.X)[:, 1:]
     expected = apply_classifiers(captured["parameters"].classifiers, standard, logit(probability))
     groups, own = model._route(paper_data.X.to_numpy(), paper_data.X)
@@ -143,7 +147,7 @@ def test_history_has_a_row_per_epoch(fitted):
 def test_population_says_which_replica_was_chosen(fitted):
     assert fitted.population_.chosen.sum() == 1
     assert len(fitted.population_) == 4
-    assert fitted.population_.envy_weight.tolist() == [0, 0.5, 1, 0]
+    assert fitted.population_.envy_weight.tolist() == [0, 0.5, 0, 0.5]
 
 
 # ---- the pooled classifier ----

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dafh
 
 # Small where that changes nothing about the contract; everything else at its default.
-SMALL = {"DAFHClassifier": {"n_replicas": 4, "max_epochs": 40}}
+SMALL = {"DAFHClassifier": {"n_replicas": 2, "max_epochs": 40}}
 
 
 def public_estimators():

@@ -30,7 +30,7 @@ def double_precision():
 
 def settings(**changes):
     values = {"envy_weight": 0.7, "penalty": 0.4, "temperature": 1.5, "anchor": 0.8, "shrinkage": 0.1}
-    return Settings(**(values | {"group_rate": 0.1, "classifier_rate": 0.1} | changes))
+    return Settings(**(values | {"group_rate": 0.1, "classifier_rate": 0.1, "held_out": -1.0} | changes))
 
 
 def problem(n_classes, seed=0, n=40, d=3, n_groups=3):
@@ -42,6 +42,7 @@ def problem(n_classes, seed=0, n=40, d=3, n_groups=3):
         base=rng.normal(size=(n, n_outputs)),
         pooled_right=rng.integers(2, size=n).astype(float),
         weight=rng.uniform(0.5, 2, size=n),
+        fold=np.full(n, -1),
     )
     plan = Plan(group_sizes=(d, 5, n_groups), classifier_sizes=(d, n_outputs))
     params = init_replica(rng, plan.group_sizes, plan.classifier_sizes, 1.0)
@@ -95,7 +96,7 @@ def test_gradient_of_the_groups_equals_finite_differences_without_the_anchor(dou
 
 def test_objective_equals_the_formula_written_out_for_one_row():
     group_logits, z = np.array([[0.3, -0.2]]), np.array([[[0.5], [-1.0]]])
-    rows = Rows(np.zeros((1, 1)), np.array([1]), np.zeros((1, 1)), np.array([0.0]), np.array([1.0]))
+    rows = Rows(np.zeros((1, 1)), np.array([1]), np.zeros((1, 1)), np.array([0.0]), np.array([1.0]), np.array([-1]))
     s = settings()
     pi, loss, k = softmax(group_logits[0]), 1 - expit(1.5 * z[0, :, 0]), 2
     expected = sum(0.7 * loss - 2 * k * pi * loss) / k**2
@@ -132,7 +133,7 @@ def test_penalty_is_zero_for_equal_groups_and_log_k_for_a_single_one():
 
 
 def test_unbalanced_groups_lower_the_objective():
-    rows = Rows(np.zeros((2, 1)), np.array([0, 1]), np.zeros((2, 1)), np.zeros(2), np.ones(2))
+    rows = Rows(np.zeros((2, 1)), np.array([0, 1]), np.zeros((2, 1)), np.zeros(2), np.ones(2), -np.ones(2))
     same = np.zeros((2, 2, 1))
     s = settings(envy_weight=0.0, anchor=0.0)
     balanced = objective(row_totals(np.array([[4.0, 0.0], [0.0, 4.0]]), same, rows, s), s)
@@ -163,7 +164,7 @@ def test_regret_counts_rows_where_own_is_wrong_and_another_right():
     # Row by row: own right; own wrong and the other right; both wrong and pooled right; all wrong.
     group_logits = np.tile([5.0, 0.0], (4, 1))
     logits = np.array([[1, -1], [-1, 1], [-1, -1], [-1, -1]], float)[..., None]
-    rows = Rows(np.zeros((4, 1)), np.ones(4, int), np.zeros((4, 1)), np.array([0, 0, 1.0, 0]), np.ones(4))
+    rows = Rows(np.zeros((4, 1)), np.ones(4, int), np.zeros((4, 1)), np.array([0, 0, 1.0, 0]), np.ones(4), -np.ones(4))
     totals = row_totals(group_logits, logits, rows, settings())
     assert float(totals.right) == 1
     assert float(totals.regret) == 2

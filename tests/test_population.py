@@ -5,14 +5,15 @@ import pytest
 from dafh.engine.networks import apply_classifiers, apply_network
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, evaluate_population, init_population, train_population
-from dafh.engine.selection import Patience, criterion, select
+from dafh.engine.selection import Selection
 
 
 def make_rows(n=200, d=3, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, d)).astype(np.float32)
     label = (x[:, 0] * x[:, 1] > 0).astype(np.int32)
-    return Rows(x, label, np.zeros((n, 1), np.float32), np.zeros(n, np.float32), np.ones(n, np.float32))
+    zero, one = np.zeros(n, np.float32), np.ones(n, np.float32)
+    return Rows(x, label, np.zeros((n, 1), np.float32), zero, one, fold=-one)
 
 
 PLAN = Plan((3, 8, 2), (3, 1))
@@ -20,7 +21,7 @@ PLAN = Plan((3, 8, 2), (3, 1))
 
 def settings(n_replicas, **changes):
     values = {"envy_weight": 0.5, "penalty": 0.3, "temperature": 1.0, "anchor": 1.0, "shrinkage": 0.0}
-    values |= {"group_rate": 1e-2, "classifier_rate": 1e-2} | changes
+    values |= {"group_rate": 1e-2, "classifier_rate": 1e-2, "held_out": -1} | changes
     return Settings(**{name: np.broadcast_to(value, n_replicas).astype(float) for name, value in values.items()})
 
 
@@ -125,30 +126,96 @@ def curves(brier, pr=0.9, label_information=0.0):
     }
 
 
+def choose(*arguments, pr_weight=0.1, n_folds=0, **options):
+    return Selection(n_folds, pr_weight).choose(curves(*arguments, **options))
+
+
 def test_selection_takes_the_smallest_criterion():
-    assert select(curves([[0.3, 0.2], [0.1, 0.4]]), 0.1) == (0, 1)
+    assert choose([[0.3, 0.2], [0.1, 0.4]]) == (0, 1)
 
 
 def test_selection_weighs_harm():
     pr = np.array([[0.5, 1.0]])
-    assert select(curves([[0.20, 0.22]], pr), 0.0) == (0, 0)
-    assert select(curves([[0.20, 0.22]], pr), 0.1) == (1, 0)
+    assert choose([[0.20, 0.22]], pr, pr_weight=0.0) == (0, 0)
+    assert choose([[0.20, 0.22]], pr, pr_weight=0.1) == (1, 0)
 
 
 def test_a_diverged_replica_is_never_chosen():
-    assert select(curves([[np.nan, 0.5]]), 0.1) == (1, 0)
-    assert np.isinf(criterion(curves([[np.inf]]), 0.1)).all()
+    assert choose([[np.nan, 0.5]]) == (1, 0)
+    assert np.isinf(Selection(0, 0.1).criterion(curves([[np.inf]]))).all()
 
 
 def test_groups_that_are_the_label_are_chosen_only_if_they_are_clearly_better():
     label_like = np.array([[0.9, 0.1]])
-    assert select(curves([[0.10, 0.11]], label_information=label_like), 0.1) == (1, 0)
-    assert select(curves([[0.10, 0.13]], label_information=label_like), 0.1) == (0, 0)
-    assert select(curves([[0.10, 0.11]], label_information=0.9), 0.1) == (0, 0)
+    assert choose([[0.10, 0.11]], label_information=label_like) == (1, 0)
+    assert choose([[0.10, 0.13]], label_information=label_like) == (0, 0)
+    assert choose([[0.10, 0.11]], label_information=0.9) == (0, 0)
+
+
+def test_a_start_is_judged_by_all_its_folds():
+    one_epoch = [[0.1, 0.3, 0.5, 0.2, 0.0, 0.0]]  # Two folds and the refit of two starts: means 0.3 and 0.25.
+    assert choose(one_epoch, n_folds=2) == (1, 0)
+    judged = Selection(2, 0.1).judged(curves(one_epoch))["selection_brier"]
+    np.testing.assert_allclose(judged, [[0.3, 0.25]])
+
+
+def test_a_refit_that_has_gone_astray_is_not_chosen():
+    assert choose([[0.1, 0.2, 0.4, 0.1]], n_folds=1) == (1, 0)  # The first start's refit serves its own rows worse.
 
 
 def test_patience_counts_epochs_without_improvement_of_the_best_replica():
-    patience = Patience(2, 0.0)
-    assert not patience(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4]]))
-    assert patience(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.3]]))
-    assert not patience(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
+    rule = Selection(0, 0.0, patience=2)
+    assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4]]))
+    assert rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.3]]))
+    assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
+
+
+# ---- folds and averages ----
+
+
+def folded(rows, fold):
+    return rows._replace(fold=np.asarray(fold, np.float32))
+
+
+def assert_same(one, other, atol=1e-6):
+    for mine, yours in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(mine, yours, atol=atol)
+
+
+def test_a_replica_that_holds_rows_out_is_trained_as_if_they_did_not_exist():
+    rows, fold = make_rows(200), np.arange(200) % 4
+    start = init_population(PLAN, np.full(1, 0.5), np.random.SeedSequence(0))
+    options = {"batch_size": 200, "max_epochs": 3, "rng": np.random.default_rng(0)}
+    held_out = train_population(folded(rows, fold), rows, start, settings(1, held_out=2), PLAN, **options)
+    remaining = Rows(*(field[fold != 2] for field in rows))
+    without = train_population(remaining, rows, start, settings(1), PLAN, **options)
+    assert_same(held_out.checkpoints[-1], without.checkpoints[-1], atol=1e-4)
+
+
+def test_a_replica_is_judged_by_the_rows_it_holds_out():
+    rows = folded(make_rows(200), np.arange(200) % 2)
+    start = init_population(PLAN, np.full(1, 0.5), np.random.SeedSequence(0), n_blocks=3)
+    judged = settings(3, held_out=np.array([0, 1, -1]))
+    accuracy = evaluate_population(start, rows, judged, PLAN, batch_size=64)["accuracy"]
+    halves = [Rows(*(field[part::2] for field in rows)) for part in (0, 1)]
+    one = init_population(PLAN, np.full(1, 0.5), np.random.SeedSequence(0))
+    for part, half in enumerate([*halves, rows]):
+        whole = evaluate_population(one, half, settings(1), PLAN, batch_size=64)["accuracy"]
+        assert accuracy[part] == pytest.approx(whole[0])
+
+
+def test_a_batch_of_rows_that_are_all_held_out_breaks_nothing():
+    rows = folded(make_rows(40), np.zeros(40))
+    start = init_population(PLAN, np.full(1, 0.5), np.random.SeedSequence(0))
+    record = train_population(
+        rows, rows, start, settings(1, held_out=0), PLAN, batch_size=1, max_epochs=1, rng=np.random.default_rng(0)
+    )
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(record.checkpoints[-1]))
+
+
+def test_the_average_is_the_mean_of_the_parameters_after_each_step():
+    rows = make_rows(64)
+    steps = [train(1, rows=rows, max_epochs=n).checkpoints[-1] for n in (1, 2, 3)]
+    averaged = train(1, rows=rows, max_epochs=3, average_steps=10).checkpoints[-1]
+    assert_same(averaged, jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *steps))
+    assert_same(train(1, rows=rows, max_epochs=3, average_steps=1).checkpoints[-1], steps[-1])

@@ -1,7 +1,7 @@
 """Forward pass of a trained model in NumPy: serving needs no JAX, no compilation and little memory."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,14 @@ class CorrectionModel:
     def n_groups(self) -> int:
         """Number of groups, and of decoupled classifiers."""
         return int(self.group[-1][1].shape[-1])
+
+    def serving(self, serves: NDArray[np.intp]) -> "CorrectionModel":
+        """Return the model in which classifier ``serves[k]`` serves group k; K is the base, without any correction."""
+
+        def chosen(part: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([part, np.zeros_like(part[:1])])[serves]
+
+        return replace(self, classifiers=tuple((chosen(w), chosen(b)) for w, b in self.classifiers))
 
     def group_logits(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Output of the group network in double precision, (n, K)."""
@@ -139,6 +147,11 @@ class _Folded:
                 np.maximum(x, -bias, out=x)
         x += self.layers[-1][1]
         return x
+
+
+def decide(logits: NDArray[Any]) -> NDArray[np.intp]:
+    """Index of the predicted class from logits (..., m); a tie goes to the first class."""
+    return (logits[..., 0] > 0).astype(np.intp) if logits.shape[-1] == 1 else logits.argmax(axis=-1)
 
 
 def _cast(network: Weights, dtype: Any) -> Weights:

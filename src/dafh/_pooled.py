@@ -122,7 +122,7 @@ def out_of_fold_probabilities(
     trust it where it has only memorised.
     """
     probabilities = np.empty((X.shape[0], len(classes)))
-    folds = _folds(y, n_folds, seed)
+    folds = stratified_folds(y, n_folds, seed)
     if folds is None:
         return None
     for train, test in folds:
@@ -132,7 +132,8 @@ def out_of_fold_probabilities(
     return probabilities
 
 
-def _folds(y: NDArray[Any], n_folds: int, seed: int) -> Iterator[Any] | None:
+def stratified_folds(y: NDArray[Any], n_folds: int, seed: int) -> Iterator[Any] | None:
+    """Rows to fit on and rows to hold out, fold by fold; fewer folds for a rare class, None if it has one row only."""
     rarest = int(np.unique(y, return_counts=True)[1].min())
     n_folds = min(n_folds, rarest)
     if n_folds < 2:

@@ -6,12 +6,12 @@ from typing import Any
 
 Report = Callable[[int, dict[str, Any]], None]
 Transfer = Callable[[str, int, int | None], None]
-Select = Callable[[dict[str, Any]], tuple[int, int]]
 
 
-def _best(curves: dict[str, Any], select: Select) -> str:
-    replica, epoch = select(curves)
-    accuracy, pr = curves["selection_accuracy"][epoch, replica], curves["selection_pr"][epoch, replica]
+def _best(curves: dict[str, Any], rule: Any) -> str:
+    replica, epoch = rule.choose(curves)
+    judged = rule.judged(curves)
+    accuracy, pr = judged["selection_accuracy"][epoch, replica], judged["selection_pr"][epoch, replica]
     return f"best so far: epoch {epoch + 1}, accuracy {accuracy:.1%}, without harm {pr:.1%}"
 
 
@@ -33,8 +33,8 @@ def transfer_reporter(title: str) -> Iterator[Transfer]:
 
 
 @contextmanager
-def epoch_reporter(max_epochs: int, verbose: int, select: Select) -> Iterator[Report | None]:
-    """Yield a function to be called after every epoch, or None where nothing is to be said."""
+def epoch_reporter(max_epochs: int, verbose: int, rule: Any) -> Iterator[Report | None]:
+    """Yield a function to be called after every epoch, or None where nothing is to be said; `rule` knows the best."""
     if not verbose:
         yield None
         return
@@ -47,7 +47,7 @@ def epoch_reporter(max_epochs: int, verbose: int, select: Select) -> Iterator[Re
         task = bar.add_task("", total=max_epochs)
 
         def report(epoch: int, curves: dict[str, Any]) -> None:
-            text = _best(curves, select)
+            text = _best(curves, rule)
             bar.update(task, completed=epoch, description=text)
             if not console.is_terminal and (epoch == 1 or epoch % max(max_epochs // 5, 1) == 0):
                 console.print(f"epoch {epoch} of at most {max_epochs}; {text}", highlight=False, soft_wrap=True)

@@ -2,22 +2,20 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import normalized_mutual_info_score
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dafh._inference import CorrectionModel
+from dafh._fitting import FittedPopulation, Recipe, fit_population
+from dafh._inference import decide
 from dafh._pooled import (
     StandardizedLogisticRegression,
     class_probabilities,
@@ -27,40 +25,25 @@ from dafh._pooled import (
     out_of_fold_probabilities,
     seeded,
 )
-from dafh._progress import epoch_reporter
+from dafh._training_rows import FEWEST_ROWS_TO_SPLIT, HeldOut, TrainingRows
 from dafh._validation import (
     HasMethods,
     Interval,
     StrOptions,
     check_features,
-    check_hidden,
     check_weights,
     is_frame,
-    replica_grid,
     unchanged_on_error,
 )
 from dafh.exceptions import GroupsEncodeLabelWarning, InputError
+from dafh.guard import GuardedMixin, GuardKind, GuardReport
+from dafh.preference import ComparedRows
 
-# Fewer distinct rows than this cannot spare any for the selection: all rows then train and select.
-_FEWEST_ROWS_TO_SPLIT = 60
 # Odds of more than e^20 to 1 are no longer told apart: no data speak for them.
 _LARGEST_LOGIT = 20.0
 
 
-@dataclass(frozen=True)
-class _TrainingData:
-    """Validated rows: `given` is X as the pooled classifier should see it (a frame keeps its column names)."""
-
-    X: NDArray[Any]
-    given: Any
-    label: NDArray[np.intp]
-    weight: NDArray[np.float64]
-
-    def take(self, rows: NDArray[Any], weight: NDArray[Any]) -> "_TrainingData":
-        return _TrainingData(self.X[rows], _safe_indexing(self.given, rows), self.label[rows], weight)
-
-
-class DAFHClassifier(ClassifierMixin, BaseEstimator):
+class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     """Learn groups, and one classifier per group, so that no group would rather have another classifier.
 
     A group classifier θ assigns every row to one of K groups; K decoupled classifiers, each a correction of one
@@ -80,8 +63,8 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         The classifier that must not be harmed. Fitted, it is used as it is and never changed; unfitted, a copy is
         fitted on all rows, and the corrections are trained on its out-of-fold probabilities. None: logistic
         regression.
-    n_replicas : int, default=12
-        Size of the population.
+    n_replicas : int, default=8
+        Size of the population; it is trained once on all rows, and once without each fold.
     max_epochs : int or "auto", default="auto"
         Passes over the training rows at most; "auto" takes enough for about 2,000 steps, and 8 to 200 passes.
     patience : int or "auto", default="auto"
@@ -93,20 +76,21 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         Hidden layers of the group classifier.
     classifier_hidden : tuple of int, default=()
         Hidden layers of the corrections; none makes them linear.
-    envy_weight : float *(varied)*, default=(0, 0.5, 1)
+    envy_weight : float *(varied)*, default=(0, 0.5)
         Weight of the envy term: 1 (the paper) pushes classifiers apart, 0 keeps them close.
-    noise : float *(varied)*, default=0.3
-        Size of the random start of the corrections, relative to the spread of the pooled logit (at least 1).
+    noise : float *(varied)*, default=0.01
+        Size of the random start of the corrections, relative to the spread of the pooled logit (at least 1). The random
+        group classifier breaks the symmetry; what noise is left by the end of training is harm.
     penalty : float *(varied)*, default=0.1
         The paper's λ: weight of the penalty on unequal group sizes.
-    temperature : float *(varied)*, default=1
+    temperature : float *(varied)*, default=3
         Steepness of the surrogate of the 0-1 loss.
     anchor : float *(varied)*, default=1
         Weight of each classifier's likelihood on its own group; 0 is the paper.
     shrinkage : float *(varied)*, default=1e-4
         L2 penalty on the corrections.
     group_learning_rate : float *(varied)*, default=(3e-3, 1e-2)
-    classifier_learning_rate : float *(varied)*, default=(5e-3, 5e-2)
+    classifier_learning_rate : float *(varied)*, default=(3e-3, 1e-2)
     final_rate : float, default=0.05
         Share of the learning rates that is left in the last of `max_epochs`; they fall linearly. 1: constant.
     surrogate : {"margin", "paper"}, default="margin"
@@ -117,12 +101,30 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
     optimizer : {"adam", "sgd"}, default="adam"
     momentum : float, default=0.9
         Of the decoupled classifiers with ``optimizer="sgd"``.
-    selection_size : float, default=0.2
-        Share of the rows that choose replica and epoch; the pooled classifier is fitted on all rows.
-    pr_weight : float, default=0.1
+    average_steps : int, default=100
+        The model is the average of its parameters over this many last steps; 1: the last one as it is.
+    selection_size : float, default=0.1
+        Share of the rows that choose replica and epoch in each fold.
+    n_folds : int or "auto", default="auto"
+        Folds in which rows are held out. Every start is trained without each fold, which chooses start and epoch, and
+        once on all rows, which becomes the model: no row is lost for training. "auto" takes as many folds as it needs
+        to hold out 4,000 rows.
+    pr_weight : float, default=0.03
         The choice minimises the Brier score − pr_weight · Pr without harm.
     pooled_folds : int, default=5
         Folds for the out-of-fold probabilities of an unfitted pooled classifier.
+    guard : {"veto", "proof"} or None, default="veto"
+        What is done for groups that their own classifier serves worse than the pooled one. "veto": where calibration
+        rows say so, the pooled classifier serves the group. "proof": a group keeps its own classifier only if
+        calibration rows, kept from everything else, show that it is not worse. None: nothing. See `dafh.guard`.
+    guard_level : float, default=0.05
+        Probability, with "proof", that any group is served worse all the same; level of certificates and of envy.
+    guard_margin : float, default=0
+        Harm up to this size is accepted by "proof": 0.01 is one point of error.
+    calibration_size : float or "auto", default="auto"
+        Share of the rows for the guard. With "veto" they are held out in each fold like the rows that select, and
+        judge models trained without them; the final model loses none. With "proof" they are kept from everything, the
+        pooled classifier included. "auto": 0.1 and 0.2.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows progress: a bar on a terminal, a few plain lines elsewhere.
@@ -135,9 +137,13 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         The pooled classifier in use.
     n_groups_ : int
         Number of groups.
+    serves_ : array of shape (n_groups_,)
+        The classifier that serves each group: its own number, another group's, or n_groups_ for the pooled one.
+    guard_report_ : GuardReport or None
+        What the guard did for each group, and why; prints as a table.
     history_ : DataFrame
         One row per epoch of the chosen replica: objective, log-loss, Brier score, accuracy, Pr without harm and label
-        information, on training rows (average over the epoch) and on selection rows (at its end).
+        information, on training rows (average over the epoch) and on selection rows (at its end), averaged over folds.
     population_ : DataFrame
         One row per replica: its settings, and its best epoch with the figures on the selection rows.
     best_epoch_ : int
@@ -176,7 +182,10 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "selection_size": [Interval(Real, 0, 1, closed="neither")],
         "pr_weight": [Interval(Real, 0, None, closed="left")],
+        "n_folds": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "average_steps": [Interval(Integral, 1, None, closed="left")],
         "pooled_folds": [Interval(Integral, 2, None, closed="left")],
+        **GuardedMixin._guard_constraints,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -186,28 +195,34 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         n_groups: int = 2,
         *,
         pooled: Any = None,
-        n_replicas: int = 12,
+        n_replicas: int = 8,
         max_epochs: int | str = "auto",
         patience: int | str = "auto",
         batch_size: int = 256,
         group_hidden: Sequence[int] = (100,),
         classifier_hidden: Sequence[int] = (),
-        envy_weight: float | Sequence[float] = (0.0, 0.5, 1.0),
-        noise: float | Sequence[float] = 0.3,
+        envy_weight: float | Sequence[float] = (0.0, 0.5),
+        noise: float | Sequence[float] = 0.01,
         penalty: float | Sequence[float] = 0.1,
-        temperature: float | Sequence[float] = 1.0,
+        temperature: float | Sequence[float] = 3.0,
         anchor: float | Sequence[float] = 1.0,
         shrinkage: float | Sequence[float] = 1e-4,
         group_learning_rate: float | Sequence[float] = (3e-3, 1e-2),
-        classifier_learning_rate: float | Sequence[float] = (5e-3, 5e-2),
+        classifier_learning_rate: float | Sequence[float] = (3e-3, 1e-2),
         final_rate: float = 0.05,
+        average_steps: int = 100,
         surrogate: Literal["margin", "paper"] = "margin",
         start: Literal["warm", "cold"] = "warm",
         optimizer: Literal["adam", "sgd"] = "adam",
         momentum: float = 0.9,
-        selection_size: float = 0.2,
-        pr_weight: float = 0.1,
+        selection_size: float = 0.1,
+        n_folds: int | str = "auto",
+        pr_weight: float = 0.03,
         pooled_folds: int = 5,
+        guard: GuardKind | None = "veto",
+        guard_level: float = 0.05,
+        guard_margin: float = 0.0,
+        calibration_size: float | str = "auto",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -228,18 +243,32 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         self.group_learning_rate = group_learning_rate
         self.classifier_learning_rate = classifier_learning_rate
         self.final_rate = final_rate
+        self.average_steps = average_steps
         self.surrogate = surrogate
         self.start = start
         self.optimizer = optimizer
         self.momentum = momentum
         self.selection_size = selection_size
         self.pr_weight = pr_weight
+        self.n_folds = n_folds
         self.pooled_folds = pooled_folds
+        self.guard = guard
+        self.guard_level = guard_level
+        self.guard_margin = guard_margin
+        self.calibration_size = calibration_size
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the groups and their classifiers.
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_calibration: Any = None,
+        y_calibration: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the groups and their classifiers, and let the guard decide who serves whom.
 
         Parameters
         ----------
@@ -248,6 +277,8 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
             Labels of any type, two or more different ones.
         sample_weight : array of shape (n,), optional
             Row weights; a row of weight 0 is as good as absent.
+        X_calibration, y_calibration : like X and y, optional
+            Rows for the guard, and for nothing else. Without them it uses a part of X.
 
         Returns
         -------
@@ -255,46 +286,63 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         """
         with unchanged_on_error(self):
             self._validate_params()
-            grid = self._replica_settings()
-            layers = self._hidden_layers()
+            recipe = Recipe.of(self)
+            given_rows = self._check_calibration_rows(X_calibration, y_calibration)
             data = self._check_training_data(X, y, sample_weight)
             entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
             start_seed, split_seed, batch_seed, fold_seed = np.random.SeedSequence(entropy).spawn(4)
+            rng = np.random.default_rng(split_seed)
 
+            data, apart = self._set_calibration_rows_aside(data, given_rows, rng)
             base = self._fit_pooled(data, fold_seed)
-            train, selection = self._split(data, np.random.default_rng(split_seed))
-            record = self._train_population(data, base, train, selection, grid, layers, start_seed, batch_seed)
-            self._keep_best(record, grid)
+            calibration_size = self._calibration_share() if self.guard == "veto" and not given_rows else 0.0
+            held_out = HeldOut.draw(data.label, self.selection_size, calibration_size, self.n_folds, rng)
+            fitted = fit_population(recipe, data, base, held_out, self._linear_base(), start_seed, batch_seed)
+            self._keep(fitted)
+            if y_calibration is not None:
+                self.recalibrate(X_calibration, y_calibration)
+            elif apart is not None:
+                self._guard_by(self._compare(apart.X, apart.given, self.classes_[apart.label], apart.weight))
+            elif self.guard is not None:
+                warm = self.start == "warm"
+                counts = fitted.cross_fitted_counts(data, base, held_out, warm=warm)
+                self._serve(self._decide(counts, cross_fitted=True))
             self._measure_label_information(data)
         self._warn_if_groups_are_labels()
         return self
 
     # ---- steps of fit ----
 
-    def _replica_settings(self) -> dict[str, NDArray[np.float64]]:
-        names = ("envy_weight", "group_learning_rate", "classifier_learning_rate", "noise")
-        fixed = ("penalty", "temperature", "anchor", "shrinkage")
-        choices = {name: getattr(self, name) for name in names + fixed}
-        return replica_grid(type(self).__name__, self.n_replicas, **choices)
+    def _check_calibration_rows(self, X: Any, y: Any) -> bool:
+        """Whether the user brings rows for the guard."""
+        if (X is None) != (y is None):
+            raise InputError("X_calibration and y_calibration belong together: give both or neither.")
+        if X is not None and self.guard is None:
+            raise InputError("The guard is off and needs no calibration rows: set guard to 'veto' or 'proof'.")
+        return X is not None
 
-    def _hidden_layers(self) -> dict[str, tuple[int, ...]]:
-        names = ("group_hidden", "classifier_hidden")
-        return {name: check_hidden(type(self).__name__, name, getattr(self, name)) for name in names}
+    def _set_calibration_rows_aside(
+        self, data: TrainingRows, given_rows: bool, rng: np.random.Generator
+    ) -> tuple[TrainingRows, TrainingRows | None]:
+        """Keep rows from everything, the pooled classifier included, where the guard has to prove something."""
+        if self.guard != "proof" or given_rows:
+            return data, None
+        return data.set_aside(self._calibration_share(), rng)
 
-    def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> _TrainingData:
+    def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         values, y = check_features(self, X, y, reset=True)
         check_classification_targets(y)
         weight = check_weights(sample_weight, values)
         counted = weight > 0
         self.classes_, label = self._classes(y, counted)
-        data = _TrainingData(values, X if is_frame(X) else values, label, weight)
+        data = TrainingRows(values, X if is_frame(X) else values, label, weight)
         if not counted.all():
             data = data.take(np.flatnonzero(counted), weight[counted])
         if len(data.X) < self.n_groups:
             raise InputError(
                 f"{len(data.X)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows."
             )
-        return _merge_repeated_rows(data) if self._may_merge_rows(data) else data
+        return data.merge_repeated() if self._may_merge_rows(data) else data
 
     def _classes(self, y: NDArray[Any], counted: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         present = np.unique(y[counted])
@@ -312,14 +360,14 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
                 )
         return classes, np.searchsorted(classes, y).clip(max=len(classes) - 1)
 
-    def _may_merge_rows(self, data: _TrainingData) -> bool:
+    def _may_merge_rows(self, data: TrainingRows) -> bool:
         """Whether rows may be replaced by weights: all fit into one batch, and the pooled classifier does not mind.
 
         Logistic regression does not tell a weight of 2 from a row given twice; a classifier that the user brings may.
         """
         return len(data.X) <= self.batch_size and (self.pooled is None or is_fitted(self.pooled))
 
-    def _fit_pooled(self, data: _TrainingData, seed: np.random.SeedSequence) -> NDArray[np.float64]:
+    def _fit_pooled(self, data: TrainingRows, seed: np.random.SeedSequence) -> NDArray[np.float64]:
         """Set `pooled_` and return the logits that the corrections are trained on."""
         if self.pooled is not None and is_fitted(self.pooled):
             self.pooled_ = self.pooled
@@ -331,7 +379,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         weight = None if (data.weight == 1).all() else data.weight
         self.pooled_ = fit_clone(pooled, data.given, y, weight)
         probabilities = None
-        if self.pooled is not None or len(y) >= _FEWEST_ROWS_TO_SPLIT:  # Merged rows are no sample to leave out from.
+        if self.pooled is not None or len(y) >= FEWEST_ROWS_TO_SPLIT:  # Merged rows are no sample to leave out from.
             probabilities = out_of_fold_probabilities(
                 pooled, data.given, y, self.classes_, weight, self.pooled_folds, fold_seed
             )
@@ -339,7 +387,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
             probabilities = class_probabilities(self.pooled_, data.given, self.classes_)
         return logits(probabilities)
 
-    def _check_incumbent(self, data: _TrainingData) -> None:
+    def _check_incumbent(self, data: TrainingRows) -> None:
         expected = getattr(self.pooled_, "n_features_in_", data.X.shape[1])
         if expected != data.X.shape[1]:
             raise InputError(
@@ -347,123 +395,52 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
                 "both must see the same columns."
             )
 
-    def _split(self, data: _TrainingData, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Choose training and selection rows, class by class; every class stays in training."""
-        everything = np.arange(len(data.label))
-        if len(everything) < _FEWEST_ROWS_TO_SPLIT:
-            return everything, everything
-        shuffled = rng.permutation(everything)
-        by_class = [shuffled[data.label[shuffled] == c] for c in np.unique(data.label)]
-        held_out = np.concatenate([rows[: int(len(rows) * self.selection_size)] for rows in by_class])
-        if not len(held_out):
-            return everything, everything
-        return np.setdiff1d(everything, held_out), np.sort(held_out)
+    def _linear_base(self) -> Any:
+        """The pooled classifier where it is the default one: linear, it becomes part of the same matrix product."""
+        linear = self.start == "warm" and type(self.pooled_) is StandardizedLogisticRegression
+        return self.pooled_ if linear else None
 
-    def _train_population(
-        self,
-        data: _TrainingData,
-        base: NDArray[np.float64],
-        train: NDArray[np.intp],
-        selection: NDArray[np.intp],
-        grid: dict[str, NDArray[np.float64]],
-        layers: dict[str, tuple[int, ...]],
-        start_seed: np.random.SeedSequence,
-        batch_seed: np.random.SeedSequence,
-    ) -> Any:
-        # JAX is needed from here on; imported here, the rest of the package does without it.
-        from dafh.engine.population import Plan, init_population, train_population
-        from dafh.engine.selection import Patience, select
-
-        self._scaler = StandardScaler().fit(data.X[train], sample_weight=data.weight[train])
-        rows = self._engine_rows(data, base)
-        plan = Plan(
-            group_sizes=(data.X.shape[1], *layers["group_hidden"], self.n_groups),
-            classifier_sizes=(data.X.shape[1], *layers["classifier_hidden"], base.shape[1]),
-            surrogate=self.surrogate,
-            optimizer=self.optimizer,
-            momentum=self.momentum,
-        )
-        # Noise is relative to the pooled logit's spread; where that classifier knows nothing, to a spread of 1.
-        spread = max(float(base.std(axis=0).mean()), 1.0) if self.start == "warm" else 1.0
-        max_epochs, patience = self._schedule(len(train))
-        with epoch_reporter(max_epochs, self.verbose, lambda curves: select(curves, self.pr_weight)) as report:
-            return train_population(
-                type(rows)(*(field[train] for field in rows)),
-                type(rows)(*(field[selection] for field in rows)),
-                init_population(plan, grid["noise"] * spread, start_seed),
-                self._engine_settings(grid),
-                plan,
-                batch_size=self.batch_size,
-                max_epochs=max_epochs,
-                rng=np.random.default_rng(batch_seed),
-                final_rate=self.final_rate,
-                should_stop=Patience(patience, self.pr_weight),
-                on_epoch=report,
-                keep=lambda curves: select(curves, self.pr_weight).epoch == len(curves["selection_pr"]) - 1,
-            )
-
-    def _engine_settings(self, grid: dict[str, NDArray[np.float64]]) -> Any:
-        from dafh.engine.objective import Settings
-
-        return Settings(
-            envy_weight=grid["envy_weight"],
-            penalty=grid["penalty"],
-            temperature=grid["temperature"],
-            anchor=grid["anchor"],
-            shrinkage=grid["shrinkage"],
-            group_rate=grid["group_learning_rate"],
-            classifier_rate=grid["classifier_learning_rate"],
-        )
-
-    def _engine_rows(self, data: _TrainingData, base: NDArray[np.float64]) -> Any:
-        from dafh.engine.objective import Rows
-
-        pooled_label = (base[:, 0] > 0) if base.shape[1] == 1 else base.argmax(axis=1)
-        return Rows(
-            x=self._scaler.transform(data.X).astype(np.float32),
-            label=data.label.astype(np.int32),
-            base=(base if self.start == "warm" else np.zeros_like(base)).astype(np.float32),
-            pooled_right=(pooled_label == data.label).astype(np.float32),
-            weight=(data.weight / data.weight.mean()).astype(np.float32),
-        )
-
-    def _schedule(self, n_rows: int) -> tuple[int, int]:
-        """Epochs at most, and epochs to wait for an improvement; counted in steps, because small data have few."""
-        steps_per_epoch = -(-n_rows // self.batch_size)
-        max_epochs = np.clip(2000 // steps_per_epoch, 8, 200) if self.max_epochs == "auto" else self.max_epochs
-        patience = max(6, 400 // steps_per_epoch) if self.patience == "auto" else self.patience
-        return int(max_epochs), int(patience)
-
-    def _keep_best(self, record: Any, grid: dict[str, NDArray[np.float64]]) -> None:
-        from dafh.engine.selection import criterion, select
-
-        choice = select(record.curves, self.pr_weight)
-        if not np.isfinite(criterion(record.curves, self.pr_weight)).any():
-            raise InputError(
-                "Training diverged in every replica: bring the columns of X to ordinary scales, or lower the "
-                "learning rates."
-            )
-        parameters = record.parameters(choice.replica, choice.epoch)
-        # The default pooled classifier is linear: it becomes part of the same matrix product.
-        linear = self.pooled_ if self.start == "warm" and type(self.pooled_) is StandardizedLogisticRegression else None
-        self._model = CorrectionModel.from_parameters(parameters, self._scaler.mean_, self._scaler.scale_, linear)
+    def _keep(self, fitted: FittedPopulation) -> None:
         self.n_groups_ = self.n_groups
-        self.best_epoch_ = choice.epoch + 1
-        epochs = pd.RangeIndex(1, len(record.checkpoints) + 1, name="epoch")
-        self.history_ = pd.DataFrame({n: curve[:, choice.replica] for n, curve in record.curves.items()}, epochs)
-        values = criterion(record.curves, self.pr_weight)
-        best = values.argmin(axis=0)
-        replicas = np.arange(self.n_replicas)
-        self.population_ = pd.DataFrame(grid).assign(
-            best_epoch=best + 1,
-            **{n: record.curves[n][best, replicas] for n in record.curves if n.startswith("selection_")},
-            chosen=replicas == choice.replica,
-        )
-        self.population_.index.name = "replica"
+        self._trained = fitted.model
+        self.best_epoch_, self.history_, self.population_ = fitted.best_epoch, fitted.history, fitted.population
+        self._serve(None)
 
-    def _measure_label_information(self, data: _TrainingData) -> None:
+    def _serve(self, report: GuardReport | None) -> None:
+        """Let the classifiers serve as the guard has decided; without it, each its own group."""
+        self.guard_report_ = report
+        self.serves_ = np.arange(self.n_groups_) if report is None else report.serves
+        self._model = self._trained.serving(self.serves_)
+
+    def recalibrate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Let the guard decide anew, on fresh rows that were used for nothing else; nothing is refitted.
+
+        The rows judge the model as it is, so that all the guard promises holds for the population they come from.
+
+        Parameters
+        ----------
+        X : array or numeric data frame of shape (n, d)
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        """
+        self._check_guard()
+        values, given = self._check_rows(X)
+        return self._guard_by(self._compare(values, given, y, sample_weight))
+
+    def _guard_by(self, rows: ComparedRows) -> Self:
+        self._serve(self._decide(rows.paired_counts(), cross_fitted=False))
+        return self
+
+    def _compare(self, values: NDArray[Any], given: Any, y: Any, weight: Any) -> ComparedRows:
+        """Every classifier as it was trained, whoever it serves, and the pooled one on some rows."""
+        every = np.moveaxis(self._trained.logits(values), 1, 0) + self._base(given)
+        labels = self.classes_[decide(every).T]
+        groups = self._trained.group_logits(values).argmax(axis=1)
+        return ComparedRows.check(y, labels, groups, self.pooled_.predict(given), None, weight)
+
+    def _measure_label_information(self, data: TrainingRows) -> None:
         group, values = self._route(data.X, data.given)
-        self.label_information_ = float(normalized_mutual_info_score(group, _decide(values)))
+        self.label_information_ = float(normalized_mutual_info_score(group, decide(values)))
 
     def _warn_if_groups_are_labels(self) -> None:
         from dafh.engine.selection import LABEL_LIKE
@@ -487,22 +464,37 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
 
     def _base(self, given: Any) -> NDArray[Any] | float:
         """Pooled logits, (n, m), unless they are part of the model or, after a cold start, of nothing."""
-        if self.start == "cold" or self._model.base:
+        if self.start == "cold" or self._trained.base:
             return 0.0
         return logits(class_probabilities(self.pooled_, given, self.classes_))
 
+    def _served_by_pooled(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Rows that the pooled classifier serves and that the model does not already serve as it would."""
+        if self._trained.base:
+            return np.array([], np.intp)
+        return np.flatnonzero(self.serves_[group] == self.n_groups_)
+
     def _route(self, values: NDArray[Any], given: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """Group of each row, and the logits of its own classifier (n, m)."""
+        """Group of each row, and the logits of the classifier that serves it (n, m)."""
         group, own = self._model.route(values)
-        return group, own + self._base(given)
+        own = own + self._base(given)
+        rows = self._served_by_pooled(group)
+        if len(rows) and self.start == "cold":
+            own[rows] = logits(class_probabilities(self.pooled_, _safe_indexing(given, rows), self.classes_))
+        return group, own
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each row, by the classifier of its group."""
-        _, values = self._route(*self._check_rows(X))
-        return self.classes_[_decide(values)]
+        """Label of each row, by the classifier that serves its group."""
+        values, given = self._check_rows(X)
+        group, own = self._route(values, given)
+        labels = self.classes_[decide(own)]
+        rows = self._served_by_pooled(group)
+        if len(rows):  # Its own word, not its probabilities: it may have a threshold of its own.
+            labels[rows] = self.pooled_.predict(_safe_indexing(given, rows))
+        return labels
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Probability of each class, by the classifier of the row's group; columns as in `classes_`."""
+        """Probability of each class, by the classifier that serves the row's group; columns as in `classes_`."""
         values = self.decision_function(X)
         if values.ndim == 1:
             positive = expit(values)
@@ -510,7 +502,7 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         return softmax(values, axis=1)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier of the row's group."""
+        """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""
         _, values = self._route(*self._check_rows(X))
         return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
 
@@ -525,26 +517,12 @@ class DAFHClassifier(ClassifierMixin, BaseEstimator):
         return softmax(self._model.group_logits(values), axis=1)
 
     def predict_all(self, X: Any) -> NDArray[Any]:
-        """Label of each row by every classifier, (n, n_groups_ + 1); the pooled classifier is the last column."""
+        """Label of each row by every classifier, (n, n_groups_ + 1).
+
+        Column k is the classifier that serves group k; the pooled classifier is the last column.
+        """
         values, given = self._check_rows(X)
         every = np.moveaxis(self._model.logits(values), 1, 0) + self._base(given)
-        own = self.classes_[_decide(every).T]
-        return np.column_stack([own, self.pooled_.predict(given)])
-
-
-def _decide(values: NDArray[Any]) -> NDArray[np.intp]:
-    """Index of the predicted class from logits (..., m); a tie goes to the first class."""
-    return (values[..., 0] > 0).astype(np.intp) if values.shape[-1] == 1 else values.argmax(axis=-1)
-
-
-def _merge_repeated_rows(data: _TrainingData) -> _TrainingData:
-    """Replace equal rows of a tiny data set by one with their total weight, in sorted order.
-
-    Where all rows fit into one batch, a weight of 2 then means exactly what a row given twice means, and the order of
-    the rows means nothing.
-    """
-    table = np.column_stack([data.X, data.label])
-    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    if len(first) >= _FEWEST_ROWS_TO_SPLIT:
-        return data
-    return data.take(first, np.bincount(inverse, weights=data.weight))
+        labels = np.column_stack([self.classes_[decide(every).T], self.pooled_.predict(given)])
+        labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
+        return labels

@@ -1,5 +1,6 @@
 """DecoupledClassifier: one copy of any classifier for every part of any partition."""
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dafh._pooled import StandardizedLogisticRegression, class_probabilities, fit_clone, fit_group, seeded
+from dafh._pooled import (
+    StandardizedLogisticRegression,
+    class_probabilities,
+    fit_clone,
+    fit_group,
+    seeded,
+    stratified_folds,
+)
+from dafh._training_rows import shuffled_classes
 from dafh._validation import (
     HasMethods,
     Interval,
@@ -23,7 +32,9 @@ from dafh._validation import (
     unchanged_on_error,
 )
 from dafh.exceptions import InputError
+from dafh.guard import GuardedMixin, GuardKind, GuardReport
 from dafh.partitions import NOBODY, ClusterPartition, Partition
+from dafh.preference import ComparedRows, PairedCounts
 
 
 def _gives_probabilities(classifier: Any) -> bool:
@@ -31,7 +42,7 @@ def _gives_probabilities(classifier: Any) -> bool:
     return all(model is None or hasattr(model, "predict_proba") for model in models)
 
 
-class DecoupledClassifier(ClassifierMixin, BaseEstimator):
+class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     """Serve every group of a partition by a classifier of its own, beside a pooled one for comparison.
 
     The rules for difficult groups are the same for all partitions: a group with fewer than `min_group_size` rows in
@@ -48,6 +59,14 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         Copied and fitted on all rows, for comparison; None is the same as `estimator`.
     min_group_size : int, default=1
         Rows that a group needs for a classifier of its own.
+    guard : {"veto", "proof"} or None, default=None
+        What is done for groups that their own classifier serves worse than the pooled one; see `dafh.guard`. "veto":
+        all rows judge, in five folds, classifiers that were fitted without them (the partition stays as it is).
+        "proof": rows kept from everything must show that the own classifier is not worse. None: nothing.
+    guard_level, guard_margin : float, default=0.05 and 0
+        As in `DAFHClassifier`.
+    calibration_size : float or "auto", default="auto"
+        Share of the rows that "proof" keeps from everything; "auto" is 0.2.
     random_state : int, RandomState or None, default=None
         Also takes the place of every random state that partition and classifiers leave open.
 
@@ -60,7 +79,11 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
     pooled_ : classifier
         Fitted on all rows.
     estimators_ : list
-        The classifier of each group; `pooled_` itself where that serves the group.
+        The classifier that serves each group; `pooled_` itself where that does.
+    serves_ : array of shape (n_groups_,)
+        Its number: the group's own, another group's, or n_groups_ where the guard chose the pooled one.
+    guard_report_ : GuardReport or None
+        What the guard did for each group, and why; prints as a table.
     n_groups_ : int
         Number of groups.
 
@@ -81,6 +104,7 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         "pooled": [HasMethods(["fit", "predict"]), None],
         "min_group_size": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        **GuardedMixin._guard_constraints,
     }
 
     def __init__(
@@ -90,12 +114,20 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         *,
         pooled: Any = None,
         min_group_size: int = 1,
+        guard: GuardKind | None = None,
+        guard_level: float = 0.05,
+        guard_margin: float = 0.0,
+        calibration_size: float | str = "auto",
         random_state: Any = None,
     ) -> None:
         self.partition = partition
         self.estimator = estimator
         self.pooled = pooled
         self.min_group_size = min_group_size
+        self.guard = guard
+        self.guard_level = guard_level
+        self.guard_margin = guard_margin
+        self.calibration_size = calibration_size
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -113,19 +145,21 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
             self._validate_params()
             values, y = check_features(self, X, y, reset=True)
             check_classification_targets(y)
-            rows, weight = self._counted_rows(values, y, sample_weight)
-            given = _safe_indexing(X if is_frame(X) else values, rows)
+            counted, weight = self._counted_rows(values, y, sample_weight)
             table = check_sensitive_features(sensitive_features, len(values))
-            table = None if table is None else table.iloc[rows]
+            rows = _Rows(values, X if is_frame(X) else values, y, table, weight).take(counted)
 
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)
             pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
             partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
 
-            self.partition_ = partition.fit(values[rows], y[rows], table, weight)
-            self.pooled_ = fit_clone(pooled, given, y[rows], weight)
-            self._fit_groups(estimator, given, y[rows], self.partition_.members(values[rows], table), weight)
+            train, apart = self._set_calibration_rows_aside(rows, seed)
+            self.partition_ = partition.fit(train.values, train.y, train.table, train.weight)
+            self.n_groups_ = self.partition_.n_groups_
+            members = self.partition_.members(train.values, train.table)
+            self.pooled_, self._own_estimators, self._substitutes = self._fit_models(estimator, pooled, train, members)
+            self._serve(self._guard_report(estimator, pooled, train, members, apart, seed))
         return self
 
     def _counted_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
@@ -134,22 +168,85 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             weight = check_weights(sample_weight, X)
             rows = np.flatnonzero(weight > 0)
-            weight = weight[rows]
         self.classes_ = np.unique(y[rows])
         if len(self.classes_) < 2:
             raise InputError(f"y holds one class only ({self.classes_[0]!r}): at least two classes are needed.")
         return rows, weight
 
-    def _fit_groups(self, estimator: Any, given: Any, y: Any, members: list[NDArray[np.intp]], weight: Any) -> None:
-        self.n_groups_ = self.partition_.n_groups_
-        models = [
-            self.pooled_
-            if len(rows) < self.min_group_size
-            else fit_group(estimator, _safe_indexing(given, rows), y[rows], None if weight is None else weight[rows])
-            for rows in members
-        ]
-        self.estimators_ = models[: self.n_groups_]
-        self._substitutes = models[self.n_groups_ :]
+    def _set_calibration_rows_aside(self, rows: "_Rows", seed: int) -> tuple["_Rows", "_Rows | None"]:
+        if self.guard != "proof":
+            return rows, None
+        classes = shuffled_classes(np.searchsorted(self.classes_, rows.y), np.random.default_rng(seed))
+        apart = np.sort(np.concatenate([c[: int(len(c) * self._calibration_share())] for c in classes]))
+        return rows.take(np.setdiff1d(np.arange(len(rows.y)), apart)), rows.take(apart)
+
+    def _fit_models(
+        self, estimator: Any, pooled: Any, rows: "_Rows", members: list[NDArray[np.intp]]
+    ) -> tuple[Any, list[Any], list[Any]]:
+        """Pooled classifier, one classifier per group, and those for people whom a tree knows in part."""
+        everybody = fit_clone(pooled, rows.given, rows.y, rows.weight)
+        models = []
+        for group in members:
+            part = rows.take(group)
+            small = len(group) < self.min_group_size
+            models.append(everybody if small else fit_group(estimator, part.given, part.y, part.weight))
+        return everybody, models[: self.n_groups_], models[self.n_groups_ :]
+
+    def _guard_report(
+        self,
+        estimator: Any,
+        pooled: Any,
+        train: "_Rows",
+        members: list[NDArray[np.intp]],
+        apart: "_Rows | None",
+        seed: int,
+    ) -> GuardReport | None:
+        if self.guard is None:
+            return None
+        if apart is not None:
+            groups = self.partition_.assign(apart.values, apart.table)
+            counts = self._count(apart, groups, self._own_estimators, self.pooled_)
+            return self._decide(counts, cross_fitted=False)
+        folds = stratified_folds(train.y, 5, seed) or ()
+        groups = self.partition_.assign(train.values, train.table)
+        counts = PairedCounts.zero(self.n_groups_, self.n_groups_)
+        for kept, held_out in folds:
+            rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members[: self.n_groups_]]
+            everybody, own, _ = self._fit_models(estimator, pooled, train.take(kept), rest)
+            counts = counts.plus(self._count(train.take(held_out), groups[held_out], own, everybody))
+        return self._decide(counts, cross_fitted=True)
+
+    def _count(self, rows: "_Rows", groups: NDArray[np.intp], own: list[Any], pooled: Any) -> PairedCounts:
+        """Compare classifiers on the rows that belong to a group; the pooled one serves all others anyway."""
+        known = np.flatnonzero((groups != NOBODY) & (groups < self.n_groups_))
+        if not len(known):
+            return PairedCounts.zero(self.n_groups_, self.n_groups_)
+        rows = rows.take(known)
+        labels = np.column_stack([model.predict(rows.given) for model in own])
+        compared = ComparedRows.check(rows.y, labels, groups[known], pooled.predict(rows.given), None, rows.weight)
+        return compared.paired_counts()
+
+    def _serve(self, report: GuardReport | None) -> None:
+        """Let the classifiers serve as the guard has decided; without it, each its own group."""
+        self.guard_report_ = report
+        self.serves_ = np.arange(self.n_groups_) if report is None else report.serves
+        models = [*self._own_estimators, self.pooled_]
+        self.estimators_ = [models[k] for k in self.serves_]
+
+    def recalibrate(
+        self, X: Any, y: ArrayLike, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Let the guard decide anew, on fresh rows that were used for nothing else; nothing is refitted.
+
+        Arguments are those of `fit`.
+        """
+        self._check_guard()
+        given, groups = self._check_rows(X, sensitive_features)
+        y = np.asarray(y)
+        weight = None if sample_weight is None else check_weights(sample_weight, groups)
+        rows = _Rows(groups, given, y, None, weight)
+        self._serve(self._decide(self._count(rows, groups, self._own_estimators, self.pooled_), cross_fitted=False))
+        return self
 
     def _check_rows(self, X: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.intp]]:
         """X as the classifiers take it, and the position of each row's classifier among all there are."""
@@ -202,3 +299,19 @@ class DecoupledClassifier(ClassifierMixin, BaseEstimator):
         """Rows that each classifier serves, without those that serve none."""
         models = [*self.estimators_, self.pooled_, *self._substitutes]
         return [(np.flatnonzero(groups == k), models[k]) for k in np.unique(groups)]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Checked rows: `values` for the partition, `given` for the classifiers."""
+
+    values: NDArray[Any]
+    given: Any
+    y: NDArray[Any]
+    table: Any
+    weight: NDArray[Any] | None
+
+    def take(self, rows: NDArray[np.intp]) -> "_Rows":
+        table = None if self.table is None else self.table.iloc[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        return _Rows(self.values[rows], _safe_indexing(self.given, rows), self.y[rows], table, weight)

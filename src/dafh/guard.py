@@ -14,13 +14,17 @@ groups hold together with probability 1 − level.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from numbers import Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from dafh._text import listed, percent, points, render_html, render_text
+from dafh._validation import Interval, StrOptions
+from dafh.exceptions import InputError
 from dafh.preference import PairedCounts
 from dafh.stats import excluded_harm, mcnemar_p, paired_interval
 
@@ -202,3 +206,35 @@ def _certificate(harm: float, is_pooled: bool) -> str:
     if is_pooled:
         return "none: it is pooled"
     return f"none: {-100 * harm:.2f} better" if harm <= 0 else f"at most {100 * harm:.2f}"
+
+
+class GuardedMixin:
+    """Parameters of the guard, and how an estimator hands counts to it."""
+
+    _guard_constraints: ClassVar[dict[str, Any]] = {
+        "guard": [StrOptions({"veto", "proof"}), None],
+        "guard_level": [Interval(Real, 0, 0.5, closed="neither")],
+        "guard_margin": [Interval(Real, 0, 1, closed="left")],
+        "calibration_size": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
+    }
+    guard: GuardKind | None
+    guard_level: float
+    guard_margin: float
+    calibration_size: float | str
+
+    def _check_guard(self) -> None:
+        check_is_fitted(self)
+        if self.guard is None:
+            raise InputError("The guard is off: set_params(guard='veto') or 'proof' first.")
+
+    def _calibration_share(self) -> float:
+        """Share of rows for the guard; proof needs more of them, because only they can show anything."""
+        if self.calibration_size == "auto":
+            return 0.2 if self.guard == "proof" else 0.1
+        return float(self.calibration_size)
+
+    def _decide(self, counts: PairedCounts, *, cross_fitted: bool) -> GuardReport:
+        assert self.guard is not None
+        return decide(
+            counts, kind=self.guard, level=self.guard_level, margin=self.guard_margin, cross_fitted=cross_fitted
+        )

@@ -262,6 +262,12 @@ class PairedCounts(NamedTuple):
     n_wrong: NDArray[np.float64]
     """Rows of group g that classifier i gets wrong, (G, M + 1)."""
 
+    @classmethod
+    def zero(cls, n_groups: int, n_models: int) -> "PairedCounts":
+        """Counts of no rows at all."""
+        shape = (n_groups, n_models + 1)
+        return cls(np.zeros((*shape, n_models + 1)), np.zeros(n_groups), np.zeros(shape))
+
     def plus(self, other: "PairedCounts") -> "PairedCounts":
         """Add the counts of other rows."""
         return PairedCounts(*(one + more for one, more in zip(self, other, strict=True)))

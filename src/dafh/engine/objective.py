@@ -30,6 +30,8 @@ Array = Any  # jax.Array or numpy.ndarray: these functions take both
 
 # Below this share a group counts as empty in the penalty; keeps its logarithm finite.
 _SMALLEST_SHARE = 1e-7
+# A batch of rows that are all held out from a replica has no weight, and moves nothing.
+_SMALLEST_WEIGHT = 1e-9
 
 
 class Rows(NamedTuple):
@@ -45,6 +47,8 @@ class Rows(NamedTuple):
     """Whether the pooled classifier is right, (...)."""
     weight: Array
     """Row weight, (...); zero for padding."""
+    fold: Array
+    """Fold of the row, (...): replicas that hold this fold out do not train on it. −1: every replica trains on it."""
 
 
 class Settings(NamedTuple):
@@ -57,6 +61,8 @@ class Settings(NamedTuple):
     shrinkage: Array
     group_rate: Array
     classifier_rate: Array
+    held_out: Array
+    """Fold that the replica does not train on, and is judged by; −1: it trains on, and is judged by, everything."""
 
 
 class Totals(NamedTuple):
@@ -181,15 +187,16 @@ def row_totals(
 
 def imbalance(mass: Array) -> Array:
     """KL divergence of the share of each group from the uniform distribution."""
-    share = mass / mass.sum()
+    share = mass / jnp.maximum(mass.sum(), _SMALLEST_WEIGHT)
     return (share * jnp.log(jnp.maximum(share, _SMALLEST_SHARE) * mass.shape[-1])).sum()
 
 
 def objective(totals: Totals, settings: Settings) -> Array:
     """Value to maximise, from the sums of `row_totals`."""
     n_groups = totals.mass.shape[-1]
+    weight = jnp.maximum(totals.weight, _SMALLEST_WEIGHT)
     return (
-        totals.fairness / (totals.weight * n_groups**2)
+        totals.fairness / (weight * n_groups**2)
         - settings.penalty * imbalance(totals.mass)
-        - settings.anchor * totals.anchor / totals.weight
+        - settings.anchor * totals.anchor / weight
     )

@@ -4,6 +4,10 @@ The objective is not convex and the models are tiny, so many replicas (restarts 
 `jax.vmap` over the replicas turns their first layers into one large matrix product. Batches arrive in chunks whose
 shape depends on the number of columns only, and the number of steps in a chunk is an argument of the program; a
 second fit of the same width therefore compiles nothing, whatever its number of rows.
+
+Replicas can hold out different folds of the rows: cross-fitting is then part of the same run, because a row that a
+replica may not see just weighs nothing for it. What is judged and kept is the running average of the parameters over
+the last steps: at a constant learning rate the parameters themselves wander around the optimum.
 """
 
 from collections.abc import Callable, Iterator
@@ -75,14 +79,16 @@ class TrainingRecord:
         return jax.tree.map(lambda leaf: leaf[replica], self.checkpoints[epoch])
 
 
-def init_population(plan: Plan, noise: NDArray[np.float64], seed: np.random.SeedSequence) -> Parameters:
-    """Draw one replica per entry of `noise`; replica r does not depend on how many there are."""
+def init_population(
+    plan: Plan, noise: NDArray[np.float64], seed: np.random.SeedSequence, n_blocks: int = 1
+) -> Parameters:
+    """Draw one replica per entry of `noise`, and repeat them all; replica r does not depend on how many there are."""
     streams = seed.spawn(len(noise))
     replicas = [
         init_replica(np.random.default_rng(stream), plan.group_sizes, plan.classifier_sizes, float(scale))
         for stream, scale in zip(streams, noise, strict=True)
     ]
-    return stack(replicas)
+    return stack(replicas * n_blocks)
 
 
 def train_population(
@@ -96,6 +102,7 @@ def train_population(
     max_epochs: int,
     rng: np.random.Generator,
     final_rate: float = 1.0,
+    average_steps: int = 1,
     should_stop: Callable[[Curves], bool] | None = None,
     on_epoch: Callable[[int, Curves], None] | None = None,
     keep: Callable[[Curves], bool] | None = None,
@@ -108,29 +115,34 @@ def train_population(
     start : Parameters with a leading replica axis
     settings : Settings of shape (replicas,)
     final_rate : share of the learning rates that is left in the last of `max_epochs`; they fall linearly
+    average_steps : steps that the running average of the parameters looks back; 1: no average
     should_stop, on_epoch : called after each epoch with the curves so far (and the number of epochs done)
     keep : whether the epoch just done replaces all checkpoints before it; by default every epoch leaves one
     """
     enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
-    params, moments = start, _zero_moments(start, plan)
+    state = (start, _zero_moments(start, plan), start)
+    n_steps_done = 0
     history: list[dict[str, NDArray[np.float64]]] = []
     checkpoints: list[Parameters | None] = []
     for epoch in range(max_epochs):
         slowed = _slowed(settings, 1.0 - (1.0 - final_rate) * epoch / max(max_epochs - 1, 1))
         train_sums = []
         for chunk, n_steps in _chunks(train, rng.permutation(len(train.label)), batch_size):
-            params, moments, sums = _train_chunk(params, moments, slowed, chunk, n_steps, plan)
+            pace = np.array([n_steps_done, average_steps], np.float32)
+            state, sums = _train_chunk(state, slowed, chunk, n_steps, pace, plan)
+            n_steps_done += n_steps
             train_sums.append(sums)
+        average = state[-1]
         measured = _curve_points("train_", train_sums, settings)
-        measured |= _curve_points("selection_", _evaluate(params, selection, settings, plan, batch_size), settings)
+        measured |= _curve_points("selection_", _evaluate(average, selection, settings, plan, batch_size), settings)
         history.append(measured)
         curves = {name: np.array([point[name] for point in history]) for name in measured}
         kept = keep is None or keep(curves)
         if keep is not None and kept:
             checkpoints = [None] * len(checkpoints)
-        # Copied, because the next epoch reuses the memory of `params`.
-        checkpoints.append(jax.tree.map(lambda leaf: np.array(leaf), params) if kept else None)
+        # Copied, because the next epoch reuses the memory.
+        checkpoints.append(jax.tree.map(lambda leaf: np.array(leaf), average) if kept else None)
         if on_epoch is not None:
             on_epoch(len(history), curves)
         if should_stop is not None and should_stop(curves):
@@ -185,6 +197,8 @@ def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Pla
 
 def loss_and_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> tuple[Array, Totals]:
     """Value that one step of one replica descends: the objective negated, plus L2 on the corrections' weights."""
+    trains = (batch.fold != settings.held_out) | (settings.held_out < 0)
+    batch = batch._replace(weight=batch.weight * trains)
     totals = _batch_totals(params, settings, batch, plan)
     size = sum((layer.weight**2).sum() for layer in params.classifiers)
     return settings.shrinkage / 2 * size - objective(totals, settings), totals
@@ -210,25 +224,41 @@ def _step(
     return params, moments, totals
 
 
-@partial(jax.jit, static_argnames="plan", donate_argnums=(0, 1))
+@partial(jax.jit, static_argnames="plan", donate_argnums=0)
 def _train_chunk(
-    params: Parameters, moments: dict[str, Any], settings: Settings, chunk: Rows, n_steps: int, plan: Plan
-) -> tuple[Parameters, dict[str, Any], Totals]:
-    """Take the first `n_steps` steps of a chunk with every replica; also return the sums over its rows."""
+    state: tuple[Parameters, dict[str, Any], Parameters],
+    settings: Settings,
+    chunk: Rows,
+    n_steps: int,
+    pace: Array,
+    plan: Plan,
+) -> tuple[tuple[Parameters, dict[str, Any], Parameters], Totals]:
+    """Take the first `n_steps` steps of a chunk with every replica; also return the sums over its rows.
+
+    The state is parameters, moments of the optimiser, and the average of the parameters over the last ``pace[1]`` of
+    the steps, ``pace[0]`` of which were taken before.
+    """
     step = jax.vmap(partial(_step, plan=plan), in_axes=(0, 0, 0, None))
 
     def advance(i: Array, carry: Any) -> Any:
-        params, moments, sums = carry
+        (params, moments, average), sums = carry
         params, moments, totals = step(params, moments, settings, _batch(chunk, i))
-        return params, moments, jax.tree.map(jnp.add, sums, totals)
+        newest = 1.0 / jnp.minimum(pace[0] + i + 1.0, pace[1])
+        average = jax.tree.map(lambda mean, value: mean + newest * (value - mean), average, params)
+        return (params, moments, average), jax.tree.map(jnp.add, sums, totals)
 
-    return jax.lax.fori_loop(0, n_steps, advance, (params, moments, _zero_totals(settings, plan)))
+    return jax.lax.fori_loop(0, n_steps, advance, (state, _zero_totals(settings, plan)))
 
 
 @partial(jax.jit, static_argnames="plan")
 def _evaluate_chunk(params: Parameters, settings: Settings, chunk: Rows, n_steps: int, plan: Plan) -> Totals:
-    """Sum over the rows of a chunk, for every replica."""
-    measure = jax.vmap(partial(_batch_totals, plan=plan), in_axes=(0, 0, None))
+    """Sum over the rows of a chunk that each replica is judged by."""
+
+    def judge(params: Parameters, settings: Settings, batch: Rows) -> Totals:
+        judged = (batch.fold == settings.held_out) | (settings.held_out < 0)
+        return _batch_totals(params, settings, batch._replace(weight=batch.weight * judged), plan)
+
+    measure = jax.vmap(judge, in_axes=(0, 0, None))
 
     def advance(i: Array, sums: Totals) -> Totals:
         return jax.tree.map(jnp.add, sums, measure(params, settings, _batch(chunk, i)))
@@ -270,8 +300,13 @@ def _curve_points(prefix: str, sums: list[Totals], settings: Settings) -> dict[s
     """One point of each curve from the sums of all chunks; added in double precision, for rows by the million."""
     totals = jax.tree.map(lambda *parts: np.sum([np.asarray(part, np.float64) for part in parts], axis=0), *sums)
     value = _objective_of_each(jax.tree.map(np.float32, totals), settings)
+    with np.errstate(invalid="ignore"):  # 0 / 0: a replica without rows to be judged by has no figures
+        return _figures(prefix, np.asarray(value, np.float64), totals)
+
+
+def _figures(prefix: str, value: NDArray[np.float64], totals: Totals) -> dict[str, NDArray[np.float64]]:
     return {
-        f"{prefix}objective": np.asarray(value, np.float64),
+        f"{prefix}objective": value,
         f"{prefix}log_loss": totals.log_loss / totals.weight,
         f"{prefix}brier": totals.brier / totals.weight,
         f"{prefix}accuracy": totals.right / totals.weight,

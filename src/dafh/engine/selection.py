@@ -20,36 +20,66 @@ class Choice(NamedTuple):
     epoch: int
 
 
-def criterion(curves: Curves, pr_weight: float) -> NDArray[np.float64]:
-    """Value to minimise on the selection rows: Brier score of the routed prediction − pr_weight · Pr without harm.
+class Selection:
+    """The rule by which replica and epoch are chosen, and by which training ends.
 
-    Not accuracy or Pr alone: those are counts over few rows, and the largest of many noisy counts is mostly noise.
-    Not log-loss: rows near the border of two groups are served by one or the other with confidence, and the unbounded
-    price of those few rows would rule out the sharpest, and best, classifiers. A diverged replica counts as infinite.
+    A population holds F + 1 blocks of S replicas, with the same S starts and settings in each. The replicas of the
+    first F blocks hold out a fold each; those of the last train on all rows, and one of them becomes the model. Without
+    folds (F = 0) the last block is judged by the rows it was trained on.
 
-    Where the groups are hardly more than the predicted label, the group network has become the predictor; such a
-    checkpoint has to be clearly better than one with groups of people.
+    Parameters
+    ----------
+    n_folds : int
+        F.
+    pr_weight : float
+        Weight of Pr without harm in the criterion.
+    patience : int
+        Epochs without improvement after which training ends.
     """
-    values = curves["selection_brier"] - pr_weight * curves["selection_pr"]
-    values = values + _PRICE_OF_LABEL_LIKE * (curves["selection_label_information"] > LABEL_LIKE)
-    return np.where(np.isfinite(values), values, np.inf)
 
-
-def select(curves: Curves, pr_weight: float) -> Choice:
-    """Checkpoint with the smallest criterion; the earliest epoch and first replica win a tie."""
-    values = criterion(curves, pr_weight)
-    epoch, replica = np.unravel_index(values.argmin(), values.shape)
-    return Choice(int(replica), int(epoch))
-
-
-class Patience:
-    """Stop when the best criterion of the whole population has not improved for `n_epochs` epochs."""
-
-    def __init__(self, n_epochs: int, pr_weight: float) -> None:
-        self.n_epochs = n_epochs
+    def __init__(self, n_folds: int, pr_weight: float, patience: int = 0) -> None:
+        self.n_folds = n_folds
         self.pr_weight = pr_weight
+        self.patience = patience
 
-    def __call__(self, curves: Curves) -> bool:
-        """Decide after an epoch."""
-        best_of_epoch = criterion(curves, self.pr_weight).min(axis=1)
-        return len(best_of_epoch) - 1 - int(best_of_epoch.argmin()) >= self.n_epochs
+    def judged(self, curves: Curves) -> Curves:
+        """Average each curve of each start over the folds, (epochs, S)."""
+        return {name: self._blocks(curve)[:, : self.n_folds or 1].mean(axis=1) for name, curve in curves.items()}
+
+    def criterion(self, curves: Curves) -> NDArray[np.float64]:
+        """Value to minimise, (epochs, S): Brier score of the routed prediction − pr_weight · Pr, on rows held out.
+
+        Not accuracy or Pr alone: those are counts over few rows, and the largest of many noisy counts is mostly noise.
+        Not log-loss: rows near the border of two groups are served by one or the other with confidence, and the
+        unbounded price of those few rows would rule out the sharpest, and best, classifiers. A diverged replica counts
+        as infinite.
+
+        Where the groups are hardly more than the predicted label, the group network has become the predictor; such a
+        checkpoint has to be clearly better than one with groups of people.
+
+        A replica that was trained on all rows and serves them worse than its folds serve rows that they never saw has
+        gone astray, whatever its folds say: the larger of the two values counts.
+        """
+        values = curves["selection_brier"] - self.pr_weight * curves["selection_pr"]
+        values = values + _PRICE_OF_LABEL_LIKE * (curves["selection_label_information"] > LABEL_LIKE)
+        blocks = self._blocks(values)
+        worst = np.maximum(blocks[:, : self.n_folds or 1].mean(axis=1), blocks[:, -1])
+        return np.where(np.isfinite(worst), worst, np.inf)
+
+    def choose(self, curves: Curves) -> Choice:
+        """Checkpoint with the smallest criterion; the earliest epoch and first replica win a tie."""
+        values = self.criterion(curves)
+        epoch, replica = np.unravel_index(values.argmin(), values.shape)
+        return Choice(int(replica), int(epoch))
+
+    def should_stop(self, curves: Curves) -> bool:
+        """Whether the best criterion of the whole population has not improved for `patience` epochs."""
+        best_of_epoch = self.criterion(curves).min(axis=1)
+        return len(best_of_epoch) - 1 - int(best_of_epoch.argmin()) >= self.patience
+
+    def is_newest_best(self, curves: Curves) -> bool:
+        """Whether the last epoch is the one to keep."""
+        return self.choose(curves).epoch == len(curves["selection_pr"]) - 1
+
+    def _blocks(self, curve: NDArray[np.float64]) -> NDArray[np.float64]:
+        return curve.reshape(len(curve), self.n_folds + 1, -1)

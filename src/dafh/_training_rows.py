@@ -1,0 +1,108 @@
+"""Rows of a fit: validated, merged where they repeat, and divided into those that train and those that judge."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+# Fewer distinct rows than this cannot spare any: all rows then train and select.
+FEWEST_ROWS_TO_SPLIT = 60
+# Rows held out over all folds that are enough to choose by and to calibrate on; more folds only cost time.
+_ENOUGH_ROWS_HELD_OUT = 4000
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Validated rows: `given` is X as the pooled classifier should see it (a frame keeps its column names)."""
+
+    X: NDArray[Any]
+    given: Any
+    label: NDArray[np.intp]
+    weight: NDArray[np.float64]
+
+    def take(self, rows: NDArray[Any], weight: NDArray[Any] | None = None) -> "TrainingRows":
+        """Return some of the rows, with other weights if they are given."""
+        weight = self.weight[rows] if weight is None else weight
+        return TrainingRows(self.X[rows], _safe_indexing(self.given, rows), self.label[rows], weight)
+
+    def merge_repeated(self) -> "TrainingRows":
+        """Replace equal rows of a tiny data set by one with their total weight, in sorted order.
+
+        Where all rows fit into one batch, a weight of 2 then means exactly what a row given twice means, and the order
+        of the rows means nothing.
+        """
+        table = np.column_stack([self.X, self.label])
+        _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        if len(first) >= FEWEST_ROWS_TO_SPLIT:
+            return self
+        return self.take(first, np.bincount(inverse, weights=self.weight))
+
+    def set_aside(self, share: float, rng: np.random.Generator) -> tuple["TrainingRows", "TrainingRows"]:
+        """Divide into rows to train on and rows to keep from everything, class by class."""
+        apart = np.concatenate([rows[: int(len(rows) * share)] for rows in shuffled_classes(self.label, rng)])
+        kept = np.setdiff1d(np.arange(len(self.label)), apart)
+        return self.take(kept), self.take(np.sort(apart))
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Which rows are held out in which fold, and what for."""
+
+    fold: NDArray[np.int32]
+    """Fold of each row; −1 for rows that always train."""
+    calibrates: NDArray[np.bool_]
+    """Whether a row that is held out judges the guard; the others choose replica and epoch."""
+    n_folds: int
+
+    @classmethod
+    def none(cls, n_rows: int) -> "HeldOut":
+        """Hold nothing out: every row trains, and selects."""
+        return cls(np.full(n_rows, -1, np.int32), np.zeros(n_rows, bool), 0)
+
+    @classmethod
+    def draw(
+        cls,
+        label: NDArray[np.intp],
+        selection_size: float,
+        calibration_size: float,
+        n_folds: int | str,
+        rng: np.random.Generator,
+    ) -> "HeldOut":
+        """Hold out a share of the rows in each fold, class by class; a class too rare for that always trains."""
+        share = selection_size + calibration_size
+        n_rows = len(label)
+        if n_rows < FEWEST_ROWS_TO_SPLIT:
+            return cls.none(n_rows)
+        most = max(int(1 / share + 1e-9), 1)
+        if n_folds == "auto":
+            n_folds = int(np.ceil(_ENOUGH_ROWS_HELD_OUT / (share * n_rows)))
+        n_folds = min(int(n_folds), most)
+        drawn = cls.none(n_rows)
+        fold, calibrates = drawn.fold, drawn.calibrates
+        for rows in shuffled_classes(label, rng):
+            if len(rows) * min(share, selection_size) < 1:
+                continue
+            first = (np.arange(n_folds + 1) * share * len(rows)).astype(int)
+            for number in range(n_folds):
+                members = rows[first[number] : first[number + 1]]
+                fold[members] = number
+                calibrates[members[int(np.ceil(len(members) * selection_size / share)) :]] = True
+        selected = np.bincount(fold[(fold >= 0) & ~calibrates], minlength=n_folds)
+        return cls(fold, calibrates, n_folds) if selected.all() else cls.none(n_rows)
+
+    @property
+    def selection(self) -> NDArray[np.intp]:
+        """Rows that choose replica and epoch: all, if none is held out."""
+        return np.flatnonzero((self.fold >= 0) & ~self.calibrates) if self.n_folds else np.arange(len(self.fold))
+
+    def calibration(self, fold: int) -> NDArray[np.intp]:
+        """Rows that judge the guard in one fold."""
+        return np.flatnonzero((self.fold == fold) & self.calibrates)
+
+
+def shuffled_classes(label: NDArray[np.intp], rng: np.random.Generator) -> list[NDArray[np.intp]]:
+    """Rows of each class, in random order."""
+    shuffled = rng.permutation(len(label))
+    return [shuffled[label[shuffled] == c] for c in np.unique(label)]

@@ -1,0 +1,357 @@
+"""The guard: who serves whom, the promise of "proof", certificates, and the estimators that use it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
+
+from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, PreferenceMatrix, tabular_pipeline
+from dafh.datasets import make_paper_synthetic
+from dafh.exceptions import InputError
+from dafh.guard import decide
+from dafh.partitions import AttributePartition, IntersectionPartition, RandomPartition
+from dafh.preference import ComparedRows, PairedCounts
+from dafh.stats import excluded_harm
+from dafh.study.guarantee import World, guard_table, harmed_share, kept_share
+
+QUICK = {"n_replicas": 2, "max_epochs": 6, "n_folds": 1, "random_state": 0}
+
+
+def counts_of(*groups):
+    """Counts of K groups, each given as rows (n) and, for every pair (i, j), rows that i gets right and j wrong."""
+    n_groups = len(groups)
+    beats = np.zeros((n_groups, n_groups + 1, n_groups + 1))
+    wrong = np.zeros((n_groups, n_groups + 1))
+    for g, (_, pairs) in enumerate(groups):
+        for (i, j), number in pairs.items():
+            beats[g, i, j] = number
+            wrong[g, j] += number
+    return PairedCounts(beats, np.array([n for n, _ in groups], float), wrong)
+
+
+# ---- decisions by hand ----
+
+
+def test_veto_acts_on_what_the_rows_say():
+    counts = counts_of((100, {(0, 2): 6, (2, 0): 4}), (100, {(1, 2): 4, (2, 1): 6}))
+    report = decide(counts, kind="veto")
+    assert report.serves.tolist() == [0, 2]
+    assert report.table["served_by"].tolist() == ["its own", "pooled"]
+
+
+def test_proof_asks_for_more():
+    unclear = counts_of((100, {(0, 1): 6, (1, 0): 4}))
+    clear = counts_of((100, {(0, 1): 20, (1, 0): 4}))
+    assert decide(unclear, kind="proof").serves.tolist() == [1]
+    assert decide(clear, kind="proof").serves.tolist() == [0]
+
+
+def test_a_margin_accepts_a_little_harm():
+    counts = counts_of((5000, {(0, 1): 50, (1, 0): 50}))
+    assert decide(counts, kind="proof").serves.tolist() == [1]
+    assert decide(counts, kind="proof", margin=0.01).serves.tolist() == [0]
+
+
+def test_the_level_is_shared_by_the_groups():
+    group = (200, {(0, 1): 8, (1, 0): 1})  # p = 10/512, just below 0.02
+    assert decide(counts_of(group), kind="proof").serves.tolist() == [0]
+    many = counts_of(*[(200, {(k, 4): 8, (4, k): 1}) for k in range(4)])
+    assert decide(many, kind="proof").serves.tolist() == [4] * 4
+
+
+def test_a_group_that_prefers_another_classifier_gets_it():
+    better = {(0, 2): 20, (2, 0): 5, (1, 0): 60, (0, 1): 5, (1, 2): 75, (2, 1): 5}
+    counts = counts_of((1000, better), (1000, {(1, 2): 30, (2, 1): 1}))
+    for kind in ("veto", "proof"):
+        report = decide(counts, kind=kind)
+        assert report.serves.tolist() == [1, 1]
+        assert report.table["served_by"].tolist() == ["classifier 1", "its own"]
+        assert report.table["excluded_harm"].max() <= 0
+
+
+def test_groups_without_rows_keep_their_own_under_veto_and_lose_it_under_proof():
+    empty = counts_of((0, {}), (0, {}))
+    assert decide(empty, kind="veto").serves.tolist() == [0, 1]
+    assert decide(empty, kind="proof").serves.tolist() == [2, 2]
+    assert "–" in str(decide(empty))
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(60, 500))
+def test_proof_keeps_exactly_what_its_certificate_allows(worse, better, n):
+    counts = counts_of((n, {(0, 1): better, (1, 0): worse}))
+    for margin in (0.0, 0.02):
+        kept = decide(counts, kind="proof", margin=margin).serves[0] == 0
+        assert kept == (excluded_harm(worse, better, n) <= margin)
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_whatever_proof_keeps_veto_keeps(worse, better):
+    counts = counts_of((100, {(0, 1): better, (1, 0): worse}))
+    if decide(counts, kind="proof").serves[0] == 0:
+        assert decide(counts, kind="veto").serves[0] == 0
+
+
+def test_the_report_reads_well_and_holds_no_markup():
+    counts = counts_of((100, {(0, 2): 6, (2, 0): 4}), (100, {(1, 2): 4, (2, 1): 6}))
+    report = decide(counts)
+    text = str(report)
+    assert text.startswith('Guard "veto" on 200 rows: group 1 is served by the pooled classifier.')
+    assert max(len(line) for line in text.splitlines()) <= 110
+    assert "<table" in report._repr_html_()
+    assert report.to_frame().shape[0] == 2
+
+
+def test_the_sentence_names_everyone():
+    def sentence(*served):
+        pairs = {"own": {}, "pooled": {(3, 0): 5, (3, 1): 5, (3, 2): 5}}
+        return decide(counts_of(*[(50, pairs[s]) for s in served])).sentence()
+
+    assert sentence("own", "own", "own").endswith("every group keeps its own classifier.")
+    assert sentence("pooled", "pooled", "own").endswith("group 0 and group 1 are served by the pooled classifier.")
+    assert sentence("pooled", "pooled", "pooled").endswith("every group is served by the pooled classifier.")
+
+
+def test_cross_fitted_and_direct_counts_add_up():
+    rng = np.random.default_rng(0)
+    rows = ComparedRows(
+        rng.random((200, 3)) < 0.7, np.ones((200, 2), bool), rng.integers(0, 2, 200), np.arange(2), np.ones(200)
+    )
+    halves = [
+        ComparedRows(rows.right[part], rows.differ[part], rows.group[part], rows.own, rows.weight[part])
+        for part in (slice(0, 90), slice(90, 200))
+    ]
+    for whole, parts in zip(
+        rows.paired_counts(), halves[0].paired_counts().plus(halves[1].paired_counts()), strict=True
+    ):
+        np.testing.assert_allclose(whole, parts)
+
+
+# ---- the promise ----
+
+
+@pytest.mark.parametrize("n_groups", [2, 8])
+@pytest.mark.parametrize("kind", ["varied", "imbalanced", "ties"])
+def test_few_worlds_are_harmed_under_proof(n_groups, kind):
+    """5 % of 200 worlds, and three standard deviations of what chance adds."""
+    assert harmed_share(n_groups, 200, kind, seed=1) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_the_simulation_would_notice_a_guard_that_does_nothing():
+    rng = np.random.default_rng(0)
+    world = World(np.array([500, 500]), np.full((2, 2), 0.03), 0.1)
+    report = decide(world.draw(rng).paired_counts(), kind="proof", margin=0.5)
+    assert report.serves.tolist() == [0, 1]
+    assert (world.harm > 0).all()
+    assert not world.is_harmed(report)  # Within the margin that was asked for.
+    assert harmed_share(4, 50, "ties", seed=0, guard="veto") > 0.3
+
+
+def test_classifiers_that_are_truly_better_are_kept():
+    assert kept_share(4, 40, seed=0) >= 0.9
+
+
+@pytest.mark.slow
+def test_the_promise_holds_in_a_thousand_worlds_each():
+    table = guard_table(1000)
+    harmed = table[[name for name in table if name.startswith("harmed")]].to_numpy()
+    assert harmed.max() <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 1000)
+    assert table["kept, 3 points better"].min() >= 0.9
+
+
+# ---- DAFHClassifier ----
+
+
+def overfitted(guard, **options):
+    """Groups and classifiers that cannot help: labels are noise around a line."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 5))
+    y = (X[:, 0] + rng.normal(size=1200) > 0) * 1
+    model = DAFHClassifier(n_groups=3, guard=guard, noise=3.0, **QUICK | options)
+    return model.fit(X, y), X, y
+
+
+def test_the_guard_gives_groups_back_to_the_pooled_classifier():
+    model, X, _ = overfitted("proof")
+    assert model.serves_.tolist() == [3, 3, 3]
+    np.testing.assert_array_equal(model.predict(X), model.pooled_.predict(X))
+    np.testing.assert_allclose(model.predict_proba(X), model.pooled_.predict_proba(X), atol=1e-9)
+    every = model.predict_all(X)
+    np.testing.assert_array_equal(every[:, :3], every[:, 3:].repeat(3, axis=1))
+    assert PreferenceMatrix.of(model, X, model.predict(X)).violations == 0
+
+
+def test_veto_is_the_default_and_judges_models_that_did_not_see_the_rows():
+    model, *_ = overfitted("veto")
+    assert DAFHClassifier().guard == "veto"
+    assert model.guard_report_.cross_fitted
+    assert 3 in model.serves_
+    assert model.guard_report_.n_rows == pytest.approx(120, abs=4)
+
+
+def test_without_a_guard_every_group_keeps_its_own():
+    model, *_ = overfitted(None)
+    assert model.guard_report_ is None
+    assert model.serves_.tolist() == [0, 1, 2]
+
+
+def test_what_serves_is_what_the_report_says():
+    model, X, _ = overfitted("veto")
+    group = model.predict_group(X)
+    every, served = model.predict_all(X), model.predict(X)
+    np.testing.assert_array_equal(served, every[np.arange(len(X)), group])
+    vetoed = model.serves_[group] == 3
+    np.testing.assert_array_equal(served[vetoed], model.pooled_.predict(X)[vetoed])
+
+
+def test_proof_keeps_good_classifiers_and_its_rows_from_everything(paper_data):
+    model = DAFHClassifier(guard="proof", random_state=0, n_replicas=4).fit(paper_data.X, paper_data.y)
+    assert model.serves_.tolist() == [0, 1]
+    assert not model.guard_report_.cross_fitted
+    assert model.guard_report_.n_rows == pytest.approx(800, abs=1)
+    assert (model.guard_report_.table["excluded_harm"] < 0).all()
+
+
+def test_recalibration_decides_anew_and_refits_nothing(paper_data):
+    model = DAFHClassifier(**QUICK | {"n_replicas": 4, "max_epochs": 40}).fit(paper_data.X, paper_data.y)
+    trained, kept = model._trained, model.predict_group(paper_data.X)
+    # People for whom the pooled classifier is always right.
+    model.recalibrate(paper_data.X, model.pooled_.predict(paper_data.X))
+    assert model.serves_.tolist() == [2, 2]
+    assert model._trained is trained
+    np.testing.assert_array_equal(model.predict(paper_data.X), model.pooled_.predict(paper_data.X))
+    model.set_params(guard="proof").recalibrate(paper_data.X, paper_data.y)
+    assert model.serves_.tolist() == [0, 1]
+    np.testing.assert_array_equal(model.predict_group(paper_data.X), kept)
+
+
+def test_calibration_rows_of_the_user_are_used_for_the_guard_only(paper_data):
+    fresh = make_paper_synthetic(700, random_state=5)
+    model = DAFHClassifier(guard="proof", **QUICK | {"max_epochs": 30, "n_replicas": 4})
+    model.fit(paper_data.X, paper_data.y, X_calibration=fresh.X, y_calibration=fresh.y)
+    assert model.guard_report_.n_rows == 700
+    again = clone(model).set_params(guard=None).fit(paper_data.X, paper_data.y)
+    np.testing.assert_array_equal(model.predict_group(fresh.X), again.predict_group(fresh.X))
+
+
+def test_calibration_rows_that_make_no_sense_are_refused(paper_data):
+    X, y = paper_data.X, paper_data.y
+    with pytest.raises(InputError, match="belong together"):
+        DAFHClassifier(**QUICK).fit(X, y, X_calibration=X)
+    with pytest.raises(InputError, match="guard is off"):
+        DAFHClassifier(guard=None, **QUICK).fit(X, y, X_calibration=X, y_calibration=y)
+    with pytest.raises(InputError, match="guard is off"):
+        DAFHClassifier(guard=None, **QUICK).fit(X, y).recalibrate(X, y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"guard": "hope"}, {"guard_level": 0}, {"guard_margin": -1}, {"calibration_size": 1.0}, {"n_folds": 0}],
+)
+def test_bad_parameters_of_the_guard_are_named(options, paper_data):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        DAFHClassifier(**QUICK | options).fit(paper_data.X, paper_data.y)
+
+
+def test_a_group_given_back_gets_the_incumbents_own_word():
+    """An incumbent with a threshold of its own, and one that is no matrix product."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(800, 3))
+    y = (X[:, 0] + rng.normal(size=800) > 0) * 1
+    thresholded = FixedThresholdClassifier(LogisticRegression(), threshold=0.7).fit(X, y)
+    for pooled in (thresholded, HistGradientBoostingClassifier(max_iter=5)):
+        for start in ("warm", "cold"):
+            model = DAFHClassifier(pooled=pooled, start=start, guard="proof", noise=2.0, **QUICK).fit(X, y)
+            assert 2 in model.serves_
+            rows = model.serves_[model.predict_group(X)] == 2
+            np.testing.assert_array_equal(model.predict(X)[rows], model.pooled_.predict(X)[rows])
+            expected = model.pooled_.predict_proba(X)[rows]
+            np.testing.assert_allclose(model.predict_proba(X)[rows], expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+def test_a_few_rows_are_guarded_too():
+    X, y = np.arange(40.0)[:, None], np.tile([0, 1], 20)
+    for guard in ("veto", "proof"):
+        model = DAFHClassifier(guard=guard, **QUICK).fit(X, y)
+        assert str(model.guard_report_)
+        assert set(model.predict(X)) <= {0, 1}
+
+
+def test_weights_count_in_the_guard(paper_data):
+    weight = np.random.default_rng(0).uniform(0.1, 3, len(paper_data.y))
+    model = DAFHClassifier(**QUICK).fit(paper_data.X, paper_data.y, sample_weight=weight)
+    assert model.guard_report_.n_rows < 400
+    model.recalibrate(paper_data.X, paper_data.y, sample_weight=weight)
+    assert 1000 < model.guard_report_.n_rows < 4000
+
+
+def test_a_guarded_pipeline_can_be_audited(paper_data):
+    frame = paper_data.X.assign(colour=np.where(np.arange(4000) % 3, "red", None))
+    model = tabular_pipeline(DAFHClassifier(**QUICK)).fit(frame, paper_data.y)
+    result = AuditResult.of(model, frame, paper_data.y, sensitive_features=paper_data.sensitive_features)
+    assert result.matrix.accuracy == pytest.approx(model.score(frame, paper_data.y))
+    assert result.named is not None
+
+
+# ---- DecoupledClassifier ----
+
+
+def segments(n=2000, seed=0):
+    """Group "a" has its own pattern, "b" and "c" the common one."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    group = rng.choice(["a", "b", "c"], n, p=[0.2, 0.4, 0.4])
+    y = ((np.where(group == "a", -1, 1) * X[:, 0] + 0.5 * rng.normal(size=n)) > 0) * 1
+    return X, y, pd.DataFrame({"group": group})
+
+
+@pytest.mark.parametrize("guard", ["veto", "proof"])
+def test_a_decoupled_classifier_is_guarded(guard):
+    X, y, table = segments()
+    model = DecoupledClassifier(AttributePartition("group"), guard=guard, random_state=0).fit(X, y, table)
+    special = model.predict_group(X, table)[table["group"] == "a"][0]
+    assert model.serves_[special] == special
+    assert model.guard_report_.n_rows == pytest.approx(2000 if guard == "veto" else 400, abs=1)
+    every, groups = model.predict_all(X), model.predict_group(X, table)
+    np.testing.assert_array_equal(model.predict(X, table), every[np.arange(2000), groups])
+
+
+def test_a_useless_partition_is_given_back_to_the_pooled_classifier():
+    X, y, _ = segments()
+    model = DecoupledClassifier(
+        RandomPartition(8), DummyClassifier(strategy="uniform"), pooled=LogisticRegression(), guard="veto"
+    ).fit(X, y)
+    assert model.serves_.tolist() == [8] * 8
+    assert all(estimator is model.pooled_ for estimator in model.estimators_)
+    np.testing.assert_array_equal(model.predict(X), model.pooled_.predict(X))
+
+
+def test_a_decoupled_classifier_can_be_recalibrated():
+    X, y, table = segments()
+    model = DecoupledClassifier(AttributePartition("group"), random_state=0).fit(X, y, table)
+    assert model.guard_report_ is None
+    with pytest.raises(InputError, match="guard is off"):
+        model.recalibrate(X, y, table)
+    fresh = segments(600, seed=1)
+    model.set_params(guard="proof").recalibrate(*fresh)
+    assert model.guard_report_.n_rows == 600
+    assert set(model.serves_) >= {2, 3}  # "a" is the smallest group, and comes last.
+    unknown = pd.DataFrame({"group": ["z"] * 600})
+    model.recalibrate(fresh[0], fresh[1], unknown)  # Nobody of a known group: nothing is shown.
+    assert model.serves_.tolist() == [3, 3, 3]
+
+
+def test_tiny_groups_and_classes_survive_the_folds_of_the_guard():
+    X, y, _ = segments(60)
+    table = pd.DataFrame({"id": np.arange(60) // 2})
+    model = DecoupledClassifier(IntersectionPartition(), guard="veto").fit(X, y, table)
+    assert model.n_groups_ == 30
+    y[:-1] = 0
+    y[-1] = 1  # One row of a class: no fold can hold it out.
+    assert DecoupledClassifier(guard="veto", random_state=0).fit(X, y).guard_report_.n_rows == 0
