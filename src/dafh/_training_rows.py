@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing
 # Fewer distinct rows than this cannot spare any: all rows then train and select.
 FEWEST_ROWS_TO_SPLIT = 60
 # Rows held out over all folds that are enough to choose by and to calibrate on; more folds only cost time.
-_ENOUGH_ROWS_HELD_OUT = 4000
+_ENOUGH_ROWS_HELD_OUT = 2000
 
 
 @dataclass(frozen=True)

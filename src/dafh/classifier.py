@@ -108,7 +108,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     n_folds : int or "auto", default="auto"
         Folds in which rows are held out. Every start is trained without each fold, which chooses start and epoch, and
         once on all rows, which becomes the model: no row is lost for training. "auto" takes as many folds as it needs
-        to hold out 4,000 rows.
+        to hold out 2,000 rows, and five at most.
     pr_weight : float, default=0.03
         The choice minimises the Brier score − pr_weight · Pr without harm.
     pooled_folds : int, default=5
