@@ -147,7 +147,7 @@ def test_history_has_a_row_per_epoch(fitted):
 def test_population_says_which_replica_was_chosen(fitted):
     assert fitted.population_.chosen.sum() == 1
     assert len(fitted.population_) == 4
-    assert fitted.population_.envy_weight.tolist() == [0, 0.5, 0, 0.5]
+    assert fitted.population_.anchor.tolist() == [4, 16, 4, 16]
 
 
 # ---- the pooled classifier ----

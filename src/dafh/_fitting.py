@@ -18,13 +18,13 @@ from dafh.preference import ComparedRows, PairedCounts
 
 # Varied first, so that even a small population has several values of them.
 _VARIED = (
+    "anchor",
+    "classifier_learning_rate",
     "envy_weight",
     "group_learning_rate",
     "temperature",
-    "classifier_learning_rate",
     "noise",
     "penalty",
-    "anchor",
     "shrinkage",
 )
 # Rows on which the groups of two models are compared: enough to know which is which.
@@ -48,7 +48,7 @@ class Recipe:
     start: str
     optimizer: Any
     momentum: float
-    pr_weight: float
+    pr_weight: float | str
     verbose: int
     grid: dict[str, NDArray[np.float64]]
     """Settings of each of the replicas."""
@@ -151,7 +151,8 @@ def fit_population(
     # Noise is relative to the pooled logit's spread; where that classifier knows nothing, to a spread of 1.
     spread = max(float(base.std(axis=0).mean()), 1.0) if warm else 1.0
     max_epochs, patience = recipe.schedule(len(data.label))
-    rule = Selection(held_out.n_folds, recipe.pr_weight, patience)
+    pr_weight = 2 / np.sqrt(len(data.label)) if recipe.pr_weight == "auto" else float(recipe.pr_weight)
+    rule = Selection(held_out.n_folds, pr_weight, patience)
     with epoch_reporter(max_epochs, recipe.verbose, rule) as report:
         record = train_population(
             rows,

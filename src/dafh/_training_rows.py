@@ -40,10 +40,9 @@ class TrainingRows:
         return self.take(first, np.bincount(inverse, weights=self.weight))
 
     def set_aside(self, share: float, rng: np.random.Generator) -> tuple["TrainingRows", "TrainingRows"]:
-        """Divide into rows to train on and rows to keep from everything, class by class."""
-        apart = np.concatenate([rows[: int(len(rows) * share)] for rows in shuffled_classes(self.label, rng)])
-        kept = np.setdiff1d(np.arange(len(self.label)), apart)
-        return self.take(kept), self.take(np.sort(apart))
+        """Divide into rows to train on and rows to keep from everything."""
+        kept, apart = set_rows_aside(self.label, share, rng)
+        return self.take(kept), self.take(apart)
 
 
 @dataclass(frozen=True)
@@ -100,6 +99,22 @@ class HeldOut:
     def calibration(self, fold: int) -> NDArray[np.intp]:
         """Rows that judge the guard in one fold."""
         return np.flatnonzero((self.fold == fold) & self.calibrates)
+
+
+def set_rows_aside(
+    label: NDArray[Any], share: float, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows to keep for training, and rows to set aside: a simple random sample.
+
+    Not class by class: what is promised for the population holds only if every row has the same chance to be asked, and
+    rounding would leave rare classes out. Where too little is left to train on, nothing is set aside.
+    """
+    order = rng.permutation(len(label))
+    n_apart = round(len(label) * share)
+    apart, kept = np.sort(order[:n_apart]), np.sort(order[n_apart:])
+    if len(np.unique(label[kept])) < 2:
+        return np.arange(len(label)), apart[:0]
+    return kept, apart
 
 
 def shuffled_classes(label: NDArray[np.intp], rng: np.random.Generator) -> list[NDArray[np.intp]]:

@@ -22,6 +22,8 @@ __all__ = [
     "check_attributes",
     "check_features",
     "check_hidden",
+    "check_known_labels",
+    "check_labels",
     "check_sensitive_features",
     "check_weights",
     "is_frame",
@@ -94,6 +96,19 @@ def check_weights(sample_weight: Any, X: NDArray[Any]) -> NDArray[np.float64]:
     return weights
 
 
+def check_known_labels(y: Any, classes: NDArray[Any], n_rows: int) -> None:
+    """Refuse labels that a fitted classifier cannot predict, and another number of them than rows."""
+    labels = np.asarray(y)
+    if labels.shape != (n_rows,):
+        raise InputError(f"y has the shape {labels.shape}, X has {n_rows} rows: give one label for each.")
+    unknown = pd.unique(labels[~pd.Series(labels).isin(classes).to_numpy()])
+    if len(unknown):
+        raise InputError(
+            f"y holds labels that the classifier was not fitted with: {unknown[:5].tolist()}; it knows "
+            f"{classes[:10].tolist()}."
+        )
+
+
 def replica_grid(owner: str, n_replicas: int, **choices: float | Sequence[float]) -> dict[str, NDArray[np.float64]]:
     """Spread settings over replicas: every parameter is one number or several, and combinations are cycled.
 
@@ -115,6 +130,30 @@ def replica_grid(owner: str, n_replicas: int, **choices: float | Sequence[float]
         grid[name] = values.astype(np.float64)[np.arange(n_replicas) // stride % len(values)]
         stride *= len(values)
     return grid
+
+
+def check_labels(y: NDArray[Any], predictions: list[NDArray[Any]]) -> None:
+    """Refuse true and predicted labels that cannot be compared: gaps, texts with numbers, probabilities."""
+    if pd.isna(y).any():
+        raise InputError("y has missing values: leave those rows out, nobody knows whether they are served well.")
+    if any(bool(pd.isna(column).any()) for column in predictions):
+        raise InputError("There are missing predictions: every classifier has to decide about every row.")
+    for column in predictions:
+        if _is_text(column) != _is_text(y):
+            raise InputError(
+                f"y holds labels like {y.flat[0]!r}, and predictions are like {column.flat[0]!r}: both must be of one "
+                "kind."
+            )
+    if _is_whole(y) and not all(_is_whole(column) for column in predictions):
+        raise InputError("predictions must be labels, as y has them, not probabilities or scores.")
+
+
+def _is_text(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind in "US" or (labels.dtype.kind == "O" and isinstance(labels.flat[0], str))
+
+
+def _is_whole(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind != "f" or bool((labels == np.floor(labels)).all())
 
 
 def check_hidden(owner: str, name: str, sizes: Any) -> tuple[int, ...]:

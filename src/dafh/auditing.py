@@ -14,14 +14,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dafh._text import listed, percent, points, render_html, render_text
-from dafh._validation import is_frame
+from dafh._validation import MISSING, is_frame
 from dafh.exceptions import InputError
 from dafh.named_groups import NamedGroups
 from dafh.preference import ComparedRows, PairedCounts, PreferenceMatrix, ServedPredictions
 from dafh.stats import excluded_harm, holm, mcnemar_p, paired_interval, rows_needed
 
-# Classifiers that never differ on this many rows are taken for the same one: nobody is served worse by a copy.
-_ROWS_TO_CALL_A_COPY = 100
 _MOST_NAMED_GROUPS_IN_SUMMARY = 10
 
 
@@ -56,8 +54,10 @@ pooled classifier.
     def of(cls, model: Any, X: Any, y: ArrayLike, *, sensitive_features: Any = None, **options: Any) -> "AuditResult":
         """Audit a fitted model of this package, or a pipeline that ends in one; options as in `audit`."""
         served = ServedPredictions.of(model, X, sensitive_features)
-        return audit(
-            y, served.predictions, served.groups, pooled=served.pooled, sensitive_features=sensitive_features, **options
+        weight = options.pop("sample_weight", None)
+        rows = ComparedRows.check(y, served.predictions, served.groups, served.pooled, served.own, weight)
+        return _audit_rows(
+            rows, list(range(len(served.own))), [*served.classifiers, "pooled"], sensitive_features, **options
         )
 
     @property
@@ -112,26 +112,28 @@ pooled classifier.
     def verdict(self) -> str:
         """Say in one or two sentences what was found."""
         harmed, undecided = _harmed(self.questions), int((self.questions["verdict"] == "undecided").sum())
+        than = f"than it could be{self._tolerance()}"
         if harmed:
-            sentence = f"HARM: group {harmed} is served worse than it could be."
+            sentence = f"HARM: group {listed(harmed)} {_are(harmed)} served worse {than}."
         elif undecided:
             sentence = (
-                "NO HARM FOUND: no group is shown to be served worse than it could be, but "
-                f"{undecided} of {len(self.questions)} questions need more rows."
+                f"NO HARM FOUND: no group is shown to be served worse {than}, but {undecided} of {len(self.questions)} "
+                "questions need more rows."
             )
         else:
-            sentence = "NO HARM: no group is served worse than it could be."
+            sentence = f"NO HARM: no group is served worse {than}."
         return sentence if self.named is None else f"{sentence} {self._named_verdict(self.named)}"
 
-    @staticmethod
-    def _named_verdict(named: pd.DataFrame) -> str:
+    def _tolerance(self) -> str:
+        return f" by more than {100 * self.margin:g} points" if self.margin else ""
+
+    def _named_verdict(self, named: pd.DataFrame) -> str:
         harmed, decided = _harmed(named), int((named["verdict"] == "satisfied").sum())
+        than = f"than by the pooled classifier{self._tolerance()}"
         if harmed:
-            return f"NAMED GROUPS: {harmed} is served worse than by the pooled classifier."
-        return (
-            f"Of {len(named):,} named groups none is shown to be served worse than by the pooled classifier, and "
-            f"{decided:,} are shown not to be."
-        )
+            return f"NAMED GROUPS: {listed(harmed)} {_are(harmed)} served worse {than}."
+        none = f"Of {len(named):,} named groups none is shown to be served worse {than}"
+        return f"{none}, and {decided:,} are shown not to be."
 
     def summary(self) -> str:
         """Text for a terminal: verdict, figures, all questions about groups, the named groups that matter most."""
@@ -238,14 +240,27 @@ def audit(
        group         kind   rival  gap    verdict
     0      0  rationality  pooled  0.5  satisfied
     1      0         envy       1  0.5  satisfied
-    2      1  rationality  pooled  0.0  satisfied
+    2      1  rationality  pooled  0.0  undecided
     3      1         envy       0 -0.5   violated
     """
-    _check_options(level, margin, depth)
     columns, names = _check_columns(predictions)
     codes, labels, own = _number_groups(groups, columns.shape[1], names, own)
     rows = ComparedRows.check(y, columns, codes, pooled, own, sample_weight)
     rivals = [*(range(columns.shape[1]) if names is None else names), "pooled"]
+    return _audit_rows(rows, labels, rivals, sensitive_features, level=level, margin=margin, depth=depth)
+
+
+def _audit_rows(
+    rows: ComparedRows,
+    labels: list[Any],
+    rivals: list[Any],
+    sensitive_features: Any,
+    *,
+    level: float = 0.05,
+    margin: float = 0.0,
+    depth: int = 2,
+) -> AuditResult:
+    _check_options(level, margin, depth)
     questions = _ask_groups(rows.paired_counts(), rows.own, labels, rivals, level, margin)
     named = composition = None
     if sensitive_features is not None:
@@ -266,37 +281,52 @@ def _check_options(level: float, margin: float, depth: int) -> None:
 
 def _check_columns(predictions: Any) -> tuple[NDArray[Any], list[Any] | None]:
     """Predictions as an array with one column per classifier, and the names of the columns where they have some."""
-    if isinstance(predictions, Mapping):
-        return np.column_stack([np.asarray(column) for column in predictions.values()]), list(predictions)
-    columns = np.asarray(predictions)
-    if columns.ndim == 1:
-        return columns[:, None], None
-    return columns, list(predictions.columns) if is_frame(predictions) else None
+    named = isinstance(predictions, Mapping) or is_frame(predictions)
+    if not named:
+        columns = np.asarray(predictions)
+        return (columns[:, None] if columns.ndim == 1 else columns), None
+    names = list(predictions) if isinstance(predictions, Mapping) else list(predictions.columns)
+    if len(set(names)) < len(names):
+        raise InputError("predictions has two columns of the same name: every group needs one of its own.")
+    parts = [np.asarray(predictions[name]) for name in names]
+    if len({part.dtype.kind in "OUS" for part in parts}) > 1:
+        raise InputError(
+            "The columns of predictions hold labels of different kinds: give all as text or all as numbers."
+        )
+    return np.column_stack(parts), names
 
 
 def _number_groups(
     groups: Any, n_models: int, names: list[Any] | None, own: Any
-) -> tuple[NDArray[np.intp], list[Any], NDArray[np.intp]]:
+) -> tuple[NDArray[Any], list[Any], NDArray[np.intp]]:
     """Group of each row as a number, the names of the groups, and the column that serves each."""
     groups = np.asarray(groups)
+    if groups.dtype.kind == "b" or (groups.dtype.kind == "f" and np.array_equal(groups, np.floor(groups))):
+        groups = groups.astype(np.intp)
     if own is not None:
         own = np.asarray(own)
         return groups, list(range(len(own))), own
-    if n_models == 1 and names is None:
-        values, codes = np.unique(groups, return_inverse=True)
-        return codes, values.tolist(), np.zeros(len(values), np.intp)
+    if n_models == 1:
+        codes, values = pd.factorize(groups, sort=not pd.isna(groups).any())
+        labels = [*pd.Index(values).tolist(), *([MISSING] if (codes < 0).any() else [])]
+        return np.where(codes < 0, len(labels) - 1, codes), labels, np.zeros(len(labels), np.intp)
     if names is not None:
-        codes = pd.Index(names).get_indexer(pd.Index(groups))
-        unknown = sorted({str(group) for group in groups[codes < 0].tolist()})
-        if unknown:
-            raise InputError(
-                f"groups holds {listed(unknown[:5])}, but predictions has the columns "
-                f"{listed([str(name) for name in names[:10]])}: every group needs a column of its name."
-            )
-        return codes, names, np.arange(n_models)
+        return _match_names(groups, names), names, np.arange(n_models)
     served_by_pooled = groups.size and np.issubdtype(groups.dtype, np.integer) and groups.max() == n_models
     labels = [*range(n_models), *(["pooled"] if served_by_pooled else [])]
     return groups, labels, np.arange(len(labels))
+
+
+def _match_names(groups: NDArray[Any], names: list[Any]) -> NDArray[np.intp]:
+    """Find the column of each row's group; 0 and "0" name the same one."""
+    codes = pd.Index([str(name) for name in names]).get_indexer(pd.Index([str(group) for group in groups.tolist()]))
+    unknown = sorted({str(group) for group in groups[codes < 0].tolist()})
+    if unknown:
+        raise InputError(
+            f"groups holds {listed(unknown[:5])}, but predictions has the columns "
+            f"{listed([str(name) for name in names[:10]])}: every group needs a column of its name."
+        )
+    return codes
 
 
 def _ask_groups(
@@ -307,9 +337,6 @@ def _ask_groups(
     pairs = [(g, r) for g in range(len(own)) for r in [pooled, *range(pooled)] if r == pooled or r != own[g]]
     group, rival = np.array(pairs).T
     mine = own[group]
-    apart = counts.beats.sum(axis=0)
-    never_differ = (apart + apart.T)[mine, rival] == 0
-    copies = (mine == rival) | (never_differ & (counts.n_rows.sum() >= _ROWS_TO_CALL_A_COPY))
     errors = counts.errors
     return _answer(
         {
@@ -322,7 +349,7 @@ def _ask_groups(
             "own_worse": counts.beats[group, rival, mine],
             "own_better": counts.beats[group, mine, rival],
         },
-        copies & (counts.n_rows[group] > 0),
+        (mine == rival) & (counts.n_rows[group] > 0),
         level,
         margin,
     )
@@ -330,11 +357,13 @@ def _ask_groups(
 
 def _ask_named_groups(rows: ComparedRows, groups: NamedGroups, depth: int, level: float, margin: float) -> pd.DataFrame:
     """Ask every named group whether the classifiers that serve its people are worse for it than the pooled one."""
-    outcome = 2 * rows.own_right.astype(np.intp) + rows.right[:, -1]
-    table = groups.tabulate(outcome, 4, rows.weight, depth)
+    by_pooled = rows.own[rows.group] == rows.right.shape[1] - 1
+    outcome = 4 * by_pooled + 2 * rows.own_right.astype(np.intp) + rows.right[:, -1]
+    table = groups.tabulate(outcome, 8, rows.weight, depth)
     weight = table.total.sum(axis=1)
     n_rows = weight**2 / table.squares
-    both_wrong, worse, better, _ = (table.total / weight[:, None]).T
+    shares = table.total.reshape(-1, 2, 4) / weight[:, None, None]
+    both_wrong, worse, better, _ = shares.sum(axis=1).T
     return _answer(
         {
             "group": table.names,
@@ -346,16 +375,17 @@ def _ask_named_groups(rows: ComparedRows, groups: NamedGroups, depth: int, level
             "own_worse": worse * n_rows,
             "own_better": better * n_rows,
         },
-        np.full(len(n_rows), bool(np.all(outcome % 3 == 0)) and len(outcome) >= _ROWS_TO_CALL_A_COPY),
+        shares[:, 0].sum(axis=1) == 0,  # Served by the pooled classifier, all of them.
         level,
         margin,
     )
 
 
 def _answer(question: dict[str, Any], copies: NDArray[np.bool_], level: float, margin: float) -> pd.DataFrame:
-    """Test, interval, verdict and rows needed for questions with their counts; `copies` cannot be harmed.
+    """Test, interval, verdict and rows needed for questions with their counts.
 
-    Questions without rows, and those about copies, are not tested, so the others are not corrected for them.
+    `copies` are questions about one and the same classifier, which cannot harm. They, and questions without rows, are
+    not tested, so the others are not corrected for them.
     """
     b, c, n = (np.asarray(question[name], np.float64) for name in ("own_worse", "own_better", "n"))
     asked = (n > 0) & ~copies
@@ -366,10 +396,11 @@ def _answer(question: dict[str, Any], copies: NDArray[np.bool_], level: float, m
     low, high = paired_interval(b, c, n, confidence=1 - level)
     low, high = np.where(copies, 0.0, low), np.where(copies, 0.0, high)
     gap = question["rival_error"] - question["own_error"]
-    violated = asked & (corrected <= level) & (high < 0)
+    # Also the interval must be clear of zero, or of the margin: verdict and interval never contradict each other.
     satisfied = copies | (asked & (excluded_harm(b, c, n, level=share) <= margin) & (low >= -margin))
+    violated = asked & (corrected <= level) & (high < 0) & ~satisfied
     with np.errstate(invalid="ignore"):
-        needed = rows_needed(np.maximum(gap + margin, -gap), (b + c) / n, level=share)
+        needed = rows_needed(np.maximum(gap + margin, -gap), (b + c) / n, level=min(share, level / 2))
     frame = pd.DataFrame(question)
     frame["n"], frame["own_worse"], frame["own_better"] = (_whole(counts) for counts in (n, b, c))
     frame.insert(6, "gap", gap)
@@ -395,11 +426,14 @@ def _compose(rows: ComparedRows, groups: NamedGroups, labels: list[Any]) -> pd.D
     return frame.join(pd.DataFrame(shares, columns=[f"in_{label}" for label in labels]))
 
 
-def _harmed(questions: pd.DataFrame) -> str:
-    """Names of the groups with a violated question, as a sentence has them; empty if there are none."""
+def _harmed(questions: pd.DataFrame) -> list[str]:
+    """Names of the groups with a violated question, not more than a sentence can hold."""
     names = list(dict.fromkeys(str(name) for name in questions["group"][questions["verdict"] == "violated"]))
-    shown = names[:3] + ([f"{len(names) - 3} more"] if len(names) > 3 else [])
-    return "; ".join(shown)
+    return names[:3] + ([f"{len(names) - 3} more"] if len(names) > 3 else [])
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _display(questions: pd.DataFrame, level: float) -> pd.DataFrame:

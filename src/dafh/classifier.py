@@ -76,20 +76,20 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         Hidden layers of the group classifier.
     classifier_hidden : tuple of int, default=()
         Hidden layers of the corrections; none makes them linear.
-    envy_weight : float *(varied)*, default=(0, 0.5)
+    envy_weight : float *(varied)*, default=0
         Weight of the envy term: 1 (the paper) pushes classifiers apart, 0 keeps them close.
-    noise : float *(varied)*, default=0.01
+    noise : float *(varied)*, default=0.05
         Size of the random start of the corrections, relative to the spread of the pooled logit (at least 1). The random
         group classifier breaks the symmetry; what noise is left by the end of training is harm.
     penalty : float *(varied)*, default=0.1
         The paper's λ: weight of the penalty on unequal group sizes.
     temperature : float *(varied)*, default=3
         Steepness of the surrogate of the 0-1 loss.
-    anchor : float *(varied)*, default=1
+    anchor : float *(varied)*, default=(4, 16)
         Weight of each classifier's likelihood on its own group; 0 is the paper.
     shrinkage : float *(varied)*, default=1e-4
         L2 penalty on the corrections.
-    group_learning_rate : float *(varied)*, default=(3e-3, 1e-2)
+    group_learning_rate : float *(varied)*, default=1e-2
     classifier_learning_rate : float *(varied)*, default=(3e-3, 1e-2)
     final_rate : float, default=0.05
         Share of the learning rates that is left in the last of `max_epochs`; they fall linearly. 1: constant.
@@ -109,13 +109,14 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         Folds in which rows are held out. Every start is trained without each fold, which chooses start and epoch, and
         once on all rows, which becomes the model: no row is lost for training. "auto" takes as many folds as it needs
         to hold out 2,000 rows, and five at most.
-    pr_weight : float, default=0.03
-        The choice minimises the Brier score − pr_weight · Pr without harm.
+    pr_weight : float or "auto", default="auto"
+        The choice minimises the Brier score − pr_weight · Pr without harm. "auto" is 2 / √n: the fewer rows there are,
+        the less a better score is worth the risk of classifiers that differ from the pooled one.
     pooled_folds : int, default=5
         Folds for the out-of-fold probabilities of an unfitted pooled classifier.
     guard : {"veto", "proof"} or None, default="veto"
         What is done for groups that their own classifier serves worse than the pooled one. "veto": where calibration
-        rows say so, the pooled classifier serves the group. "proof": a group keeps its own classifier only if
+        rows speak for that, the pooled classifier serves the group. "proof": a group keeps its own classifier only if
         calibration rows, kept from everything else, show that it is not worse. None: nothing. See `dafh.guard`.
     guard_level : float, default=0.05
         Probability, with "proof", that any group is served worse all the same; level of certificates and of envy.
@@ -181,7 +182,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         "optimizer": [StrOptions({"adam", "sgd"})],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "selection_size": [Interval(Real, 0, 1, closed="neither")],
-        "pr_weight": [Interval(Real, 0, None, closed="left")],
+        "pr_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "n_folds": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "average_steps": [Interval(Integral, 1, None, closed="left")],
         "pooled_folds": [Interval(Integral, 2, None, closed="left")],
@@ -201,13 +202,13 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         batch_size: int = 256,
         group_hidden: Sequence[int] = (100,),
         classifier_hidden: Sequence[int] = (),
-        envy_weight: float | Sequence[float] = (0.0, 0.5),
-        noise: float | Sequence[float] = 0.01,
+        envy_weight: float | Sequence[float] = 0.0,
+        noise: float | Sequence[float] = 0.05,
         penalty: float | Sequence[float] = 0.1,
         temperature: float | Sequence[float] = 3.0,
-        anchor: float | Sequence[float] = 1.0,
+        anchor: float | Sequence[float] = (4.0, 16.0),
         shrinkage: float | Sequence[float] = 1e-4,
-        group_learning_rate: float | Sequence[float] = (3e-3, 1e-2),
+        group_learning_rate: float | Sequence[float] = 1e-2,
         classifier_learning_rate: float | Sequence[float] = (3e-3, 1e-2),
         final_rate: float = 0.05,
         average_steps: int = 100,
@@ -217,7 +218,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         momentum: float = 0.9,
         selection_size: float = 0.1,
         n_folds: int | str = "auto",
-        pr_weight: float = 0.03,
+        pr_weight: float | str = "auto",
         pooled_folds: int = 5,
         guard: GuardKind | None = "veto",
         guard_level: float = 0.05,
@@ -294,6 +295,10 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             rng = np.random.default_rng(split_seed)
 
             data, apart = self._set_calibration_rows_aside(data, given_rows, rng)
+            if given_rows:
+                self._check_labelled_rows(X_calibration, y_calibration)
+            if self._may_merge_rows(data):
+                data = data.merge_repeated()
             base = self._fit_pooled(data, fold_seed)
             calibration_size = self._calibration_share() if self.guard == "veto" and not given_rows else 0.0
             held_out = HeldOut.draw(data.label, self.selection_size, calibration_size, self.n_folds, rng)
@@ -312,14 +317,6 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         return self
 
     # ---- steps of fit ----
-
-    def _check_calibration_rows(self, X: Any, y: Any) -> bool:
-        """Whether the user brings rows for the guard."""
-        if (X is None) != (y is None):
-            raise InputError("X_calibration and y_calibration belong together: give both or neither.")
-        if X is not None and self.guard is None:
-            raise InputError("The guard is off and needs no calibration rows: set guard to 'veto' or 'proof'.")
-        return X is not None
 
     def _set_calibration_rows_aside(
         self, data: TrainingRows, given_rows: bool, rng: np.random.Generator
@@ -342,7 +339,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             raise InputError(
                 f"{len(data.X)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows."
             )
-        return data.merge_repeated() if self._may_merge_rows(data) else data
+        return data
 
     def _classes(self, y: NDArray[Any], counted: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         present = np.unique(y[counted])
@@ -424,7 +421,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
         """
         self._check_guard()
-        values, given = self._check_rows(X)
+        values, given = self._check_labelled_rows(X, y)
         return self._guard_by(self._compare(values, given, y, sample_weight))
 
     def _guard_by(self, rows: ComparedRows) -> Self:

@@ -21,7 +21,7 @@ from dafh._pooled import (
     seeded,
     stratified_folds,
 )
-from dafh._training_rows import shuffled_classes
+from dafh._training_rows import set_rows_aside
 from dafh._validation import (
     HasMethods,
     Interval,
@@ -130,7 +130,17 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_calibration: Any = None,
+        y_calibration: ArrayLike | None = None,
+        sensitive_features_calibration: Any = None,
+    ) -> Self:
         """Divide the rows, then fit the pooled classifier and one per group.
 
         Parameters
@@ -140,9 +150,12 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         sensitive_features : data frame, series or array with n rows, optional
             For partitions that need it; never seen by the classifiers.
         sample_weight : array of shape (n,), optional
+        X_calibration, y_calibration, sensitive_features_calibration : like the first three, optional
+            Rows for the guard, and for nothing else. Without them it uses rows of X.
         """
         with unchanged_on_error(self):
             self._validate_params()
+            given_rows = self._check_calibration_rows(X_calibration, y_calibration)
             values, y = check_features(self, X, y, reset=True)
             check_classification_targets(y)
             counted, weight = self._counted_rows(values, y, sample_weight)
@@ -154,12 +167,18 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
             partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
 
-            train, apart = self._set_calibration_rows_aside(rows, seed)
+            if given_rows:
+                self._check_labelled_rows(X_calibration, y_calibration)
+            train, apart = self._set_calibration_rows_aside(rows, seed, given=given_rows)
             self.partition_ = partition.fit(train.values, train.y, train.table, train.weight)
             self.n_groups_ = self.partition_.n_groups_
             members = self.partition_.members(train.values, train.table)
             self.pooled_, self._own_estimators, self._substitutes = self._fit_models(estimator, pooled, train, members)
-            self._serve(self._guard_report(estimator, pooled, train, members, apart, seed))
+            self._serve(None)
+            if y_calibration is not None:
+                self.recalibrate(X_calibration, y_calibration, sensitive_features_calibration)
+            else:
+                self._serve(self._guard_report(estimator, pooled, train, members, apart, seed))
         return self
 
     def _counted_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
@@ -173,12 +192,11 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             raise InputError(f"y holds one class only ({self.classes_[0]!r}): at least two classes are needed.")
         return rows, weight
 
-    def _set_calibration_rows_aside(self, rows: "_Rows", seed: int) -> tuple["_Rows", "_Rows | None"]:
-        if self.guard != "proof":
+    def _set_calibration_rows_aside(self, rows: "_Rows", seed: int, *, given: bool) -> tuple["_Rows", "_Rows | None"]:
+        if self.guard != "proof" or given:
             return rows, None
-        classes = shuffled_classes(np.searchsorted(self.classes_, rows.y), np.random.default_rng(seed))
-        apart = np.sort(np.concatenate([c[: int(len(c) * self._calibration_share())] for c in classes]))
-        return rows.take(np.setdiff1d(np.arange(len(rows.y)), apart)), rows.take(apart)
+        kept, apart = set_rows_aside(rows.y, self._calibration_share(), np.random.default_rng(seed))
+        return rows.take(kept), rows.take(apart)
 
     def _fit_models(
         self, estimator: Any, pooled: Any, rows: "_Rows", members: list[NDArray[np.intp]]
@@ -232,6 +250,8 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         self.serves_ = np.arange(self.n_groups_) if report is None else report.serves
         models = [*self._own_estimators, self.pooled_]
         self.estimators_ = [models[k] for k in self.serves_]
+        # Nobody has judged the classifiers for people whom a tree knows in part.
+        self._guarded_substitutes = self._substitutes if report is None else [self.pooled_] * len(self._substitutes)
 
     def recalibrate(
         self, X: Any, y: ArrayLike, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
@@ -241,6 +261,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         Arguments are those of `fit`.
         """
         self._check_guard()
+        self._check_labelled_rows(X, y)
         given, groups = self._check_rows(X, sensitive_features)
         y = np.asarray(y)
         weight = None if sample_weight is None else check_weights(sample_weight, groups)
@@ -297,7 +318,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
 
     def _served_rows(self, groups: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Any]]:
         """Rows that each classifier serves, without those that serve none."""
-        models = [*self.estimators_, self.pooled_, *self._substitutes]
+        models = [*self.estimators_, self.pooled_, *self._guarded_substitutes]
         return [(np.flatnonzero(groups == k), models[k]) for k in np.unique(groups)]
 
 

@@ -5,12 +5,16 @@ Three levels, from most to least careful:
 - ``"proof"``: a group keeps its own classifier only if the rows show, at `level` divided by the number of groups, that
   it is not worse than the pooled one by more than `margin`. Whatever the training did, the probability that any group
   is served worse than that is then at most `level`, for fresh rows of the population that the guard's rows come from.
-- ``"veto"``: a group loses its own classifier where the rows say that the pooled one errs less often on it.
+- ``"veto"``: a group loses its own classifier where the rows speak against it: where a classifier as good as the pooled
+  one would look this bad in at most one case out of ten. Not at the slightest sign: half of all classifiers that are
+  truly a little better would be lost to chance. Not at one in twenty either: by then harm is almost proved.
 - None: the guard is off.
 
-Envy is repaired the same way: a group that is shown to prefer another group's classifier gets that one. Every group has
-a *certificate*, the largest harm against the pooled classifier that its rows do not exclude; the certificates of all
-groups hold together with probability 1 − level.
+Envy is repaired the same way: a group that is shown to prefer another group's classifier gets that one (with "proof",
+if it keeps its own in the first place). Every group has a *certificate*, the largest harm against the pooled classifier
+that its rows do not exclude; the certificates of all groups hold together with probability 1 − level.
+
+With unequal row weights, tests and certificates rest on effective numbers of rows, and all promises are approximate.
 """
 
 from dataclasses import dataclass
@@ -20,15 +24,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dafh._text import listed, percent, points, render_html, render_text
-from dafh._validation import Interval, StrOptions
+from dafh._validation import Interval, StrOptions, check_features, check_known_labels, is_frame
 from dafh.exceptions import InputError
 from dafh.preference import PairedCounts
 from dafh.stats import excluded_harm, mcnemar_p, paired_interval
 
 GuardKind = Literal["veto", "proof"]
+VETO_LEVEL = 0.1
+"""A group loses its own classifier under "veto" if the exact test of "not worse" has a p of at most this."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class GuardReport:
 
     Examples
     --------
-    Group 0 gains 40 rows and loses 5; group 1 loses by its own classifier.
+    Group 0 gains 40 rows by its own classifier and loses 5; group 1 gains 10 and loses 20.
 
     >>> import numpy as np
     >>> beats = np.array([[[0, 30, 40], [8, 0, 20], [5, 7, 0]], [[0, 12, 12], [9, 0, 10], [12, 20, 0]]])
@@ -49,7 +56,7 @@ class GuardReport:
     Guard "veto" on 900 rows: group 1 is served by the pooled classifier.
     <BLANKLINE>
      group  rows  own error  pooled error   gain   95 % interval  served by  harm against pooled
-         0   500      10.0%         17.0%  +7.00  +4.38 to +9.84    its own    none: 4.38 better
+         0   500      10.0%         17.0%  +7.00  +4.38 to +9.84    its own    none: 4.03 better
          1   400      20.0%         17.5%  -2.50  -5.46 to +0.36     pooled   none: it is pooled
     """
 
@@ -86,7 +93,10 @@ class GuardReport:
         if moved:
             parts.append(f"{listed(moved)} {'gets' if len(moved) == 1 else 'get'} another group's classifier")
         deed = "; ".join(parts) or "every group keeps its own classifier"
-        return f'Guard "{self.kind}" on {self.n_rows:,.0f} rows: {deed}.'
+        if not self.n_rows:
+            return f'Guard "{self.kind}" had no rows to judge by: {deed}.'
+        how = ", by models trained without them" if self.cross_fitted else ""
+        return f'Guard "{self.kind}" on {self.n_rows:,.0f} rows{how}: {deed}.'
 
     def _display(self) -> pd.DataFrame:
         table = self.table
@@ -134,23 +144,27 @@ def decide(
     cross_fitted : bool
         Noted in the report.
     """
+    if kind not in ("veto", "proof"):
+        raise InputError(f"There is no guard {kind!r}: it is 'veto' or 'proof'.")
     n_groups = len(counts.n_rows)
     own, pooled = np.arange(n_groups), np.full(n_groups, n_groups)
     worse, better, n_rows = counts.pair(own, pooled)
-    harm = np.array(excluded_harm(worse, better, n_rows, level=level / n_groups))
-    keeps = harm <= margin if kind == "proof" else worse <= better
+    if kind == "proof":
+        keeps = np.asarray(excluded_harm(worse, better, n_rows, level=level / n_groups)) <= margin
+    else:
+        keeps = np.asarray(mcnemar_p(worse, better)) > VETO_LEVEL
     serves = np.where(keeps, own, pooled)
-    harm = np.where(keeps, harm, 0.0)
     for group in range(n_groups):
         if kind == "veto" or keeps[group]:
-            serves[group], harm[group] = _repair_envy(counts, group, int(serves[group]), harm[group], level, margin)
+            serves[group] = _repair_envy(counts, group, int(serves[group]), level, margin)
+    harm = _certificates(counts, serves, level)
+    if kind == "proof":  # What was proved is certified, also where half of the level would not have been enough.
+        harm = np.minimum(harm, margin)
     return GuardReport(kind, level, margin, serves, _table(counts, serves, harm, level), cross_fitted)
 
 
-def _repair_envy(
-    counts: PairedCounts, group: int, served_by: int, harm: float, level: float, margin: float
-) -> tuple[int, float]:
-    """Classifier for a group after it was asked whether it prefers another group's, and the harm that this excludes.
+def _repair_envy(counts: PairedCounts, group: int, served_by: int, level: float, margin: float) -> int:
+    """Classifier for a group after it was asked whether it prefers another group's.
 
     A rival must be shown better than the classifier in place, and not worse than the pooled one by more than the
     margin. With "proof" this is asked only of a group that keeps its own classifier: tests in a fixed order may use the
@@ -158,16 +172,32 @@ def _repair_envy(
     """
     n_groups = len(counts.n_rows)
     share = level / n_groups / max(n_groups - 1, 1)
-    best = served_by, harm
+    best = served_by
     for rival in range(n_groups):
         p = mcnemar_p(counts.beats[group, rival, served_by], counts.beats[group, served_by, rival])
         if rival == served_by or p > share:
             continue
         pair = counts.beats[group, n_groups, rival], counts.beats[group, rival, n_groups], counts.n_rows[group]
-        limit = excluded_harm(*pair, level=share)
-        if limit <= margin and counts.n_wrong[group, rival] < counts.n_wrong[group, best[0]]:
-            best = rival, float(limit)
+        proved = excluded_harm(*pair, level=share) <= margin
+        if proved and counts.n_wrong[group, rival] < counts.n_wrong[group, best]:
+            best = rival
     return best
+
+
+def _certificates(counts: PairedCounts, serves: NDArray[np.intp], level: float) -> NDArray[np.float64]:
+    """Harm against the pooled classifier that is excluded for each group, for all of them together at `level`.
+
+    Which classifier serves a group was chosen by the same rows. So each group's share of the level is divided in
+    advance among all candidates: one half for its own, the other for its rivals.
+    """
+    n_groups = len(serves)
+    pooled = np.full(n_groups, n_groups)
+    pair = counts.pair(serves, pooled)
+    share = level / n_groups
+    as_own = excluded_harm(*pair, level=share / 2 if n_groups > 1 else share)
+    as_rival = excluded_harm(*pair, level=share / 2 / max(n_groups - 1, 1))
+    harm = np.where(serves == np.arange(n_groups), as_own, as_rival)
+    return np.where(serves == n_groups, 0.0, harm)
 
 
 def _table(counts: PairedCounts, serves: NDArray[np.intp], harm: NDArray[Any], level: float) -> pd.DataFrame:
@@ -205,10 +235,12 @@ def _server(group: int, serves: int, n_groups: int) -> str:
 def _certificate(harm: float, is_pooled: bool) -> str:
     if is_pooled:
         return "none: it is pooled"
-    return f"none: {-100 * harm:.2f} better" if harm <= 0 else f"at most {100 * harm:.2f}"
+    if harm <= 0:
+        return f"none: {-100 * harm:.2f} better" if harm < -5e-5 else "none"
+    return f"at most {100 * harm:.2f}" if harm >= 5e-5 else f"at most {100 * harm:.1g}"
 
 
-class GuardedMixin:
+class GuardedMixin(BaseEstimator):
     """Parameters of the guard, and how an estimator hands counts to it."""
 
     _guard_constraints: ClassVar[dict[str, Any]] = {
@@ -221,11 +253,27 @@ class GuardedMixin:
     guard_level: float
     guard_margin: float
     calibration_size: float | str
+    classes_: NDArray[Any]
 
     def _check_guard(self) -> None:
         check_is_fitted(self)
+        self._validate_params()
         if self.guard is None:
             raise InputError("The guard is off: set_params(guard='veto') or 'proof' first.")
+
+    def _check_calibration_rows(self, X: Any, y: Any) -> bool:
+        """Whether the user brings rows for the guard."""
+        if (X is None) != (y is None):
+            raise InputError("X_calibration and y_calibration belong together: give both or neither.")
+        if X is not None and self.guard is None:
+            raise InputError("The guard is off and needs no calibration rows: set guard to 'veto' or 'proof'.")
+        return X is not None
+
+    def _check_labelled_rows(self, X: Any, y: Any) -> tuple[NDArray[Any], Any]:
+        """Check rows for the guard before any work is done: their columns, and labels that the classifier knows."""
+        values = check_features(self, X, reset=False)
+        check_known_labels(y, self.classes_, len(values))
+        return values, X if is_frame(X) else values
 
     def _calibration_share(self) -> float:
         """Share of rows for the guard; proof needs more of them, because only they can show anything."""

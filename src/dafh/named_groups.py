@@ -1,6 +1,7 @@
 """Groups that have a name: values of sensitive attributes, and their intersections."""
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh._validation import MISSING, check_attributes
+from dafh.exceptions import InputError
 
 # A number with more values than this is cut into quarters: people of one age are no group, people of an age are.
 _MOST_NUMBERS = 12
@@ -29,7 +31,8 @@ class Attribute:
     @classmethod
     def of(cls, column: pd.Series) -> "Attribute":
         """Number the values of a column; a missing one is a value too."""
-        if _is_numeric(column) and column.nunique() > _MOST_NUMBERS:
+        ordered = _is_numeric(column) or pd.api.types.is_datetime64_any_dtype(column)
+        if ordered and column.nunique() > _MOST_NUMBERS:
             codes, values = _quarters(column)
         else:
             codes, values = _categories(column)
@@ -78,6 +81,8 @@ def _tabulate(
     chosen: tuple[Attribute, ...], outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any]
 ) -> Tabulation:
     shape = [len(attribute.values) for attribute in chosen]
+    if math.prod(shape) > 2**60:
+        raise InputError(f"{len(chosen)} attributes have too many combinations to be intersected: lower depth.")
     # Row by row in one number: the value of each attribute, then the outcome.
     cell = chosen[0].codes.astype(np.int64)
     for attribute in chosen[1:]:
@@ -100,17 +105,24 @@ def _is_numeric(column: pd.Series) -> bool:
 
 
 def _quarters(column: pd.Series) -> tuple[NDArray[Any], list[str]]:
-    """Cut a number at its quartiles; every quarter is named by the smallest and largest value in it."""
-    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
-    cuts = np.unique(np.nanquantile(numbers, [0.25, 0.5, 0.75]))
+    """Cut a number or a date at its quartiles; every quarter is named by the smallest and largest value in it."""
+    if _is_numeric(column):
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        known = np.isfinite(numbers)
+    else:
+        known = column.notna().to_numpy()
+        numbers = column.to_numpy().astype("datetime64[s]").astype(np.float64)
+    cuts = np.unique(np.quantile(numbers[known], [0.25, 0.5, 0.75])) if known.any() else np.array([])
     codes = np.searchsorted(cuts, numbers, side="left")
-    known = ~np.isnan(numbers)
     values = []
     for quarter in range(len(cuts) + 1):
-        members = numbers[known & (codes == quarter)]
-        values.append(f"{members.min():g} to {members.max():g}" if len(members) else "none")
+        members = column[known & (codes == quarter)]
+        values.append(f"{_short(members.min())} to {_short(members.max())}" if len(members) else "none")
     return np.where(known, codes, len(values)), [*values, MISSING]
+
+
+def _short(value: Any) -> str:
+    return f"{value:%Y-%m-%d}" if hasattr(value, "year") else f"{value:g}"
 
 
 def _categories(column: pd.Series) -> tuple[NDArray[Any], list[str]]:

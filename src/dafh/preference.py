@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
-from dafh._validation import check_weights
+from dafh._validation import check_labels, check_weights
 from dafh.exceptions import InputError
 
 __all__ = [
@@ -182,7 +182,7 @@ class PreferenceMatrix:
     @property
     def degree(self) -> float:
         """Degree of fairness without harm, the paper's objective: mean over groups of gain + mean envy gap (over K)."""
-        envy = np.nansum(self.envy_gaps, axis=1) / self.envy_gaps.shape[1]
+        envy = np.nansum(self.envy_gaps, axis=1) / max(self.envy_gaps.shape[1], 1)
         return float(np.nanmean(self.gains + envy))
 
     @property
@@ -231,9 +231,13 @@ class ServedPredictions(NamedTuple):
     """What a fitted model of this package predicts for some rows, as `PreferenceMatrix` and `audit` take it."""
 
     predictions: NDArray[Any]
+    """One column for each classifier that serves somebody, the pooled one apart."""
     groups: NDArray[np.intp]
     pooled: NDArray[Any]
     own: NDArray[np.intp]
+    """Column that serves each group; the number of columns for the pooled classifier."""
+    classifiers: list[int]
+    """Number of the classifier in each column."""
 
     @classmethod
     def of(cls, model: Any, X: Any, sensitive_features: Any = None) -> "ServedPredictions":
@@ -244,8 +248,17 @@ class ServedPredictions(NamedTuple):
         takes_attributes = "sensitive_features" in inspect.signature(model.predict_group).parameters
         known = {"sensitive_features": sensitive_features} if takes_attributes else {}
         groups = model.predict_group(X, **known)
-        own = np.arange(max(model.n_groups_, int(groups.max(initial=0)) + 1))
-        return cls(labels[:, :-1], groups, labels[:, -1], own)
+        # Column k of predict_all is the classifier that serves group k: each classifier is taken once.
+        classifiers, first, column = np.unique(model.serves_, return_index=True, return_inverse=True)
+        chosen = classifiers < model.n_groups_
+        nobody = [int(chosen.sum())] * (int(groups.max(initial=0)) + 1 - model.n_groups_)
+        return cls(
+            labels[:, first[chosen]],
+            groups,
+            labels[:, -1],
+            np.append(column, nobody).astype(np.intp),
+            classifiers[chosen].tolist(),
+        )
 
 
 class PairedCounts(NamedTuple):
@@ -312,9 +325,11 @@ class ComparedRows:
         check_consistent_length(y, predictions, groups, pooled)
         if not len(y):
             raise InputError("There are no rows to compare predictions on.")
+        check_labels(y, [predictions, pooled] if predictions.size else [pooled])
         own, groups = _check_groups(predictions.shape[1], groups, own)
         right = np.column_stack([predictions == y[:, None], pooled == y])
-        return cls(right, predictions != pooled[:, None], groups, own, check_weights(sample_weight, right))
+        weight = check_weights(sample_weight, right)
+        return cls(right, predictions != pooled[:, None], groups, own, weight / weight.max())
 
     @property
     def own_right(self) -> NDArray[np.bool_]:

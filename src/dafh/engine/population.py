@@ -24,7 +24,7 @@ from scipy.special import entr
 
 from dafh.engine.compilation_cache import enable_compilation_cache
 from dafh.engine.networks import Parameters, apply_classifiers, apply_network, init_replica, stack
-from dafh.engine.objective import Rows, Settings, Surrogate, Totals, objective, row_totals
+from dafh.engine.objective import Rows, Settings, Surrogate, Totals, decision, objective, row_totals
 
 Array = Any
 Curves = dict[str, NDArray[np.float64]]
@@ -157,6 +157,30 @@ def evaluate_population(
     enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
     return _curve_points("", _evaluate(params, rows, settings, plan, batch_size), settings)
+
+
+def predict_population(params: Parameters, rows: Rows, *, block_rows: int = 2048) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Group of each row in every replica, (replicas, rows), and the class that each classifier predicts, (..., K)."""
+    enable_compilation_cache()
+    n_rows = len(rows.label)
+    groups, classes = [], []
+    for first in range(0, n_rows, block_rows):
+        # The last block starts earlier instead of being shorter: one shape, one program.
+        start = max(min(first, n_rows - block_rows), 0)
+        block = slice(start, start + block_rows)
+        group, decided = _predict_block(params, rows.x[block], rows.base[block])
+        groups.append(np.asarray(group)[:, first - start :])
+        classes.append(np.asarray(decided)[:, first - start :])
+    return np.concatenate(groups, axis=1), np.concatenate(classes, axis=1)
+
+
+@jax.jit
+def _predict_block(params: Parameters, x: Array, base: Array) -> tuple[Array, Array]:
+    def one(params: Parameters) -> tuple[Array, Array]:
+        logits = apply_classifiers(params.classifiers, x, base)
+        return apply_network(params.group, x).argmax(-1), decision(logits)
+
+    return jax.vmap(one)(params)
 
 
 def _slowed(settings: Settings, factor: float) -> Settings:

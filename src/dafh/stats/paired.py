@@ -17,10 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv, ndtri
 
+from dafh.exceptions import InputError
+
 Numbers = NDArray[np.float64] | Any
 
 # Rounding of a count: what is this close to a tie is one.
 _TINY = 1e-12
+# Below this probability of missing on one side, only the exact interval holds it in small groups.
+_SMALLEST_TAIL = 0.002
 
 
 class PairedInterval(NamedTuple):
@@ -66,8 +70,10 @@ def paired_interval(
     The exact (Clopper-Pearson) limits of the two discordant shares are put together by the method of variance
     estimates recovery, with the correlation of two multinomial counts. Of the methods compared (Tango's score interval,
     Bonett and Price's adjusted Wald interval, an exact one by splitting the level) it is the narrowest that holds its
-    level in small groups, on each side and at every confidence from 80 to 99 %: the table is in ``docs/guarantee.md``.
-    Each limit alone is therefore also a one-sided limit at (1 + confidence) / 2.
+    level in small groups, on each side and at every confidence from 80 to 99.6 %: the table is in
+    ``docs/guarantee.md``. Each limit alone is therefore also a one-sided limit at (1 + confidence) / 2. Where more is
+    asked (many questions, corrected), its limits would be missed too often in groups under 50 rows, and the exact
+    interval takes its place.
 
     Parameters
     ----------
@@ -86,9 +92,28 @@ def paired_interval(
     >>> print(f"{low:.3f} to {high:.3f}")
     0.007 to 0.034
     """
-    b, c, n = (np.asarray(count, np.float64) for count in np.broadcast_arrays(own_worse, own_better, n_rows))
-    rows = np.maximum(n, _TINY)
+    b, c, n = _check_counts(own_worse, own_better, n_rows)
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.")
     tail = (1 - confidence) / 2
+    low, high = _exact_limits(b, c, n, tail) if tail < _SMALLEST_TAIL else _recovered_limits(b, c, n, tail)
+    known = n > 0
+    return PairedInterval(
+        np.where(known, np.maximum(low, -1.0), -1.0)[()], np.where(known, np.minimum(high, 1.0), 1.0)[()]
+    )
+
+
+def _check_counts(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike) -> list[NDArray[np.float64]]:
+    b, c, n = (np.asarray(count, np.float64) for count in np.broadcast_arrays(own_worse, own_better, n_rows))
+    if (b < 0).any() or (c < 0).any() or (b + c > n * (1 + 1e-9) + 1e-9).any():
+        raise InputError("Counts must not be negative, and own_worse + own_better must not exceed n_rows.")
+    return [b, c, n]
+
+
+def _recovered_limits(
+    b: NDArray[Any], c: NDArray[Any], n: NDArray[Any], tail: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    rows = np.maximum(n, _TINY)
     worse, better = b / rows, c / rows
     (worse_low, worse_high), (better_low, better_high) = (_share_limits(count, rows, tail) for count in (b, c))
     others = np.maximum((1 - worse) * (1 - better), _TINY)
@@ -96,10 +121,17 @@ def paired_interval(
     gap = better - worse
     low = gap - _combine(better - better_low, worse_high - worse, correlation)
     high = gap + _combine(better_high - better, worse - worse_low, correlation)
-    known = n > 0
-    return PairedInterval(
-        np.where(known, np.maximum(low, -1.0), -1.0)[()], np.where(known, np.minimum(high, 1.0), 1.0)[()]
-    )
+    return low, high
+
+
+def _exact_limits(b: NDArray[Any], c: NDArray[Any], n: NDArray[Any], tail: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Limits that hold whatever the sample: a tenth of the level for the discordance, the rest for who wins it."""
+    discordant = b + c
+    few, many = _share_limits(discordant, np.maximum(n, _TINY), tail / 10)
+    lost, won = _share_limits(c, np.maximum(discordant, _TINY), tail * 0.9)
+    lost, won = np.where(discordant > 0, lost, 0.0), np.where(discordant > 0, won, 1.0)
+    low, high = 2 * lost - 1, 2 * won - 1
+    return low * np.where(low > 0, few, many), high * np.where(high > 0, many, few)
 
 
 def _share_limits(count: NDArray[Any], rows: NDArray[Any], tail: float) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -127,6 +159,8 @@ def excluded_harm(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike
     >>> bool(excluded_harm(own_worse=10, own_better=30, n_rows=1000) < 0)
     True
     """
+    if not 0 < level < 0.5:
+        raise InputError(f"level must lie between 0 and 0.5, got {level!r}.")
     limit = -paired_interval(own_worse, own_better, n_rows, confidence=1 - 2 * level).low
     shown_better = mcnemar_p(own_better, own_worse) <= level
     # The two answers agree but for a few counts at the border, where the exact test decides.
