@@ -53,3 +53,36 @@ def epoch_reporter(max_epochs: int, verbose: int, rule: Any) -> Iterator[Report 
                 console.print(f"epoch {epoch} of at most {max_epochs}; {text}", highlight=False, soft_wrap=True)
 
         yield report
+
+
+@contextmanager
+def study_reporter() -> Iterator[Callable[[Any, int, int, float | None], None]]:
+    """Yield a function to be called after every job of a study: a bar on a terminal, a line now and then in a log."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("jobs"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(job: Any, done: int, total: int, seconds_left: float | None) -> None:
+            left = "" if seconds_left is None else f"about {_duration(seconds_left)} left"
+            bar.update(task, completed=done, total=total, description=f"{left}; last: {job.key}")
+            if not console.is_terminal and (done in (1, total) or done % max(total // 20, 1) == 0):
+                console.print(f"{done} of {total} jobs done, {left}", highlight=False, soft_wrap=True)
+
+        yield report
+
+
+def _duration(seconds: float) -> str:
+    """Write a time as people say it.
+
+    Examples
+    --------
+    >>> _duration(42), _duration(400), _duration(8000)
+    ('42 s', '7 min', '2.2 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

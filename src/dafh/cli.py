@@ -107,6 +107,53 @@ def fetch_data(names: tuple[str, ...]) -> None:
             click.echo(f"{name:8} {path}")
 
 
+@main.command(epilog="Example: dafh reproduce k2 clustering --splits 10 --jobs 2 --out reproduction")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--protocol",
+    type=click.Choice(["honest", "paper"]),
+    default="honest",
+    show_default=True,
+    help="honest: everything is chosen inside the training part. paper: its 96 settings, SGD, and choice on test rows.",
+)
+@click.option("--splits", type=click.IntRange(min=2), default=5, show_default=True, help="Random splits 75/25.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Jobs at a time.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder for tables, figures and the store of results.",
+)
+def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out: Path) -> None:
+    """Make tables and figures of the paper, published numbers beside ours.
+
+    \b
+    NAME is any of
+      hyperparameters  the paper's settings, and those chosen
+      k2               K = 2 against Trivial partition and Pooled
+      clustering       K = 2, 3, 4 against Clustering
+      manual           the manual partition on Arrest
+      harm             violations, gains, disparity; Trivial, LR-All, TreeLR
+      synthetic        the figure of the synthetic data
+      convergence      the figure of convergence on Violent
+      composition      the figure of who is in the groups on Arrest
+    and all of them without a name, or with the name all.
+
+    Results are kept in the folder as they come: a run that was stopped, or killed, goes on where it was.
+    """  # noqa: D301  (click reads the backspace as "leave these lines as they are")
+    from dafh._progress import study_reporter
+    from dafh.study.reproduce import Request
+    from dafh.study.reproduce import reproduce as run
+
+    request = Request.of(names, protocol, splits, out)
+    _check_writable(out)
+    with study_reporter() as report:
+        files = run(request, n_jobs=jobs, on_done=report)
+    for file in files:
+        click.echo(str(file))
+
+
 def _check_writable(out: Path) -> None:
     """Refuse before the work, not after it."""
     import os

@@ -1,1 +1,1 @@
-"""Experiments: data, methods and the figures they give."""
+"""Studies: the paper's tables and figures, the synthetic experiment, and checks of the guarantee."""

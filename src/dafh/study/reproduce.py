@@ -20,7 +20,6 @@ from dafh.study.tables import (
     METRICS,
     SETTING,
     TABLES,
-    YARDSTICKS,
     Table,
     summarize,
     with_yardsticks,
@@ -70,7 +69,6 @@ class Request:
     def jobs(self) -> list[Job]:
         """All jobs, each once, the short ones of every split first."""
         jobs = [job for table in self.tables() for job in table.jobs(self.protocol, self.n_splits)]
-        jobs = [_as_yardstick(job) for job in jobs]
         if "hyperparameters" in self.names:
             jobs += [Job("paper", d, "grid", 2, split) for split in range(self.n_splits) for d in DATASETS]
         if "convergence" in self.names:
@@ -79,12 +77,6 @@ class Request:
         if "composition" in self.names:
             jobs += [Job("honest", "arrest", "composition", 2, split) for split in range(self.n_splits)]
         return list(dict.fromkeys(jobs))
-
-
-def _as_yardstick(job: Job) -> Job:
-    """Yardsticks are the same under every protocol: converged, and run once."""
-    method = job.method.removeprefix("grid-")
-    return Job("honest", job.dataset, method, 1, job.split) if method in YARDSTICKS and job.n_groups == 1 else job
 
 
 def reproduce(

@@ -14,6 +14,7 @@ from dafh.study.runner import Job, Row
 
 DATASETS = ("adult", "arrest", "violent", "german", "bank")
 _HARM_DATASETS = ("adult", "arrest", "violent")
+YARDSTICKS = ("pooled", "majority")
 _PERCENT = {"pr", "accuracy", "max_gain", "max_envy_gap", "disparity_change", "disagreement", "smallest_share"}
 NAMES = {
     "dafh": "DAFH",
@@ -62,15 +63,20 @@ class Table:
         """What has to be run for it."""
         needed = {(line.dataset, line.method, line.n_groups) for line in self.lines}
         return [
-            Job(protocol, dataset, _method(protocol, method), n_groups, split)
+            Job(_protocol(protocol, method), dataset, _method(protocol, method), n_groups, split)
             for split in range(n_splits)
             for dataset, method, n_groups in sorted(needed)
         ]
 
 
+def _protocol(protocol: str, method: str) -> str:
+    """Yardsticks are the same under every protocol: converged, and run once."""
+    return "honest" if method in YARDSTICKS else protocol
+
+
 def _method(protocol: str, method: str) -> str:
     """How a method is run under a protocol: the paper's trains all of them on its grid, by its SGD."""
-    if protocol == "honest" or method in ("majority", "lr-all", "treelr"):
+    if protocol == "honest" or method in (*YARDSTICKS, "lr-all", "treelr"):
         return method
     return "grid" if method == "dafh" else f"grid-{method}"
 
@@ -103,7 +109,6 @@ def _harm() -> Table:
 
 
 TABLES: dict[str, Callable[[], Table]] = {"k2": _k2, "clustering": _clustering, "manual": _manual, "harm": _harm}
-YARDSTICKS = ("pooled", "majority")
 
 
 def with_yardsticks(table: Table) -> Table:
@@ -135,12 +140,10 @@ def summarize(table: Table, results: pd.DataFrame, protocol: str) -> pd.DataFram
 
 
 def _select(results: pd.DataFrame, line: Line, protocol: str) -> pd.DataFrame:
-    yardstick = line.method in YARDSTICKS
-    method = line.method if yardstick else _method(protocol, line.method)
     wanted = {
-        "protocol": "honest" if yardstick else protocol,
+        "protocol": _protocol(protocol, line.method),
         "dataset": line.dataset,
-        "method": method,
+        "method": _method(protocol, line.method),
         "n_groups": line.n_groups,
     }
     return results[np.logical_and.reduce([results[name] == value for name, value in wanted.items()])]

@@ -1,0 +1,351 @@
+"""The store, the runner, and the tables and figures of the paper."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from sklearn.linear_model import LogisticRegression
+
+from dafh.cli import main
+from dafh.datasets import make_paper_synthetic
+from dafh.exceptions import InputError
+from dafh.plots import composition, convergence
+from dafh.study import grid, published
+from dafh.study.grid import Setting, execute_grid, grid_settings, sgd_logistic
+from dafh.study.methods import Split, execute
+from dafh.study.reproduce import ARTEFACTS, Request, chosen_settings, display, markdown, provenance, reproduce
+from dafh.study.runner import Job, RemainingTime, run_jobs
+from dafh.study.store import ResultStore
+from dafh.study.tables import TABLES, cells_won, paired_mean, significant_after_holm, summarize, with_yardsticks
+
+JOBS = [Job("honest", "toy", method, 2, split) for method in ("one", "two") for split in range(4)]
+
+
+def toy(job):
+    """A job that takes no time, and whose figures depend on nothing but the job."""
+    value = len(job.method) / 10 + job.split / 7
+    return [{"accuracy": value, "pr": 1 - value}]
+
+
+# ---- store and runner ----
+
+
+def test_jobs_run_once_and_are_kept(tmp_path):
+    calls = []
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        for expected in (8, 0):
+            assert run_jobs(JOBS, store, lambda job: calls.append(job) or toy(job)) == expected
+        frame = store.frame([job.key for job in JOBS])
+    assert len(calls) == len(frame) == 8
+    assert frame.loc[0, ["dataset", "method", "split", "accuracy"]].tolist() == ["toy", "one", 0, 0.3]
+
+
+def test_the_same_jobs_give_the_same_table_in_whatever_order_they_ran(tmp_path):
+    tables = []
+    for number, jobs in enumerate((JOBS, JOBS[::-1])):
+        with ResultStore(tmp_path / f"{number}.sqlite") as store:
+            run_jobs(jobs, store, toy)
+            tables.append(store.frame(sorted(job.key for job in JOBS)).to_csv())
+    assert tables[0] == tables[1]
+
+
+def test_processes_give_the_same_results_as_one(tmp_path):
+    frames = []
+    for n_jobs in (1, 2):
+        with ResultStore(tmp_path / f"{n_jobs}.sqlite") as store:
+            run_jobs(JOBS, store, toy, n_jobs=n_jobs)
+            frames.append(store.frame([job.key for job in JOBS]))
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_a_job_that_fails_leaves_the_others_in_place(tmp_path):
+    def fails(job):
+        if job.split == 2:
+            raise RuntimeError("broken")
+        return toy(job)
+
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        with pytest.raises(RuntimeError, match="broken"):
+            run_jobs(JOBS, store, fails)
+        assert store.keys() == {"honest/toy/one/K2/split0", "honest/toy/one/K2/split1"}
+
+
+def test_a_second_write_of_a_job_changes_nothing(tmp_path):
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        for value in (1, 2):
+            store.put("key", {"a": 1}, [{"x": value}], 0.1)
+        assert store.rows(["key", "unknown"]) == [{"a": 1, "x": 1}]
+        assert store.seconds() == {"key": 0.1}
+
+
+def test_what_is_no_store_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "text").write_text("hello, this is no database, and never was one")
+    with pytest.raises(InputError, match="cannot be used as a store"):
+        ResultStore(tmp_path / "text")
+    with ResultStore(tmp_path / "old") as store:
+        store._connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(InputError, match="another version"):
+        ResultStore(tmp_path / "old")
+
+
+def test_the_remaining_time_knows_slow_jobs_from_quick_ones():
+    remaining = RemainingTime(JOBS, n_jobs=2)
+    assert remaining.seconds() is None
+    remaining.done(JOBS[0], 10.0)
+    assert remaining.seconds() == pytest.approx((3 * 10 + 4 * 10) / 2)
+    remaining.done(JOBS[4], 1.0)
+    assert remaining.seconds() == pytest.approx((3 * 10 + 3 * 1) / 2)
+
+
+SMALL_STUDY = """
+import sys, time
+from pathlib import Path
+from dafh.study.runner import Job, run_jobs
+from dafh.study.store import ResultStore
+
+def slow(job):
+    time.sleep(0.03)
+    return [{"accuracy": job.split / 7, "p_values": [0.1 * job.split]}]
+
+jobs = [Job("honest", "toy", "m", 2, split) for split in range(60)]
+with ResultStore(Path(sys.argv[1]) / "results.sqlite") as store:
+    print("ready", flush=True)
+    run_jobs(jobs, store, slow)
+    store.frame(sorted(job.key for job in jobs)).to_csv(Path(sys.argv[1]) / "results.csv", index=False)
+"""
+
+
+def test_a_study_that_is_killed_ten_times_ends_as_if_nothing_had_happened(tmp_path):
+    script = tmp_path / "study.py"
+    script.write_text(SMALL_STUDY)
+    folders = [tmp_path / name for name in ("whole", "killed")]
+    for folder in folders:
+        folder.mkdir()
+    subprocess.run([sys.executable, script, folders[0]], check=True, capture_output=True)
+    moments = random.Random(0)
+    for _ in range(10):
+        process = subprocess.Popen([sys.executable, script, folders[1]], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(moments.uniform(0, 0.15))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    with ResultStore(folders[1] / "results.sqlite") as store:
+        assert 0 < len(store.keys()) < 60  # Killed in the middle, not before or after.
+    subprocess.run([sys.executable, script, folders[1]], check=True, capture_output=True)
+    assert (folders[0] / "results.csv").read_bytes() == (folders[1] / "results.csv").read_bytes()
+
+
+# ---- the paper's grid ----
+
+
+@pytest.fixture
+def small_split(monkeypatch):
+    """The synthetic data in place of a real set."""
+    data = make_paper_synthetic(900, random_state=0)
+    X, y = data.X.to_numpy(), (data.y == 1) * 1
+    people = data.sensitive_features
+    split = Split(X[:600], y[:600], people[:600], X[600:], y[600:], people[600:])
+    monkeypatch.setattr(grid, "load_split", lambda *_: split)
+    return split
+
+
+def test_the_grid_has_the_papers_96_settings():
+    settings = grid_settings()
+    assert len(set(settings)) == 96
+    assert all(Setting(*chosen) in settings for chosen in published.CHOSEN_SETTINGS.values())
+
+
+@pytest.mark.parametrize("method", ["grid", "grid-cold"])
+def test_the_grid_is_trained_as_populations_and_measured_setting_by_setting(small_split, method):
+    rows = pd.DataFrame(execute_grid(Job("paper", "toy", method, 3, 0)))
+    assert len(rows) == 96
+    assert len(rows[list(Setting._fields)].drop_duplicates()) == 96
+    assert rows["pr"].between(0, 1).all()
+    assert rows["accuracy"].nunique() > 10
+
+
+@pytest.mark.parametrize("method", ["grid-clustering", "grid-trivial", "grid-pooled"])
+def test_baselines_have_the_settings_of_their_sgd(small_split, method):
+    rows = pd.DataFrame(execute_grid(Job("paper", "toy", method, 2, 0)))
+    assert len(rows) == 2 * 3 * 2
+    assert (rows["n_models"] == (1 if method == "grid-pooled" else 2)).all()
+
+
+def test_the_papers_sgd_is_logistic_regression():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = (X @ [1.0, -1.0, 0.5] + rng.logistic(size=4000) > 0) * 1
+    layer = sgd_logistic(X, y, 256, seed=0)[4, 1e-1]
+    exact = LogisticRegression(C=1e6).fit(X, y)
+    np.testing.assert_allclose(layer.weight[0][:, 0], exact.coef_[0], atol=0.15)
+
+
+def test_convergence_is_recorded_step_by_step(small_split, monkeypatch):
+    monkeypatch.setitem(grid.CHOSEN_SETTINGS, "toy", (256, 3, 1e-3, 1e-2, 10.0))
+    rows = pd.DataFrame(execute_grid(Job("paper", "toy", "grid-convergence", 2, 0)))
+    assert rows.groupby("part")["step"].max().to_dict() == {"test": 40, "train": 40}
+    chart = convergence(rows.assign(split=0), {"pr": 0.8, "accuracy": 0.6})
+    assert len(chart.to_dict()["concat"]) == 2
+
+
+# ---- tables ----
+
+
+def results_of(table, protocol="honest", n_splits=3):
+    """Made-up results for every job of a table: DAFH is one point better than pooled, all others are equal to it."""
+    rows = []
+    for job in table.jobs(protocol, n_splits):
+        accuracy = 0.8 + job.split / 100 + (0.01 if job.method in ("dafh", "grid") else 0)
+        row = {"protocol": job.protocol, "dataset": job.dataset, "method": job.method}
+        row |= {"n_groups": job.n_groups, "split": job.split, "accuracy": accuracy, "pr": 0.95, "violations": 1}
+        row |= {"max_gain": 0.1, "max_envy_gap": 0.2, "disparity_change": -0.05, "n_models": 2, "p_values": [0.5, 0.2]}
+        rows.append(row | {"disagreement": 0.05, "smallest_share": 0.3})
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_every_table_has_the_published_numbers_the_yardsticks_and_the_differences(name):
+    table = with_yardsticks(TABLES[name]())
+    summary = summarize(table, results_of(table), "honest")
+    assert {"Pooled, converged", "Majority class", "DAFH"} <= set(summary["method"])
+    mine = summary[summary["method"] == "DAFH"]
+    np.testing.assert_allclose(mine["to pooled"], 1.0)
+    for metric in table.metrics:
+        np.testing.assert_allclose(mine[f"{metric} difference"], mine[metric] - mine[f"{metric} published"])
+    shown = display(summary, table.metrics)
+    assert "nan" not in markdown(shown)
+    assert len(shown) == len(table.lines)
+
+
+def test_published_values_keep_to_their_table():
+    assert published.K2["violent", "dafh"]["pr"].mean == 91.74
+    assert published.CLUSTERING["violent", "dafh"][0]["pr"].mean == 96.28
+
+
+def test_a_cell_is_won_only_by_both_numbers():
+    table = with_yardsticks(TABLES["clustering"]())
+    summary = summarize(table, results_of(table), "honest")
+    won, lost = cells_won(summary)
+    assert len(won) + len(lost) == 15
+    assert "arrest K = 2" in won
+    assert "bank K = 2" in lost
+
+
+def test_holm_runs_over_all_tests_of_all_models():
+    table = TABLES["clustering"]()
+    results = results_of(table)
+    assert significant_after_holm(results) == (0, 15 * 3 * 2)
+    first = results.index[results["method"] == "dafh"][0]
+    results["p_values"] = [[1e-9, 0.5] if index == first else p for index, p in results["p_values"].items()]
+    assert significant_after_holm(results)[0] == 1
+
+
+def test_paired_mean_by_hand():
+    mean, low, high = paired_mean([1.0, 2.0, 3.0])
+    assert mean == 2
+    assert high - mean == pytest.approx(4.302653 * 1 / np.sqrt(3), rel=1e-6)
+    assert low == pytest.approx(4 - high)
+    assert np.isnan(paired_mean([1.0])[1])
+
+
+def test_the_paper_protocol_chooses_on_test_rows_and_says_so(tmp_path):
+    table = with_yardsticks(TABLES["manual"]())
+    results = results_of(table, "paper")
+    better = results[results["method"] == "grid"].assign(accuracy=0.99)
+    settings = dict.fromkeys(Setting._fields, 0.0)
+    frame = pd.concat([results.assign(**settings), better.assign(**settings | {"penalty": 10.0})], ignore_index=True)
+    summary = summarize(table, frame, "paper")
+    assert summary.loc[summary["method"] == "DAFH", "accuracy"].item() == pytest.approx(99)
+    assert "TEST rows" in provenance(Request.of(("manual",), "paper", 3, tmp_path))
+
+
+def test_chosen_settings_stand_beside_the_published_ones():
+    rows = []
+    for dataset in ("adult", "arrest", "violent", "german", "bank"):
+        for setting in grid_settings():
+            accuracy = 0.9 if setting.penalty == 1.0 and setting.epochs == 4 else 0.8
+            rows.append(
+                setting._asdict()
+                | {"dataset": dataset, "method": "grid", "n_groups": 2, "pr": 0.9, "accuracy": accuracy}
+            )
+    chosen = chosen_settings(pd.DataFrame(rows))
+    assert chosen["penalty λ"].tolist()[:2] == ["10", "1"]
+
+
+def test_composition_adds_up_over_splits():
+    shares = pd.DataFrame(
+        {
+            "split": [0, 1],
+            "group": [0, 0],
+            "race_group": "White",
+            "sex": "Male",
+            "age_group": "25 - 45",
+            "share": [1.0, 0.5],
+        }
+    )
+    assert composition(shares).to_dict()["datasets"].popitem()[1][0]["share"] == pytest.approx(0.75)
+
+
+# ---- requests and the command ----
+
+
+def test_everything_is_asked_for_by_default_and_no_job_twice(tmp_path):
+    request = Request.of((), "honest", 5, tmp_path)
+    assert request.names == ARTEFACTS
+    jobs = request.jobs()
+    assert len(jobs) == len(set(jobs))
+    assert sum(job.method == "dafh" for job in jobs) == 5 * 15
+    assert {job.protocol for job in jobs if job.method in ("pooled", "majority")} == {"honest"}
+
+
+def test_the_full_paper_protocol_is_7200_fits(tmp_path):
+    jobs = Request.of(("all",), "paper", 5, tmp_path).jobs()
+    assert sum(job.method == "grid" for job in jobs) * len(grid_settings()) == 7200
+
+
+def test_reproduce_writes_tables_and_runs_nothing_twice(tmp_path, monkeypatch):
+    calls = []
+
+    def fake(job):
+        calls.append(job)
+        row = results_of(TABLES["manual"]()).iloc[0].to_dict()
+        return [{k: v for k, v in row.items() if k not in ("protocol", "dataset", "method", "n_groups", "split")}]
+
+    monkeypatch.setattr("dafh.study.reproduce.execute", fake)
+    request = Request.of(("manual",), "honest", 2, tmp_path)
+    files = reproduce(request)
+    assert sorted(path.name for path in files) == ["honest-manual.csv", "honest-manual.md", "honest-manual.tex"]
+    first = [path.read_bytes() for path in files]
+    n_calls = len(calls)
+    assert [path.read_bytes() for path in reproduce(request)] == first
+    assert len(calls) == n_calls == 2 * 5
+    text = (tmp_path / "tables" / "honest-manual.md").read_text()
+    for part in ("81.39", "Majority class", "seeds 0 to 1", "scikit-learn"):
+        assert part in text
+
+
+def test_unknown_names_are_refused_with_the_known_ones(tmp_path):
+    run = CliRunner().invoke(main, ["reproduce", "tabel", "--out", str(tmp_path / "x")])
+    assert run.exit_code == 2
+    assert "nothing called 'tabel'" in run.output
+    assert "clustering" in run.output
+
+
+@pytest.mark.skipif(not os.environ.get("DAFH_DATA"), reason="needs the data sets at hand: DAFH_DATA names no folder")
+def test_the_command_makes_a_real_table(tmp_path):
+    out = tmp_path / "out"
+    run = CliRunner().invoke(main, ["reproduce", "convergence", "--splits", "2", "--out", str(out)])
+    assert run.exit_code == 0, run.output
+    assert (out / "figures" / "convergence.png").stat().st_size > 10_000
+    rows = execute(Job("honest", "german", "trivial", 2, 0))
+    assert 0.6 < rows[0]["accuracy"] < 0.9
+    assert Path(run.output.splitlines()[-1]).exists()
