@@ -59,7 +59,7 @@ def test_defaults_solve_the_synthetic_problem_for_twenty_seeds():
 def test_known_groups_with_several_classes_are_served_better_than_by_the_pooled_classifier(grouped_data):
     X, y = grouped_data.X, grouped_data.y
     X, X_test, y, y_test = train_test_split(X, y, random_state=0)
-    model = DAFHClassifier(n_groups=3, random_state=0, n_replicas=6).fit(X, y)
+    model = DAFHClassifier(n_groups=3, random_state=0, n_replicas=4, n_folds=1).fit(X, y)
     matrix = PreferenceMatrix.of(model, X_test, y_test)
     assert matrix.accuracy > matrix.pooled_accuracy + 0.05
     assert model.predict_proba(X_test).shape == (len(X_test), 3)
@@ -230,7 +230,7 @@ def test_a_few_different_rows_are_learned_as_well_as_many():
     x = rng.integers(2, size=(250, 1)).astype(float)
     y = np.where(rng.uniform(size=250) < 0.1, 1 - x[:, 0], x[:, 0]).astype(int)
     for pooled in (None, HistGradientBoostingClassifier()):
-        model = DAFHClassifier(n_groups=1, pooled=pooled, random_state=0).fit(x, y)
+        model = DAFHClassifier(n_groups=1, pooled=pooled, random_state=0, n_replicas=4, n_folds=1).fit(x, y)
         assert model.pooled_.score(x, y) > 0.85
         assert np.abs(model.predict_proba(x) - model.pooled_.predict_proba(x)).max() < 0.1
 
@@ -288,14 +288,19 @@ def test_a_warning_says_when_groups_are_the_label():
     # Classifiers that can only say always yes or always no leave the whole prediction to the groups.
     constant = {"pooled": DummyClassifier(strategy="prior"), "shrinkage": 1e4}
     with pytest.warns(GroupsEncodeLabelWarning, match="nearly encode the predicted label"):
-        model = DAFHClassifier(random_state=0, **constant).fit(X, y)
+        model = DAFHClassifier(random_state=0, n_replicas=2, n_folds=1, **constant).fit(X, y)
     assert model.label_information_ > 0.5
 
 
 def test_columns_on_very_different_scales_and_constant_columns_do_no_harm(paper_data):
     X = paper_data.X.to_numpy()
     stretched = np.column_stack([X[:, 0] * 1e6 + 1e9, X[:, 1] * 1e-6, np.full(len(X), 7.0)])
-    assert DAFHClassifier(random_state=0).fit(stretched, paper_data.y).score(stretched, paper_data.y) > 0.95
+    assert (
+        DAFHClassifier(random_state=0, n_replicas=4, n_folds=1)
+        .fit(stretched, paper_data.y)
+        .score(stretched, paper_data.y)
+        > 0.95
+    )
 
 
 def test_float32_and_float64_give_the_same_answers(fitted, paper_data):

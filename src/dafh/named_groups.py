@@ -53,10 +53,11 @@ class NamedGroups:
 
     def tabulate(self, outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any], depth: int) -> "Tabulation":
         """Sum weights, and their squares, of every named group and outcome; groups without rows are left out."""
-        tables = [
-            _tabulate(chosen, outcome, n_outcomes, weight)
-            for chosen in _combinations(self.attributes, min(depth, len(self.attributes)))
-        ]
+        depth = min(depth, len(self.attributes))
+        widest = sorted((len(attribute.values) for attribute in self.attributes), reverse=True)[:depth]
+        if math.prod(widest) > 2**60:
+            raise InputError(f"{depth} attributes have too many combinations to be intersected: lower depth.")
+        tables = [_tabulate(chosen, outcome, n_outcomes, weight) for chosen in _combinations(self.attributes, depth)]
         names = [name for table in tables for name in table.names]
         return Tabulation(names, np.concatenate([t.total for t in tables]), np.concatenate([t.squares for t in tables]))
 
@@ -81,8 +82,6 @@ def _tabulate(
     chosen: tuple[Attribute, ...], outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any]
 ) -> Tabulation:
     shape = [len(attribute.values) for attribute in chosen]
-    if math.prod(shape) > 2**60:
-        raise InputError(f"{len(chosen)} attributes have too many combinations to be intersected: lower depth.")
     # Row by row in one number: the value of each attribute, then the outcome.
     cell = chosen[0].codes.astype(np.int64)
     for attribute in chosen[1:]:

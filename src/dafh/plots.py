@@ -112,7 +112,7 @@ def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatCha
         table = table.assign(low=table["mean"] - table["std"].fillna(0), high=table["mean"] + table["std"].fillna(0))
         y_axis = alt.Y("mean:Q", title=title, axis=alt.Axis(format="%"), scale=alt.Scale(zero=False))
         base = alt.Chart(table).encode(alt.X("step:Q", title="step"), color=colour)
-        band = base.mark_area(opacity=0.2).encode(alt.Y("low:Q", title=title), alt.Y2("high:Q"))
+        band = base.mark_errorband(opacity=0.2).encode(alt.Y("low:Q", title=title), alt.Y2("high:Q"))
         line = base.mark_line().encode(y_axis, tooltip=["part", "step", alt.Tooltip("mean:Q", format=".1%")])
         level = pd.DataFrame({"value": [trivial[metric]], "name": ["Trivial partition"]})
         rule = alt.Chart(level).mark_rule(strokeDash=[6, 4], color="#555555").encode(alt.Y("value:Q"), tooltip=["name"])
@@ -136,12 +136,13 @@ def composition(shares: pd.DataFrame) -> alt.FacetChart:
     table = (shares.groupby(keys)["share"].sum() / n_splits).reset_index()
     table["who"] = table["race_group"] + ", " + table["sex"].str.lower()
     table["group"] = "group " + table["group"].astype(int).astype(str)
-    bands = ["less than 25", "25 - 45", "greater than 45"]
+    bands = {"less than 25": "under 25", "25 - 45": "25 to 45", "greater than 45": "over 45"}
+    table["age_group"] = table["age_group"].map(bands)
     return (
         alt.Chart(table)
         .mark_bar()
         .encode(
-            alt.X("age_group:N", sort=bands, title="age"),
+            alt.X("age_group:N", sort=list(bands.values()), title="age", axis=alt.Axis(labelAngle=0)),
             alt.Y("share:Q", axis=alt.Axis(format="%"), title="share of the group"),
             alt.Color("group:N", title=None, scale=alt.Scale(range=list(_LINE_COLOURS))),
             alt.XOffset("group:N"),
