@@ -3,9 +3,11 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,19 @@ from dafh.datasets import make_paper_synthetic
 from dafh.exceptions import InputError
 from dafh.plots import composition, convergence
 from dafh.study import grid, published
+from dafh.study.document import write_document
 from dafh.study.grid import Setting, execute_grid, grid_settings, sgd_logistic
 from dafh.study.methods import Split, execute
-from dafh.study.reproduce import ARTEFACTS, Request, chosen_settings, display, markdown, provenance, reproduce
+from dafh.study.reproduce import (
+    ARTEFACTS,
+    Request,
+    chosen_settings,
+    display,
+    grid_values,
+    markdown,
+    provenance,
+    reproduce,
+)
 from dafh.study.runner import Job, RemainingTime, run_jobs
 from dafh.study.store import ResultStore
 from dafh.study.tables import TABLES, cells_won, paired_mean, significant_after_holm, summarize, with_yardsticks
@@ -78,12 +90,22 @@ def test_a_job_that_fails_leaves_the_others_in_place(tmp_path):
         assert store.keys() == {"honest/toy/one/K2/split0", "honest/toy/one/K2/split1"}
 
 
-def test_a_second_write_of_a_job_changes_nothing(tmp_path):
+def test_results_of_another_version_are_made_again_not_mixed_in(tmp_path):
     with ResultStore(tmp_path / "r.sqlite") as store:
-        for value in (1, 2):
-            store.put("key", {"a": 1}, [{"x": value}], 0.1)
-        assert store.rows(["key", "unknown"]) == [{"a": 1, "x": 1}]
-        assert store.seconds() == {"key": 0.1}
+        assert [run_jobs(JOBS, store, toy, made_by=made_by) for made_by in ("dafh 1", "dafh 1", "dafh 2")] == [8, 0, 8]
+        assert len(store.keys()) == len(store.keys("dafh 2")) == 8
+        assert store.keys("dafh 1") == set()
+        assert set(store.seconds()) == {job.key for job in JOBS}
+
+
+def test_another_programs_database_is_left_alone(tmp_path):
+    path = tmp_path / "results.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE results (id, a)")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="database of another program"):
+        ResultStore(path)
+    assert path.read_bytes() == before
 
 
 def test_what_is_no_store_is_refused_in_one_sentence(tmp_path):
@@ -277,8 +299,10 @@ def test_chosen_settings_stand_beside_the_published_ones():
                 setting._asdict()
                 | {"dataset": dataset, "method": "grid", "n_groups": 2, "pr": 0.9, "accuracy": accuracy}
             )
-    chosen = chosen_settings(pd.DataFrame(rows))
+    warm = pd.DataFrame(rows)
+    chosen = chosen_settings(pd.concat([warm, warm.assign(method="grid-cold", accuracy=0.5)], ignore_index=True))
     assert chosen["penalty λ"].tolist()[:2] == ["10", "1"]
+    assert chosen.groupby("start")["our accuracy"].max().to_dict() == {"pooled": "90.00", "random": "50.00"}
 
 
 def test_composition_adds_up_over_splits():
@@ -331,6 +355,51 @@ def test_reproduce_writes_tables_and_runs_nothing_twice(tmp_path, monkeypatch):
     text = (tmp_path / "tables" / "honest-manual.md").read_text()
     for part in ("81.39", "Majority class", "seeds 0 to 1", "scikit-learn"):
         assert part in text
+
+
+def test_tables_chosen_on_test_rows_never_carry_the_honest_label(tmp_path, monkeypatch):
+    def fake(job):
+        return [s._asdict() | {"pr": 0.9, "accuracy": 0.8} for s in grid_settings()]
+
+    monkeypatch.setattr("dafh.study.reproduce.execute", fake)
+    files = reproduce(Request.of(("hyperparameters",), "honest", 2, tmp_path))
+    assert {path.stem for path in files} == {"paper-hyperparameters", "paper-chosen"}
+    assert all("TEST rows" in path.read_text() for path in files if path.suffix == ".md")
+    assert "λ" not in (tmp_path / "tables" / "paper-chosen.tex").read_text()
+
+
+def test_a_folder_that_cannot_hold_the_output_is_refused_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("dafh.study.reproduce.execute", None)
+    (tmp_path / "figures").write_text("in the way")
+    with pytest.raises(InputError, match="cannot hold tables and figures"):
+        reproduce(Request.of(("manual",), "honest", 2, tmp_path))
+
+
+def test_the_page_is_written_from_complete_results_only(tmp_path):
+    store = tmp_path / "results.sqlite"
+    with ResultStore(store) as opened:
+        for protocol in ("honest", "paper"):
+            for table in TABLES.values():
+                frame = results_of(with_yardsticks(table()), protocol, 2)
+                settings = {} if protocol == "honest" else grid_settings()[0]._asdict()
+                for row in frame.to_dict("records"):
+                    job = Job(*(row.pop(name) for name in ("protocol", "dataset", "method", "n_groups", "split")))
+                    extra = settings if job.method.startswith("grid") else {}
+                    opened.put(job.key, asdict(job), [row | extra], 0.0)
+        opened.put("x", asdict(Job("paper", "adult", "grid-convergence", 2, 9)), [{"step": 1}], 0.0)
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr("dafh.study.document.chosen_settings", lambda _: grid_values())
+        write_document(store, tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    for part in ("## Protocol honest", "## Protocol paper", "of 15; not", "figures/convergence.png", "4 − 2/K"):
+        assert part in page
+    assert "nan" not in page
+    with ResultStore(store) as opened:
+        opened._connection.execute("DELETE FROM results WHERE key = 'honest/bank/dafh/K4/split1'")
+        opened._connection.commit()
+    with pytest.raises(InputError, match="has not all results of the protocol honest"):
+        write_document(store, tmp_path / "page.md")
 
 
 def test_unknown_names_are_refused_with_the_known_ones(tmp_path):

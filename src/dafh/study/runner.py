@@ -63,6 +63,7 @@ def run_jobs(
     execute: Callable[[Job], list[Row]],
     *,
     n_jobs: int = 1,
+    made_by: str = "",
     on_done: Callable[[Job, int, int, float | None], None] | None = None,
 ) -> int:
     """Run the jobs that the store does not have, and return how many that were.
@@ -72,13 +73,14 @@ def run_jobs(
     Parameters
     ----------
     execute : function of a job that returns its rows; must be importable from other processes if ``n_jobs > 1``
+    made_by : what the results depend on besides the job; results of anything else are not taken for these
     on_done : called after each job with the job, how many are done, how many there are, and the seconds left
     """
-    known = store.keys()
+    known = store.keys(made_by)
     pending = [job for job in jobs if job.key not in known]
     remaining = RemainingTime(pending, n_jobs)
     for number, (job, rows, seconds) in enumerate(_results(pending, execute, n_jobs), 1):
-        store.put(job.key, asdict(job), rows, seconds)
+        store.put(job.key, asdict(job), rows, seconds, made_by)
         remaining.done(job, seconds)
         if on_done is not None:
             on_done(job, number, len(pending), remaining.seconds())
