@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from sklearn.linear_model import LogisticRegression
 
+from dafh._text import markdown
 from dafh.cli import main
 from dafh.datasets import make_paper_synthetic
 from dafh.exceptions import InputError
@@ -30,7 +31,6 @@ from dafh.study.reproduce import (
     chosen_settings,
     display,
     grid_values,
-    markdown,
     provenance,
     reproduce,
 )
@@ -305,18 +305,15 @@ def test_chosen_settings_stand_beside_the_published_ones():
     assert chosen.groupby("start")["our accuracy"].max().to_dict() == {"pooled": "90.00", "random": "50.00"}
 
 
-def test_composition_adds_up_over_splits():
+def test_composition_is_that_of_one_model(tmp_path):
+    """Group 0 of one model has nothing to do with group 0 of another: nothing is averaged over splits."""
+    jobs = Request.of(("composition",), "honest", 5, tmp_path).jobs()
+    assert [(job.method, job.split) for job in jobs] == [("composition", 0)]
     shares = pd.DataFrame(
-        {
-            "split": [0, 1],
-            "group": [0, 0],
-            "race_group": "White",
-            "sex": "Male",
-            "age_group": "25 - 45",
-            "share": [1.0, 0.5],
-        }
+        {"group": [0, 1], "race_group": "White", "sex": "Male", "age_group": "25 - 45", "share": [0.75, 0.5]}
     )
-    assert composition(shares).to_dict()["datasets"].popitem()[1][0]["share"] == pytest.approx(0.75)
+    drawn = composition(shares).to_dict()["datasets"].popitem()[1]
+    assert [(row["group"], row["share"]) for row in drawn] == [("group 0", 0.75), ("group 1", 0.5)]
 
 
 # ---- requests and the command ----

@@ -43,6 +43,13 @@ def render_text(table: pd.DataFrame, left: tuple[str, ...] = ()) -> str:
     return "\n".join([line(cells), *(line(row) for row in zip(*cells.values(), strict=True))])
 
 
+def markdown(table: pd.DataFrame, align: str = "---") -> str:
+    """Write a table of texts in Markdown."""
+    lines = [list(map(str, table.columns)), [align] * table.shape[1]]
+    lines += [[str(value) for value in row] for row in table.itertuples(index=False)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def render_html(title: str, *tables: pd.DataFrame) -> str:
     """Put a sentence over tables; nothing in either becomes markup."""
     body = "".join(table.to_html(index=False, escape=True, border=0) for table in tables)

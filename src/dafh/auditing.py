@@ -82,13 +82,11 @@ pooled classifier.
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values, ready for JSON; what is unknown or infinite is None."""
         frames = {"questions": self.questions, "named_groups": self.named, "composition": self.composition}
-        figures = {"rows", "groups", "accuracy", "pooled_accuracy", "pr_without_harm", "disagreement"}
-        plain = {name: value for name, value in self._figures().items() if name in figures}
         return {
             "verdict": self.verdict(),
             "level": self.level,
             "margin": self.margin,
-            **plain,
+            **self._figures(),
             "violations": self.violations,
             "errors": _plain(self.matrix.errors.tolist()),
             "sizes": self.matrix.sizes.tolist(),
@@ -163,10 +161,8 @@ pooled classifier.
     def _named_for_display(self) -> tuple[pd.DataFrame, str]:
         """Named groups by how badly they may be served, the worst first."""
         assert self.named is not None
-        order = self.named.assign(harmed=self.named["verdict"] != "violated").sort_values(
-            ["harmed", "p"], kind="stable"
-        )
-        shown = order.head(_MOST_NAMED_GROUPS_IN_SUMMARY).drop(columns="harmed")
+        order = self.named.iloc[np.lexsort((self.named["p"], self.named["verdict"] != "violated"))]
+        shown = order.head(_MOST_NAMED_GROUPS_IN_SUMMARY)
         which = "" if len(shown) == len(order) else f"the {len(shown)} of {len(order):,} with the most evidence of harm"
         return shown, "Named groups against the pooled classifier" + (f", {which}:" if which else ":")
 

@@ -67,7 +67,7 @@ class GuardReport:
     """Which classifier serves each group, (K,); K is the pooled one."""
     table: pd.DataFrame
     """One row per group: rows, error rates, gain over pooled with its interval, b and c, the exact tests of "not worse"
-    and "not better", who serves it, and the harm excluded at `level` divided by the number of groups."""
+    and "not better", who serves it, and the harm that is excluded, for all groups together at `level`."""
     cross_fitted: bool = False
     """Whether the rows judged models trained without them in the same way as the final one, not that one itself."""
 

@@ -125,15 +125,13 @@ def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatCha
 
 
 def composition(shares: pd.DataFrame) -> alt.FacetChart:
-    """Draw who is in each group: share of race × sex × age, mean over splits.
+    """Draw who is in each group of one model: share of race × sex × age.
 
     Parameters
     ----------
-    shares : data frame with split, group, race_group, sex, age_group and share
+    shares : data frame with group, race_group, sex, age_group and share
     """
-    keys = ["group", "race_group", "sex", "age_group"]
-    n_splits = shares["split"].nunique()
-    table = (shares.groupby(keys)["share"].sum() / n_splits).reset_index()
+    table = shares[["group", "race_group", "sex", "age_group", "share"]].copy()
     table["who"] = table["race_group"] + ", " + table["sex"].str.lower()
     table["group"] = "group " + table["group"].astype(int).astype(str)
     bands = {"less than 25": "under 25", "25 - 45": "25 to 45", "greater than 45": "over 45"}

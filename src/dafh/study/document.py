@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 
+from dafh._text import markdown
 from dafh.exceptions import InputError
 from dafh.study.published import CLUSTERING
-from dafh.study.reproduce import Request, chosen_settings, display, grid_values, markdown, provenance
+from dafh.study.reproduce import Request, chosen_settings, display, grid_values, provenance
 from dafh.study.store import ResultStore
 from dafh.study.tables import DATASETS, NAMES, TABLES, cells_won, significant_after_holm, summarize, with_yardsticks
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
+from dafh._text import markdown
 from dafh.guard import GuardKind, GuardReport, decide
 from dafh.preference import ComparedRows
 from dafh.stats import paired_interval
@@ -175,12 +176,11 @@ def guard_table(n_worlds: int = 1000, seed: int = 0) -> pd.DataFrame:
 
 def as_markdown(table: pd.DataFrame) -> str:
     """Write a table of shares in percent."""
-    cells = [
-        [f"{value:,}" if isinstance(value, (int, np.integer)) else f"{100 * value:.2f}" for value in row]
-        for row in table.itertuples(index=False)
-    ]
-    lines = [list(table.columns), ["---:"] * table.shape[1], *cells]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def text(value: Any) -> str:
+        return f"{value:,}" if isinstance(value, (int, np.integer)) else f"{100 * value:.2f}"
+
+    return markdown(pd.DataFrame({name: [text(value) for value in table[name].tolist()] for name in table}), "---:")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ GROUP_ATTRIBUTES = {
     "bank": ["age_group", "marital"],
 }
 # These methods divide people by attributes, which are therefore taken out of X.
-_BY_ATTRIBUTES = ("lr-all", "treelr")
+BY_ATTRIBUTES = ("lr-all", "treelr")
 TEST_SIZE = 0.25
 
 
@@ -65,7 +65,7 @@ def execute(job: Job) -> list[Row]:
         from dafh.study.grid import execute_grid
 
         return execute_grid(job)
-    remove = "all" if job.method in _BY_ATTRIBUTES else "paper"
+    remove = "all" if job.method in BY_ATTRIBUTES else "paper"
     data = load_split(job.dataset, job.split, remove)
     if job.method == "composition":
         return _composition(job, data)
@@ -102,7 +102,7 @@ def choose_attributes(job: Job, data: Split) -> tuple[pd.DataFrame, pd.DataFrame
     columns = list(data.attributes.columns)
     if job.method == "trivial":
         columns = columns[:1]
-    elif job.method in _BY_ATTRIBUTES:
+    elif job.method in BY_ATTRIBUTES:
         columns = GROUP_ATTRIBUTES[job.dataset]
     return data.attributes[columns], data.attributes_test[columns]
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dafh._text import markdown
 from dafh.classifier import DAFHClassifier
 from dafh.exceptions import InputError
-from dafh.study.grid import grid_settings
+from dafh.study.grid import MOMENTUM, grid_settings
 from dafh.study.methods import execute
 from dafh.study.published import CHOSEN_SETTINGS
 from dafh.study.runner import Job, run_jobs
@@ -30,7 +31,6 @@ from dafh.study.tables import (
 
 FIGURES = ("synthetic", "convergence", "composition")
 ARTEFACTS = ("hyperparameters", *TABLES, *FIGURES)
-PROTOCOLS = ("honest", "paper")
 STORE = "results.sqlite"
 _PACKAGES = ("dafh", "jax", "optax", "scikit-learn", "numpy", "scipy")
 _LATEX = {"±": r"$\pm$", "–": "--", "Δ": r"$\Delta$", "λ": r"$\lambda$", "×": r"$\times$"}
@@ -74,7 +74,7 @@ class Request:
         return [with_yardsticks(TABLES[name]()) for name in self.names if name in TABLES]
 
     def jobs(self) -> list[Job]:
-        """All jobs, each once, the short ones of every split first."""
+        """All jobs, each once."""
         jobs = [job for table in self.tables() for job in table.jobs(self.protocol, self.n_splits)]
         if "hyperparameters" in self.names:
             splits = range(self.n_splits)
@@ -83,7 +83,8 @@ class Request:
             jobs += [Job("paper", "violent", "grid-convergence", 2, split) for split in range(self.n_splits)]
             jobs += [Job("honest", "violent", "trivial", 2, split) for split in range(self.n_splits)]
         if "composition" in self.names:
-            jobs += [Job("honest", "arrest", "composition", 2, split) for split in range(self.n_splits)]
+            # Groups of different models have nothing in common but their number: one model, as in the paper.
+            jobs.append(Job("honest", "arrest", "composition", 2, 0))
         return list(dict.fromkeys(jobs))
 
 
@@ -133,7 +134,7 @@ def grid_values() -> pd.DataFrame:
     settings = pd.DataFrame(grid_settings())
     values = {_SETTING_NAMES[name]: ", ".join(f"{value:g}" for value in settings[name].unique()) for name in SETTING}
     return pd.DataFrame(
-        {"hyper-parameter": [*values, "momentum of the classifiers"], "values": [*values.values(), "0.9"]}
+        {"hyper-parameter": [*values, "momentum of the classifiers"], "values": [*values.values(), f"{MOMENTUM:g}"]}
     )
 
 
@@ -192,9 +193,7 @@ def _number(value: float, digits: int, sign: str = "") -> str:
 
 def provenance(request: Request) -> str:
     """How the numbers of a file came about."""
-    packages = ", ".join(
-        f"{name} {version(name)}" for name in ("dafh", "jax", "optax", "scikit-learn", "numpy", "scipy")
-    )
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return (
         f"Protocol {request.protocol}: {_PROTOCOL_NOTES[request.protocol]} {request.n_splits} random splits 75/25, "
         f"seeds 0 to {request.n_splits - 1}; mean ± standard deviation over splits, in percent. {packages}; Python "
@@ -215,13 +214,6 @@ def write_table(
         latex = latex.replace(sign, command)
     paths[2].write_text(latex, encoding="utf-8")
     return paths
-
-
-def markdown(table: pd.DataFrame) -> str:
-    """Write a table of texts in Markdown."""
-    lines = [list(map(str, table.columns)), ["---"] * table.shape[1]]
-    lines += [[str(value) for value in row] for row in table.itertuples(index=False)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def write_figure(request: Request, name: str, results: pd.DataFrame) -> list[Path]:

@@ -10,6 +10,8 @@ from scipy.stats import t as student
 
 from dafh.stats import holm
 from dafh.study import published
+from dafh.study.grid import Setting
+from dafh.study.methods import BY_ATTRIBUTES
 from dafh.study.runner import Job, Row
 
 DATASETS = ("adult", "arrest", "violent", "german", "bank")
@@ -18,7 +20,6 @@ YARDSTICKS = ("pooled", "majority")
 _PERCENT = {"pr", "accuracy", "max_gain", "max_envy_gap", "disparity_change", "disagreement", "smallest_share"}
 NAMES = {
     "dafh": "DAFH",
-    "grid": "DAFH",
     "pooled": "Pooled, converged",
     "majority": "Majority class",
     "trivial": "Trivial partition",
@@ -77,7 +78,7 @@ def _protocol(protocol: str, method: str) -> str:
 
 def _method(protocol: str, method: str) -> str:
     """How a method is run under a protocol: the paper's trains all of them on its grid, by its SGD."""
-    if protocol == "honest" or method in (*YARDSTICKS, "lr-all", "treelr"):
+    if protocol == "honest" or method in (*YARDSTICKS, *BY_ATTRIBUTES):
         return method
     return "grid" if method == "dafh" else f"grid-{method}"
 
@@ -139,8 +140,8 @@ def summarize(table: Table, results: pd.DataFrame, protocol: str) -> pd.DataFram
     rows = []
     for line in table.lines:
         mine = _choose(_select(results, line, protocol))
-        by_attributes = line.method in ("lr-all", "treelr")
-        row: Row = {"dataset": line.dataset, "K": "–" if by_attributes else line.n_groups, "method": NAMES[line.method]}
+        n_groups = "–" if line.method in BY_ATTRIBUTES else line.n_groups
+        row: Row = {"dataset": line.dataset, "K": n_groups, "method": NAMES[line.method]}
         for metric in (*table.metrics, "disagreement", "smallest_share"):
             row |= _compare(metric, mine, line.printed.get(metric))
         rows.append(row | _against_pooled(mine, yardstick, line.dataset))
@@ -157,7 +158,7 @@ def _select(results: pd.DataFrame, line: Line, protocol: str) -> pd.DataFrame:
     return results[np.logical_and.reduce([results[name] == value for name, value in wanted.items()])]
 
 
-SETTING = ["batch_size", "epochs", "group_rate", "classifier_rate", "penalty"]
+SETTING = list(Setting._fields)
 
 
 def _choose(rows: pd.DataFrame) -> pd.DataFrame:
