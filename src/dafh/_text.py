@@ -50,7 +50,19 @@ def markdown(table: pd.DataFrame, align: str = "---") -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def render_html(title: str, *tables: pd.DataFrame) -> str:
-    """Put a sentence over tables; nothing in either becomes markup."""
-    body = "".join(table.to_html(index=False, escape=True, border=0) for table in tables)
-    return f"<div><p>{html.escape(title)}</p>{body}</div>"
+def render_html(*parts: str | pd.DataFrame) -> str:
+    """Put sentences and tables below each other; nothing in either becomes markup."""
+    body = "".join(_html_table(part) if isinstance(part, pd.DataFrame) else _paragraph(part) for part in parts)
+    return f"<div>{body}</div>"
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>"
+
+
+def _html_table(table: pd.DataFrame) -> str:
+    """Write a table with headings over their columns; the style goes into the cells, where every notebook keeps it."""
+    page = table.to_html(index=False, escape=True, border=0)
+    for cell in ("th", "td"):  # Escaped, no text of the table looks like a tag.
+        page = page.replace(f"<{cell}>", f'<{cell} style="text-align: left; padding: 2px 14px 2px 0">')
+    return page

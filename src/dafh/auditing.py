@@ -135,25 +135,29 @@ pooled classifier.
 
     def summary(self) -> str:
         """Text for a terminal: verdict, figures, all questions about groups, the named groups that matter most."""
-        figures, counts = self._figures(), self.violations
-        lines = [
+        parts = [
             self.verdict(),
-            "",
-            f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}"
-            + (f", margin {100 * self.margin:g} points" if self.margin else ""),
+            "\n".join(self._figure_lines()),
+            render_text(_display(self.questions, self.level), ("verdict",)),
+        ]
+        if self.named is not None:
+            shown, title = self._named_for_display()
+            parts += [title, render_text(_display(shown, self.level), left=("group", "verdict"))]
+        return "\n\n".join(parts)
+
+    def _figure_lines(self) -> list[str]:
+        """Sizes, accuracy and Pr with what it must be read beside, and the three counts of violations."""
+        figures, counts = self._figures(), self.violations
+        margin = f", margin {100 * self.margin:g} points" if self.margin else ""
+        return [
+            f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}{margin}",
             f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}, "
             f"gain {points(figures['accuracy'] - figures['pooled_accuracy'])}; "
             f"Pr without harm {percent(figures['pr_without_harm'])}, "
             f"classifiers disagree on {percent(figures['disagreement'])}",
             f"violations: {counts['point']} as point estimates, {counts['significant']} by the test alone, "
             f"{counts['corrected']} after correction",
-            "",
-            render_text(_display(self.questions, self.level), left=("verdict",)),
         ]
-        if self.named is not None:
-            shown, title = self._named_for_display()
-            lines += ["", title, "", render_text(_display(shown, self.level), left=("group", "verdict"))]
-        return "\n".join(lines)
 
     __str__ = summary
     __repr__ = summary
@@ -167,10 +171,11 @@ pooled classifier.
         return shown, "Named groups against the pooled classifier" + (f", {which}:" if which else ":")
 
     def _repr_html_(self) -> str:
-        tables = [_display(self.questions, self.level)]
+        parts: list[str | pd.DataFrame] = [self.verdict(), *self._figure_lines(), _display(self.questions, self.level)]
         if self.named is not None:
-            tables.append(_display(self._named_for_display()[0], self.level))
-        return render_html(self.verdict(), *tables)
+            shown, title = self._named_for_display()
+            parts += [title, _display(shown, self.level)]
+        return render_html(*parts)
 
 
 def audit(
