@@ -14,8 +14,8 @@ SOURCE = Path(dafh.__file__).parent
 LAYERS = [
     {"exceptions"},
     {"_validation", "_progress", "_text"},
-    {"engine", "stats", "datasets", "tabular", "named_groups", "_inference", "_pooled", "_training_rows"},
-    {"preference"},
+    {"engine", "stats", "datasets", "tabular", "named_groups", "_inference", "_pooled", "_training_rows", "datafiles"},
+    {"preference", "columns"},
     {"partitions", "guard", "auditing", "_fitting"},
     {"classifier", "decoupled"},
     {"baselines", "plots", "persistence", "explain"},

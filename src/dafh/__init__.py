@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dafh.auditing import AuditResult, audit
     from dafh.classifier import DAFHClassifier
     from dafh.decoupled import DecoupledClassifier
+    from dafh.persistence import load, save
     from dafh.preference import PreferenceMatrix
     from dafh.tabular import tabular_pipeline
 
@@ -22,6 +23,8 @@ __all__ = [
     "DecoupledClassifier",
     "PreferenceMatrix",
     "audit",
+    "load",
+    "save",
     "tabular_pipeline",
 ]
 
@@ -31,6 +34,8 @@ _HOME = {
     "DecoupledClassifier": "dafh.decoupled",
     "PreferenceMatrix": "dafh.preference",
     "audit": "dafh.auditing",
+    "load": "dafh.persistence",
+    "save": "dafh.persistence",
     "tabular_pipeline": "dafh.tabular",
 }
 

@@ -6,7 +6,8 @@
     ├── InputError (ValueError)             data or settings that cannot be used
     └── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
     DAFHWarning (UserWarning)
-    └── GroupsEncodeLabelWarning            the groups are little more than the predicted label
+    ├── GroupsEncodeLabelWarning            the groups are little more than the predicted label
+    └── OtherVersionWarning                 a model file comes from other versions of the libraries
 
 Scikit-learn's own exceptions (``NotFittedError``, its parameter and shape errors) pass through unchanged.
 """
@@ -34,3 +35,7 @@ class GroupsEncodeLabelWarning(DAFHWarning):
     The group classifier has then become the predictor itself, and "each group is served well" says no more than
     "the prediction is good".
     """
+
+
+class OtherVersionWarning(DAFHWarning):
+    """A model file was written with other versions of the libraries than it is read with."""

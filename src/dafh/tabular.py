@@ -41,9 +41,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = _as_pandas(X)
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         self.n_features_in_ = frame.shape[1]
-        self._numeric = {name: _is_numeric(frame[name]) for name in frame.columns}
-        numbers = [name for name, numeric in self._numeric.items() if numeric]
-        categories = [name for name, numeric in self._numeric.items() if not numeric]
+        self.numeric_ = {name: _is_numeric(frame[name]) for name in frame.columns}
+        numbers = [name for name, numeric in self.numeric_.items() if numeric]
+        categories = [name for name, numeric in self.numeric_.items() if not numeric]
         one_hot = OneHotEncoder(
             handle_unknown="infrequent_if_exist",
             max_categories=_MOST_CATEGORIES,
@@ -86,7 +86,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return pd.DataFrame(
             {
                 name: _to_numbers(name, frame[name]) if numeric else _to_text(frame[name])
-                for name, numeric in self._numeric.items()
+                for name, numeric in self.numeric_.items()
             }
         )
 

@@ -20,17 +20,18 @@ class _CombinationPartition(Partition):
         """Collect the combinations that occur."""
         self._names = self._columns(list(self._require(sensitive_features).columns))
         table = self._table(sensitive_features)
-        self._combinations = pd.MultiIndex.from_frame(table.drop_duplicates())
+        combinations = table.drop_duplicates()
+        self._values = [combinations[name].to_numpy() for name in self._names]
         self.group_names_ = [
-            ", ".join(f"{name}={value}" for name, value in zip(table.columns, values, strict=True))
-            for values in self._combinations
+            ", ".join(f"{name}={value}" for name, value in zip(self._names, values, strict=True))
+            for values in zip(*self._values, strict=True)
         ]
         return self
 
     def assign(self, X: Any, sensitive_features: pd.DataFrame | None = None) -> NDArray[np.intp]:
         """Look each row's combination up; one that was not seen in training is nobody's."""
         table = self._table(sensitive_features)
-        return self._combinations.get_indexer(pd.MultiIndex.from_frame(table))
+        return pd.MultiIndex.from_arrays(self._values).get_indexer(pd.MultiIndex.from_frame(table))
 
     def _table(self, sensitive_features: pd.DataFrame | None) -> pd.DataFrame:
         table = self._require(sensitive_features)

@@ -30,6 +30,8 @@ class Node:
     """Where its model is right: first on all rows that grow the tree, then on those that prune it."""
     attribute: str | None = None
     children: dict[Any, "Node"] = field(default_factory=dict)
+    code: int = NOBODY
+    """Group of those whom no child takes in."""
 
     @property
     def name(self) -> str:
@@ -99,24 +101,27 @@ class TreePartition(Partition):
         work = _Work(X, y, sample_weight, table, names, grow, prune, self.estimator)
         root = work.grown()
         self.tree_ = work.best(list(_prunings(root)), self.alpha) or (root,)
-        self._root = root
         inner = [] if self.tree_ == (root,) else _ancestors(root, self.tree_)
         # Groups are the leaves; the nodes above them wait behind, for people with a value nobody had in training.
-        self._codes = {node.path: code for code, node in enumerate([*self.tree_, *inner])}
-        self._codes[()] = self._codes.get((), NOBODY)
+        self._nodes = [*self.tree_, *inner]
+        for code, node in enumerate(self._nodes):
+            node.code = code
+        for leaf in self.tree_:
+            leaf.children = {}
+        self._root = root
         self.group_names_ = [node.name for node in self.tree_]
         return self
 
     def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
         """Leaf of each row; a code of `n_groups_` or more is an ancestor, for values not seen in training."""
         table = self._require(sensitive_features).reset_index(drop=True)
-        _require_columns(table, [name for path in self._codes for name, _ in path])
+        _require_columns(table, [name for node in self._nodes for name, _ in node.path])
         groups = np.full(len(table), NOBODY, np.intp)
         waiting = [(self._root, np.arange(len(table)))]
         while waiting:
             node, rows = waiting.pop()
-            groups[rows] = self._codes[node.path]
-            if node.attribute is not None and not self._is_leaf(node):
+            groups[rows] = node.code
+            if node.children:
                 values = table[node.attribute].to_numpy()[rows]
                 waiting += [(child, rows[values == value]) for value, child in node.children.items()]
         return groups
@@ -124,11 +129,7 @@ class TreePartition(Partition):
     def members(self, X: Any, sensitive_features: Any = None) -> list[NDArray[np.intp]]:
         """Training rows of every leaf, then of every ancestor between the leaves and the root."""
         table = self._require(sensitive_features).reset_index(drop=True)
-        paths = sorted((code, path) for path, code in self._codes.items() if code != NOBODY)
-        return [np.flatnonzero(_follows(table, path)) for _, path in paths]
-
-    def _is_leaf(self, node: Node) -> bool:
-        return 0 <= self._codes[node.path] < self.n_groups_
+        return [np.flatnonzero(_follows(table, node.path)) for node in self._nodes]
 
 
 def _require_columns(table: pd.DataFrame, names: Sequence[str]) -> None:

@@ -1,0 +1,401 @@
+"""CSV and Parquet files: read whole or in chunks, from a path or a pipe; results written so that no half file is left.
+
+What a file is, is told by its first bytes and not by its name: Parquet, gzip, or text. The layout of a text file
+(delimiter, header) is guessed from its first lines.
+"""
+
+import contextlib
+import csv
+import gzip
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dafh.exceptions import InputError
+
+STDIN = "-"
+"""The name of standard input, and of standard output."""
+ROWS_PER_CHUNK = 50_000
+
+_DELIMITERS = (",", ";", "\t", "|", " ")
+_LINES_TO_GUESS_BY = 50
+_BYTES_TO_GUESS_BY = 2**22
+# What the paper's data sets and many others write for a value that is not known; pandas knows the usual ones.
+_MISSING = ["?"]
+# How spreadsheets recognise a formula; a tab or a line break before it does not stop them.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text file is laid out."""
+
+    delimiter: str = ","
+    has_header: bool = True
+
+    @classmethod
+    def guess(cls, lines: Sequence[str]) -> "Layout":
+        """Guess from the first lines.
+
+        The delimiter is the one that cuts all lines into the same number of cells, two or more. There is no header if
+        some cell of the first line is a number, and none is a word above a number.
+
+        Examples
+        --------
+        >>> Layout.guess(["age;job", "30;cook"])
+        Layout(delimiter=';', has_header=True)
+        >>> Layout.guess(["30,cook", "41,clerk"])
+        Layout(delimiter=',', has_header=False)
+        """
+        delimiter = max(_DELIMITERS, key=lambda candidate: _evenness(lines, candidate))
+        rows = _cells(lines, delimiter)
+        if len(rows) < 2:
+            return cls(delimiter)
+        pairs = list(zip(rows[0], rows[1], strict=False))
+        words_above_numbers = any(not _is_number(above) and _is_number(below) for above, below in pairs)
+        return cls(delimiter, words_above_numbers or not any(_is_number(above) for above, _ in pairs))
+
+
+def _cells(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    return [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
+
+
+def _evenness(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
+    """How well a delimiter explains the lines: share of lines as wide as the first, then that width."""
+    try:
+        widths = [len(row) for row in _cells(lines, delimiter)]
+    except csv.Error:
+        return (0.0, 0)
+    if not widths or widths[0] < 2:
+        return (0.0, 0)
+    # Blanks cut any sentence: they count only where nothing else does.
+    return (widths.count(widths[0]) / len(widths) - (delimiter == " "), widths[0])
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class DataFile:
+    r"""A CSV or Parquet file, or a pipe that carries one.
+
+    Parameters
+    ----------
+    path : str or Path
+        "-" is standard input.
+    delimiter, header
+        None: guessed from the first lines.
+    encoding : str
+        Of a text file; a byte order mark is not part of it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("age;job\n30;cook\n41;?\n")
+    >>> DataFile(path).read()
+       age   job
+    0   30  cook
+    1   41   NaN
+    """
+
+    path: str | Path
+    delimiter: str | None = None
+    header: bool | None = None
+    encoding: str = "utf-8-sig"
+    notes: list[str] = field(default_factory=list, compare=False)
+    """What was guessed about the file, for the user to hear."""
+
+    @property
+    def name(self) -> str:
+        """What to call the file in messages."""
+        return "standard input" if str(self.path) == STDIN else str(self.path)
+
+    def read(self) -> pd.DataFrame:
+        """Read all rows."""
+        parts = list(self.chunks(rows=None))
+        return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+
+    def chunks(self, *, rows: int | None = ROWS_PER_CHUNK, text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
+        """Read the rows piece by piece, never holding more than one piece.
+
+        Parameters
+        ----------
+        rows : int or None
+            Rows of a piece; None: all of a text file at once.
+        text : names of columns
+            To be read as text, whatever they look like: "007" stays "007".
+        """
+        with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name):
+            head, stream = _open(self.path, stack)
+            if head.startswith(b"PAR1"):
+                yield from _parquet_chunks(stream, rows, stack)
+            else:
+                yield from self._text_chunks(head, stream, rows, text)
+
+    def _text_chunks(self, head: bytes, stream: Any, rows: int | None, text: Sequence[str]) -> Iterator[pd.DataFrame]:
+        sample = _first_lines(head, self.encoding)
+        if not sample:
+            raise InputError(f"{self.name} is empty.")
+        names, layout = self._columns(sample)
+        options: dict[str, Any] = {
+            "sep": layout.delimiter,
+            "header": 0 if layout.has_header else None,
+            "names": names,
+            "skipinitialspace": True,
+            "na_values": _MISSING,
+            "encoding": self.encoding,
+            "dtype": dict.fromkeys((name for name in text if name in names), str),
+            "low_memory": False,
+            "index_col": False,
+        }
+        if rows is None:
+            yield _some_rows(pd.read_csv(stream, **options), self.name)
+            return
+        with pd.read_csv(stream, chunksize=rows, **options) as reader:
+            found = False
+            for chunk in reader:
+                found = True
+                yield chunk
+            if not found:
+                raise InputError(f"{self.name} has a header and no rows.")
+
+    def _columns(self, sample: list[str]) -> tuple[list[str], Layout]:
+        """Names of the columns, and the layout."""
+        guess = Layout.guess(sample)
+        layout = Layout(
+            self.delimiter or guess.delimiter,
+            guess.has_header if self.header is None else self.header,
+        )
+        first = _cells(sample[:_LINES_TO_GUESS_BY], layout.delimiter)[0]
+        if not layout.has_header:
+            names = [f"column_{number}" for number in range(1, len(first) + 1)]
+            self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")
+            return names, layout
+        names = [name.strip() or f"column_{number}" for number, name in enumerate(first, 1)]
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise InputError(
+                f"{self.name} has more than one column called {shortened(repeated[0])}: rename all but one."
+            )
+        return names, layout
+
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+
+def shortened(text: Any, width: int = 60) -> str:
+    """Quote a name or a value from the data for a message: on one line, not longer than `width`.
+
+    Examples
+    --------
+    >>> shortened("a" * 100, 10)
+    "'aaaaaaaaa…'"
+    """
+    plain = str(text)
+    return repr(plain if len(plain) <= width else plain[: width - 1] + "…")
+
+
+def _some_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    if not len(table):
+        raise InputError(f"{name} has a header and no rows.")
+    return table
+
+
+def _open(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, Any]:
+    """Open for reading, unpacked if it is packed; return the first bytes, and the stream from its beginning."""
+    stream: Any = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
+    head, stream = _look_ahead(stream, 2)
+    if head == b"\x1f\x8b":
+        stream = stack.enter_context(gzip.open(stream))  # noqa: SIM115
+    return _look_ahead(stream, _BYTES_TO_GUESS_BY)
+
+
+def _look_ahead(stream: Any, n_bytes: int) -> tuple[bytes, Any]:
+    head = stream.read(n_bytes)
+    if stream.seekable():
+        stream.seek(0)
+        return head, stream
+    return head, io.BufferedReader(_Rejoined(head, stream))
+
+
+class _Rejoined(io.RawIOBase):
+    """A pipe from its beginning, after its first bytes were read."""
+
+    def __init__(self, head: bytes, rest: Any) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._head[: len(buffer)] or self._rest.read(len(buffer))
+        self._head = self._head[len(block) :]
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def _first_lines(head: bytes, encoding: str) -> list[str]:
+    """First lines of a text; the last one, and its last letter, may be cut and does not count."""
+    complete = head[: head.rfind(b"\n") + 1] or head
+    lines = complete.decode(encoding).splitlines(keepends=True)[:_LINES_TO_GUESS_BY]
+    return lines if any(line.strip() for line in lines) else []
+
+
+def _parquet_chunks(stream: Any, rows: int | None, stack: contextlib.ExitStack) -> Iterator[pd.DataFrame]:
+    import pyarrow.parquet
+
+    if not stream.seekable():  # A pipe: Parquet has its index at the end.
+        spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        while block := stream.read(2**20):
+            spool.write(block)
+        spool.seek(0)
+        stream = spool
+    file = pyarrow.parquet.ParquetFile(stream)
+    if not file.metadata.num_rows:
+        raise InputError("The Parquet file has no rows.")
+    names = file.schema_arrow.names
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise InputError(f"The Parquet file has more than one column called {shortened(repeated[0])}.")
+    for batch in file.iter_batches(rows or ROWS_PER_CHUNK):
+        yield batch.to_pandas().rename(columns=str)
+
+
+@contextlib.contextmanager
+def _told_in_one_sentence(name: str) -> Iterator[None]:
+    """Turn what can go wrong in reading a file into one sentence."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file {name}.") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{name} is a folder, not a file.") from error
+    except PermissionError as error:
+        raise InputError(f"{name} cannot be read: no permission.") from error
+    except (UnicodeDecodeError, LookupError) as error:
+        raise InputError(f"{name} is not text in this encoding; --encoding latin-1 reads most others.") from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
+        raise InputError(f"{name} cannot be read as a table: {_first_line(error)}.") from error
+    except (OSError, EOFError) as error:
+        raise InputError(f"{name} cannot be read: {_first_line(error)}.") from error
+    except Exception as error:
+        # pyarrow and zlib have exceptions of their own, which are not imported for this.
+        if type(error).__module__.split(".")[0] in ("pyarrow", "zlib"):
+            raise InputError(f"{name} is damaged: {_first_line(error)}.") from error
+        raise
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines() or [type(error).__name__]
+    return text[0].removeprefix("Error tokenizing data. C error: ").rstrip(".")
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path` that takes its place at the end, and vanishes if anything fails."""
+    check_writable(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix="".join(path.suffixes), dir=path.parent)
+    os.close(handle)
+    try:
+        yield Path(temporary)
+        # mkstemp makes files that only their owner may read; a result is an ordinary file.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place that cannot be written to, before the work and not after it."""
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, not a file to write to.")
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder} to write {path.name} to.")
+    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise InputError(f"{path} cannot be written: no permission.")
+
+
+class TableWriter:
+    """Write frames with the same columns one after the other, as CSV (packed if the name ends in .gz) or Parquet.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe in front in a CSV file, which spreadsheets show as
+    the plain text; `n_defused` counts how often. Parquet holds text as text and is left alone.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self.n_defused = 0
+        self._write: Callable[[pd.DataFrame], None]
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> "TableWriter":
+        if str(self.path) == STDIN:
+            self._target: Any = sys.stdout
+        else:
+            self._target = self._stack.enter_context(replacing(Path(self.path)))
+        if Path(self.path).suffix == ".parquet":
+            self._write = self._write_parquet
+            self._parquet: Any = None
+        else:
+            self._write = self._write_csv
+            if isinstance(self._target, Path):
+                opened = gzip.open if self._target.suffix == ".gz" else open
+                self._target = self._stack.enter_context(opened(self._target, "wt", encoding="utf-8", newline=""))
+        self._started = False
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def write(self, table: pd.DataFrame) -> None:
+        """Append rows."""
+        self._write(table)
+        self._started = True
+
+    def _write_csv(self, table: pd.DataFrame) -> None:
+        harmless = pd.concat([self._defused(column) for _, column in table.items()], axis=1)
+        harmless.columns = pd.Index([_defused(name) if _is_formula(name) else name for name in table.columns])
+        harmless.to_csv(self._target, index=False, header=not self._started, lineterminator="\n")
+
+    def _defused(self, column: pd.Series) -> pd.Series:
+        if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):
+            return column
+        text = column.astype(object)
+        formulas = text.map(_is_formula).to_numpy(bool)
+        self.n_defused += int(formulas.sum())
+        return text.where(~formulas, text.map(_defused)) if formulas.any() else column
+
+    def _write_parquet(self, table: pd.DataFrame) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        if self._parquet is None:
+            rows = pyarrow.Table.from_pandas(table, preserve_index=False)
+            self._parquet = self._stack.enter_context(pyarrow.parquet.ParquetWriter(self._target, rows.schema))
+        self._parquet.write_table(pyarrow.Table.from_pandas(table, schema=self._parquet.schema, preserve_index=False))
+
+
+def _is_formula(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(_FORMULA_STARTS) and not _is_number(value)
+
+
+def _defused(value: Any) -> str:
+    return f"'{value}"

@@ -1,0 +1,381 @@
+"""Model files that can be handed to someone who does not trust you: no pickle, nothing in them is ever run.
+
+A file is one line of text, ``dafh model <format> <SHA-256 of the rest>``, and a zip archive with two members:
+``card.json`` says in plain words what the model is, and ``model.skops`` holds the model as a tree of named types and
+arrays. `load` builds only types on a fixed list; a file that names any other is refused before anything is built. The
+checksum finds damage, not forgery: whoever forges a file can compute it too, and gains nothing by it but a model that
+predicts what they like. So a file is as good as where it comes from, and opening it is safe in any case.
+"""
+
+import hashlib
+import io
+import json
+import platform
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+import dafh
+from dafh.classifier import DAFHClassifier
+from dafh.datafiles import replacing, shortened
+from dafh.decoupled import DecoupledClassifier
+from dafh.exceptions import InputError, OtherVersionWarning
+from dafh.guard import GuardReport
+
+FORMAT = 1
+_MAGIC = b"dafh model "
+_LARGEST_MODEL = 2**32
+"""Bytes of an unpacked file; a small archive that claims more is an attack on memory."""
+
+# Everything beyond skops' own list (scikit-learn's estimators, NumPy, plain Python) that a model may be made of.
+_OWN_TYPES = (
+    "dafh._inference.CorrectionModel",
+    "dafh._pooled.StandardizedLogisticRegression",
+    "dafh.classifier.DAFHClassifier",
+    "dafh.decoupled.DecoupledClassifier",
+    "dafh.partitions.attributes.AttributePartition",
+    "dafh.partitions.attributes.IntersectionPartition",
+    "dafh.partitions.clusters.ClusterPartition",
+    "dafh.partitions.simple.PooledPartition",
+    "dafh.partitions.simple.RandomPartition",
+    "dafh.partitions.tree.Node",
+    "dafh.partitions.tree.TreePartition",
+    "dafh.tabular.TableEncoder",
+    "dafh.tabular._category_name",
+    "numpy.dtype",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+)
+_PACKAGES = ("scikit-learn", "numpy", "scipy", "skops")
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model and what its file says of it."""
+
+    model: Any
+    card: dict[str, Any]
+
+
+def save(
+    model: Any, path: str | Path, *, details: Mapping[str, Any] | None = None, trusted: Sequence[str] = ()
+) -> None:
+    """Write a fitted model to a file from which `load` builds it again, without pickle.
+
+    Parameters
+    ----------
+    model : fitted DAFHClassifier or DecoupledClassifier, or a pipeline that ends in one
+    path : str or Path
+        Replaced in one step: there is never a half-written file.
+    details : mapping of plain values, optional
+        More to say in the file's card, such as where the data came from.
+    trusted : sequence of str, optional
+        Types beyond the built-in list that the model is made of, such as the class of a pooled classifier of your own.
+        Whoever loads the file has to name them too.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, dafh
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(400, random_state=0)
+    >>> model = dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
+    >>> dafh.save(model, path)
+    >>> bool((dafh.load(path).predict(data.X) == model.predict(data.X)).all())
+    True
+    """
+    import skops.io
+
+    path = Path(path)
+    _check_kind(model)
+    check_is_fitted(_final(model))
+    card = _card(model, details or {})
+    try:
+        tree = skops.io.dumps(_packed(model), compression=zipfile.ZIP_DEFLATED)
+        strange = sorted(set(skops.io.get_untrusted_types(data=tree)) - {*_OWN_TYPES, *trusted})
+    except Exception as error:
+        raise InputError(f"This model cannot be written without pickle: {_short(error)}.") from error
+    if strange:
+        raise InputError(
+            f"The model is made of {strange[0]}, which load() does not build unless told: "
+            f"save(..., trusted={strange!r}) and load(..., trusted=...) with the same list."
+        )
+    payload = io.BytesIO()
+    with zipfile.ZipFile(payload, "w") as archive:
+        archive.writestr("card.json", json.dumps(card, ensure_ascii=False, indent=1))
+        archive.writestr("model.skops", tree)
+    content = payload.getvalue()
+    with replacing(path) as temporary:
+        temporary.write_bytes(_first_line(content) + content)
+
+
+def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
+    """Read a model that `save` has written; safe with files from anywhere.
+
+    Parameters
+    ----------
+    path : str or Path
+    trusted : sequence of str, optional
+        Types beyond the built-in list that you allow to be built, each as "module.Class".
+
+    Returns
+    -------
+    The model as it was fitted: classifier or pipeline.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, dafh
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
+    >>> _ = path.write_text("anything")
+    >>> dafh.load(path)
+    Traceback (most recent call last):
+    ...
+    dafh.exceptions.InputError: ...model.dafh is not a dafh model file.
+    """
+    return open_model(path, trusted=trusted).model
+
+
+def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
+    """Read a model together with its card."""
+    import skops.io
+    from skops.io.exceptions import UntrustedTypesFoundException
+
+    card, tree = _read(Path(path))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InconsistentVersionWarning)  # Said below, once and in one sentence.
+            model = _unpacked(skops.io.loads(tree, trusted=[*_OWN_TYPES, *trusted]))
+            _check_kind(model)
+            _check_trees(model)
+    except UntrustedTypesFoundException as error:
+        named = ", ".join(sorted(map(str, error.unsafe_types))) if hasattr(error, "unsafe_types") else _short(error)
+        raise InputError(f"{path} asks for types that a model has no need of ({named}): it is refused.") from error
+    except Exception as error:
+        raise InputError(f"{path} cannot be read: {_short(error)}; {_origin(card)}.") from error
+    if _minor(card["versions"].get("scikit-learn", "")) != _minor(version("scikit-learn")):
+        warnings.warn(
+            f"{path} was {_origin(card)}, and is read with scikit-learn {version('scikit-learn')}: compare some "
+            "predictions before you rely on it.",
+            OtherVersionWarning,
+            stacklevel=3,
+        )
+    return ModelFile(model, card)
+
+
+def read_card(path: str | Path) -> dict[str, Any]:
+    """Read what a model file says of its model; the model itself is not built."""
+    return _read(Path(path))[0]
+
+
+# ---- the file ----
+
+
+def _first_line(content: bytes) -> bytes:
+    return _MAGIC + f"{FORMAT} {hashlib.sha256(content).hexdigest()}\n".encode()
+
+
+def _read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Card and model of a file, checked for damage."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise InputError(f"There is no model file {path}.") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    line, _, payload = content.partition(b"\n")
+    words = line.removeprefix(_MAGIC).split(b" ")
+    if not content:
+        raise InputError(f"{path} is empty.")
+    if not line.startswith(_MAGIC) or len(words) != 2 or not words[0].isdigit():
+        raise InputError(f"{path} is not a dafh model file.")
+    if int(words[0]) > FORMAT:
+        raise InputError(f"{path} was written by a newer dafh than this one ({dafh.__version__}): upgrade to read it.")
+    if line + b"\n" != _first_line(payload):
+        raise InputError(f"{path} is damaged: its content has changed since it was written.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+            _check_size(archive)
+            card, tree = json.loads(archive.read("card.json")), archive.read("model.skops")
+        with zipfile.ZipFile(io.BytesIO(tree)) as archive:
+            _check_size(archive)
+        if not isinstance(card, dict) or not isinstance(card.get("versions"), dict):
+            raise ValueError("its card is no card")
+    except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError, NotImplementedError, RecursionError) as error:
+        raise InputError(f"{path} is not a dafh model file: {_short(error)}.") from error
+    return card, tree
+
+
+def _check_size(archive: zipfile.ZipFile) -> None:
+    if sum(member.file_size for member in archive.infolist()) > _LARGEST_MODEL:
+        raise ValueError("it would unpack to more than 4 GiB")
+
+
+def _short(error: BaseException) -> str:
+    return shortened(" ".join(str(error).split()) or type(error).__name__, 200)[1:-1].rstrip(".")
+
+
+def _origin(card: dict[str, Any]) -> str:
+    return f"written with dafh {card.get('dafh')} and scikit-learn {card['versions'].get('scikit-learn')}"
+
+
+def _minor(release: Any) -> list[str]:
+    return str(release).split(".")[:2]
+
+
+# ---- the card ----
+
+
+def _card(model: Any, details: Mapping[str, Any]) -> dict[str, Any]:
+    final = _final(model)
+    report = final.guard_report_
+    return {
+        "dafh": dafh.__version__,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in _PACKAGES},
+        "model": type(final).__name__,
+        "settings": {name: _plain(value) for name, value in _changed(final).items()},
+        "labels": _plain(final.classes_),
+        "groups": int(final.n_groups_),
+        "served_by": ["pooled" if s == final.n_groups_ else int(s) for s in final.serves_],
+        "pooled": type(final.pooled_).__name__,
+        "columns": _columns(model),
+        "guard": None if report is None else {"summary": report.sentence(), "table": _records(report.table)},
+        **details,
+    }
+
+
+def _changed(estimator: Any) -> dict[str, Any]:
+    """Parameters that differ from the default, by what they look like."""
+    given, default = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
+    return {name: value for name, value in given.items() if repr(value) != repr(default[name])}
+
+
+def _columns(model: Any) -> list[dict[str, str]]:
+    """Names and types of the columns that the model takes: a fingerprint of the data without any of its rows."""
+    first = model[0] if isinstance(model, Pipeline) else model
+    names = getattr(first, "feature_names_in_", [f"column {i}" for i in range(first.n_features_in_)])
+    numeric = getattr(first, "numeric_", {})
+    return [{"name": str(name), "type": "number" if numeric.get(name, True) else "category"} for name in names]
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = table.reset_index().to_dict("records")
+    return [{str(name): _plain(value) for name, value in row.items()} for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    """JSON has neither NumPy's types nor what is not a number."""
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if isinstance(value, str | int | bool | None) else shortened(value, 200)[1:-1]
+
+
+# ---- the model: skops knows estimators and arrays; frames and reports are taken apart for it ----
+
+
+def _final(model: Any) -> Any:
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def _check_kind(model: Any) -> None:
+    if not isinstance(_final(model), DAFHClassifier | DecoupledClassifier):
+        raise InputError(
+            f"A model file holds a DAFHClassifier, a DecoupledClassifier or a pipeline that ends in one, not "
+            f"{type(model).__name__}."
+        )
+
+
+def _packed(model: Any) -> Any:
+    if isinstance(model, Pipeline):
+        steps = [*model.steps[:-1], (model.steps[-1][0], _packed(model[-1]))]
+        packed = copy(model)
+        packed.steps = steps
+        return packed
+    packed = copy(model)
+    vars(packed).update({name: _pack(value) for name, value in vars(model).items()})
+    return packed
+
+
+def _pack(value: Any) -> Any:
+    if isinstance(value, pd.DataFrame):
+        columns = {str(name): column.to_numpy() for name, column in value.items()}
+        return {"is": "frame", "columns": columns, "index": value.index.to_numpy(), "index_name": value.index.name}
+    if isinstance(value, GuardReport):
+        return {"is": "report", **{entry.name: _pack(getattr(value, entry.name)) for entry in fields(value)}}
+    return value
+
+
+def _unpacked(model: Any) -> Any:
+    final = _final(model)
+    vars(final).update({name: _unpack(value) for name, value in vars(final).items()})
+    return model
+
+
+def _unpack(value: Any) -> Any:
+    if not isinstance(value, dict) or "is" not in value:
+        return value
+    if value["is"] == "frame":
+        return pd.DataFrame(value["columns"], index=pd.Index(value["index"], name=value["index_name"]))
+    return GuardReport(**{name: _unpack(part) for name, part in value.items() if name != "is"})
+
+
+def _check_trees(model: Any) -> None:
+    """Refuse trees of gradient boosting that point outside themselves: compiled code would follow them anywhere."""
+    for part in _parts(model, set()):
+        if type(part).__name__ != "TreePredictor":
+            continue
+        nodes = part.nodes
+        inner = nodes[~nodes["is_leaf"].astype(bool)]
+        own = np.flatnonzero(~nodes["is_leaf"].astype(bool))
+        children = np.column_stack([inner["left"], inner["right"]]).astype(np.int64)
+        n_bitsets = min(len(part.binned_left_cat_bitsets), len(part.raw_left_cat_bitsets))
+        sound = (
+            len(nodes) > 0
+            and (children > own[:, None]).all()  # Downwards only: no circles.
+            and (children < len(nodes)).all()
+            and (inner["feature_idx"] >= 0).all()
+            and (inner["feature_idx"] < _n_features(model)).all()
+            and (inner["bitset_idx"][inner["is_categorical"].astype(bool)] < n_bitsets).all()
+        )
+        if not sound:
+            raise ValueError("a tree in it points outside itself")
+
+
+def _n_features(model: Any) -> int:
+    return int(_final(model).n_features_in_)
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Everything that a model is made of."""
+    if id(value) in seen or isinstance(value, str | bytes | int | float | None):
+        return
+    seen.add(id(value))
+    yield value
+    if isinstance(value, Mapping):
+        inside: Any = value.values()
+    elif isinstance(value, list | tuple | set):
+        inside = value
+    elif isinstance(value, np.ndarray):
+        inside = value.ravel() if value.dtype == object else ()
+    else:
+        inside = vars(value).values() if hasattr(value, "__dict__") else ()
+    for part in inside:
+        yield from _parts(part, seen)
