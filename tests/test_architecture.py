@@ -18,7 +18,7 @@ LAYERS = [
     {"preference", "columns"},
     {"partitions", "guard", "auditing", "_fitting"},
     {"classifier", "decoupled"},
-    {"baselines", "plots", "persistence", "explain"},
+    {"baselines", "plots", "persistence", "explaining"},
     {"report", "study"},
     {"cli"},
     {"__main__"},

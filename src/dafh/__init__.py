@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dafh.auditing import AuditResult, audit
     from dafh.classifier import DAFHClassifier
     from dafh.decoupled import DecoupledClassifier
+    from dafh.explaining import Explanation, explain
     from dafh.persistence import load, save
     from dafh.preference import PreferenceMatrix
     from dafh.tabular import tabular_pipeline
@@ -21,8 +22,10 @@ __all__ = [
     "AuditResult",
     "DAFHClassifier",
     "DecoupledClassifier",
+    "Explanation",
     "PreferenceMatrix",
     "audit",
+    "explain",
     "load",
     "save",
     "tabular_pipeline",
@@ -32,8 +35,10 @@ _HOME = {
     "AuditResult": "dafh.auditing",
     "DAFHClassifier": "dafh.classifier",
     "DecoupledClassifier": "dafh.decoupled",
+    "Explanation": "dafh.explaining",
     "PreferenceMatrix": "dafh.preference",
     "audit": "dafh.auditing",
+    "explain": "dafh.explaining",
     "load": "dafh.persistence",
     "save": "dafh.persistence",
     "tabular_pipeline": "dafh.tabular",

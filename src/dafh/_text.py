@@ -66,3 +66,22 @@ def _html_table(table: pd.DataFrame) -> str:
     for cell in ("th", "td"):  # Escaped, no text of the table looks like a tag.
         page = page.replace(f"<{cell}>", f'<{cell} style="text-align: left; padding: 2px 14px 2px 0">')
     return page
+
+
+def plain(value: Any) -> Any:
+    """Python values for JSON: no NumPy types, None for what is unknown or infinite, text for anything else.
+
+    Examples
+    --------
+    >>> plain({"n": np.int64(3), "gap": np.nan, "when": pd.Timestamp("2026-01-01")})
+    {'n': 3, 'gap': None, 'when': '2026-01-01 00:00:00'}
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if isinstance(value, str | int | bool | None) else str(value)

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dafh._text import listed, percent, points, render_html, render_text
+from dafh._text import listed, percent, plain, points, render_html, render_text
 from dafh._validation import MISSING, is_frame
 from dafh.exceptions import InputError
 from dafh.named_groups import NamedGroups
 from dafh.preference import ComparedRows, PairedCounts, PreferenceMatrix, ServedPredictions
-from dafh.stats import excluded_harm, holm, mcnemar_p, paired_interval, rows_needed
+from dafh.stats import excluded_harm, holm, mcnemar_p, paired_interval, rows_needed, share_interval
 
 _MOST_NAMED_GROUPS_IN_SUMMARY = 10
 
@@ -49,6 +49,8 @@ pooled classifier.
     """Who is in which group: for each value of each attribute its rows and its share in every group."""
     level: float
     margin: float
+    classifiers: tuple[str, ...]
+    """Name of the classifier in each column of the matrix, the pooled one last."""
 
     @classmethod
     def of(cls, model: Any, X: Any, y: ArrayLike, *, sensitive_features: Any = None, **options: Any) -> "AuditResult":
@@ -70,6 +72,21 @@ pooled classifier.
             "corrected": int((asked["verdict"] == "violated").sum()),
         }
 
+    def cells(self) -> pd.DataFrame:
+        """One row per group and classifier: error rate with its exact interval, gap to the own one, and which is own.
+
+        The intervals are for one error rate each; of two in a row, `questions` has the test.
+        """
+        matrix = self.matrix
+        groups = list(dict.fromkeys(self.questions["group"].astype(str)))
+        table = pd.DataFrame(matrix.errors, index=groups, columns=list(self.classifiers))
+        cells = table.rename_axis("group").reset_index().melt("group", var_name="classifier", value_name="error")
+        n = np.tile(matrix.sizes, len(self.classifiers))
+        low, high = share_interval(cells["error"].to_numpy() * n, n, confidence=1 - self.level)
+        own = (np.arange(len(self.classifiers))[:, None] == matrix.own).ravel()
+        gap = cells["error"] - np.tile(matrix.own_errors, len(self.classifiers))
+        return cells.assign(low=low, high=high, gap=gap, rows=n, own=own)
+
     def to_frame(self) -> pd.DataFrame:
         """One row per question, those about named groups at the end.
 
@@ -88,10 +105,10 @@ pooled classifier.
             "margin": self.margin,
             **self._figures(),
             "violations": self.violations,
-            "errors": _plain(self.matrix.errors.tolist()),
+            "errors": plain(self.matrix.errors.tolist()),
             "sizes": self.matrix.sizes.tolist(),
             **{
-                name: None if frame is None else [_plain(row) for row in frame.to_dict("records")]
+                name: None if frame is None else [plain(row) for row in frame.to_dict("records")]
                 for name, frame in frames.items()
             },
         }
@@ -268,7 +285,8 @@ def _audit_rows(
         attributes = NamedGroups.of(sensitive_features, len(rows.group))
         named = _ask_named_groups(rows, attributes, depth, level, margin)
         composition = _compose(rows, attributes, labels)
-    return AuditResult(PreferenceMatrix.from_rows(rows), questions, named, composition, level, margin)
+    matrix, names = PreferenceMatrix.from_rows(rows), tuple(str(rival) for rival in rivals)
+    return AuditResult(matrix, questions, named, composition, level, margin, names)
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:
@@ -464,14 +482,3 @@ def _verdict_text(verdict: str, needed: float) -> str:
     if verdict != "undecided":
         return verdict
     return "not enough data" + (f" ({needed:,.0f} rows would do)" if np.isfinite(needed) else "")
-
-
-def _plain(value: Any) -> Any:
-    """Python values for JSON: no NumPy types, and None for what is unknown or infinite."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value

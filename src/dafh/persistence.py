@@ -28,6 +28,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import dafh
+from dafh._text import plain
 from dafh.classifier import DAFHClassifier
 from dafh.datafiles import replacing, shortened
 from dafh.decoupled import DecoupledClassifier
@@ -59,6 +60,8 @@ _OWN_TYPES = (
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
 )
+_KIND = "dafh kind"
+"""Key by which a table or report that was taken apart is recognised."""
 _PACKAGES = ("scikit-learn", "numpy", "scipy", "skops")
 
 
@@ -247,13 +250,15 @@ def _card(model: Any, details: Mapping[str, Any]) -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: version(name) for name in _PACKAGES},
         "model": type(final).__name__,
-        "settings": {name: _plain(value) for name, value in _changed(final).items()},
-        "labels": _plain(final.classes_),
+        "settings": plain(_changed(final)),
+        "labels": plain(final.classes_),
         "groups": int(final.n_groups_),
         "served_by": ["pooled" if s == final.n_groups_ else int(s) for s in final.serves_],
         "pooled": type(final.pooled_).__name__,
         "columns": _columns(model),
-        "guard": None if report is None else {"summary": report.sentence(), "table": _records(report.table)},
+        "guard": None
+        if report is None
+        else {"summary": report.sentence(), "table": plain(report.table.reset_index().to_dict("records"))},
         **details,
     }
 
@@ -270,22 +275,6 @@ def _columns(model: Any) -> list[dict[str, str]]:
     names = getattr(first, "feature_names_in_", [f"column {i}" for i in range(first.n_features_in_)])
     numeric = getattr(first, "numeric_", {})
     return [{"name": str(name), "type": "number" if numeric.get(name, True) else "category"} for name in names]
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = table.reset_index().to_dict("records")
-    return [{str(name): _plain(value) for name, value in row.items()} for row in rows]
-
-
-def _plain(value: Any) -> Any:
-    """JSON has neither NumPy's types nor what is not a number."""
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    return value if isinstance(value, str | int | bool | None) else shortened(value, 200)[1:-1]
 
 
 # ---- the model: skops knows estimators and arrays; frames and reports are taken apart for it ----
@@ -317,9 +306,9 @@ def _packed(model: Any) -> Any:
 def _pack(value: Any) -> Any:
     if isinstance(value, pd.DataFrame):
         columns = {str(name): column.to_numpy() for name, column in value.items()}
-        return {"is": "frame", "columns": columns, "index": value.index.to_numpy(), "index_name": value.index.name}
+        return {_KIND: "frame", "columns": columns, "index": value.index.to_numpy(), "index_name": value.index.name}
     if isinstance(value, GuardReport):
-        return {"is": "report", **{entry.name: _pack(getattr(value, entry.name)) for entry in fields(value)}}
+        return {_KIND: "report", **{entry.name: _pack(getattr(value, entry.name)) for entry in fields(value)}}
     return value
 
 
@@ -330,11 +319,11 @@ def _unpacked(model: Any) -> Any:
 
 
 def _unpack(value: Any) -> Any:
-    if not isinstance(value, dict) or "is" not in value:
+    if not isinstance(value, dict) or _KIND not in value:
         return value
-    if value["is"] == "frame":
+    if value[_KIND] == "frame":
         return pd.DataFrame(value["columns"], index=pd.Index(value["index"], name=value["index_name"]))
-    return GuardReport(**{name: _unpack(part) for name, part in value.items() if name != "is"})
+    return GuardReport(**{name: _unpack(part) for name, part in value.items() if name != _KIND})
 
 
 def _check_trees(model: Any) -> None:

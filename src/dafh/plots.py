@@ -1,4 +1,9 @@
-"""Charts, made from result objects; Vega-Lite, so that the same chart serves notebooks, pages and image files."""
+"""Charts, made from result objects; Vega-Lite, so that the same chart serves notebooks, pages and image files.
+
+`preference_matrix`, `gains`, `envy`, `named_groups` and `composition` take an `AuditResult` or the table behind it,
+`convergence` a fitted model or its `history_`; all return an Altair chart that a notebook shows and `.save("x.svg")`
+writes. `synthetic_panels`, `study_convergence` and `attribute_panels` are the paper's figures.
+"""
 
 from typing import Any
 
@@ -10,8 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 # Points and lines of a group share a hue; pairs differ in lightness too, for readers who see no colour.
 _POINT_COLOURS = ("#9fd356", "#ffb454", "#8ec5ff", "#e5a3e0", "#c9c9c9", "#f2e06b")
 _LINE_COLOURS = ("#2f7d0e", "#c2570c", "#1f5fb0", "#8b2f86", "#555555", "#8a7a00")
+# Verdicts differ in shape as well as in colour.
+_VERDICTS = {
+    "satisfied": ("#2f7d0e", "circle"),
+    "undecided": ("#767676", "diamond"),
+    "violated": ("#c2310c", "triangle-down"),
+}
+CURVES = {"accuracy": "accuracy", "pr": "Pr without harm"}
+"""What `curve` draws, and what it is called."""
 _GRID = 240
 _SIZE = 250
+_WIDTH = 460
 
 
 def partition_panel(
@@ -94,7 +108,212 @@ def _figures(matrix: Any) -> str:
     return f"Pr {matrix.pr_without_harm:.1%}, Acc {matrix.accuracy:.1%}"
 
 
-def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatChart:
+def preference_matrix(result: Any) -> alt.LayerChart:
+    """Draw the error of every classifier on every group; colour says how it compares with the group's own.
+
+    Parameters
+    ----------
+    result : AuditResult, or what its `cells` returns
+    """
+    cells = result.cells() if hasattr(result, "cells") else result
+    cells = cells.assign(
+        group="group " + cells["group"].astype(str),
+        classifier=[name if name == "pooled" else f"classifier {name}" for name in cells["classifier"].astype(str)],
+        label=[f"{100 * error:.1f} %" if np.isfinite(error) else "–" for error in cells["error"].astype(float)],
+        interval=_intervals(cells),
+        serves=np.where(cells["own"], "serves the group", ""),
+    )
+    # Light at both ends, so that the numbers stay readable; never a scale of mere rounding.
+    limit = max(float(np.nanmax(np.abs(cells["gap"].astype(float)), initial=0.0)), 0.005)
+    colour = alt.Color(
+        "gap:Q",
+        title="error against own",
+        scale=alt.Scale(domain=[-limit, 0, limit], range=["#f0a35e", "#f4f4f0", "#9cc4e4"], interpolate="rgb"),
+        legend=alt.Legend(format="+.1%", orient="bottom", gradientLength=180),
+    )
+    base = alt.Chart(cells).encode(
+        alt.X("classifier:N", title=None, sort=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=110)),
+        alt.Y("group:N", title=None, sort=None),
+        tooltip=[
+            "group:N",
+            "classifier:N",
+            alt.Tooltip("error:Q", format=".2%"),
+            "interval:N",
+            alt.Tooltip("gap:Q", format="+.2%", title="against own"),
+            alt.Tooltip("rows:Q", format=","),
+            alt.Tooltip("serves:N", title="own"),
+        ],
+    )
+    tiles = base.mark_rect(stroke="#bbbbbb", strokeWidth=0.5).encode(colour)
+    # Above its neighbours, which would cover half of the frame.
+    frames = base.transform_filter("datum.own").mark_rect(fill="transparent", stroke="#222222", strokeWidth=2.5)
+    numbers = base.mark_text(color="#111111", fontSize=13, dy=-6).encode(alt.Text("label:N"))
+    intervals = base.mark_text(color="#333333", fontSize=10, dy=9).encode(alt.Text("interval:N"))
+    return alt.layer(tiles, frames, numbers, intervals).properties(height=alt.Step(56), width=_WIDTH)
+
+
+def gains(result: Any) -> alt.LayerChart:
+    """Draw what each group gains over the pooled classifier, with intervals; left of zero is harm.
+
+    Parameters
+    ----------
+    result : AuditResult, or a table of questions as its `to_frame` returns
+    """
+    asked = _questions(result)
+    asked = asked[asked["kind"] == "rationality"]
+    return _gap_chart(
+        asked, "group " + asked["group"].astype(str), "gain over the pooled classifier, in points of error"
+    )
+
+
+def envy(result: Any) -> alt.LayerChart:
+    """Draw how much better each group fares with its own classifier than with another group's; left of zero is envy.
+
+    Parameters
+    ----------
+    result : AuditResult, or a table of questions as its `to_frame` returns
+    """
+    asked = _questions(result)
+    asked = asked[asked["kind"] == "envy"]
+    names = "group " + asked["group"].astype(str) + " with classifier " + asked["rival"].astype(str)
+    return _gap_chart(asked, names, "own classifier against the other, in points of error")
+
+
+def named_groups(result: Any, *, n_groups: int = 20) -> alt.LayerChart:
+    """Draw what named groups gain over the pooled classifier: those with the most evidence of harm first.
+
+    Parameters
+    ----------
+    result : AuditResult with sensitive features, or its table `named`
+    n_groups : int
+        Groups to draw.
+    """
+    asked = result.named if hasattr(result, "named") else result
+    asked = asked.sort_values("p", kind="stable").head(n_groups)
+    names = asked["group"].astype(str).map(lambda name: name if len(name) <= 60 else name[:59] + "…")
+    return _gap_chart(asked, names, "gain over the pooled classifier, in points of error")
+
+
+def composition(result: Any) -> alt.Chart:
+    """Draw who is in which group: for every value of every attribute, the share of its people in each group.
+
+    Parameters
+    ----------
+    result : AuditResult with sensitive features, or its table `composition`
+    """
+    table = result.composition if hasattr(result, "composition") else result
+    shares = table.melt(["named_group", "weight"], var_name="group", value_name="share")
+    shares["group"] = "group " + shares["group"].str.removeprefix("in_")
+    names = list(dict.fromkeys(shares["group"]))
+    return (
+        alt.Chart(shares)
+        .mark_bar()
+        .encode(
+            alt.X("share:Q", stack="normalize", title="share in each group", axis=alt.Axis(format="%")),
+            alt.Y("named_group:N", sort=None, title=None),
+            alt.Color("group:N", title=None, scale=_group_colours(names), legend=alt.Legend(orient="bottom")),
+            tooltip=[
+                alt.Tooltip("named_group:N", title="who"),
+                "group:N",
+                alt.Tooltip("share:Q", format=".1%"),
+                alt.Tooltip("weight:Q", format=",.0f", title="rows"),
+            ],
+        )
+        .properties(height=alt.Step(22), width=_WIDTH)
+    )
+
+
+def convergence(model: Any) -> alt.VConcatChart:
+    """Draw how accuracy and Pr without harm developed in training, on rows that trained and on rows held out.
+
+    Parameters
+    ----------
+    model : fitted DAFHClassifier, or its `history_`
+    """
+    history = getattr(model, "history_", model).reset_index()
+    best = getattr(model, "best_epoch_", None)
+    return alt.vconcat(*(curve(history, metric, best) for metric in CURVES))
+
+
+def curve(history: pd.DataFrame, metric: str, best_epoch: int | None = None) -> alt.LayerChart:
+    """Draw one of `CURVES` over the epochs, on rows that trained and on rows held out.
+
+    Parameters
+    ----------
+    history : data frame with epoch, train_... and selection_...
+    metric : str
+    best_epoch : int, optional
+        Marked by a line.
+    """
+    title, parts = CURVES[metric], {"training rows": f"train_{metric}", "rows held out": f"selection_{metric}"}
+    curves = pd.concat(
+        [pd.DataFrame({"epoch": history["epoch"], "rows": name, "value": history[c]}) for name, c in parts.items()]
+    )
+    encoded = alt.Chart(curves).encode(
+        alt.X("epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1, format="d")),
+        alt.Y("value:Q", title=title, axis=alt.Axis(format=".1%"), scale=alt.Scale(zero=False)),
+        alt.Color("rows:N", title=None, scale=_group_colours(list(parts)), legend=alt.Legend(orient="bottom")),
+        alt.StrokeDash("rows:N", title=None, legend=None),
+        tooltip=["epoch:Q", "rows:N", alt.Tooltip("value:Q", format=".2%", title=title)],
+    )
+    layers = [encoded.mark_line(), encoded.mark_point(size=18, filled=True)]
+    if best_epoch is not None:
+        chosen = pd.DataFrame({"epoch": [best_epoch], "name": [f"chosen: epoch {best_epoch}"]})
+        layers.append(alt.Chart(chosen).mark_rule(strokeDash=[4, 4]).encode(x="epoch:Q", tooltip=["name:N"]))
+    return alt.layer(*layers).properties(width=_WIDTH, height=170)
+
+
+def _questions(result: Any) -> pd.DataFrame:
+    return result.questions if hasattr(result, "questions") else result
+
+
+def _intervals(table: pd.DataFrame, scale: str = "{:.1f}") -> list[str]:
+    pairs = zip(table["low"].astype(float), table["high"].astype(float), strict=True)
+    return [f"{scale.format(100 * low)} to {scale.format(100 * high)}" for low, high in pairs]
+
+
+def _group_colours(names: list[str]) -> alt.Scale:
+    return alt.Scale(domain=names, range=[_LINE_COLOURS[i % len(_LINE_COLOURS)] for i in range(len(names))])
+
+
+def _gap_chart(asked: pd.DataFrame, names: Any, title: str) -> alt.LayerChart:
+    """Draw gaps as points with intervals around them, one line each, and a line at zero."""
+    table = asked.assign(
+        name=list(names),
+        points=100 * asked["gap"].astype(float),
+        from_=100 * asked["low"].astype(float),
+        to=100 * asked["high"].astype(float),
+        interval=_intervals(asked, "{:+.2f}"),
+    )
+    verdicts = list(_VERDICTS)
+    colour = alt.Color(
+        "verdict:N",
+        title=None,
+        scale=alt.Scale(domain=verdicts, range=[_VERDICTS[v][0] for v in verdicts]),
+        legend=alt.Legend(orient="bottom"),
+    )
+    shape = alt.Shape(
+        "verdict:N", title=None, scale=alt.Scale(domain=verdicts, range=[_VERDICTS[v][1] for v in verdicts])
+    )
+    base = alt.Chart(table).encode(
+        y=alt.Y("name:N", sort=None, title=None),
+        tooltip=[
+            alt.Tooltip("name:N", title="who"),
+            alt.Tooltip("points:Q", format="+.2f", title="gap"),
+            "interval:N",
+            alt.Tooltip("n:Q", format=",.0f", title="rows"),
+            alt.Tooltip("p_corrected:Q", format=".3f", title="corrected p"),
+            "verdict:N",
+        ],
+    )
+    x = alt.X("from_:Q", title=title, axis=alt.Axis(format="+.1f"))
+    lines = base.mark_rule(strokeWidth=2).encode(x, alt.X2("to:Q"), color=colour)
+    dots = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X("points:Q", title=title), colour, shape)
+    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="zero:Q")
+    return alt.layer(zero, lines, dots).properties(height=alt.Step(26), width=_WIDTH)
+
+
+def study_convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatChart:
     """Draw Pr without harm and accuracy after each step, mean and deviation over splits.
 
     Parameters
@@ -124,7 +343,7 @@ def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatCha
     return alt.concat(*panels, columns=2)
 
 
-def composition(shares: pd.DataFrame) -> alt.FacetChart:
+def attribute_panels(shares: pd.DataFrame) -> alt.FacetChart:
     """Draw who is in each group of one model: share of race × sex × age.
 
     Parameters

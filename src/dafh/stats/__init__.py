@@ -16,6 +16,7 @@ from dafh.stats.paired import (
     mcnemar_p,
     paired_interval,
     rows_needed,
+    share_interval,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "mcnemar_p",
     "paired_interval",
     "rows_needed",
+    "share_interval",
 ]

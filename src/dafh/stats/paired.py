@@ -134,6 +134,21 @@ def _exact_limits(b: NDArray[Any], c: NDArray[Any], n: NDArray[Any], tail: float
     return low * np.where(low > 0, few, many), high * np.where(high > 0, many, few)
 
 
+def share_interval(count: ArrayLike, n_rows: ArrayLike, confidence: float = 0.95) -> PairedInterval:
+    """Exact interval (Clopper-Pearson) for the share that `count` of `n_rows` rows estimate; 0 to 1 without rows.
+
+    Examples
+    --------
+    >>> low, high = share_interval(5, 50)
+    >>> print(f"{low:.3f} to {high:.3f}")
+    0.033 to 0.218
+    """
+    count, rows = (np.asarray(number, np.float64) for number in np.broadcast_arrays(count, n_rows))
+    known = rows > 0
+    low, high = _share_limits(np.where(known, count, 0.0), np.where(known, rows, 1.0), (1 - confidence) / 2)
+    return PairedInterval(np.where(known, low, 0.0)[()], np.where(known, high, 1.0)[()])
+
+
 def _share_limits(count: NDArray[Any], rows: NDArray[Any], tail: float) -> tuple[NDArray[Any], NDArray[Any]]:
     """Clopper-Pearson limits of a share, each with the given probability of being missed."""
     rest = np.maximum(rows - count, 0.0)

@@ -227,9 +227,9 @@ def write_figure(request: Request, name: str, results: pd.DataFrame) -> list[Pat
         steps = results[results["method"] == "grid-convergence"]
         trivial = results[(results["method"] == "trivial") & (results["dataset"] == "violent")]
         honest = trivial[trivial["protocol"] == "honest"]
-        chart = plots.convergence(steps, {name: float(honest[name].mean()) for name in ("pr", "accuracy")})
+        chart = plots.study_convergence(steps, {name: float(honest[name].mean()) for name in ("pr", "accuracy")})
     else:
-        chart = plots.composition(results[results["method"] == "composition"])
+        chart = plots.attribute_panels(results[results["method"] == "composition"])
     paths = [request.out / "figures" / f"{name}{suffix}" for suffix in (".png", ".svg")]
     chart.save(paths[0], scale_factor=2)
     chart.save(paths[1])

@@ -1,0 +1,40 @@
+"use strict";
+(() => {
+  // Charts take the colours of the page, which differ by day and by night.
+  const theme = (width) => ({
+    background: "transparent",
+    font: "system-ui, sans-serif",
+    aria: false,
+    axis: { labelColor: "currentColor", titleColor: "currentColor", domainColor: "#888", tickColor: "#888", gridColor: "#8884" },
+    axisY: { labelLimit: Math.max(90, Math.round(width * 0.36)), titleLimit: 200 },
+    axisX: { titleLimit: Math.max(200, width - 20) },
+    legend: { labelColor: "currentColor", titleColor: "currentColor" },
+    rule: { color: "currentColor" },
+    view: { stroke: null },
+  });
+
+  const draw = async (place) => {
+    const spec = JSON.parse(document.getElementById("spec-" + place.dataset.chart).textContent);
+    try {
+      // The interpreter needs no permission to compile text into code, which this page does not give.
+      await window.drawChart(place, spec, {
+        actions: false, renderer: "svg", ast: true, config: theme(place.clientWidth),
+      });
+      place.dataset.drawn = "yes";
+    } catch (error) {
+      place.classList.add("failed");
+      place.textContent = "This chart could not be drawn; the table below has its figures.";
+      console.error(error);
+    }
+  };
+
+  document.querySelectorAll(".chart").forEach(draw);
+
+  // On paper nothing can be unfolded.
+  let folded = [];
+  window.addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    folded.forEach((entry) => { entry.open = true; });
+  });
+  window.addEventListener("afterprint", () => folded.forEach((entry) => { entry.open = false; }));
+})();

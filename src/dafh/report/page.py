@@ -1,0 +1,232 @@
+"""One self-contained HTML file from a summary: no network, no server, nothing from the data becomes markup or script.
+
+Values reach the page in two ways only: as text through templates that escape everything, and as chart data in JSON with
+every angle bracket and ampersand written as a code. The page also forbids itself any script but its own two, by their
+checksums, and any connection.
+"""
+
+import base64
+import functools
+import hashlib
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from dafh import plots
+from dafh._text import percent, points
+from dafh.datafiles import replacing
+from dafh.report.summary import headline
+
+_STATUS = {
+    "harm": ("Harm", "✖"),
+    "open": ("No harm found", "◆"),
+    "fine": ("No harm", "✔"),
+    "unaudited": ("Not audited", "–"),
+}
+_VERDICT_SIGNS = {"satisfied": "✔ satisfied", "violated": "✖ violated", "undecided": "◆ undecided"}
+_BAR_MINIMUM = 40
+
+
+def write_report(summary: dict[str, Any], path: str | Path) -> None:
+    """Write the page that `render` makes to a file, whole or not at all."""
+    with replacing(Path(path)) as temporary:
+        temporary.write_text(render(summary), encoding="utf-8")
+
+
+def render(summary: dict[str, Any]) -> str:
+    """Make the page from what `summarize` returns."""
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    library, script, style = _chart_library(), _asset("page.js"), _asset("page.css")
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            "style-src 'unsafe-inline'",
+            "img-src data:",
+            f"script-src {_checksum(library)} {_checksum(script)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    return environment.from_string(_asset("page.html")).render(
+        summary=summary,
+        status=_STATUS[summary["verdict"]["status"]],
+        headline=headline(summary["figures"]) if summary["figures"] else [],
+        charts=_charts(summary),
+        tables=_tables(summary),
+        percent=percent,
+        policy=policy,
+        # These three are ours, and the only text on the page that is not escaped.
+        library=Markup(library),
+        script=Markup(script),
+        style=Markup(style),
+    )
+
+
+@functools.cache
+def _chart_library() -> str:
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.drawChart = vegaEmbed;")
+
+
+def _asset(name: str) -> str:
+    return files("dafh.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _checksum(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+# ---- charts ----
+
+
+def _charts(summary: dict[str, Any]) -> dict[str, Markup]:
+    """Specifications of all charts that the summary has data for, as JSON that can stand in a page."""
+    charts: dict[str, Any] = {}
+    if summary["questions"]:
+        asked = _frame(summary["questions"])
+        charts["gains"] = plots.gains(asked)
+        if (asked["kind"] == "envy").any():
+            charts["envy"] = plots.envy(asked)
+        charts["matrix"] = plots.preference_matrix(_frame(summary["cells"]))
+    if summary["named"]:
+        charts["named"] = plots.named_groups(_frame(summary["named"]["questions"]))
+    if summary["composition"]:
+        charts["composition"] = plots.composition(_frame(summary["composition"]).head(_BAR_MINIMUM))
+    if summary["training"]:
+        history, best = _frame(summary["training"]["history"]), summary["training"]["best_epoch"]
+        for metric in plots.CURVES:
+            charts[f"curve_{metric}"] = plots.curve(history, metric, best)
+    return {name: _as_json(chart.properties(width="container").to_dict()) for name, chart in charts.items()}
+
+
+def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(records)
+
+
+def _as_json(value: Any) -> Markup:
+    """JSON without any character that means something to a page."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+# ---- tables: what stands behind the charts, formatted ----
+
+_Column = tuple[str, Callable[[dict[str, Any]], str]]
+
+
+def _number(value: Any, form: str) -> str:
+    return "–" if value is None else form.format(value)
+
+
+def _points(value: Any) -> str:
+    return points(np.nan if value is None else value)
+
+
+def _percent(value: Any) -> str:
+    return percent(np.nan if value is None else value)
+
+
+def _interval(row: dict[str, Any]) -> str:
+    return f"{_points(row.get('low'))} to {_points(row.get('high'))}"
+
+
+def _verdict_cell(row: dict[str, Any]) -> str:
+    sign, needed = _VERDICT_SIGNS[row["verdict"]], row.get("rows_needed")
+    return sign + (f" ({needed:,.0f} people would do)" if needed is not None else "")
+
+
+_QUESTION: tuple[_Column, ...] = (
+    ("group", lambda row: str(row["group"])),
+    ("against", lambda row: "pooled" if row["rival"] == "pooled" else f"classifier {row['rival']}"),
+    ("people", lambda row: f"{row['n']:,.0f}"),
+    ("own error", lambda row: _percent(row["own_error"])),
+    ("its error", lambda row: _percent(row["rival_error"])),
+    ("gap", lambda row: _points(row["gap"])),
+    ("interval", _interval),
+    ("corrected p", lambda row: _number(row["p_corrected"], "{:.3f}")),
+    ("verdict", _verdict_cell),
+)
+_SERVING: tuple[_Column, ...] = (
+    ("group", lambda row: str(row["group"])),
+    ("served by", lambda row: row["served_by"]),
+    ("people", lambda row: _number(row.get("rows"), "{:,.0f}")),
+    ("share", lambda row: _percent(row.get("share"))),
+    ("its error", lambda row: _percent(row.get("own_error"))),
+    ("with the pooled model", lambda row: _percent(row.get("rival_error"))),
+    ("gain", lambda row: _points(row.get("gap"))),
+    ("interval", _interval),
+    ("verdict", lambda row: _VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
+)
+_GUARD: tuple[_Column, ...] = (
+    ("group", lambda row: str(row["group"])),
+    ("people", lambda row: f"{row['rows']:,.0f}"),
+    ("own error", lambda row: _percent(row["own_error"])),
+    ("pooled error", lambda row: _percent(row["pooled_error"])),
+    ("gain", lambda row: _points(row["gain"])),
+    ("interval", _interval),
+    ("served by", lambda row: row["served_by"]),
+    ("harm against pooled, in points", lambda row: row["certificate"]),
+)
+_CELL: tuple[_Column, ...] = (
+    ("group", lambda row: str(row["group"])),
+    ("classifier", lambda row: str(row["classifier"]) + (" (serves it)" if row["own"] else "")),
+    ("people", lambda row: f"{row['rows']:,}"),
+    ("error", lambda row: _percent(row["error"])),
+    ("interval", lambda row: f"{_percent(row['low'])} to {_percent(row['high'])}"),
+)
+
+
+def _tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    sources: dict[str, tuple[Any, tuple[_Column, ...]]] = {
+        "serving": (summary["serving"], _SERVING if summary["questions"] else _SERVING[:2]),
+        "guard": (summary["guard"] and summary["guard"]["table"], _GUARD),
+        "gains": (_of_kind(summary, "rationality"), _QUESTION),
+        "envy": (_of_kind(summary, "envy"), _QUESTION),
+        "matrix": (summary["cells"], _CELL),
+        "named": (summary["named"] and summary["named"]["questions"], _QUESTION),
+        "composition": (summary["composition"], _composition_columns(summary["composition"])),
+        "curves": (summary["training"] and summary["training"]["history"], _CURVES),
+    }
+    return {name: _table(rows, columns) for name, (rows, columns) in sources.items() if rows}
+
+
+_CURVES: tuple[_Column, ...] = (
+    ("epoch", lambda row: str(row["epoch"])),
+    ("accuracy, training rows", lambda row: _percent(row["train_accuracy"])),
+    ("accuracy, held out", lambda row: _percent(row["selection_accuracy"])),
+    ("Pr, training rows", lambda row: _percent(row["train_pr"])),
+    ("Pr, held out", lambda row: _percent(row["selection_pr"])),
+)
+
+
+def _of_kind(summary: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [row for row in summary["questions"] or [] if row["kind"] == kind]
+
+
+def _composition_columns(records: list[dict[str, Any]] | None) -> tuple[_Column, ...]:
+    groups = [name for name in (records or [{}])[0] if name.startswith("in_")]
+    return (
+        ("who", lambda row: str(row["named_group"])),
+        ("people", lambda row: f"{row['weight']:,.0f}"),
+        *((f"in group {name.removeprefix('in_')}", _share_of(name)) for name in groups),
+    )
+
+
+def _share_of(name: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: _percent(row[name])
+
+
+def _table(rows: list[dict[str, Any]], columns: tuple[_Column, ...]) -> dict[str, Any]:
+    return {"columns": [name for name, _ in columns], "rows": [[cell(row) for _, cell in columns] for row in rows]}
