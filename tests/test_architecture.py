@@ -19,7 +19,7 @@ LAYERS = [
     {"partitions", "guard", "auditing", "_fitting"},
     {"classifier", "decoupled"},
     {"baselines", "plots", "persistence", "explaining"},
-    {"report", "study"},
+    {"report", "study", "workflows"},
     {"cli"},
     {"__main__"},
 ]

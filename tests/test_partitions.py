@@ -375,3 +375,9 @@ def test_the_guide_s_own_partition_works(capsys):
     spec.loader.exec_module(module)
     module.main()
     assert "error_pooled" in capsys.readouterr().out
+
+
+def test_random_partitions_with_different_seeds_are_unrelated():
+    X = np.arange(4000.0)[:, None]
+    one, other = (RandomPartition(2, random_state=seed).fit(X, None).assign(X) for seed in (0, 1))
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.06

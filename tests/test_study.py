@@ -20,7 +20,7 @@ from dafh._text import markdown
 from dafh.cli import main
 from dafh.datasets import make_paper_synthetic
 from dafh.exceptions import InputError
-from dafh.plots import composition, convergence
+from dafh.plots import attribute_panels, study_convergence
 from dafh.study import grid, published
 from dafh.study.document import write_document
 from dafh.study.grid import Setting, execute_grid, grid_settings, sgd_logistic
@@ -215,7 +215,7 @@ def test_convergence_is_recorded_step_by_step(small_split, monkeypatch):
     monkeypatch.setitem(grid.CHOSEN_SETTINGS, "toy", (256, 3, 1e-3, 1e-2, 10.0))
     rows = pd.DataFrame(execute_grid(Job("paper", "toy", "grid-convergence", 2, 0)))
     assert rows.groupby("part")["step"].max().to_dict() == {"test": 40, "train": 40}
-    chart = convergence(rows.assign(split=0), {"pr": 0.8, "accuracy": 0.6})
+    chart = study_convergence(rows.assign(split=0), {"pr": 0.8, "accuracy": 0.6})
     assert len(chart.to_dict()["concat"]) == 2
 
 
@@ -312,7 +312,7 @@ def test_composition_is_that_of_one_model(tmp_path):
     shares = pd.DataFrame(
         {"group": [0, 1], "race_group": "White", "sex": "Male", "age_group": "25 - 45", "share": [0.75, 0.5]}
     )
-    drawn = composition(shares).to_dict()["datasets"].popitem()[1]
+    drawn = attribute_panels(shares).to_dict()["datasets"].popitem()[1]
     assert [(row["group"], row["share"]) for row in drawn] == [("group 0", 0.75), ("group 1", 0.5)]
 
 

@@ -115,9 +115,10 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     pooled_folds : int, default=5
         Folds for the out-of-fold probabilities of an unfitted pooled classifier.
     guard : {"veto", "proof"} or None, default="veto"
-        What is done for groups that their own classifier serves worse than the pooled one. "veto": where calibration
-        rows speak for that, the pooled classifier serves the group. "proof": a group keeps its own classifier only if
-        calibration rows, kept from everything else, show that it is not worse. None: nothing. See `dafh.guard`.
+        What is done for groups that their own classifier serves worse than the pooled one. "veto": unless calibration
+        rows tell the two apart and do not speak for the pooled one, that one serves the group. "proof": a group keeps
+        its own classifier only if calibration rows, kept from everything else, show that it is not worse. None:
+        nothing. See `dafh.guard`.
     guard_level : float, default=0.05
         Probability, with "proof", that any group is served worse all the same; level of certificates and of envy.
     guard_margin : float, default=0

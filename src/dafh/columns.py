@@ -123,7 +123,7 @@ class TableSchema:
 
     def features_of(self, table: pd.DataFrame) -> pd.DataFrame:
         """Take the features from a table with columns in any order, as numbers, dates and text."""
-        check_columns(table.columns, self.features, "a column that the model was fitted with")
+        check_columns(table.columns, self.features, "which the model was fitted with")
         parts = {name: _as_kind(table[name], kind) for name, kind in self.features.items()}
         return pd.DataFrame(parts, index=table.index)
 
@@ -134,10 +134,10 @@ def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") ->
     missing = [name for name in names if name not in there]
     if missing:
         like = get_close_matches(missing[0], there, n=1)
-        hint = f"did you mean {shortened(like[0])}" if like else f"the columns are {_named(there)}"
-        more = f" (nor {len(missing) - 1} more)" if len(missing) > 1 else ""
+        hint = f"did you mean {shortened(like[0])}?" if like else f"its columns are {_named(there)}."
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         role = f", {what}" if what else ""
-        raise InputError(f"There is no column {shortened(missing[0])}{more} in the table{role}: {hint}.")
+        raise InputError(f"The table has no column {shortened(missing[0])}{more}{role}; {hint}")
 
 
 def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:

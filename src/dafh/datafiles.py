@@ -226,7 +226,7 @@ def _open(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, Any]:
 
 def _look_ahead(stream: Any, n_bytes: int) -> tuple[bytes, Any]:
     head = stream.read(n_bytes)
-    if stream.seekable():
+    if stream.seekable() and not isinstance(stream, gzip.GzipFile):  # It claims to be, over a pipe too.
         stream.seek(0)
         return head, stream
     return head, io.BufferedReader(_Rejoined(head, stream))
@@ -329,8 +329,12 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{path} is a folder, not a file to write to.")
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder} to write {path.name} to.")
-    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+    if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"{path} cannot be written: no permission.")
+    try:  # Asking for permission is not enough: file systems have their own reasons.
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {(error.strerror or 'no permission').lower()}.") from error
 
 
 class TableWriter:

@@ -5,6 +5,7 @@ rule comes with its fidelity, measured on rows that did not make it, and all the
 people in a group with those outside.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -98,7 +99,18 @@ class GroupInWords:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All groups in words; prints as text, in a terminal and in a notebook. Made by `explain`."""
+    """All groups in words; prints as text, in a terminal and in a notebook. Made by `explain`.
+
+    Examples
+    --------
+    >>> group = GroupInWords(0, 40, 0.4, "its own classifier", Rule("age up to 30", 0.9, 0.8), (), ())
+    >>> print(Explanation((group,), stability=0.9))
+    Group 0: 40 rows (40.0%), served by its own classifier.
+      Mostly: age up to 30 (of these 90.0% are in the group; they are 80.0% of it).
+      Its classifier hardly differs from the pooled one.
+    The groups depend hardly on the seed of training: the adjusted Rand index between fits is 0.90 (1: the same groups,
+    0: unrelated ones).
+    """
 
     groups: tuple[GroupInWords, ...]
     stability: float | None = None
@@ -236,27 +248,26 @@ def explain(
     return Explanation(tuple(described))
 
 
-def stability(model: Any, X: Any, y: ArrayLike, *, seeds: Sequence[int] = (1, 2, 3), **fit_options: Any) -> float:
-    """Mean adjusted Rand index between the groups of a model and of copies of it, fitted with other seeds.
-
-    Every seed costs one fit.
+def stability(model: Any, X: Any, y: ArrayLike, *, seeds: Sequence[int] = (0, 1, 2), **fit_options: Any) -> float:
+    """Mean adjusted Rand index between the groups of copies of a model, fitted on the same rows with different seeds.
 
     Parameters
     ----------
-    model : fitted DAFHClassifier or DecoupledClassifier, or a pipeline that ends in one
+    model : DAFHClassifier or DecoupledClassifier, or a pipeline that ends in one
     X, y
-        Rows to fit the copies on, and to compare the groups on.
-    seeds : sequence of int, default=(1, 2, 3)
+        Rows to fit the copies on, and to compare their groups on.
+    seeds : sequence of int, default=(0, 1, 2)
+        Two or more; every seed costs one fit.
     fit_options
         Passed to `fit`.
     """
-    parts = [ServedPredictions.of(model, X, None).groups]
+    if len(set(seeds)) < 2:
+        raise InputError("At least two different seeds are needed to compare groups.")
     name = f"{model.steps[-1][0]}__random_state" if isinstance(model, Pipeline) else "random_state"
-    for seed in seeds:
-        copy = clone(model).set_params(**{name: seed}).fit(X, y, **fit_options)
-        parts.append(ServedPredictions.of(copy, X, None).groups)
-    pairs = [(i, j) for i in range(len(parts)) for j in range(i)]
-    return float(np.mean([adjusted_rand_score(parts[i], parts[j]) for i, j in pairs]))
+    copies = (clone(model).set_params(**{name: seed}).fit(X, y, **fit_options) for seed in seeds)
+    parts = [ServedPredictions.of(copy, X, fit_options.get("sensitive_features")).groups for copy in copies]
+    pairs = itertools.combinations(parts, 2)
+    return float(np.mean([adjusted_rand_score(one, other) for one, other in pairs]))
 
 
 def _server(final: Any, group: int) -> str:

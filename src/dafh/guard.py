@@ -5,9 +5,10 @@ Three levels, from most to least careful:
 - ``"proof"``: a group keeps its own classifier only if the rows show, at `level` divided by the number of groups, that
   it is not worse than the pooled one by more than `margin`. Whatever the training did, the probability that any group
   is served worse than that is then at most `level`, for fresh rows of the population that the guard's rows come from.
-- ``"veto"``: a group loses its own classifier where the rows speak against it: where a classifier as good as the pooled
-  one would look this bad in at most one case out of ten. Not at the slightest sign: half of all classifiers that are
-  truly a little better would be lost to chance. Not at one in twenty either: by then harm is almost proved.
+- ``"veto"``: a group keeps its own classifier only if some rows tell it from the pooled one, and they do not speak
+  against it: if it lost more rows than it won, by more than a classifier as good as the pooled one does in two of five
+  cases, or if nothing was won or lost, the pooled one serves. The doubt goes to the pooled classifier, the chance of a
+  small gain is not thrown away, and nothing is proved.
 - None: the guard is off.
 
 Envy is repaired the same way: a group that is shown to prefer another group's classifier gets that one (with "proof",
@@ -34,8 +35,8 @@ from dafh.preference import PairedCounts
 from dafh.stats import excluded_harm, mcnemar_p, paired_interval
 
 GuardKind = Literal["veto", "proof"]
-VETO_LEVEL = 0.1
-"""A group loses its own classifier under "veto" if the exact test of "not worse" has a p of at most this."""
+VETO_LEVEL = 0.4
+"""A group loses its own classifier under "veto" if the mid-p of "not worse" is at most this."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,8 @@ def decide(
     if kind == "proof":
         keeps = np.asarray(excluded_harm(worse, better, n_rows, level=level / n_groups)) <= margin
     else:
-        keeps = np.asarray(mcnemar_p(worse, better)) > VETO_LEVEL
+        told_apart = (worse + better > 0) | (n_rows == 0)  # Without any rows there is nothing to act on.
+        keeps = told_apart & (np.asarray(mcnemar_p(worse, better, mid=True)) > VETO_LEVEL)
     serves = np.where(keeps, own, pooled)
     for group in range(n_groups):
         if kind == "veto" or keeps[group]:

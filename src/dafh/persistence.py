@@ -264,9 +264,9 @@ def _card(model: Any, details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _changed(estimator: Any) -> dict[str, Any]:
-    """Parameters that differ from the default, by what they look like."""
+    """Parameters that differ from the default, by what they look like; how much is printed is none of the model."""
     given, default = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
-    return {name: value for name, value in given.items() if repr(value) != repr(default[name])}
+    return {name: v for name, v in given.items() if repr(v) != repr(default[name]) and name != "verbose"}
 
 
 def _columns(model: Any) -> list[dict[str, str]]:

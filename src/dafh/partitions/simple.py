@@ -134,6 +134,10 @@ def draw_salt(random_state: Any) -> int:
 
 def hashed_group(X: Any, salt: int, n_groups: int) -> NDArray[np.intp]:
     """Group of each row by a hash of its features and the salt."""
-    table = pd.DataFrame(np.asarray(X)).assign(salt=salt)
-    hashes: Any = pd.util.hash_pandas_object(table, index=False)
-    return (hashes.to_numpy() % np.uint64(n_groups)).astype(np.intp)
+    hashes: Any = pd.util.hash_pandas_object(pd.DataFrame(np.asarray(X)), index=False)
+    # One more round of mixing (SplitMix64): merely added, a salt would turn all last bits alike, and two groups into
+    # the same two groups.
+    mixed = hashes.to_numpy() + np.uint64(salt) * np.uint64(0x9E3779B9)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(n_groups)).astype(np.intp)

@@ -58,7 +58,8 @@ def summarize(
     >>> from dafh import audit
     >>> from dafh.report import summarize
     >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
-    >>> summary = summarize(result=audit(y, np.column_stack([y, y]), groups, pooled=1 - y))
+    >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
+    >>> summary = summarize(result=audit(y, own, groups, pooled=1 - y))
     >>> summary["verdict"]["status"], summary["figures"]["accuracy"]
     ('fine', 1.0)
     """
@@ -94,12 +95,10 @@ def _verdict(result: AuditResult | None, report: Any) -> dict[str, Any]:
     rows = f"{int(result.matrix.sizes.sum()):,} people"
     if len(harmed):
         status = "harm"
-        who = list(
-            dict.fromkeys(_who(group, kind) for group, kind in zip(harmed["group"], harmed["kind"], strict=True))
-        )
+        who = list(dict.fromkeys(_who(group) for group in harmed["group"]))
         named = who[:3] + ([f"{len(who) - 3} more"] if len(who) > 3 else [])
-        verb = "is" if len(who) == 1 else "are"
-        sentence = f"Harm: {listed(named)} {verb} served worse than they could be, as {rows} show."
+        verb, it = ("is", "it") if len(who) == 1 else ("are", "they")
+        sentence = f"Harm: {listed(named)} {verb} served worse than {it} could be, as {rows} show."
     elif n_open:
         status = "open"
         sentence = (

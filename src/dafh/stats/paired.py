@@ -34,7 +34,7 @@ class PairedInterval(NamedTuple):
     high: Numbers
 
 
-def mcnemar_p(own_worse: ArrayLike, own_better: ArrayLike) -> Numbers:
+def mcnemar_p(own_worse: ArrayLike, own_better: ArrayLike, *, mid: bool = False) -> Numbers:
     """Exact one-sided McNemar test of "the own classifier is not worse than its rival".
 
     Only rows on which exactly one of the two is right say anything. If neither classifier is better, each of those is
@@ -45,21 +45,26 @@ def mcnemar_p(own_worse: ArrayLike, own_better: ArrayLike) -> Numbers:
     ----------
     own_worse, own_better : number or array
         b and c, see the module.
+    mid : bool, default=False
+        Count the observed outcome itself by one half. That is no exact test any more, but an even-handed measure: equal
+        counts give one half, and exchanging the arguments gives 1 − p.
 
     Returns
     -------
     float or array
-        Small where the own classifier is worse; 1 where no row tells them apart.
+        Small where the own classifier is worse; 1 (or one half) where no row tells them apart.
 
     Examples
     --------
-    >>> float(mcnemar_p(own_worse=5, own_better=0)), float(mcnemar_p(0, 0))
-    (0.03125, 1.0)
+    >>> float(mcnemar_p(own_worse=5, own_better=0)), float(mcnemar_p(0, 0)), float(mcnemar_p(3, 3, mid=True))
+    (0.03125, 1.0, 0.5)
     """
     b, c = (np.asarray(count, np.float64) for count in (own_worse, own_better))
     # The binomial distribution function as an incomplete beta function, which also takes effective counts.
-    tail = betainc(np.maximum(b, _TINY), c + 1, 0.5)
-    return np.where(b > 0, tail, 1.0)[()]
+    p = np.where(b > 0, betainc(np.maximum(b, _TINY), c + 1, 0.5), 1.0)
+    if mid:  # P[X ≤ c] and P[X < c], halfway.
+        p = (p + np.where(c > 0, 1.0 - betainc(np.maximum(c, _TINY), b + 1, 0.5), 0.0)) / 2
+    return p[()]
 
 
 def paired_interval(

@@ -14,6 +14,7 @@ import pandas as pd
 from dafh._text import markdown
 from dafh.classifier import DAFHClassifier
 from dafh.exceptions import InputError
+from dafh.guard import VETO_LEVEL
 from dafh.study.grid import MOMENTUM, grid_settings
 from dafh.study.methods import execute
 from dafh.study.published import CHOSEN_SETTINGS
@@ -126,7 +127,8 @@ def _make_folders(out: Path) -> None:
 def fingerprint() -> str:
     """What results depend on besides the job: versions, and the defaults of the method."""
     packages = {name: version(name) for name in _PACKAGES}
-    return json.dumps({"packages": packages, "defaults": DAFHClassifier().get_params()}, sort_keys=True, default=str)
+    defaults = {**DAFHClassifier().get_params(), "veto_level": VETO_LEVEL}
+    return json.dumps({"packages": packages, "defaults": defaults}, sort_keys=True, default=str)
 
 
 def grid_values() -> pd.DataFrame:

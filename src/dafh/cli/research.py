@@ -1,38 +1,14 @@
-"""The command line: parse, call, print. Nothing heavy is imported before a command needs it."""
+"""Commands for those who want the paper's data, tables and figures, or a first look."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-import dafh
+from dafh.cli._common import check_writable
 
 
-class _OneSentence(click.Group):
-    """Turns errors of bad input into one sentence and exit code 2."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        from dafh.exceptions import DAFHError
-
-        try:
-            return super().invoke(ctx)
-        except DAFHError as error:
-            click.echo(f"dafh: {error}", err=True)
-            sys.exit(2)
-
-
-@click.group(cls=_OneSentence, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(dafh.__version__, prog_name="dafh")
-def main() -> None:
-    """Fairness without harm, without demographics.
-
-    Finds the groups of people that one shared model serves badly, and gives each a classifier that it would choose
-    for itself.
-    """
-
-
-@main.command(epilog="Example: dafh demo --seed 7 --out figure.svg")
+@click.command(epilog="Example: dafh demo --seed 7 --out figure.svg")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of data and training.")
 @click.option("--samples", type=click.IntRange(min=400), default=20_000, show_default=True, help="Rows to draw.")
 @click.option(
@@ -51,7 +27,7 @@ def demo(seed: int, samples: int, out: Path) -> None:
     """
     if out.suffix not in (".png", ".svg", ".html"):
         raise click.BadParameter(f"{out.name} must end in .png, .svg or .html.", param_hint="--out")
-    _check_writable(out)
+    check_writable(out)
     from dafh.plots import synthetic_panels
     from dafh.study.synthetic import run_synthetic
 
@@ -61,7 +37,7 @@ def demo(seed: int, samples: int, out: Path) -> None:
     click.echo(f"\nFigure: {out.resolve()}")
 
 
-@main.group(epilog="Example: dafh data fetch german")
+@click.group(epilog="Example: dafh data fetch german")
 def data() -> None:
     """The paper's data sets: list them, fetch them."""
 
@@ -107,7 +83,7 @@ def fetch_data(names: tuple[str, ...]) -> None:
             click.echo(f"{name:8} {path}")
 
 
-@main.command(epilog="Example: dafh reproduce k2 clustering --splits 10 --jobs 2 --out reproduction")
+@click.command(epilog="Example: dafh reproduce k2 clustering --splits 10 --jobs 2 --out reproduction")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--protocol",
@@ -126,7 +102,7 @@ def fetch_data(names: tuple[str, ...]) -> None:
     help="Folder for tables, figures and the store of results.",
 )
 def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out: Path) -> None:
-    """Make tables and figures of the paper, published numbers beside ours.
+    """Make the paper's tables and figures, ours beside them.
 
     \b
     NAME is any of
@@ -147,24 +123,11 @@ def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out
     from dafh.study.reproduce import reproduce as run
 
     request = Request.of(names, protocol, splits, out)
-    _check_writable(out)
+    check_writable(out)
     with study_reporter() as report:
         files = run(request, n_jobs=jobs, on_done=report)
     for file in files:
         click.echo(str(file))
-
-
-def _check_writable(out: Path) -> None:
-    """Refuse before the work, not after it."""
-    import os
-
-    from dafh.exceptions import InputError
-
-    folder = out.resolve().parent
-    if not folder.is_dir():
-        raise InputError(f"there is no folder {folder} to write {out.name} to.")
-    if not os.access(out if out.exists() else folder, os.W_OK):
-        raise InputError(f"{out} cannot be written: no permission.")
 
 
 def _print_demo(table: Any, n_rows: int) -> None:

@@ -1,0 +1,225 @@
+"""The report: a summary of plain values first, then a page in which nothing from the data is markup."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dafh import AuditResult, audit, explain, plots
+from dafh.guard import decide
+from dafh.preference import PairedCounts
+from dafh.report import render, summarize, write_report
+
+
+def audited(n=400, harm=False, attributes=True, seed=0):
+    """Two groups, whose classifiers are right on 9 of 10 rows; the pooled one on 7, or on 10 where there is harm."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    groups = rng.integers(0, 2, n)
+
+    def predictions(share):
+        return np.where(rng.random(n) < share, y, 1 - y)
+
+    own = np.column_stack([np.where(groups == k, predictions(0.9), predictions(0.5)) for k in (0, 1)])
+    people = pd.DataFrame({"sex": rng.choice(["f", "m"], n), "age": rng.integers(18, 80, n)})
+    return audit(
+        y, own, groups, pooled=predictions(1.0 if harm else 0.7), sensitive_features=people if attributes else None
+    )
+
+
+class Tags(HTMLParser):
+    """All tags with their attributes, and all text outside of scripts and styles."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.texts, self.inside = [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in self.inside:
+            while self.inside.pop() != tag:
+                pass
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.inside):
+            self.texts.append(data)
+
+
+def test_a_summary_is_plain_values():
+    summary = summarize(result=audited())
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_the_verdict_comes_from_the_questions():
+    assert summarize(result=audited(4000, attributes=False))["verdict"]["status"] == "fine"
+    harmed = summarize(result=audited(harm=True))["verdict"]
+    assert harmed["status"] == "harm"
+    assert harmed["sentence"].startswith("Harm: group 0, group 1, sex = f and 7 more are served worse than they could be")
+    opened = summarize(result=audited(30))["verdict"]
+    assert opened["status"] == "open"
+    assert "need more people" in opened["sentence"]
+    assert summarize()["verdict"]["status"] == "unaudited"
+
+
+def test_figures_and_tables_are_those_of_the_audit():
+    result = audited()
+    summary = summarize(result=result)
+    assert summary["figures"]["accuracy"] == pytest.approx(result.matrix.accuracy)
+    assert summary["figures"]["gain"] == pytest.approx(result.matrix.accuracy - result.matrix.pooled_accuracy)
+    assert len(summary["questions"]) == len(result.questions)
+    assert len(summary["cells"]) == 6
+    assert sum(cell["own"] for cell in summary["cells"]) == 2
+    for cell in summary["cells"]:
+        assert cell["low"] <= cell["error"] <= cell["high"]
+    assert summary["named"]["n_groups"] == len(result.named)
+    assert sum(summary["named"]["verdicts"].values()) == len(result.named)
+    assert [row["served_by"] for row in summary["serving"]] == ["classifier 0", "classifier 1"]
+
+
+def test_a_model_brings_guard_training_and_words(small_model):
+    model, X, y = small_model
+    result = AuditResult.of(model, X, y)
+    summary = summarize(model, result, explain(model, X))
+    assert summary["guard"]["sentence"] == model.guard_report_.sentence()
+    assert len(summary["training"]["history"]) == len(model.history_)
+    assert summary["training"]["best_epoch"] == model.best_epoch_
+    assert len(summary["groups"]["groups"]) == 2
+    assert "certificate" in summary["serving"][0]
+    assert json.dumps(summary, allow_nan=False)
+
+
+def test_a_report_without_rows_says_that_nobody_was_asked(small_model):
+    model, _, _ = small_model
+    page = render(summarize(model))
+    assert "Not audited" in page
+    assert "What the guard did" in page
+    assert "Is any group worse off" not in page
+
+
+def test_long_names_are_cut():
+    result = audited()
+    result.named.loc[0, "group"] = "x" * 10_000
+    assert len(json.dumps(summarize(result=result, title="t" * 10_000))) < 100_000
+
+
+NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}<!--"
+
+
+def test_nothing_from_the_data_becomes_markup():
+    result = audited()
+    result.named.loc[:, "group"] = NASTY
+    result.composition.loc[:, "named_group"] = NASTY
+    summary = summarize(result=result, title=NASTY, notes=(NASTY,), card=nasty_card())
+    tags = Tags(render(summary))
+    assert not [tag for tag, _ in tags.tags if tag in ("img", "iframe", "object", "link", "base", "form")]
+    assert all(not name.startswith("on") for _, attributes in tags.tags for name in attributes)
+    scripts = [attributes for tag, attributes in tags.tags if tag == "script"]
+    assert len([a for a in scripts if "type" not in a]) == 2  # The library and the page's own.
+    assert all(a.get("type", "application/json") == "application/json" for a in scripts)
+    assert NASTY in "".join(tags.texts)
+    assert "49" not in [text.strip() for text in tags.texts]
+
+
+def nasty_card():
+    return {
+        "model": NASTY, "groups": 2, "pooled": NASTY, "labels": [NASTY], "settings": {NASTY: NASTY}, "rows": 5,
+        "data": NASTY, "written": NASTY, "dafh": NASTY, "versions": {NASTY: NASTY},
+        "columns": [{"name": NASTY, "type": NASTY}], "guesses": [NASTY],
+    }  # fmt: skip
+
+
+def test_chart_data_come_back_as_they_went_in():
+    result = audited()
+    result.named.loc[:, "group"] = NASTY
+    page = render(summarize(result=result))
+    specs = re.findall(r'<script type="application/json" id="spec-named">(.*?)</script>', page, flags=re.S)
+    (values, *_) = json.loads(specs[0])["datasets"].values()
+    assert any(row.get("group") == NASTY for rows in json.loads(specs[0])["datasets"].values() for row in rows)
+    assert values
+
+
+def test_the_page_is_one_small_file_that_asks_nothing_of_the_network(tmp_path):
+    write_report(summarize(result=audited(), card=nasty_card()), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert (tmp_path / "report.html").stat().st_size < 2_000_000
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert "default-src 'none'" in policy.replace("&#39;", "'")
+    assert "unsafe-eval" not in policy
+    for _, attributes in Tags(page).tags:
+        assert not {"src", "action", "data"} & set(attributes)
+        assert attributes.get("href", "#").startswith("#")
+
+
+def test_every_chart_has_a_table_behind_it():
+    page = render(summarize(result=audited()))
+    assert page.count('class="chart"') == 5
+    assert page.count(", as a table</summary>") == 5
+
+
+def test_a_report_of_every_named_group_keeps_the_worst(monkeypatch):
+    monkeypatch.setattr("dafh.report.summary._MOST_NAMED_GROUPS", 3)
+    result = audited()
+    shown = summarize(result=result)["named"]["questions"]
+    assert [row["p"] for row in shown] == sorted(result.named["p"])[:3]
+
+
+# ---- charts for notebooks ----
+
+
+def data_of(chart):
+    return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
+
+
+def test_the_heat_map_has_every_cell_and_frames_the_own_ones():
+    cells = data_of(plots.preference_matrix(audited()))
+    assert len(cells) == 6
+    assert {cell["serves"] for cell in cells if cell["own"]} == {"serves the group"}
+    assert all(re.fullmatch(r"\d+\.\d %", cell["label"]) for cell in cells)
+
+
+def test_gap_charts_show_their_questions_in_points():
+    result = audited()
+    rows = [row for row in data_of(plots.gains(result)) if "points" in row]
+    asked = result.questions[result.questions["kind"] == "rationality"]
+    assert [row["points"] for row in rows] == pytest.approx((100 * asked["gap"]).tolist())
+    assert len([row for row in data_of(plots.envy(result)) if "points" in row]) == 2
+    assert len([row for row in data_of(plots.named_groups(result, n_groups=4)) if "points" in row]) == 4
+
+
+def test_composition_adds_up_to_everybody():
+    rows = pd.DataFrame(data_of(plots.composition(audited())))
+    assert rows.groupby("named_group")["share"].sum().to_numpy() == pytest.approx(1)
+
+
+def test_convergence_draws_both_curves_and_the_choice(small_model):
+    model, _, _ = small_model
+    rows = data_of(plots.convergence(model))
+    assert sum("value" in row for row in rows) == 4 * len(model.history_)
+    assert {row["epoch"] for row in rows if "name" in row} == {model.best_epoch_}
+
+
+@pytest.mark.parametrize("name", ["preference_matrix", "gains", "envy", "named_groups", "composition"])
+def test_every_chart_can_be_drawn(name, tmp_path):
+    getattr(plots, name)(audited()).save(tmp_path / "chart.svg")
+    assert (tmp_path / "chart.svg").read_text().startswith("<svg")
+
+
+def test_an_empty_group_is_drawn_as_a_dash():
+    y = np.array([0, 1] * 20)
+    result = audit(y, np.column_stack([y, y]), np.zeros(40, int), pooled=1 - y)
+    assert {cell["label"] for cell in data_of(plots.preference_matrix(result)) if cell["group"] == "group 1"} == {"–"}
+    assert render(summarize(result=result))
+
+
+def test_a_guard_with_proof_is_described_as_such():
+    counts = PairedCounts(np.array([[[0, 40], [5, 0]]]), np.array([500.0]), np.array([[50, 85]]))
+    report = decide(counts, kind="proof")
+    fake = type("Model", (), {"guard_report_": report, "serves_": report.serves, "n_groups_": 1})()
+    assert "is at most 5 %" in render(summarize(fake))
