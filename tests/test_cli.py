@@ -72,14 +72,14 @@ def test_an_unknown_data_set_is_explained():
 
 def test_a_folder_that_is_not_there_is_refused_before_the_work():
     lines = run("demo", "--samples", "1000", "--out", "/dev/null/x.png").output.splitlines()
-    assert lines == ["dafh: there is no folder /dev/null to write x.png to."]
+    assert lines == ["dafh: There is no folder /dev/null to write x.png to."]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--out", "figure.pdf"], "must end in .png, .svg or .html"),
-        (["--out", "no/such/folder/figure.png"], "there is no folder"),
+        (["--out", "no/such/folder/figure.png"], "There is no folder"),
         (["--samples", "10"], "not in the range"),
         (["--seed", "x"], "not a valid int"),
     ],

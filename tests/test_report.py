@@ -61,7 +61,7 @@ def test_the_verdict_comes_from_the_questions():
     assert summarize(result=audited(4000, attributes=False))["verdict"]["status"] == "fine"
     harmed = summarize(result=audited(harm=True))["verdict"]
     assert harmed["status"] == "harm"
-    assert harmed["sentence"].startswith("Harm: group 0, group 1, sex = f and 7 more are served worse than they could be")
+    assert harmed["sentence"].startswith("Harm: group 0, group 1, sex = f and 7 more are served worse than")
     opened = summarize(result=audited(30))["verdict"]
     assert opened["status"] == "open"
     assert "need more people" in opened["sentence"]

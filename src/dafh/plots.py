@@ -118,7 +118,7 @@ def preference_matrix(result: Any) -> alt.LayerChart:
     cells = result.cells() if hasattr(result, "cells") else result
     cells = cells.assign(
         group="group " + cells["group"].astype(str),
-        classifier=[name if name == "pooled" else f"classifier {name}" for name in cells["classifier"].astype(str)],
+        classifier=[name if name == "pooled" else f"model {name}" for name in cells["classifier"].astype(str)],
         label=[f"{100 * error:.1f} %" if np.isfinite(error) else "–" for error in cells["error"].astype(float)],
         interval=_intervals(cells),
         serves=np.where(cells["own"], "serves the group", ""),
@@ -132,7 +132,12 @@ def preference_matrix(result: Any) -> alt.LayerChart:
         legend=alt.Legend(format="+.1%", orient="bottom", gradientLength=180),
     )
     base = alt.Chart(cells).encode(
-        alt.X("classifier:N", title=None, sort=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=110)),
+        alt.X(
+            "classifier:N",
+            title=None,
+            sort=None,
+            axis=alt.Axis(orient="top", labelAngle=0, labelLimit=110, labelFlush=False),
+        ),
         alt.Y("group:N", title=None, sort=None),
         tooltip=[
             "group:N",
@@ -146,10 +151,10 @@ def preference_matrix(result: Any) -> alt.LayerChart:
     )
     tiles = base.mark_rect(stroke="#bbbbbb", strokeWidth=0.5).encode(colour)
     # Above its neighbours, which would cover half of the frame.
-    frames = base.transform_filter("datum.own").mark_rect(fill="transparent", stroke="#222222", strokeWidth=2.5)
+    frames = base.transform_filter("datum.own").mark_rect(fill="transparent", stroke="#1f5fb0", strokeWidth=3)
     numbers = base.mark_text(color="#111111", fontSize=13, dy=-6).encode(alt.Text("label:N"))
     intervals = base.mark_text(color="#333333", fontSize=10, dy=9).encode(alt.Text("interval:N"))
-    return alt.layer(tiles, frames, numbers, intervals).properties(height=alt.Step(56), width=_WIDTH)
+    return alt.layer(tiles, frames, numbers, intervals).properties(height=56 * cells["group"].nunique(), width=_WIDTH)
 
 
 def gains(result: Any) -> alt.LayerChart:
@@ -162,7 +167,7 @@ def gains(result: Any) -> alt.LayerChart:
     asked = _questions(result)
     asked = asked[asked["kind"] == "rationality"]
     return _gap_chart(
-        asked, "group " + asked["group"].astype(str), "gain over the pooled classifier, in points of error"
+        asked, "group " + asked["group"].astype(str), ["gain over the pooled model,", "in points of error"]
     )
 
 
@@ -175,8 +180,8 @@ def envy(result: Any) -> alt.LayerChart:
     """
     asked = _questions(result)
     asked = asked[asked["kind"] == "envy"]
-    names = "group " + asked["group"].astype(str) + " with classifier " + asked["rival"].astype(str)
-    return _gap_chart(asked, names, "own classifier against the other, in points of error")
+    names = "group " + asked["group"].astype(str) + ", model " + asked["rival"].astype(str)
+    return _gap_chart(asked, names, ["own model against the other,", "in points of error"])
 
 
 def named_groups(result: Any, *, n_groups: int = 20) -> alt.LayerChart:
@@ -191,7 +196,7 @@ def named_groups(result: Any, *, n_groups: int = 20) -> alt.LayerChart:
     asked = result.named if hasattr(result, "named") else result
     asked = asked.sort_values("p", kind="stable").head(n_groups)
     names = asked["group"].astype(str).map(lambda name: name if len(name) <= 60 else name[:59] + "…")
-    return _gap_chart(asked, names, "gain over the pooled classifier, in points of error")
+    return _gap_chart(asked, names, ["gain over the pooled model,", "in points of error"])
 
 
 def composition(result: Any) -> alt.Chart:
@@ -209,7 +214,7 @@ def composition(result: Any) -> alt.Chart:
         alt.Chart(shares)
         .mark_bar()
         .encode(
-            alt.X("share:Q", stack="normalize", title="share in each group", axis=alt.Axis(format="%")),
+            alt.X("share:Q", stack="normalize", title="share in each group", axis=alt.Axis(format="%", tickCount=5)),
             alt.Y("named_group:N", sort=None, title=None),
             alt.Color("group:N", title=None, scale=_group_colours(names), legend=alt.Legend(orient="bottom")),
             tooltip=[
@@ -219,7 +224,7 @@ def composition(result: Any) -> alt.Chart:
                 alt.Tooltip("weight:Q", format=",.0f", title="rows"),
             ],
         )
-        .properties(height=alt.Step(22), width=_WIDTH)
+        .properties(height=22 * shares["named_group"].nunique(), width=_WIDTH)
     )
 
 
@@ -276,7 +281,7 @@ def _group_colours(names: list[str]) -> alt.Scale:
     return alt.Scale(domain=names, range=[_LINE_COLOURS[i % len(_LINE_COLOURS)] for i in range(len(names))])
 
 
-def _gap_chart(asked: pd.DataFrame, names: Any, title: str) -> alt.LayerChart:
+def _gap_chart(asked: pd.DataFrame, names: Any, title: list[str]) -> alt.LayerChart:
     """Draw gaps as points with intervals around them, one line each, and a line at zero."""
     table = asked.assign(
         name=list(names),
@@ -310,7 +315,7 @@ def _gap_chart(asked: pd.DataFrame, names: Any, title: str) -> alt.LayerChart:
     lines = base.mark_rule(strokeWidth=2).encode(x, alt.X2("to:Q"), color=colour)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X("points:Q", title=title), colour, shape)
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="zero:Q")
-    return alt.layer(zero, lines, dots).properties(height=alt.Step(26), width=_WIDTH)
+    return alt.layer(zero, lines, dots).properties(height=26 * table["name"].nunique(), width=_WIDTH)
 
 
 def study_convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatChart:

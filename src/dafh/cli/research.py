@@ -123,7 +123,6 @@ def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out
     from dafh.study.reproduce import reproduce as run
 
     request = Request.of(names, protocol, splits, out)
-    check_writable(out)
     with study_reporter() as report:
         files = run(request, n_jobs=jobs, on_done=report)
     for file in files:

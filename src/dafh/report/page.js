@@ -6,9 +6,9 @@
     font: "system-ui, sans-serif",
     aria: false,
     axis: { labelColor: "currentColor", titleColor: "currentColor", domainColor: "#888", tickColor: "#888", gridColor: "#8884" },
-    axisY: { labelLimit: Math.max(90, Math.round(width * 0.36)), titleLimit: 200 },
-    axisX: { titleLimit: Math.max(200, width - 20) },
-    legend: { labelColor: "currentColor", titleColor: "currentColor" },
+    axisY: { labelLimit: Math.max(90, Math.round(width * 0.36)), titleLimit: 200, titleFontWeight: "normal" },
+    axisX: { titleFontWeight: "normal", labelFlush: true },
+    legend: { labelColor: "currentColor", titleColor: "currentColor", columns: width < 480 ? 1 : 0 },
     rule: { color: "currentColor" },
     view: { stroke: null },
   });
@@ -20,6 +20,10 @@
       await window.drawChart(place, spec, {
         actions: false, renderer: "svg", ast: true, config: theme(place.clientWidth),
       });
+      // The place is one image with a label of its own; its parts have nothing to say to a screen reader.
+      for (const part of place.querySelectorAll("svg, svg [role]")) {
+        for (const name of ["role", "aria-label", "aria-roledescription"]) part.removeAttribute(name);
+      }
       place.dataset.drawn = "yes";
     } catch (error) {
       place.classList.add("failed");

@@ -24,14 +24,9 @@ from dafh._text import percent, points
 from dafh.datafiles import replacing
 from dafh.report.summary import headline
 
-_STATUS = {
-    "harm": ("Harm", "✖"),
-    "open": ("No harm found", "◆"),
-    "fine": ("No harm", "✔"),
-    "unaudited": ("Not audited", "–"),
-}
+_SIGNS = {"harm": "✖", "open": "◆", "fine": "✔", "unaudited": "–"}
 _VERDICT_SIGNS = {"satisfied": "✔ satisfied", "violated": "✖ violated", "undecided": "◆ undecided"}
-_BAR_MINIMUM = 40
+_MOST_BARS = 40
 
 
 def write_report(summary: dict[str, Any], path: str | Path) -> None:
@@ -58,7 +53,7 @@ def render(summary: dict[str, Any]) -> str:
     )
     return environment.from_string(_asset("page.html")).render(
         summary=summary,
-        status=_STATUS[summary["verdict"]["status"]],
+        sign=_SIGNS[summary["verdict"]["status"]],
         headline=headline(summary["figures"]) if summary["figures"] else [],
         charts=_charts(summary),
         tables=_tables(summary),
@@ -101,7 +96,7 @@ def _charts(summary: dict[str, Any]) -> dict[str, Markup]:
     if summary["named"]:
         charts["named"] = plots.named_groups(_frame(summary["named"]["questions"]))
     if summary["composition"]:
-        charts["composition"] = plots.composition(_frame(summary["composition"]).head(_BAR_MINIMUM))
+        charts["composition"] = plots.composition(_frame(summary["composition"]).head(_MOST_BARS))
     if summary["training"]:
         history, best = _frame(summary["training"]["history"]), summary["training"]["best_epoch"]
         for metric in plots.CURVES:

@@ -1,0 +1,186 @@
+"""The report in a real browser: it opens without a network, draws everything, and can be used by everyone.
+
+Needs Debian's chromium, or another that is on the path. With DAFH_INSTALL_BROWSER=1, as in CI, it is installed where
+that is possible; otherwise these tests are skipped, with the reason.
+"""
+
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dafh import AuditResult, explain
+from dafh.report import summarize, write_report
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+NASTY = '<img src=x onerror="window.hacked=1">\'"&</script><script>window.hacked=1</script>=cmd() 🦊'
+
+
+def find_chromium():
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    found = next((path for path in map(shutil.which, names) if path), None)
+    if found is None and os.environ.get("DAFH_INSTALL_BROWSER") and shutil.which("apt-get") and os.geteuid() == 0:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False, "timeout": 600}
+        subprocess.run(["apt-get", "update"], **quiet)
+        subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", "chromium"], **quiet)
+        found = shutil.which("chromium")
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip("no chromium here; apt-get install chromium, or DAFH_INSTALL_BROWSER=1 as root")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def report(small_model, tmp_path_factory):
+    """A report with everything in it, and with names that would be markup."""
+    model, X, y = small_model
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {
+            NASTY: rng.choice(["a", NASTY], len(y)),
+            "age": rng.integers(18, 80, len(y)),
+            "a rather long name of a column, as they come from forms that nobody has ever read to the end": rng.choice(
+                ["yes", "no"], len(y)
+            ),
+        }
+    )
+    result = AuditResult.of(model, X, y, sensitive_features=people)
+    card = {
+        "model": "DAFHClassifier", "groups": 2, "pooled": NASTY, "labels": [NASTY], "settings": {"seed": 0},
+        "rows": 4000, "data": NASTY, "written": "2026", "dafh": "0", "versions": {"numpy": "2"},
+        "columns": [{"name": f"column {i}", "type": "number"} for i in range(40)], "guesses": ["Numbers: x1, x2."],
+    }  # fmt: skip
+    words = explain(model, X, sensitive_features=people)
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(summarize(model, result, words, title=NASTY, card=card, notes=(NASTY,)), path)
+    return path
+
+
+@pytest.fixture
+def opened(browser, report):
+    """Open the report in a window of some width; returns the page, what it asked for, and what went wrong."""
+    contexts = []
+
+    def open_page(width=1400, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page, requests, errors = context.new_page(), [], []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on(
+            "console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(report.as_uri())
+        page.wait_for_function(
+            "document.querySelectorAll('.chart').length === document.querySelectorAll('[data-drawn]').length"
+        )
+        return page, requests, errors
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def test_it_opens_without_an_error_and_without_the_network(opened, report):
+    page, requests, errors = opened(offline=True)
+    assert errors == []
+    assert requests == [report.as_uri()]
+    assert page.evaluate("window.hacked") is None
+
+
+def test_every_chart_is_drawn(opened):
+    page, _, _ = opened()
+    charts = page.locator(".chart")
+    assert charts.count() == 7
+    for chart in charts.all():
+        marks = chart.locator("svg .mark-rect path, svg .mark-symbol path, svg .mark-rule line, svg .mark-line path")
+        assert marks.count() > 0, chart.get_attribute("id")
+        box = chart.locator("svg").bounding_box()
+        assert box["width"] > 200
+        assert box["height"] > 50
+
+
+MARKS = {"gains": "symbol", "matrix": "rect", "named": "symbol", "composition": "rect", "curve_pr": "symbol"}
+
+
+@pytest.mark.parametrize("chart", MARKS)
+def test_tooltips_say_what_a_mark_stands_for(opened, chart):
+    page, _, _ = opened()
+    page.locator(f"#chart-{chart} svg .mark-{MARKS[chart]} path").first.hover(force=True)
+    tooltip = page.locator("#vg-tooltip-element.visible")
+    tooltip.wait_for(timeout=3000)
+    assert tooltip.locator("tr").count() >= 3
+    assert page.locator("#vg-tooltip-element img").count() == 0
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_nothing_overflows(opened, width):
+    page, _, _ = opened(width)
+    for entry in page.locator("summary").all():
+        entry.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wide = page.evaluate(
+        """width => [...document.querySelectorAll('body *')]
+        .filter(part => !part.closest('.scroll, .skip') && part.getBoundingClientRect().right > width + 1)
+        .map(part => (part.closest('.chart') || part).id + ' ' + part.outerHTML.slice(0, 160))""",
+        width,
+    )
+    assert wide == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1400])
+def test_axe_finds_nothing_serious(opened, scheme, width):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page, _, _ = opened(width, color_scheme=scheme, bypass_csp=True)
+    for entry in page.locator("summary").all():
+        entry.click()
+    violations = axe.Axe().run(page).response["violations"]
+    serious = [
+        f"{v['id']}: {v['nodes'][0]['html'][:120]}" for v in violations if v["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_it_can_be_walked_through_by_keyboard(opened):
+    page, _, _ = opened()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    seen = set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.tagName"))
+    assert {"SUMMARY", "DIV"} <= seen
+    page.locator("summary").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("details").first.get_attribute("open") is not None
+
+
+def test_on_paper_all_tables_are_there(opened):
+    page, _, _ = opened()
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0
+    assert len(page.pdf()) > 20_000
+
+
+def test_without_scripts_all_figures_are_still_there(browser, report):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert "as a table" in page.content()
+    assert page.locator("table").count() >= 7
+    context.close()

@@ -1,0 +1,326 @@
+"""The commands for people with a table, from a CSV file to a report."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dafh import AuditResult, load
+from dafh.cli import main
+from dafh.datafiles import DataFile
+from dafh.workflows import FileModel, TrainingTable
+
+NASTY = [
+    "<script>alert(1)</script>",
+    '"quoted", with commas',
+    "=cmd|' /C calc'!A0",
+    "🦊 ünïcode \u202e",
+    "two\nlines",
+    "x" * 10_000,
+]
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], **options)
+
+
+def people(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    age, job = rng.integers(18, 80, n), rng.choice(["cook", "clerk", "pilot"], n)
+    logit = 0.08 * (age - 45) * np.where(job == "cook", 1, -1)
+    return pd.DataFrame(
+        {
+            "person_id": np.arange(n) + 1,
+            "age": age,
+            "job": job,
+            "since": [f"20{10 + i % 10}-0{1 + i % 9}-15" for i in range(n)],
+            "sex": rng.choice(["f", "m"], n),
+            "hired": np.where(rng.random(n) < 1 / (1 + np.exp(-logit)), "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table, a model fitted on it by the command line, and the rows kept back."""
+    path = tmp_path_factory.mktemp("people")
+    people().to_csv(path / "people.csv", index=False)
+    arguments = ["--target", "hired", "--sensitive", "sex", "--test-size", "0.3", "--out", path / "model.dafh"]
+    result = run("fit", path / "people.csv", *arguments)
+    assert result.exit_code == 0, result.output
+    (path / "fit.txt").write_text(result.output)
+    return path
+
+
+def test_fit_says_what_it_guesses_and_what_came_of_it(folder):
+    text = (folder / "fit.txt").read_text()
+    for said in ("210 rows to train on; target hired (no", "Left out, every row has a value of its own: person_id.",
+                 "Numbers: age.", "Dates: since.", "Categories: job.", "Kept out of training, used in the audit: sex.",
+                 'Guard "veto"', "Rows kept back:", "Next: dafh audit"):  # fmt: skip
+        assert said in text, said
+
+
+def test_the_model_is_the_one_that_python_gives(folder):
+    table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
+    again = table.fit()
+    rows = table.schema.features_of(people(50, seed=3))
+    np.testing.assert_array_equal(load(folder / "model.dafh").predict_proba(rows), again.predict_proba(rows))
+
+
+def test_rows_kept_back_were_not_trained_on(folder):
+    kept = pd.read_parquet(folder / "model.test.parquet")
+    table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
+    assert len(kept) == 90
+    assert not set(kept["person_id"]) & set(table.training["person_id"])
+    assert list(kept.columns) == list(people().columns)
+
+
+def test_predict_streams_predictions_with_groups(folder):
+    result = run(
+        "predict", folder / "model.dafh", folder / "people.csv", "--keep", "person_id", "--out", folder / "s.csv"
+    )
+    assert "300 rows in" in result.output
+    scored = pd.read_csv(folder / "s.csv")
+    assert list(scored.columns) == ["person_id", "row", "prediction", "probability_yes", "group"]
+    model = FileModel.open(folder / "model.dafh")
+    features = model.schema.features_of(people())
+    assert scored["prediction"].tolist() == model.model.predict(features).tolist()
+    assert scored["probability_yes"].to_numpy() == pytest.approx(model.model.predict_proba(features)[:, 1], abs=1e-6)
+
+
+def test_chunks_do_not_change_predictions(folder):
+    model = FileModel.open(folder / "model.dafh")
+    whole, pieces = (
+        pd.concat(model.score(DataFile(folder / "people.csv"), ["all"], rows=rows), ignore_index=True)
+        for rows in (1000, 7)
+    )
+    pd.testing.assert_frame_equal(whole, pieces)
+
+
+def test_predict_reads_pipes_and_writes_parquet(folder):
+    packed = gzip.compress((folder / "people.csv").read_bytes())
+    result = run("predict", folder / "model.dafh", "-", "--out", folder / "s.parquet", input=packed)
+    assert result.exit_code == 0, result.output
+    assert len(pd.read_parquet(folder / "s.parquet")) == 300
+
+
+def test_columns_in_another_order_and_more_of_them_do_not_matter(folder):
+    table = people()
+    table[table.columns[::-1]].assign(more=1).drop(columns=["hired", "sex"]).to_csv(folder / "other.csv", index=False)
+    outputs = [run("predict", folder / "model.dafh", folder / f"{name}.csv").stdout for name in ("people", "other")]
+    assert outputs[0] == outputs[1]
+
+
+def test_audit_is_that_of_python(folder):
+    result = run("audit", folder / "model.dafh", folder / "model.test.parquet")
+    assert result.exit_code == 0
+    kept = pd.read_parquet(folder / "model.test.parquet")
+    model = FileModel.open(folder / "model.dafh")
+    expected = AuditResult.of(
+        model.model, model.schema.features_of(kept), kept["hired"].to_numpy(object), sensitive_features=kept[["sex"]]
+    )
+    assert result.stdout == f"{expected}\n"
+    assert "sex = f" in result.stdout
+
+
+def test_audit_for_machines(folder):
+    result = run("audit", folder / "model.dafh", folder / "model.test.parquet", "--json")
+    assert json.loads(result.stdout)["rows"] == 90
+
+
+def test_an_audit_of_the_training_rows_says_so(folder):
+    table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
+    table.training.sample(frac=1, random_state=0).to_csv(folder / "training.csv", index=False)
+    for name in ("people.csv", "training.csv"):
+        assert "rows that the model was trained on" in run("audit", folder / "model.dafh", folder / name).stderr
+    assert "trained on" not in run("audit", folder / "model.dafh", folder / "model.test.parquet").stderr
+
+
+def test_fail_on_harm_is_an_exit_code(folder):
+    table = people(3000, seed=5)
+    features = FileModel.open(folder / "model.dafh").schema.features_of(table)
+    model = load(folder / "model.dafh")
+    if (model[-1].serves_ == 2).all():
+        pytest.skip("the guard left nothing that could harm")
+    pooled = model[-1].pooled_.predict(model[:-1].transform(features))
+    table.assign(hired=pooled).to_csv(folder / "harm.csv", index=False)  # The pooled classifier is always right.
+    assert run("audit", folder / "model.dafh", folder / "harm.csv", "--fail-on-harm").exit_code == 1
+    assert run("audit", folder / "model.dafh", folder / "harm.csv").exit_code == 0
+
+
+def test_explain_puts_groups_into_words(folder):
+    result = run("explain", folder / "model.dafh", folder / "model.test.parquet")
+    assert result.stdout.startswith("Group 0:")
+    assert "sex = " in result.stdout
+    assert len(json.loads(run("explain", folder / "model.dafh", folder / "people.csv", "--json").stdout)["groups"]) == 2
+
+
+def test_report_writes_one_page(folder):
+    out = folder / "report.html"
+    result = run("report", folder / "model.dafh", folder / "model.test.parquet", "--out", out, "--title", "Hiring")
+    assert result.exit_code == 0, result.output
+    assert f"Report: {out}" in result.stdout
+    page = out.read_text()
+    assert "<title>Hiring</title>" in page
+    assert "sex = f" in page
+    assert "210 rows of people.csv" in page
+
+
+def test_report_without_rows_and_for_machines(folder):
+    result = run("report", folder / "model.dafh", "--out", folder / "bare.html", "--json")
+    assert json.loads(result.stdout)["verdict"]["status"] == "unaudited"
+
+
+def test_show_says_what_is_inside(folder):
+    text = run("show", folder / "model.dafh").stdout
+    for said in ("DAFHClassifier, 2 groups", "no, yes", "3: age, job, since", "210 rows of people.csv", "sex", "Guard"):
+        assert said in text
+    assert json.loads(run("show", folder / "model.dafh", "--json").stdout)["schema"]["target"] == "hired"
+
+
+def test_fit_for_machines_prints_nothing_else(folder):
+    arguments = ["--target", "hired", "--groups", "1", "--guard", "none", "--out", folder / "one.dafh", "--json"]
+    card = json.loads(run("fit", folder / "people.csv", *arguments).stdout)
+    assert card["file"] == str(folder / "one.dafh")
+    assert card["test_rows"] is None
+    assert card["guard"] is None
+
+
+def test_boosting_can_be_the_pooled_model(folder):
+    arguments = ["--target", "hired", "--pooled", "boosting", "--guard", "proof", "--out", folder / "boosted.dafh"]
+    assert run("fit", folder / "people.csv", *arguments).exit_code == 0
+    assert "HistGradientBoosting" in run("show", folder / "boosted.dafh").stdout
+    assert run("audit", folder / "boosted.dafh", folder / "people.csv").exit_code == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(shell):
+    assert "_DAFH_COMPLETE" in run("completion", shell).stdout
+
+
+def test_completion_completes_commands():
+    words = {"_DAFH_COMPLETE": "bash_complete", "COMP_WORDS": "dafh au", "COMP_CWORD": "1"}
+    result = subprocess.run(
+        [sys.executable, "-m", "dafh"], env=os.environ | words, capture_output=True, text=True, check=False
+    )
+    assert result.stdout.strip() == "plain,audit"
+
+
+# ---- names and values that attack ----
+
+
+@pytest.fixture(scope="module")
+def nasty(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nasty")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.choice(NASTY, 200) for name in NASTY})
+    table.insert(0, "age", rng.integers(18, 80, 200))
+    table["=target()"] = np.where(table["age"] + rng.normal(0, 9, 200) > 50, "=cmd()", "<b>no</b>")
+    table.to_csv(folder / "nasty.csv", index=False)
+    arguments = ["--target", "=target()", "--sensitive", NASTY[0], "--test-size", "0.5", "--out", folder / "m.dafh"]
+    result = run("fit", folder / "nasty.csv", *arguments)
+    assert result.exit_code == 0, result.output
+    return folder, table
+
+
+def test_scores_of_nasty_tables_are_right_and_harmless(nasty):
+    folder, table = nasty
+    result = run("predict", folder / "m.dafh", folder / "nasty.csv", "--keep", "all", "--out", folder / "s.csv")
+    assert result.exit_code == 0, result.output
+    assert "would be formulas in a spreadsheet" in result.output
+    scored = pd.read_csv(folder / "s.csv", dtype=str)
+    cells = pd.concat([scored[name] for name in scored.columns])
+    assert not cells.dropna().str.match(r"[=@+]|-\D").any()
+    assert not [name for name in scored.columns if name.startswith("=")]
+    model = FileModel.open(folder / "m.dafh")
+    expected = model.model.predict(model.schema.features_of(table))
+    assert scored["prediction"].str.removeprefix("'").tolist() == expected.tolist()
+    assert scored[NASTY[4]].str.removeprefix("'").tolist() == table[NASTY[4]].tolist()
+
+
+def test_reports_of_nasty_tables_hold_them_as_text(nasty):
+    folder, _ = nasty
+    result = run(
+        "report", folder / "m.dafh", folder / "m.test.parquet", "--out", folder / "r.html", "--title", NASTY[0]
+    )
+    assert result.exit_code == 0, result.output
+    page = (folder / "r.html").read_text()
+    assert len(page) < 2_000_000
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "x" * 100 not in page
+    assert run("audit", folder / "m.dafh", folder / "m.test.parquet").exit_code == 0
+    assert run("show", folder / "m.dafh").exit_code == 0
+
+
+# ---- bad input: one sentence, exit code 2 ----
+
+
+def bad_commands(folder):
+    csv, model = folder / "people.csv", folder / "model.dafh"
+    small = folder / "bad.csv"
+    out = ["--out", folder / "never.dafh"]
+    return {
+        "has no column 'hird', the target; did you mean 'hired'?": (None, ["fit", csv, "--target", "hird", *out]),
+        "has one value only": ("a,y\n" + "1,0\n2,0\n" * 20, ["fit", small, "--target", "y", *out]),
+        "is damaged": (b"PAR1 nonsense", ["fit", small, "--target", "y", *out]),
+        "There is no file": (None, ["fit", folder / "none.csv", "--target", "y", *out]),
+        "which the model was fitted with": ("age,sex\n1,f\n", ["predict", model, small]),
+        "held numbers in fit": ("age,job,since\nold,cook,2020-01-01\n", ["predict", model, small]),
+        "more than one column called 'age'": ("age,age\n1,2\n", ["predict", model, small]),
+        "is empty": ("", ["predict", model, small]),
+        "is a folder, not a file.": (None, ["fit", folder, "--target", "y", *out]),
+        "There is no folder": (None, ["fit", csv, "--target", "hired", "--out", folder / "no" / "m.dafh"]),
+        "is not a dafh model file": (None, ["show", csv]),
+        "which the model was not fitted with; it knows": (None, ["audit", model, csv, "--target", "job"]),
+        "has no column 'race', to audit by": (None, ["audit", model, csv, "--sensitive", "race"]),
+        "at least 20 are needed": ("a,y\n1,0\n2,1\n", ["fit", small, "--target", "y", *out]),
+        "different values": (None, ["fit", csv, "--target", "person_id", *out]),
+        "cannot also be left out": (None, ["fit", csv, "--target", "hired", "--drop", "hired", *out]),
+        "is not one character": (None, ["fit", csv, "--target", "hired", "--delimiter", "ab", *out]),
+    }
+
+
+@pytest.mark.parametrize("sentence", bad_commands(__import__("pathlib").Path()))
+def test_bad_input_is_refused_in_one_sentence(folder, sentence):
+    content, arguments = bad_commands(folder)[sentence]
+    if content is not None:
+        (folder / "bad.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert sentence in result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith(("dafh:", "Error:"))]
+    assert len(lines) == 1
+    assert "Traceback" not in result.output
+    assert not (folder / "never.dafh").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_place_without_permission_is_refused_before_the_work(folder):
+    locked = folder / "locked"
+    locked.mkdir(mode=0o500)
+    result = run("fit", folder / "people.csv", "--target", "hired", "--out", locked / "m.dafh")
+    assert result.exit_code == 2
+    assert "cannot be written: permission denied" in result.stderr
+
+
+def test_a_model_saved_from_python_says_what_it_lacks(folder):
+    import dafh
+
+    dafh.save(load(folder / "model.dafh"), folder / "python.dafh")
+    result = run("predict", folder / "python.dafh", folder / "people.csv")
+    assert result.exit_code == 2
+    assert "was saved from Python" in result.stderr
+
+
+def test_an_unexpected_error_is_one_sentence_too(folder, monkeypatch):
+    monkeypatch.setattr("dafh.persistence.read_card", lambda path: 1 / 0)
+    result = run("show", folder / "model.dafh")
+    assert result.exit_code == 1
+    assert "unexpected error, please report it: ZeroDivisionError" in result.stderr
