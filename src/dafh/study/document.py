@@ -40,10 +40,8 @@ def _complete(results: pd.DataFrame, protocol: str, method: str, folder: Path) -
         )
     request = Request.of(tuple(TABLES), protocol, int(done["split"].max()) + 1, folder)
     kept = results[results["split"] < request.n_splits]
-    keys = set(kept["protocol"] + "/" + kept["dataset"] + "/" + kept["method"] + "/K" + kept["n_groups"].astype(str))
-    missing = {job.key.rsplit("/", 1)[0] for job in request.jobs()} - keys
-    counts = kept.groupby(["protocol", "dataset", "method", "n_groups"])["split"].nunique()
-    if missing or (counts.loc[[protocol]] < request.n_splits).any():
+    names = kept["protocol"] + "/" + kept["dataset"] + "/" + kept["method"] + "/K" + kept["n_groups"].astype(str)
+    if {job.key for job in request.jobs()} - set(names + "/split" + kept["split"].astype(str)):
         raise InputError(f"The store has not all results of the protocol {protocol}: run dafh reproduce again.")
     return request, kept
 
