@@ -139,8 +139,8 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         The pooled classifier in use.
     n_groups_ : int
         Number of groups.
-    serves_ : array of shape (n_groups_,)
-        The classifier that serves each group: its own number, another group's, or n_groups_ for the pooled one.
+    serves_ : array of shape (`n_groups_`,)
+        The classifier that serves each group: its own number, another group's, or `n_groups_` for the pooled one.
     guard_report_ : GuardReport or None
         What the guard did for each group, and why; prints as a table.
     history_ : DataFrame
@@ -505,17 +505,17 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
 
     def predict_group(self, X: Any) -> NDArray[np.intp]:
-        """Group of each row, 0 to n_groups_ − 1."""
+        """Group of each row, 0 to `n_groups_` − 1."""
         values, _ = self._check_rows(X)
         return self._model.group_logits(values).argmax(axis=1)
 
     def group_proba(self, X: Any) -> NDArray[Any]:
-        """Soft assignment of each row to the groups, (n, n_groups_)."""
+        """Soft assignment of each row to the groups, (n, `n_groups_`)."""
         values, _ = self._check_rows(X)
         return softmax(self._model.group_logits(values), axis=1)
 
     def predict_all(self, X: Any) -> NDArray[Any]:
-        """Label of each row by every classifier, (n, n_groups_ + 1).
+        """Label of each row by every classifier, (n, `n_groups_` + 1).
 
         Column k is the classifier that serves group k; the pooled classifier is the last column.
         """

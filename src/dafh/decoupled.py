@@ -80,8 +80,8 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         Fitted on all rows.
     estimators_ : list
         The classifier that serves each group; `pooled_` itself where that does.
-    serves_ : array of shape (n_groups_,)
-        Its number: the group's own, another group's, or n_groups_ where the guard chose the pooled one.
+    serves_ : array of shape (`n_groups_`,)
+        Its number: the group's own, another group's, or `n_groups_` where the guard chose the pooled one.
     guard_report_ : GuardReport or None
         What the guard did for each group, and why; prints as a table.
     n_groups_ : int
@@ -304,7 +304,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         return probabilities
 
     def predict_all(self, X: Any) -> NDArray[Any]:
-        """Label of each row by every classifier, (n, n_groups_ + 1); the pooled classifier is the last column."""
+        """Label of each row by every classifier, (n, `n_groups_` + 1); the pooled classifier is the last column."""
         check_is_fitted(self)
         values = check_features(self, X, reset=False)
         given = X if is_frame(X) else values

@@ -245,7 +245,8 @@ def curve(history: pd.DataFrame, metric: str, best_epoch: int | None = None) -> 
 
     Parameters
     ----------
-    history : data frame with epoch, train_... and selection_...
+    history : data frame
+        Like `history_` of a fitted DAFHClassifier, with the column epoch.
     metric : str
     best_epoch : int, optional
         Marked by a line.

@@ -1,5 +1,6 @@
 """Commands for those who want the paper's data, tables and figures, or a first look."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +72,43 @@ def fetch_data(names: tuple[str, ...]) -> None:
     from dafh._progress import transfer_reporter
     from dafh.datasets.registry import DATASETS
     from dafh.datasets.sources import obtain
-    from dafh.exceptions import InputError
 
-    unknown = [name for name in names if name not in DATASETS]
-    if unknown:
-        raise InputError(f"there is no data set {unknown[0]!r}; there are {', '.join(DATASETS)}.")
+    _check_names(names, DATASETS)
     for name in names or DATASETS:
         for file in DATASETS[name].files:
             with transfer_reporter(file.name) as report:
                 path = obtain(file, progress=report)
             click.echo(f"{name:8} {path}")
+
+
+def _check_names(names: Iterable[str], known: Iterable[str]) -> None:
+    from dafh.exceptions import InputError
+
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f"there is no data set {unknown[0]!r}; there are {', '.join(known)}.")
+
+
+@data.command("export", epilog="Example: dafh data export german --out german.csv")
+@click.argument("name")
+@click.option("--out", metavar="FILE", help="Where the table goes: .csv, .csv.gz or .parquet.  [default: NAME.csv]")
+def export_data(name: str, out: str | None) -> None:
+    """Write a data set as a table, to try the other commands on.
+
+    It has the features, the sensitive attributes, and the column "target".
+    """
+    from dafh.datafiles import TableWriter
+    from dafh.datasets import FETCHERS
+
+    _check_names([name], FETCHERS)
+    path = Path(out or f"{name}.csv")
+    check_writable(path)
+    found = FETCHERS[name]()
+    attributes = found.sensitive_features
+    extra = attributes[[column for column in attributes.columns if column not in found.X.columns]]
+    with TableWriter(path) as writer:
+        writer.write(found.X.join(extra).assign(target=found.y))
+    click.echo(f"{len(found.y):,} rows in {path}; --target target --sensitive {','.join(extra.columns)}")
 
 
 @click.command(epilog="Example: dafh reproduce k2 clustering --splits 10 --jobs 2 --out reproduction")

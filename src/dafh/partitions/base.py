@@ -43,7 +43,7 @@ class Partition(BaseEstimator):
         raise NotImplementedError
 
     def assign(self, X: NDArray[Any], sensitive_features: pd.DataFrame | None = None) -> NDArray[np.intp]:
-        """Group of each row, 0 to n_groups_ − 1, or `NOBODY`."""
+        """Group of each row, 0 to `n_groups_` − 1, or `NOBODY`."""
         raise NotImplementedError
 
     def members(self, X: NDArray[Any], sensitive_features: pd.DataFrame | None = None) -> list[NDArray[np.intp]]:
