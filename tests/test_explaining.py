@@ -155,7 +155,7 @@ def test_everything_is_plain_and_printable():
     plain = words.to_dict()
     assert plain["groups"][0]["rule"]["text"] == "age up to 40"
     assert plain["stability"] is None
-    assert "Mostly: age up to 40" in str(words)
+    assert "Roughly: age up to 40" in str(words)
     assert "<p>" in words._repr_html_()
 
 

@@ -106,7 +106,7 @@ class Explanation:
     >>> group = GroupInWords(0, 40, 0.4, "its own classifier", Rule("age up to 30", 0.9, 0.8), (), ())
     >>> print(Explanation((group,), stability=0.9))
     Group 0: 40 rows (40.0%), served by its own classifier.
-      Mostly: age up to 30 (of these 90.0% are in the group; they are 80.0% of it).
+      Roughly: age up to 30 (of these 90.0% are in the group; they are 80.0% of it).
       Its classifier hardly differs from the pooled one.
     The groups depend hardly on the seed of training: the adjusted Rand index between fits is 0.90 (1: the same groups,
     0: unrelated ones).
@@ -160,18 +160,26 @@ def group_lines(group: GroupInWords) -> list[str]:
     lines = []
     if group.rule is not None:
         lines.append(
-            f"Mostly: {group.rule.text} (of these {percent(group.rule.precision)} are in the group; they are "
+            f"Roughly: {group.rule.text} (of these {percent(group.rule.precision)} are in the group; they are "
             f"{percent(group.rule.recall)} of it)."
         )
     if group.contrasts:
         lines.append(f"Unlike the others: {'; '.join(contrast.text for contrast in group.contrasts)}.")
     lines.append(effect_line(group))
     if group.members:
-        odd = sorted(group.members, key=lambda member: -abs(member[1] - member[2]))[:4]
+        odd = _oddest(group.members)[:4]
         lines.append(
             f"Who: {'; '.join(f'{name} {percent(here)} (of all {percent(all_rows)})' for name, here, all_rows in odd)}."
         )
     return lines
+
+
+def _oddest(members: tuple[tuple[str, float, float], ...]) -> list[tuple[str, float, float]]:
+    """For each attribute the value whose share differs most from that among all rows, the largest difference first."""
+    found: dict[str, tuple[str, float, float]] = {}
+    for member in sorted(members, key=lambda member: -abs(member[1] - member[2])):
+        found.setdefault(member[0].split(" = ")[0], member)
+    return list(found.values())
 
 
 def effect_line(group: GroupInWords) -> str:
@@ -366,15 +374,20 @@ def _rule(seen: _Described, inside: NDArray[np.bool_], rng: np.random.Generator)
 
 
 def _shortest_tree(values: NDArray[np.float64], inside: NDArray[np.bool_]) -> Any:
-    """Return the shallowest tree that is nearly as good as the best of them: a word less is worth a row more."""
-    trees = []
+    """Return the shallowest tree that is nearly as good as the best of them: a word less is worth a row more.
+
+    Trees that count all rows alike prefer to be right about few, those that balance the two sides to miss nobody.
+    """
+    trees: list[tuple[int, float, int, Any]] = []
     for depth in range(1, _RULE_DEPTH + 1):
-        tree = DecisionTreeClassifier(
-            max_depth=depth, min_samples_leaf=max(len(inside) // 50, 5), class_weight="balanced", random_state=0
-        ).fit(values, inside)
-        trees.append((f1_score(inside, tree.predict(values), zero_division=0.0), tree))
-    enough = max(score for score, _ in trees) - _WORTH_A_LEVEL
-    return next((tree for score, tree in trees if score >= enough and score > 0), None)
+        for balance in (None, "balanced"):
+            tree = DecisionTreeClassifier(
+                max_depth=depth, min_samples_leaf=max(len(inside) // 50, 5), class_weight=balance, random_state=0
+            ).fit(values, inside)
+            trees.append((depth, -f1_score(inside, tree.predict(values), zero_division=0.0), len(trees), tree))
+    enough = min(score for _, score, _, _ in trees) + _WORTH_A_LEVEL
+    good = [entry for entry in trees if entry[1] <= enough and entry[1] < 0]
+    return min(good)[-1] if good else None
 
 
 _Step = tuple[int, bool, float]

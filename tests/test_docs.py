@@ -1,0 +1,87 @@
+"""What the documentation shows is run."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from sklearn.linear_model import LogisticRegression
+
+import dafh
+from dafh.cli import main
+from dafh.datasets import make_grouped_classification, registry
+from dafh.datasets.sources import is_available
+
+ROOT = Path(__file__).parent.parent
+PAGES = ["README.md", "docs/guide.md"]
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), flags=re.S | re.M)
+
+
+def names_for_readers():
+    """Whatever the examples take for granted."""
+    data = make_grouped_classification(400, n_features=3, n_groups=2, random_state=0)
+    X, y = pd.DataFrame(np.asarray(data.X), columns=["a", "b", "c"]), np.asarray(data.y)
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"sex": rng.choice(["f", "m"], 200), "race": rng.choice(["x", "y"], 200)})
+    incumbent = LogisticRegression().fit(X[:200], y[:200])
+    return {
+        "X": X[:200], "y": y[:200], "X_test": X[200:], "y_test": y[200:], "people": people,
+        "predictions": np.column_stack([y[200:], y[200:]]), "groups": rng.integers(0, 2, 200),
+        "baseline": incumbent.predict(X[200:]), "new_model": y[200:], "old_model": incumbent.predict(X[200:]),
+        "region": rng.choice(["north", "south"], 200), "model_in_production": incumbent,
+        "model": dafh.DAFHClassifier(n_replicas=2, max_epochs=3, random_state=0).fit(X[:200], y[:200]),
+    }  # fmt: skip
+
+
+def german_is_here():
+    return all(is_available(file) for file in registry.DATASETS["german"].files)
+
+
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_in_python_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = names_for_readers()
+    for block in blocks(page, "python"):
+        if "fetch_german" in block and not german_is_here():
+            continue
+        exec(compile(block, page, "exec"), namespace)
+
+
+def test_the_commands_of_the_readme_work_as_typed(tmp_path, monkeypatch):
+    if not german_is_here():
+        pytest.skip("needs the German data at hand: DAFH_DATA names no folder")
+    monkeypatch.chdir(tmp_path)
+    (commands,) = blocks("README.md", "shell")
+    for command in commands.splitlines():
+        result = CliRunner().invoke(main, command.split()[1:])
+        assert result.exit_code == 0, f"{command}: {result.output}"
+    assert (tmp_path / "report.html").stat().st_size < 2_000_000
+
+
+def test_every_command_that_a_page_shows_exists():
+    for page in (*PAGES, "docs/commands.md", "docs/guarantee.md"):
+        for words in re.findall(r"^ {4}dafh (\w+)|`dafh (\w+)", (ROOT / page).read_text(), flags=re.M):
+            assert set(words) - {""} <= set(main.commands), page
+
+
+def test_every_option_that_the_page_of_commands_shows_exists():
+    known = {option for command in main.commands.values() for parameter in command.params for option in parameter.opts}
+    shown = set(re.findall(r"(--[a-z][a-z-]+)", (ROOT / "docs/commands.md").read_text()))
+    assert shown <= known | {"--help"}
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_reference_has_every_public_name():
+    text = (ROOT / "docs/api.md").read_text()
+    assert all(f"   {name}\n" in text for name in dafh.__all__)
