@@ -28,6 +28,23 @@ def listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def clipped(text: Any, width: int = 60) -> str:
+    r"""Put a name or a value from the data into a line of text: without line breaks, and not longer than `width`.
+
+    Examples
+    --------
+    >>> clipped("a name\nof two lines", 12)
+    'a name of t…'
+    """
+    line = "".join(letter if letter.isprintable() else " " for letter in str(text)[: width + 1])
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def quoted(text: Any, width: int = 60) -> str:
+    """Clip a name or a value from the data, and put it into quotation marks."""
+    return repr(clipped(text, width))
+
+
 def render_text(table: pd.DataFrame, left: tuple[str, ...] = ()) -> str:
     """Align a table of texts; columns named in `left` start at the left, all others end at the right."""
     cells = {str(name): [str(value) for value in table[name]] for name in table.columns}

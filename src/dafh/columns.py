@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh._text import listed
-from dafh.datafiles import shortened
+from dafh._text import clipped, listed, quoted
 from dafh.exceptions import InputError
 
 Kind = Literal["number", "date", "category"]
@@ -71,7 +70,7 @@ class TableSchema:
         for names in (drop, sensitive, categories):
             check_columns(table.columns, names)
         if target in (*drop, *sensitive):
-            raise InputError(f"The target {shortened(target)} cannot also be left out or sensitive.")
+            raise InputError(f"The target {quoted(target)} cannot also be left out or sensitive.")
         left_out = dict.fromkeys(drop, "as you said")
         features: dict[str, Kind] = {}
         for name in table.columns:
@@ -134,26 +133,26 @@ def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") ->
     missing = [name for name in names if name not in there]
     if missing:
         like = get_close_matches(missing[0], there, n=1)
-        hint = f"did you mean {shortened(like[0])}?" if like else f"its columns are {_named(there)}."
+        hint = f"did you mean {quoted(like[0])}?" if like else f"its columns are {_named(there)}."
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         role = f", {what}" if what else ""
-        raise InputError(f"The table has no column {shortened(missing[0])}{more}{role}; {hint}")
+        raise InputError(f"The table has no column {quoted(missing[0])}{more}{role}; {hint}")
 
 
 def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
     """Rows whose target is known."""
     known = table[target].notna()
     if not known.any():
-        raise InputError(f"The target {shortened(target)} has no values.")
+        raise InputError(f"The target {quoted(target)} has no values.")
     return table[known] if not known.all() else table
 
 
 def read_labels(column: pd.Series) -> NDArray[Any]:
     """Take the target of a training table as class labels: whole numbers, flags or text."""
-    name = shortened(column.name)
+    name = quoted(column.name)
     values = column.unique()
     if len(values) < 2:
-        raise InputError(f"The target {name} has one value only ({shortened(values[0])}): there is nothing to learn.")
+        raise InputError(f"The target {name} has one value only ({quoted(values[0])}): there is nothing to learn.")
     if len(values) > _MOST_CLASSES:
         raise InputError(f"The target {name} has {len(values):,} different values; a class label has few.")
     if pd.api.types.is_bool_dtype(column.dtype):
@@ -176,8 +175,8 @@ def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
     if -1 in places:
         strange = values[places.index(-1)]
         raise InputError(
-            f"The target {shortened(column.name)} holds {shortened(strange)}, which the model was not fitted with; it "
-            f"knows {listed([shortened(label) for label in classes[:5]])}."
+            f"The target {quoted(column.name)} holds {quoted(strange)}, which the model was not fitted with; it "
+            f"knows {listed([quoted(label) for label in classes[:5]])}."
         )
     return classes[np.array(places)[codes]]
 
@@ -188,7 +187,7 @@ def _label_text(value: Any) -> str:
 
 def _named(names: Sequence[str]) -> str:
     """List of names, cut where it gets long."""
-    shown = [shortened(name, 40)[1:-1] for name in names[:_MOST_NAMES]]
+    shown = [clipped(name, 40) for name in names[:_MOST_NAMES]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 

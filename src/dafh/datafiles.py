@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from dafh._text import quoted
 from dafh.exceptions import InputError
 
 STDIN = "-"
@@ -187,26 +188,12 @@ class DataFile:
         names = [name.strip() or f"column_{number}" for number, name in enumerate(first, 1)]
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
-            raise InputError(
-                f"{self.name} has more than one column called {shortened(repeated[0])}: rename all but one."
-            )
+            raise InputError(f"{self.name} has more than one column called {quoted(repeated[0])}: rename all but one.")
         return names, layout
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
             self.notes.append(sentence)
-
-
-def shortened(text: Any, width: int = 60) -> str:
-    """Quote a name or a value from the data for a message: on one line, not longer than `width`.
-
-    Examples
-    --------
-    >>> shortened("a" * 100, 10)
-    "'aaaaaaaaa…'"
-    """
-    plain = str(text)
-    return repr(plain if len(plain) <= width else plain[: width - 1] + "…")
 
 
 def _some_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -271,7 +258,7 @@ def _parquet_chunks(stream: Any, rows: int | None, stack: contextlib.ExitStack) 
     names = file.schema_arrow.names
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
-        raise InputError(f"The Parquet file has more than one column called {shortened(repeated[0])}.")
+        raise InputError(f"The Parquet file has more than one column called {quoted(repeated[0])}.")
     for batch in file.iter_batches(rows or ROWS_PER_CHUNK):
         yield batch.to_pandas().rename(columns=str)
 

@@ -16,39 +16,23 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.metrics import adjusted_rand_score, f1_score
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline
-from sklearn.tree import DecisionTreeClassifier
 
+from dafh._rules import Described, Rule, View, find_rule
 from dafh._text import percent, plain, render_html
 from dafh._validation import to_pandas
 from dafh.exceptions import InputError
 from dafh.named_groups import NamedGroups
 from dafh.preference import ServedPredictions
 
-# Of more categories than this in a column, only the frequent ones are described.
-_MOST_CATEGORIES = 20
 # Rows that are enough to describe groups by; more only take time.
 _MOST_ROWS = 50_000
-_RULE_DEPTH = 3
-# Gain in F1 for which a rule may get one condition longer.
-_WORTH_A_LEVEL = 0.04
 _SMALLEST_PROBABILITY = 1e-6
 # Differences below a tenth of a standard deviation are nothing to speak of.
 _SMALLEST_CONTRAST = 0.1
 _SMALLEST_EFFECT = 0.05
 _POOLED = "the pooled classifier"
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A short description of a group, and how well it describes."""
-
-    text: str
-    precision: float
-    """Share of the rows it names that are in the group, on rows that did not make the rule."""
-    recall: float
-    """Share of the group that it names, on the same rows."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +219,7 @@ def explain(
     attributes = None if sensitive_features is None else to_pandas(sensitive_features).reset_index(drop=True)
     groups = ServedPredictions.of(model, X, sensitive_features).groups
     kept = np.sort(rng.permutation(len(table))[:_MOST_ROWS])
-    seen = _Described.of(table.iloc[kept])
+    seen = Described.of(table.iloc[kept])
     logits = None if len(kept) < 2 else _logits(model, table.iloc[kept], X, kept, attributes)
     final = model[-1] if isinstance(model, Pipeline) else model
     described = []
@@ -247,7 +231,7 @@ def explain(
                 int((groups == group).sum()),
                 float((groups == group).mean()),
                 _server(final, group),
-                _rule(seen, inside, rng),
+                find_rule(seen, inside, rng),
                 _contrasts(seen, inside, n_contrasts),
                 _effects(seen, inside, logits, final.classes_, n_contrasts),
                 _members(attributes, groups == group),
@@ -285,160 +269,10 @@ def _server(final: Any, group: int) -> str:
     return _POOLED if serves == final.n_groups_ else f"the classifier of group {serves}"
 
 
-# ---- the columns, as numbers that can be put into words ----
-
-
-@dataclass(frozen=True)
-class _View:
-    """One number per row, made from a column, and how to speak about it."""
-
-    column: str
-    category: str | None = None
-    is_date: bool = False
-    is_gap: bool = False
-
-    @property
-    def is_flag(self) -> bool:
-        return self.category is not None or self.is_gap
-
-    def holds(self, yes: bool) -> str:
-        if self.is_gap:
-            return f"{self.column} is {'missing' if yes else 'known'}"
-        return f"{self.column} {'is' if yes else 'is not'} {self.category}"
-
-    def amount(self, value: float) -> str:
-        if self.is_date:
-            return f"{pd.Timestamp(0) + pd.Timedelta(days=float(value)):%Y-%m-%d}"
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-@dataclass(frozen=True)
-class _Described:
-    """A table as numbers, one column per view."""
-
-    views: list[_View]
-    values: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, table: pd.DataFrame) -> "_Described":
-        views: list[_View] = []
-        values: list[NDArray[np.float64]] = []
-        for position, name in enumerate(table.columns):
-            for view, numbers in _views(str(name), table.iloc[:, position]):
-                views.append(view)
-                values.append(numbers)
-        return cls(views, np.column_stack(values))
-
-    def standardized(self) -> NDArray[np.float64]:
-        spread = self.values.std(axis=0)
-        return (self.values - self.values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-
-
-def _views(name: str, column: pd.Series) -> list[tuple[_View, NDArray[np.float64]]]:
-    gaps = column.isna().to_numpy()
-    found = [(_View(name, is_gap=True), gaps.astype(float))] if gaps.any() and not gaps.all() else []
-    is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
-    if is_date or pd.api.types.is_numeric_dtype(column.dtype):
-        numbers = (column - pd.Timestamp(0)) / pd.Timedelta(days=1) if is_date else column
-        filled = numbers.astype(float).replace([np.inf, -np.inf], np.nan)
-        filled = filled.fillna(filled.median() if filled.notna().any() else 0.0)
-        return [(_View(name, is_date=is_date), filled.to_numpy()), *found]
-    texts = column[~gaps].astype(str)
-    frequent = texts.value_counts().index[:_MOST_CATEGORIES]
-    return [*((_View(name, str(v)), ((column.astype(str) == v) & ~gaps).to_numpy(float)) for v in frequent), *found]
-
-
-# ---- rule ----
-
-
-def _rule(seen: _Described, inside: NDArray[np.bool_], rng: np.random.Generator) -> Rule | None:
-    """Shallow tree for one group against the rest, made on one half of the rows and measured on the other."""
-    n_rows = len(inside)
-    if n_rows < 40 or inside.all() or not inside.any():
-        return None
-    order = rng.permutation(n_rows)
-    makes, measures = order[: n_rows // 2], order[n_rows // 2 :]
-    if len(np.unique(inside[makes])) < 2:
-        return None
-    tree = _shortest_tree(seen.values[makes], inside[makes])
-    paths = [] if tree is None else _paths(tree.tree_, 0, ())
-    if not paths:
-        return None
-    named = tree.predict(seen.values[measures])
-    truly = inside[measures]
-    return Rule(
-        "; or ".join(_condition(seen, path) for path in paths),
-        float(truly[named].mean()) if named.any() else 0.0,
-        float(named[truly].mean()) if truly.any() else 0.0,
-    )
-
-
-def _shortest_tree(values: NDArray[np.float64], inside: NDArray[np.bool_]) -> Any:
-    """Return the shallowest tree that is nearly as good as the best of them: a word less is worth a row more.
-
-    Trees that count all rows alike prefer to be right about few, those that balance the two sides to miss nobody.
-    """
-    trees: list[tuple[int, float, int, Any]] = []
-    for depth in range(1, _RULE_DEPTH + 1):
-        for balance in (None, "balanced"):
-            tree = DecisionTreeClassifier(
-                max_depth=depth, min_samples_leaf=max(len(inside) // 50, 5), class_weight=balance, random_state=0
-            ).fit(values, inside)
-            trees.append((depth, -f1_score(inside, tree.predict(values), zero_division=0.0), len(trees), tree))
-    enough = min(score for _, score, _, _ in trees) + _WORTH_A_LEVEL
-    good = [entry for entry in trees if entry[1] <= enough and entry[1] < 0]
-    return min(good)[-1] if good else None
-
-
-_Step = tuple[int, bool, float]
-"""View, whether it lies above the threshold, threshold."""
-
-
-def _paths(tree: Any, node: int, path: tuple[_Step, ...]) -> list[tuple[_Step, ...]]:
-    """Ways from the root to the parts of a tree that name the group; where all leaves below do, the way ends there."""
-    answers = _answers(tree, node)
-    if answers == {False}:
-        return []
-    if answers == {True}:
-        return [path] if path else []
-    view, threshold = int(tree.feature[node]), float(tree.threshold[node])
-    return [
-        *_paths(tree, int(tree.children_left[node]), (*path, (view, False, threshold))),
-        *_paths(tree, int(tree.children_right[node]), (*path, (view, True, threshold))),
-    ]
-
-
-def _answers(tree: Any, node: int) -> set[bool]:
-    if tree.children_left[node] < 0:
-        return {bool(tree.value[node, 0].argmax() == 1)}
-    return _answers(tree, int(tree.children_left[node])) | _answers(tree, int(tree.children_right[node]))
-
-
-def _condition(seen: _Described, path: tuple[_Step, ...]) -> str:
-    """Words for a way through the tree; of several bounds on one column only the tightest are said."""
-    bounds: dict[int, dict[bool, float]] = {}
-    for position, above, threshold in path:  # Later steps are tighter.
-        bounds.setdefault(position, {})[above] = threshold
-    return " and ".join(_bounded(seen.views[p], seen.values[:, p], limits) for p, limits in bounds.items())
-
-
-def _bounded(view: _View, values: NDArray[np.float64], limits: dict[bool, float]) -> str:
-    """Say between which values of a column rows lie, by values that occur and not by what lies between them."""
-    if view.is_flag:
-        return view.holds(True in limits)
-    low = view.amount(values[values > limits[True]].min()) if True in limits else ""
-    high = view.amount(values[values <= limits[False]].max()) if False in limits else ""
-    if not low:
-        return f"{view.column} up to {high}"
-    if not high:
-        return f"{view.column} from {low}"
-    return f"{view.column} {low}" + (f" to {high}" if high != low else "")
-
-
 # ---- contrasts, effects, members ----
 
 
-def _contrasts(seen: _Described, inside: NDArray[np.bool_], n_contrasts: int) -> tuple[Contrast, ...]:
+def _contrasts(seen: Described, inside: NDArray[np.bool_], n_contrasts: int) -> tuple[Contrast, ...]:
     """Columns with the largest differences of means, in standard deviations; each column once."""
     if inside.all() or not inside.any():
         return ()
@@ -453,7 +287,7 @@ def _contrasts(seen: _Described, inside: NDArray[np.bool_], n_contrasts: int) ->
     return tuple(found.values())
 
 
-def _contrast(view: _View, values: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:
+def _contrast(view: View, values: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:
     here, there = values[inside], values[~inside]
     if view.is_flag:
         return f"{view.holds(True)} for {percent(here.mean())} (others {percent(there.mean())})"
@@ -478,7 +312,7 @@ def _logits(
 
 
 def _effects(
-    seen: _Described,
+    seen: Described,
     inside: NDArray[np.bool_],
     logits: tuple[NDArray[Any], NDArray[Any]] | None,
     classes: NDArray[Any],

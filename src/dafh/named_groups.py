@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh._text import clipped
 from dafh._validation import MISSING, check_attributes
 from dafh.exceptions import InputError
 
@@ -36,7 +37,7 @@ class Attribute:
             codes, values = _quarters(column)
         else:
             codes, values = _categories(column)
-        return cls(str(column.name), codes.astype(np.int32), values)
+        return cls(clipped(column.name), codes.astype(np.int32), values)
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _short(value: Any) -> str:
 
 def _categories(column: pd.Series) -> tuple[NDArray[Any], list[str]]:
     codes, values = pd.factorize(column, sort=False)
-    names = [str(value) for value in values]
+    names = [clipped(value) for value in values]
     order = np.argsort(np.array(names, dtype=object), kind="stable") if names else np.array([], np.intp)
     if len(names) > _MOST_CATEGORIES:
         frequent = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable")

@@ -28,9 +28,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import dafh
-from dafh._text import plain
+from dafh._text import clipped, plain
 from dafh.classifier import DAFHClassifier
-from dafh.datafiles import replacing, shortened
+from dafh.datafiles import replacing
 from dafh.decoupled import DecoupledClassifier
 from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.guard import GuardReport
@@ -227,7 +227,7 @@ def _check_size(archive: zipfile.ZipFile) -> None:
 
 
 def _short(error: BaseException) -> str:
-    return shortened(" ".join(str(error).split()) or type(error).__name__, 200)[1:-1].rstrip(".")
+    return clipped(" ".join(str(error).split()) or type(error).__name__, 200).rstrip(".")
 
 
 def _origin(card: dict[str, Any]) -> str:

@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh._text import clipped, quoted
 from dafh.auditing import AuditResult
 from dafh.classifier import DAFHClassifier
 from dafh.columns import TableSchema, check_columns, labelled_rows, match_labels, read_labels
-from dafh.datafiles import ROWS_PER_CHUNK, DataFile, TableWriter, shortened
+from dafh.datafiles import ROWS_PER_CHUNK, DataFile, TableWriter
 from dafh.exceptions import InputError
 from dafh.explaining import Explanation, explain, stability
 from dafh.guard import GuardKind
@@ -76,7 +77,7 @@ class TrainingTable:
         y = read_labels(known[target])
         test = _kept_back(len(known), test_size, seed)
         if len(np.unique(y[~test])) < 2:
-            raise InputError(f"The rows left to train on have one value of {shortened(target)} only.")
+            raise InputError(f"The rows left to train on have one value of {quoted(target)} only.")
         training = known[~test]
         schema = TableSchema.guess(training, target, **said)
         return cls(
@@ -92,9 +93,9 @@ class TrainingTable:
     def headline(self) -> str:
         """Say how many rows there are, and of which labels."""
         values, counts = np.unique(self.y, return_counts=True)
-        shares = [f"{shortened(v, 30)[1:-1]} {n / len(self.y):.0%}" for v, n in zip(values, counts, strict=True)]
+        shares = [f"{clipped(v, 30)} {n / len(self.y):.0%}" for v, n in zip(values, counts, strict=True)]
         more = ", …" if len(shares) > 5 else ""
-        target = shortened(self.schema.target, 40)[1:-1]
+        target = clipped(self.schema.target, 40)
         return f"{len(self.y):,} rows to train on; target {target} ({', '.join(shares[:5])}{more})."
 
     def fit(

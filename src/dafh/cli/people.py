@@ -336,10 +336,10 @@ def show(model: Path, as_json: bool) -> None:
 
 
 def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
-    from dafh.datafiles import shortened
+    from dafh._text import clipped
 
     def text(value: Any) -> str:
-        return shortened(value, 300)[1:-1]
+        return clipped(value, 300)
 
     columns = card.get("columns") or []
     names = ", ".join(text(column.get("name")) for column in columns[:12])
