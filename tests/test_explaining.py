@@ -182,3 +182,40 @@ def test_stability_is_one_for_groups_that_no_seed_moves_and_small_for_chance():
 @pytest.mark.parametrize(("value", "word"), [(0.1, "much"), (0.6, "partly"), (0.95, "hardly"), (None, "not measured")])
 def test_stability_in_words(value, word):
     assert word in Explanation((), value).stability_text()
+
+
+@pytest.mark.parametrize(
+    ("values", "threshold"),
+    [
+        (np.round(np.arange(100, 100.8, 0.001), 3), 100.4),
+        (np.arange(2_000_000_000, 2_000_000_200), 2_000_000_100),
+        (1e15 + np.arange(200.0), 1e15 + 100),
+        (np.linspace(990, 1010, 400), 999.6),
+        (np.array([1e-9, 2e-9, 3e-9, 4e-9] * 50), 2e-9),
+    ],
+)
+def test_a_rule_as_it_is_written_names_the_rows_it_was_measured_on(values, threshold):
+    values = np.random.default_rng(0).permutation(values)
+    group = words_for(lambda X: X["x"] > threshold, pd.DataFrame({"x": values})).groups[1]
+    bound = float(group.rule.text.removeprefix("x from ").replace(",", ""))
+    truly = values > threshold
+    named = values >= bound
+    assert (named & truly).sum() / named.sum() == pytest.approx(group.rule.precision, abs=0.03)
+    assert group.rule.precision > 0.97
+
+
+def test_hours_are_said_where_they_matter():
+    table = pd.DataFrame({"when": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(400), unit="h")})
+    rule = words_for(lambda X: X["when"] >= "2020-01-08 22:00", table).groups[1].rule
+    assert rule.text == "when from 2020-01-08 22:00:00"
+
+
+def test_time_zones_far_dates_and_huge_numbers_are_described():
+    table = pd.DataFrame(
+        {
+            "zoned": pd.date_range("2020-01-01", periods=200, tz="Europe/Oslo"),
+            "far": np.array(["9999-12-31", "2020-01-01"] * 100, "datetime64[s]"),
+            "huge": [1e300, 1.0] * 100,
+        }
+    )
+    assert words_for(lambda X: np.arange(len(X)) > 100, table).groups[1].rule.text.startswith("zoned from 2020-04-1")

@@ -248,12 +248,19 @@ def everything(n=60):
 def test_columns_are_guessed_and_the_guesses_are_said():
     schema = TableSchema.guess(everything(), "y", sensitive=["sex"])
     assert schema.features == {
-        "age": "number", "income": "number", "flag": "number", "job": "category", "since": "date", "born": "date",
+        "age": "number", "income": "number", "flag": "flag", "job": "category", "since": "date ISO8601",
+        "born": "date %d.%m.%Y",
     }  # fmt: skip
     assert set(schema.left_out) == {"customer_id", "row", "name", "same", "empty"}
     text = " ".join(schema.notes)
-    for sentence in ("Left out, every row has a value of its own: customer_id, row.", "Dates: since, born.",
-                     "Left out, nearly every row has a value of its own: name.", "Kept out of training"):  # fmt: skip
+    for sentence in (
+        "Left out, every row has a value of its own: customer_id, row, name.",
+        "Left out, it has one value only: same.",
+        "Left out, it is empty: empty.",
+        "Dates (year-month-day): since.",
+        "Dates (day.month.year): born.",
+        "Kept out of training",
+    ):
         assert sentence in text
 
 
@@ -334,3 +341,76 @@ def test_rows_without_a_target_are_left_out():
 def test_a_table_without_anything_to_learn_from_is_refused():
     with pytest.raises(InputError, match="No column is left to learn from"):
         TableSchema.guess(pd.DataFrame({"y": [0, 1] * 20, "same": 1}), "y")
+
+
+def test_a_column_of_dates_is_read_in_one_way_only():
+    day_first = pd.Series(["13/02/2020", "01/02/2020", "31/01/2020", "02/01/2020"] * 10, name="d")
+    table = pd.DataFrame({"d": day_first, "y": [0, 1] * 20})
+    schema = TableSchema.guess(table, "y")
+    assert schema.features == {"d": "date %d/%m/%Y"}
+    assert schema.features_of(table)["d"].dt.month.tolist()[:4] == [2, 2, 1, 1]
+    both = table.assign(d=["13/02/2020", "02/13/2020"] * 20)
+    assert TableSchema.guess(both, "y").features == {"d": "category"}
+
+
+@pytest.mark.parametrize("spelling", [("true", "false"), ("True", "False"), ("TRUE", "FALSE")])
+def test_flags_are_flags_in_every_spelling_and_with_gaps(tmp_path, spelling):
+    rows = "".join(f"{flag},{i % 2}\n" for i, flag in enumerate([*spelling, ""] * 10))
+    file = DataFile(written(tmp_path, f"c,y\n{rows}"))
+    schema = TableSchema.guess(file.read(text=None), "y")
+    assert schema.features == {"c": "flag"}
+    for table in (file.read(text=None), file.read(text=schema.text_columns), file.read()):
+        assert schema.features_of(table)["c"].head(3).tolist()[:2] == [1.0, 0.0]
+
+
+def test_codes_named_as_categories_keep_their_zeros_in_fit_and_after(tmp_path):
+    file = DataFile(written(tmp_path, "zip,y\n" + "01234,0\n1234,1\n" * 20))
+    schema = TableSchema.guess(file.read(text=None), "y", categories=["zip"])
+    for text in (None, schema.text_columns):
+        assert schema.features_of(file.read(text=text))["zip"].tolist()[:2] == ["01234", "1234"]
+
+
+def test_large_labels_stay_apart_and_infinite_ones_are_no_numbers():
+    assert len(set(read_labels(pd.Series(["9007199254740992", "9007199254740993"] * 5, name="y")))) == 2
+    assert len(set(read_labels(pd.Series([9007199254740992, 9007199254740993] * 5, name="y")))) == 2
+    with pytest.raises(InputError, match="fractions like"):
+        read_labels(pd.Series([1.0, np.inf] * 5, name="y"))
+
+
+def test_numbers_of_any_size_are_read():
+    table = pd.DataFrame({"n": ["9" * 401, "1", "2"] * 10, "m": ["9" * 25, "1e300", "3"] * 10, "y": ["a", "b"] * 15})
+    schema = TableSchema.guess(table, "y")
+    assert schema.features == {"n": "number", "m": "number"}
+    assert schema.features_of(table)["n"].tolist()[1:3] == [1, 2]
+
+
+def test_utf16_is_recognised(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Stadt;n\nKöln;1\nBonn;2\n", encoding="utf-16")
+    assert DataFile(path).read()["Stadt"].tolist() == ["Köln", "Bonn"]
+
+
+def test_nested_columns_of_parquet_are_left_out_and_that_is_said(tmp_path):
+    pd.DataFrame({"a": [1, 2], "many": [[1], [2, 3]], "bytes": [b"x", b"y"]}).to_parquet(tmp_path / "t.parquet")
+    file = DataFile(tmp_path / "t.parquet")
+    assert list(file.read().columns) == ["a"]
+    assert file.notes == ["Left out, no single values: many, bytes."]
+
+
+def test_a_header_without_rows_is_told_as_such_in_pieces_too(tmp_path):
+    with pytest.raises(InputError, match="a header and no rows"):
+        list(DataFile(written(tmp_path, "a,b\n")).chunks(rows=10))
+
+
+def test_dates_beyond_the_reach_of_nanoseconds_are_encoded():
+    from dafh.tabular import TableEncoder
+
+    far = pd.DataFrame({"d": np.array(["9999-12-31", "2020-01-01", "NaT"], "datetime64[s]")})
+    assert np.isfinite(TableEncoder().fit(far).transform(far).to_numpy()).all()
+
+
+def test_numbers_too_large_to_square_count_as_missing():
+    from dafh.tabular import TableEncoder
+
+    table = pd.DataFrame({"n": [1.0, 2.0, 1e300]})
+    assert np.isfinite(TableEncoder().fit(table).transform(table).to_numpy()).all()

@@ -61,11 +61,33 @@ def test_the_verdict_comes_from_the_questions():
     assert summarize(result=audited(4000, attributes=False))["verdict"]["status"] == "fine"
     harmed = summarize(result=audited(harm=True))["verdict"]
     assert harmed["status"] == "harm"
-    assert harmed["sentence"].startswith("Harm: group 0, group 1, sex = f and 7 more are served worse than")
+    assert harmed["sentence"].startswith("Harm: tested on 400 people, group 0, group 1, sex = f and 7 more are served")
     opened = summarize(result=audited(30))["verdict"]
     assert opened["status"] == "open"
     assert "need more people" in opened["sentence"]
     assert summarize()["verdict"]["status"] == "unaudited"
+
+
+def test_a_model_that_changes_nothing_says_so_and_draws_no_dots():
+    y = np.tile([0, 1], 100)
+    result = audit(y, y[:, None][:, :0], np.zeros(200, int), pooled=1 - y, own=[0])
+    summary = summarize(result=result)
+    assert result.status == summary["verdict"]["status"] == "same"
+    page = render(summary)
+    assert "the pooled model serves every group" in page
+    assert 'class="chart"' not in page
+
+
+def test_attributes_that_the_model_was_trained_with_are_not_called_kept_out():
+    card = nasty_card() | {"columns": [{"name": "sex", "type": "category"}]}
+    assert "Used in training: sex." in render(summarize(result=audited(), card=card))
+    assert "were kept out of training" in render(summarize(result=audited(), card=nasty_card()))
+    assert "kept out of training" not in render(summarize(result=audited()))
+
+
+def test_the_guard_says_why(small_model):
+    reasons = {row["why"] for row in summarize(small_model[0])["guard"]["table"]}
+    assert reasons <= {"nothing speaks against it", "its own did worse on people held back"}
 
 
 def test_figures_and_tables_are_those_of_the_audit():

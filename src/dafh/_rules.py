@@ -10,10 +10,15 @@ from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeClassifier
 
 from dafh._text import clipped
+from dafh._validation import to_days
 
 # Of more categories than this in a column, only the frequent ones are described.
 _MOST_CATEGORIES = 20
 _RULE_DEPTH = 3
+# From here on numbers count as missing, as they do for the encoder.
+_LARGEST_NUMBER = 1e100
+# A date is written to the day with up to this many digits, and to the second with more.
+_DAY_DIGITS = 4
 # Gain in F1 for which a rule may get one condition longer.
 _WORTH_A_LEVEL = 0.04
 
@@ -47,10 +52,23 @@ class View:
             return f"{self.column} is {'missing' if yes else 'known'}"
         return f"{self.column} {'is' if yes else 'is not'} {clipped(self.category)}"
 
-    def amount(self, value: float) -> str:
+    def amount(self, value: float, digits: int = 3) -> str:
         if self.is_date:
-            return f"{pd.Timestamp(0) + pd.Timedelta(days=float(value)):%Y-%m-%d}"
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+            when = np.datetime64(round(float(value) * 86_400), "s")
+            return str(when.astype("datetime64[D]")) if digits <= _DAY_DIGITS else str(when).replace("T", " ")
+        if abs(value) >= 1e15:
+            return f"{value:.{digits}g}"
+        whole = len(f"{abs(value):.0f}")  # At least as many digits as stand before the point: 1,234, not 1.23e+03.
+        return f"{value:,.{max(digits - whole, 0)}f}" if whole >= digits else f"{value:.{digits}g}"
+
+    def bound(self, value: float, beyond: float) -> str:
+        """Write a value with so many digits that it does not reach the next one beyond it."""
+        for digits in range(3, 18):
+            text = self.amount(value, digits)
+            written = _read_back(text, self.is_date)
+            if min(value, beyond) < written <= max(value, beyond) if beyond < value else value <= written < beyond:
+                return text
+        return text
 
 
 @dataclass(frozen=True)
@@ -70,6 +88,10 @@ class Described:
                 values.append(numbers)
         return cls(views, np.column_stack(values))
 
+    def ranks(self) -> NDArray[np.float64]:
+        """Position of each value among the different ones of its column, which single precision tells apart."""
+        return np.column_stack([np.unique(column, return_inverse=True)[1] for column in self.values.T]).astype(float)
+
     def standardized(self) -> NDArray[np.float64]:
         spread = self.values.std(axis=0)
         return (self.values - self.values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -80,10 +102,10 @@ def _views(name: str, column: pd.Series) -> list[tuple[View, NDArray[np.float64]
     found = [(View(name, is_gap=True), gaps.astype(float))] if gaps.any() and not gaps.all() else []
     is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
     if is_date or pd.api.types.is_numeric_dtype(column.dtype):
-        numbers = (column - pd.Timestamp(0)) / pd.Timedelta(days=1) if is_date else column
-        filled = numbers.astype(float).replace([np.inf, -np.inf], np.nan)
+        numbers = to_days(column) if is_date else column.astype(float)
+        filled = numbers.where(numbers.abs() < _LARGEST_NUMBER)
         filled = filled.fillna(filled.median() if filled.notna().any() else 0.0)
-        return [(View(name, is_date=is_date), filled.to_numpy()), *found]
+        return [(View(name, is_date=is_date), np.asarray(filled, np.float64)), *found]
     texts = column[~gaps].astype(str)
     frequent = texts.value_counts().index[:_MOST_CATEGORIES]
     return [*((View(name, str(v)), ((column.astype(str) == v) & ~gaps).to_numpy(float)) for v in frequent), *found]
@@ -98,11 +120,12 @@ def find_rule(seen: Described, inside: NDArray[np.bool_], rng: np.random.Generat
     makes, measures = order[: n_rows // 2], order[n_rows // 2 :]
     if len(np.unique(inside[makes])) < 2:
         return None
-    tree = _shortest_tree(seen.values[makes], inside[makes])
+    ranks = seen.ranks()
+    tree = _shortest_tree(ranks[makes], inside[makes])
     paths = [] if tree is None else _paths(tree.tree_, 0, ())
     if not paths:
         return None
-    named = tree.predict(seen.values[measures])
+    named = tree.predict(ranks[measures])
     truly = inside[measures]
     return Rule(
         "; or ".join(_condition(seen, path) for path in paths),
@@ -164,10 +187,22 @@ def _bounded(view: View, values: NDArray[np.float64], limits: dict[bool, float])
     """Say between which values of a column rows lie, by values that occur and not by what lies between them."""
     if view.is_flag:
         return view.holds(True in limits)
-    low = view.amount(values[values > limits[True]].min()) if True in limits else ""
-    high = view.amount(values[values <= limits[False]].max()) if False in limits else ""
+    steps = np.unique(values)  # Limits are positions among these.
+    low = high = ""
+    if True in limits:
+        first = int(np.floor(limits[True])) + 1
+        low = view.bound(steps[first], steps[first - 1])
+    if False in limits:
+        last = int(np.floor(limits[False]))
+        high = view.bound(steps[last], steps[last + 1])
     if not low:
         return f"{view.column} up to {high}"
     if not high:
         return f"{view.column} from {low}"
     return f"{view.column} {low}" + (f" to {high}" if high != low else "")
+
+
+def _read_back(text: str, is_date: bool) -> float:
+    if is_date:
+        return float(np.datetime64(text.replace(" ", "T"), "s").astype(np.int64)) / 86_400
+    return float(text.replace(",", ""))

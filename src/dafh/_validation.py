@@ -28,6 +28,7 @@ __all__ = [
     "check_weights",
     "is_frame",
     "replica_grid",
+    "to_days",
     "to_pandas",
     "unchanged_on_error",
 ]
@@ -168,6 +169,14 @@ def check_hidden(owner: str, name: str, sizes: Any) -> tuple[int, ...]:
 
 def _is_setting(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
+
+
+def to_days(dates: pd.Series) -> pd.Series:
+    """Count dates in days since 1970, a gap as NaN; in seconds first, which reach farther than pandas' nanoseconds."""
+    local = dates.dt.tz_localize(None) if dates.dt.tz is not None else dates
+    seconds = local.to_numpy("datetime64[s]")
+    days = seconds.astype(np.int64) / 86_400
+    return pd.Series(np.where(np.isnat(seconds), np.nan, days), dates.index, name=dates.name)
 
 
 def to_pandas(table: Any) -> pd.DataFrame:

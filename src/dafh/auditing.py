@@ -100,6 +100,7 @@ pooled classifier.
         """Everything as plain Python values, ready for JSON; what is unknown or infinite is None."""
         frames = {"questions": self.questions, "named_groups": self.named, "composition": self.composition}
         return {
+            "status": self.status,
             "verdict": self.verdict(),
             "level": self.level,
             "margin": self.margin,
@@ -124,8 +125,24 @@ pooled classifier.
             "disagreement": matrix.disagreement,
         }
 
+    @property
+    def status(self) -> str:
+        """The verdict in one word: harm, open, fine, or same where the pooled classifier serves everybody."""
+        if self._is_pooled:
+            return "same"
+        asked = set(self.questions["verdict"]) | (
+            {"violated"} if self.named is not None and _harmed(self.named) else set()
+        )
+        return "harm" if "violated" in asked else "open" if "undecided" in asked else "fine"
+
+    @property
+    def _is_pooled(self) -> bool:
+        return bool((self.matrix.own == len(self.classifiers) - 1).all())
+
     def verdict(self) -> str:
         """Say in one or two sentences what was found."""
+        if self._is_pooled:
+            return "NOTHING CHANGED: the pooled classifier serves every group; nobody is harmed, and nothing is gained."
         harmed, undecided = _harmed(self.questions), int((self.questions["verdict"] == "undecided").sum())
         than = f"than it could be{self._tolerance()}"
         if harmed:
@@ -148,7 +165,7 @@ pooled classifier.
         if harmed:
             return f"NAMED GROUPS: {listed(harmed)} {_are(harmed)} served worse {than}."
         none = f"Of {len(named):,} named groups none is shown to be served worse {than}"
-        return f"{none}, and {decided:,} are shown not to be."
+        return f"{none}, {decided:,} are shown not to be, and {len(named) - decided:,} are undecided."
 
     def summary(self) -> str:
         """Text for a terminal: verdict, figures, all questions about groups, the named groups that matter most."""
@@ -463,7 +480,7 @@ def _display(questions: pd.DataFrame, level: float) -> pd.DataFrame:
             "against": questions["rival"].astype(str),
             "rows": [f"{n:,.0f}" for n in questions["n"]],
             "own error": [percent(e) for e in questions["own_error"]],
-            "its error": [percent(e) for e in questions["rival_error"]],
+            "other's error": [percent(e) for e in questions["rival_error"]],
             "gap": [points(g) for g in questions["gap"]],
             f"{100 * (1 - level):g} % interval": [f"{points(low)} to {points(high)}" for low, high in gaps],
             "corrected p": [_p_text(p) for p in questions["p_corrected"]],

@@ -4,27 +4,37 @@ The guesses are cautious, and said aloud: what nobody said about a column is in 
 data, so that it can be kept in a model file and read the next table the same way.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dafh._text import clipped, listed, quoted
+from dafh.datafiles import MISSING_WORDS
 from dafh.exceptions import InputError
 
-Kind = Literal["number", "date", "category"]
+DATE_FORMATS = ("ISO8601", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
+"""How dates are written; a column is one of dates if one of these reads all of it."""
+_DATE = "date "
+"""A kind of column that begins like this goes on with the format of its dates."""
+_FLAGS = {"true": 1.0, "false": 0.0}
 
-# Text of which nearly every row has its own value is a name, a number plate, a sentence: nothing that repeats.
-_UNIQUE_SHARE = 0.9
+# Text with so many different values is a name, a number plate, a sentence: nothing to learn from, and often personal.
+_UNIQUE_SHARE = 0.3
+_MANY_VALUES = 200
 # Fewer rows than this say little about how often values repeat.
 _ROWS_TO_JUDGE_BY = 30
 _MOST_CLASSES = 50
-_DATE = r"^\d{4}-\d{1,2}-\d{1,2}([T ]\d{1,2}:\d{2}.*)?$|^\d{1,2}[./]\d{1,2}[./]\d{4}$|^\d{4}/\d{1,2}/\d{1,2}$"
 _MOST_NAMES = 6
+_MOST_NAMES_IN_NOTES = 40
+# Rows that are enough to see that one column tells another, and how well it must do that.
+_ROWS_TO_COMPARE = 4000
+_TELLS = 0.98
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,8 @@ class TableSchema:
     """Which columns are features and of which kind, which is the target, which are kept out of training and why."""
 
     target: str
-    features: dict[str, Kind]
+    features: dict[str, str]
+    """Column and kind: number, flag, category, or date with its format."""
     sensitive: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
     """Column and reason."""
@@ -72,33 +83,52 @@ class TableSchema:
         if target in (*drop, *sensitive):
             raise InputError(f"The target {quoted(target)} cannot also be left out or sensitive.")
         left_out = dict.fromkeys(drop, "as you said")
-        features: dict[str, Kind] = {}
+        features: dict[str, str] = {}
         for name in table.columns:
             if name == target or name in left_out or name in sensitive:
                 continue
-            reason = None if name in categories else _nothing_to_learn(table[name], name)
+            kind = "category" if name in categories else _kind(table[name])
+            reason = None if name in categories else _nothing_to_learn(_as_kind(table[name], kind), name, kind)
             if reason is None:
-                features[name] = "category" if name in categories else _kind(table[name])
+                features[name] = kind
             else:
                 left_out[name] = reason
         if not features:
             raise InputError("No column is left to learn from: all are the target, sensitive or left out.")
         schema = cls(target, features, sensitive, left_out)
-        return replace(schema, notes=tuple(schema._sentences(set(drop))))
+        return replace(schema, notes=(*schema._sentences(set(drop)), *schema._suspicions(table)))
 
     def _sentences(self, said: set[str]) -> list[str]:
         sentences = []
         guessed = {name: reason for name, reason in self.left_out.items() if name not in said}
         for reason in dict.fromkeys(guessed.values()):
             names = [name for name, why in guessed.items() if why == reason]
-            sentences.append(f"Left out, {reason}: {_named(names)}.")
-        for kind, heading in {"number": "Numbers", "date": "Dates", "category": "Categories"}.items():
+            sentences.append(f"Left out, {reason}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
+        headings = {"number": "Numbers", "flag": "True or false", "category": "Categories"}
+        for kind in dict.fromkeys([*headings, *self.features.values()]):
             names = [name for name, of_kind in self.features.items() if of_kind == kind]
             if names:
-                sentences.append(f"{heading}: {_named(names)}.")
+                heading = headings.get(kind) or f"Dates ({_date_words(kind)})"
+                sentences.append(f"{heading}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
         if self.sensitive:
             sentences.append(f"Kept out of training, used in the audit: {_named(self.sensitive)}.")
         return sentences
+
+    def _suspicions(self, table: pd.DataFrame) -> list[str]:
+        """Features that nearly tell the target, or a sensitive attribute that was to be kept out."""
+        rows = table.iloc[:: max(len(table) // _ROWS_TO_COMPARE, 1)]
+        if len(rows) < 2 * _ROWS_TO_JUDGE_BY:
+            return []
+        features = {name: _positions(_as_kind(rows[name], kind)) for name, kind in self.features.items()}
+        found = []
+        for outcome in (self.target, *self.sensitive):
+            told = _positions(with_gaps(rows[outcome]))
+            telling = [name for name, values in features.items() if _tells(values, told)]
+            if telling and outcome == self.target:
+                found.append(f"Look twice, each alone nearly tells the target: {_named(telling)}. Is it known in time?")
+            elif telling:
+                found.append(f"Look twice, each alone nearly tells {clipped(outcome, 40)}: {_named(telling)}.")
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a model file."""
@@ -117,8 +147,17 @@ class TableSchema:
 
     @property
     def text_columns(self) -> list[str]:
-        """Columns to read as text from a CSV file: what looks like a number in the next file is still a category."""
-        return [name for name, kind in self.features.items() if kind != "number"]
+        """Columns to read letter by letter from a CSV file: what looks like a number may be a category."""
+        return [self.target, *(name for name, kind in self.features.items() if kind != "number")]
+
+    def with_numbers(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table that was read letter by letter with those columns as numbers that are numbers to the model.
+
+        Those that are neither feature nor sensitive stay as they are: account numbers, say.
+        """
+        names = [name for name, kind in self.features.items() if kind == "number"]
+        names += [name for name in self.sensitive if _kind(table[name]) == "number"]
+        return table.assign(**{name: _as_kind(table[name], "number") for name in names})
 
     def features_of(self, table: pd.DataFrame) -> pd.DataFrame:
         """Take the features from a table with columns in any order, as numbers, dates and text."""
@@ -141,30 +180,35 @@ def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") ->
 
 def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
     """Rows whose target is known."""
-    known = table[target].notna()
+    known = with_gaps(table[target]).notna()
     if not known.any():
         raise InputError(f"The target {quoted(target)} has no values.")
     return table[known] if not known.all() else table
 
 
+def with_gaps(column: pd.Series) -> pd.Series:
+    """Take the words that stand for an unknown value in a text file for what they mean."""
+    if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return column
+    return column.where(~column.isin(MISSING_WORDS))
+
+
 def read_labels(column: pd.Series) -> NDArray[Any]:
     """Take the target of a training table as class labels: whole numbers, flags or text."""
-    name = quoted(column.name)
-    values = column.unique()
-    if len(values) < 2:
-        raise InputError(f"The target {name} has one value only ({quoted(values[0])}): there is nothing to learn.")
+    name, (codes, values) = quoted(column.name), pd.factorize(column)
     if len(values) > _MOST_CLASSES:
         raise InputError(f"The target {name} has {len(values):,} different values; a class label has few.")
     if pd.api.types.is_bool_dtype(column.dtype):
-        return column.to_numpy(bool)
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        numbers = column.to_numpy(float)
-        if (numbers == np.floor(numbers)).all():
-            return numbers.astype(np.int64)
-        raise InputError(
-            f"The target {name} holds fractions like {values[0]:g}; a class label is a text or whole number."
-        )
-    return column.map(str).to_numpy(object)
+        labels: list[Any] = [bool(value) for value in values]
+    else:
+        texts = [_label_text(value) for value in values]
+        labels = [int(text) for text in texts] if all(_WHOLE.fullmatch(text) for text in texts) else texts
+        if pd.api.types.is_float_dtype(column.dtype) and isinstance(labels[0], str):
+            raise InputError(f"The target {name} holds fractions like {texts[0]}; a class label is text or whole.")
+    if len(set(labels)) < 2:
+        raise InputError(f"The target {name} has one value only ({quoted(values[0])}): there is nothing to learn.")
+    kind = object if isinstance(labels[0], str) else bool if isinstance(labels[0], bool) else np.int64
+    return np.array(labels, dtype=kind)[codes]
 
 
 def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
@@ -181,68 +225,142 @@ def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
     return classes[np.array(places)[codes]]
 
 
+_WHOLE = re.compile(r"-?\d{1,18}")
+
+
 def _label_text(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float | np.floating) and value == int(value) else str(value)
+    """Write a label the same way, whether it was read as text, as a whole number or as a fraction."""
+    text = str(value)
+    if re.fullmatch(r"-?\d{1,18}(\.0*)?", text):
+        return str(int(text.split(".")[0]))
+    return text
 
 
-def _named(names: Sequence[str]) -> str:
+def _positions(column: pd.Series) -> NDArray[Any]:
+    """Number the values of a column in their order; a gap is −1."""
+    codes, values = pd.factorize(column)
+    ordered = pd.api.types.is_numeric_dtype(column.dtype) or _is_date(column)
+    keys = np.asarray(values) if ordered else np.array([str(value) for value in values])
+    place = np.append(np.argsort(np.argsort(keys)), -1)
+    return place[codes]
+
+
+def _tells(feature: NDArray[Any], outcome: NDArray[Any]) -> bool:
+    """Whether a small tree on one column gets another one right, on rows that did not make the tree."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    made, asked = slice(0, None, 2), slice(1, None, 2)
+    if len(np.unique(outcome[made])) < 2:
+        return False
+    tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(feature[made, None], outcome[made])
+    right = (tree.predict(feature[asked, None]) == outcome[asked]).mean()
+    usual = np.unique(outcome[asked], return_counts=True)[1].max() / len(outcome[asked])
+    return bool(right >= _TELLS and 1 - right <= 0.2 * (1 - usual))
+
+
+def _named(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     """List of names, cut where it gets long."""
-    shown = [clipped(name, 40) for name in names[:_MOST_NAMES]]
+    shown = [clipped(name, 40) for name in names[:most]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
-def _nothing_to_learn(column: pd.Series, name: str) -> str | None:
+def _nothing_to_learn(column: pd.Series, name: str, kind: str) -> str | None:
     """Why a column is left out of training; None if it is not."""
     known = column.dropna()
     n_values = known.nunique()
     if n_values < 2:
-        return "it has one value only" if len(known) == len(column) else "it has no more than one value"
-    if len(known) < _ROWS_TO_JUDGE_BY or _kind(column) == "date":
+        return "it has one value only" if len(known) else "it is empty"
+    if len(known) < _ROWS_TO_JUDGE_BY:
         return None
-    if pd.api.types.is_numeric_dtype(column.dtype):
+    if kind == "number":
         return "every row has a value of its own" if _counts_rows(known, name) else None
-    return "nearly every row has a value of its own" if n_values > _UNIQUE_SHARE * len(known) else None
+    if kind != "category" or n_values <= _UNIQUE_SHARE * len(known):
+        return None
+    if n_values == len(known):
+        return "every row has a value of its own"
+    return "it has too many different values" if n_values >= min(_MANY_VALUES, 0.9 * len(known)) else None
 
 
 def _counts_rows(known: pd.Series, name: str) -> bool:
     """Whether whole numbers only number the rows: all different, and in order or called an id."""
-    if pd.api.types.is_float_dtype(known.dtype) or not known.is_unique:
+    if not known.is_unique or not (known == np.floor(known)).all():
         return False
     called_id = name.lower().replace("-", "_").split("_")[-1] in ("id", "uuid", "key", "index", "number", "nr", "no")
     return called_id or bool(known.is_monotonic_increasing)
 
 
-def _kind(column: pd.Series) -> Kind:
+def _kind(column: pd.Series) -> str:
+    """Guess the kind of a column, typed by its file or read letter by letter."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return "date"
-    if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+        return _DATE + DATE_FORMATS[0]
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return "flag"
+    if pd.api.types.is_numeric_dtype(column.dtype):
         return "number"
-    known = column.dropna()
-    sample = known.head(1000).astype(str)
-    return "date" if len(sample) and sample.str.match(_DATE).all() and _dates(known).notna().all() else "category"
+    known = pd.Series(with_gaps(column).dropna().unique()).astype(str)
+    if not len(known):
+        return "category"
+    if _numbers(known).notna().all():
+        return "number"
+    if known.str.lower().isin(list(_FLAGS)).all():
+        return "flag"
+    dates = (_DATE + form for form in DATE_FORMATS if _dates(known.head(1000), form).notna().all())
+    return next((kind for kind in dates if _dates(known, kind.removeprefix(_DATE)).notna().all()), "category")
 
 
-def _as_kind(column: pd.Series, kind: Kind) -> pd.Series:
-    if kind == "date":
-        return column if pd.api.types.is_datetime64_any_dtype(column.dtype) else _dates(column)
+def _as_kind(column: pd.Series, kind: str) -> pd.Series:
+    """Take a column for what it is; what cannot be that is refused, dates beyond all calendars are gaps."""
+    known = with_gaps(column)
     if kind == "category":
-        return column.astype(object)
-    if column.dtype == object:  # Flags with gaps; anything else is refused by the encoder, by name.
-        return (
-            column.map({"True": True, "False": False, True: True, False: False}).astype(float)
-            if _flags(column)
-            else column
-        )
-    return column
+        # Text stays as it is, "01" is not "1"; whole numbers look the same in every type.
+        return known.astype(object).map(lambda v: v if isinstance(v, str) else _label_text(v), na_action="ignore")
+    if kind.startswith(_DATE):
+        return known if _is_date(known) else _dates(known, kind.removeprefix(_DATE))
+    if kind == "flag":
+        values = known.astype(object).map(lambda value: _FLAGS.get(str(value).lower()), na_action="ignore")
+        values = values.astype(float)
+    else:
+        values = _numbers(known)
+    strange = known[values.isna() & known.notna()]
+    if len(strange):
+        raise InputError(f"Column {quoted(column.name)} held {kind}s in fit and holds {quoted(strange.iloc[0])} now.")
+    return values
 
 
-def _flags(column: pd.Series) -> bool:
-    return bool(column.dropna().isin(["True", "False", True, False]).all())
+def _is_date(column: pd.Series) -> bool:
+    return pd.api.types.is_datetime64_any_dtype(column.dtype)
 
 
-def _dates(column: pd.Series) -> pd.Series:
+def _numbers(column: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.astype(float)
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").astype(float)
+        if numbers.isna().equals(column.isna()):
+            return numbers
+        grouped = column.astype(object).where(column.astype(str).str.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?"))
+        return numbers.fillna(pd.to_numeric(grouped.str.replace(",", ""), errors="coerce").astype(float))
+    except (OverflowError, TypeError):  # Numbers of hundreds of digits; things that are no text.
+        return column.astype(object).map(_number, na_action="ignore").astype(float)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def _dates(column: pd.Series, form: str) -> pd.Series:
     """Text as dates; what is none is missing."""
-    text = column.astype(str).where(column.notna())
-    day_first = bool(text.dropna().head(1000).str.match(r"^\d{1,2}\.").any())  # 24.12.2026 is not written by Americans.
-    return pd.to_datetime(text, errors="coerce", format="mixed", dayfirst=day_first, utc=True).dt.tz_localize(None)
+    text = column.astype(object).map(str, na_action="ignore")
+    return pd.to_datetime(text, errors="coerce", format=form, utc=True).dt.tz_localize(None)
+
+
+def _date_words(kind: str) -> str:
+    words = {"%Y": "year", "%m": "month", "%d": "day"}
+    form = kind.removeprefix(_DATE)
+    for code, word in words.items():
+        form = form.replace(code, word)
+    return "year-month-day" if form == DATE_FORMATS[0] else form

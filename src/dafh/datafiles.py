@@ -4,6 +4,7 @@ What a file is, is told by its first bytes and not by its name: Parquet, gzip, o
 (delimiter, header) is guessed from its first lines.
 """
 
+import codecs
 import contextlib
 import csv
 import gzip
@@ -11,14 +12,14 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dafh._text import quoted
+from dafh._text import clipped, listed, quoted
 from dafh.exceptions import InputError
 
 STDIN = "-"
@@ -28,8 +29,13 @@ ROWS_PER_CHUNK = 50_000
 _DELIMITERS = (",", ";", "\t", "|", " ")
 _LINES_TO_GUESS_BY = 50
 _BYTES_TO_GUESS_BY = 2**22
-# What the paper's data sets and many others write for a value that is not known; pandas knows the usual ones.
-_MISSING = ["?"]
+MISSING_WORDS = (
+    "", "?", "#N/A", "#N/A N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan",
+    "null",
+)  # fmt: skip
+"""What a text file writes for a value that is not known."""
+_UNWANTED = "\0"
+_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # How spreadsheets recognise a formula; a tab or a line break before it does not stop them.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -100,6 +106,8 @@ class DataFile:
         None: guessed from the first lines.
     encoding : str
         Of a text file; a byte order mark is not part of it.
+    leave_out : names of columns
+        Not to be read, where more than one column has such a name.
 
     Examples
     --------
@@ -116,62 +124,90 @@ class DataFile:
     delimiter: str | None = None
     header: bool | None = None
     encoding: str = "utf-8-sig"
+    leave_out: Collection[str] = ()
+    """Names that may occur more than once, because none of those columns is wanted."""
     notes: list[str] = field(default_factory=list, compare=False)
     """What was guessed about the file, for the user to hear."""
+    left_out: list[str] = field(default_factory=list, compare=False)
+    """Names out of `leave_out` that were found more than once."""
 
     @property
     def name(self) -> str:
         """What to call the file in messages."""
         return "standard input" if str(self.path) == STDIN else str(self.path)
 
-    def read(self) -> pd.DataFrame:
-        """Read all rows."""
-        parts = list(self.chunks(rows=None))
+    def read(self, *, text: Collection[str] | None = ()) -> pd.DataFrame:
+        """Read all rows; `text` as in `chunks`."""
+        parts = list(self.chunks(rows=None, text=text))
         return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
-    def chunks(self, *, rows: int | None = ROWS_PER_CHUNK, text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
+    def chunks(self, *, rows: int | None = ROWS_PER_CHUNK, text: Collection[str] | None = ()) -> Iterator[pd.DataFrame]:
         """Read the rows piece by piece, never holding more than one piece.
 
         Parameters
         ----------
         rows : int or None
             Rows of a piece; None: all of a text file at once.
-        text : names of columns
-            To be read as text, whatever they look like: "007" stays "007".
+        text : names of columns, or None for all
+            Columns of a text file to be read letter by letter: "007" stays "007", and "None" is no gap.
         """
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name):
             head, stream = _open(self.path, stack)
             if head.startswith(b"PAR1"):
-                yield from _parquet_chunks(stream, rows, stack)
+                yield from self._parquet_chunks(stream, rows, stack)
             else:
                 yield from self._text_chunks(head, stream, rows, text)
 
-    def _text_chunks(self, head: bytes, stream: Any, rows: int | None, text: Sequence[str]) -> Iterator[pd.DataFrame]:
-        sample = _first_lines(head, self.encoding)
+    def _text_chunks(
+        self, head: bytes, stream: Any, rows: int | None, text: Collection[str] | None
+    ) -> Iterator[pd.DataFrame]:
+        encoding = "utf-16" if head.startswith(_BYTE_ORDER_MARKS) else self.encoding
+        sample = _first_lines(head, encoding)
         if not sample:
             raise InputError(f"{self.name} is empty.")
         names, layout = self._columns(sample)
+        raw = [name for name in names if text is None or name in text]
         options: dict[str, Any] = {
             "sep": layout.delimiter,
             "header": 0 if layout.has_header else None,
             "names": names,
             "skipinitialspace": True,
-            "na_values": _MISSING,
-            "encoding": self.encoding,
-            "dtype": dict.fromkeys((name for name in text if name in names), str),
+            "keep_default_na": False,
+            "na_values": {name: list(MISSING_WORDS) for name in names if name not in raw},
+            "encoding": encoding,
+            "dtype": dict.fromkeys(raw, str),
             "low_memory": False,
             "index_col": False,
         }
+        if self.left_out:  # Only then: with it, rows that are too long are no longer refused.
+            options["usecols"] = [name for name in names if not name.startswith(_UNWANTED)]
         if rows is None:
             yield _some_rows(pd.read_csv(stream, **options), self.name)
             return
         with pd.read_csv(stream, chunksize=rows, **options) as reader:
-            found = False
             for chunk in reader:
-                found = True
-                yield chunk
-            if not found:
-                raise InputError(f"{self.name} has a header and no rows.")
+                yield _some_rows(chunk, self.name)
+
+    def _parquet_chunks(self, stream: Any, rows: int | None, stack: contextlib.ExitStack) -> Iterator[pd.DataFrame]:
+        import pyarrow.parquet
+
+        file = pyarrow.parquet.ParquetFile(_seekable(stream, stack))
+        names = file.schema_arrow.names
+        self._check_unique(names)
+        nested = [field.name for field in file.schema_arrow if _is_nested(field.type)]
+        if nested:
+            self._note(f"Left out, no single values: {', '.join(clipped(name, 40) for name in nested[:6])}.")
+        if not file.metadata.num_rows or len(nested) == len(names):
+            raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
+        kept = [name for name in names if name not in nested]
+        for batch in file.iter_batches(rows or ROWS_PER_CHUNK, columns=kept):
+            yield batch.to_pandas().rename(columns=str)
+
+    def _check_unique(self, names: list[str]) -> None:
+        repeated = [quoted(name) for name in dict.fromkeys(names) if names.count(name) > 1]
+        if repeated:
+            what = f"{listed(repeated[:5])}{' and others' if len(repeated) > 5 else ''}"
+            raise InputError(f"{self.name} has more than one column called {what}: rename them, or --drop them in fit.")
 
     def _columns(self, sample: list[str]) -> tuple[list[str], Layout]:
         """Names of the columns, and the layout."""
@@ -186,9 +222,10 @@ class DataFile:
             self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")
             return names, layout
         names = [name.strip() or f"column_{number}" for number, name in enumerate(first, 1)]
-        repeated = [name for name in names if names.count(name) > 1]
-        if repeated:
-            raise InputError(f"{self.name} has more than one column called {quoted(repeated[0])}: rename all but one.")
+        unwanted = {name for name in names if name in self.leave_out and names.count(name) > 1}
+        self.left_out[:] = sorted(unwanted)
+        names = [f"{_UNWANTED}{i}" if name in unwanted else name for i, name in enumerate(names)]
+        self._check_unique(names)
         return names, layout
 
     def _note(self, sentence: str) -> None:
@@ -236,31 +273,31 @@ class _Rejoined(io.RawIOBase):
         return len(block)
 
 
+def _seekable(stream: Any, stack: contextlib.ExitStack) -> Any:
+    """Return a stream that can jump: Parquet has its index at the end, where a pipe cannot go first."""
+    if stream.seekable():
+        return stream
+    spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    while block := stream.read(2**20):
+        spool.write(block)
+    spool.seek(0)
+    return spool
+
+
+def _is_nested(kind: Any) -> bool:
+    """Whether a type of Arrow holds lists, records or bytes instead of single values."""
+    import pyarrow
+
+    return bool(pyarrow.types.is_nested(kind) or "binary" in str(kind))
+
+
 def _first_lines(head: bytes, encoding: str) -> list[str]:
     """First lines of a text; the last one, and its last letter, may be cut and does not count."""
-    complete = head[: head.rfind(b"\n") + 1] or head
-    lines = complete.decode(encoding).splitlines(keepends=True)[:_LINES_TO_GUESS_BY]
+    decoder = codecs.getincrementaldecoder(encoding)()
+    decoded = decoder.decode(head)
+    complete = decoded[: decoded.rfind("\n") + 1] or decoded
+    lines = complete.splitlines(keepends=True)[:_LINES_TO_GUESS_BY]
     return lines if any(line.strip() for line in lines) else []
-
-
-def _parquet_chunks(stream: Any, rows: int | None, stack: contextlib.ExitStack) -> Iterator[pd.DataFrame]:
-    import pyarrow.parquet
-
-    if not stream.seekable():  # A pipe: Parquet has its index at the end.
-        spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        while block := stream.read(2**20):
-            spool.write(block)
-        spool.seek(0)
-        stream = spool
-    file = pyarrow.parquet.ParquetFile(stream)
-    if not file.metadata.num_rows:
-        raise InputError("The Parquet file has no rows.")
-    names = file.schema_arrow.names
-    repeated = [name for name in names if names.count(name) > 1]
-    if repeated:
-        raise InputError(f"The Parquet file has more than one column called {quoted(repeated[0])}.")
-    for batch in file.iter_batches(rows or ROWS_PER_CHUNK):
-        yield batch.to_pandas().rename(columns=str)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline
 
 from dafh._rules import Described, Rule, View, find_rule
-from dafh._text import percent, plain, render_html
+from dafh._text import clipped, percent, plain, render_html
 from dafh._validation import to_pandas
 from dafh.exceptions import InputError
 from dafh.named_groups import NamedGroups
@@ -59,7 +59,9 @@ class Effect:
     @property
     def text(self) -> str:
         """Say it in words."""
-        if self.own * self.pooled < 0 and min(abs(self.own), abs(self.pooled)) > _SMALLEST_EFFECT:
+        if abs(self.own) <= _SMALLEST_EFFECT:
+            how = "hardly counts"
+        elif self.own * self.pooled < 0:
             how = "counts the other way round"
         else:
             how = "counts more" if abs(self.own) > abs(self.pooled) else "counts less"
@@ -113,7 +115,7 @@ class Explanation:
     def stability_text(self) -> str:
         """Say how far the groups depend on the seed."""
         if self.stability is None:
-            return "How far the groups depend on the seed was not measured."
+            return "How far the groups depend on the seed of training was not measured (--seeds 3 does)."
         strength = "much" if self.stability < 0.4 else "partly" if self.stability < 0.8 else "hardly"
         return (
             f"The groups depend {strength} on the seed of training: the adjusted Rand index between fits is "
@@ -151,10 +153,10 @@ def group_lines(group: GroupInWords) -> list[str]:
         lines.append(f"Unlike the others: {'; '.join(contrast.text for contrast in group.contrasts)}.")
     lines.append(effect_line(group))
     if group.members:
-        odd = _oddest(group.members)[:4]
-        lines.append(
-            f"Who: {'; '.join(f'{name} {percent(here)} (of all {percent(all_rows)})' for name, here, all_rows in odd)}."
+        odd = (
+            f"{name}: {percent(here)} (of all {percent(overall)})" for name, here, overall in _oddest(group.members)[:4]
         )
+        lines.append(f"Who: {'; '.join(odd)}.")
     return lines
 
 
@@ -169,7 +171,8 @@ def _oddest(members: tuple[tuple[str, float, float], ...]) -> list[tuple[str, fl
 def effect_line(group: GroupInWords) -> str:
     """Say how the classifier that serves a group differs from the pooled one."""
     if group.effects:
-        return f"In its classifier {'; '.join(effect.text for effect in group.effects)}."
+        unit = f"change of the log-odds of {clipped(group.effects[0].label)} by one standard deviation"
+        return f"In its classifier {'; '.join(effect.text for effect in group.effects)} ({unit})."
     same = "is the pooled one" if group.served_by == _POOLED else "hardly differs from the pooled one"
     return f"Its classifier {same}."
 

@@ -23,8 +23,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import Pipeline
+from sklearn.svm._base import BaseLibSVM
 from sklearn.utils.validation import check_is_fitted
 
 import dafh
@@ -37,8 +39,10 @@ from dafh.guard import GuardReport
 
 FORMAT = 1
 _MAGIC = b"dafh model "
-_LARGEST_MODEL = 2**32
-"""Bytes of an unpacked file; a small archive that claims more is an attack on memory."""
+_LARGEST_FILE = 2**30
+_LARGEST_UNPACKED = 2**26
+_LARGEST_RATIO = 100
+"""A file may unpack to 64 MiB, or to a hundred times its size: one that claims more is an attack on memory."""
 
 # Everything beyond skops' own list (scikit-learn's estimators, NumPy, plain Python) that a model may be made of.
 _OWN_TYPES = (
@@ -162,7 +166,8 @@ def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
             warnings.simplefilter("ignore", InconsistentVersionWarning)  # Said below, once and in one sentence.
             model = _unpacked(skops.io.loads(tree, trusted=[*_OWN_TYPES, *trusted]))
             _check_kind(model)
-            _check_trees(model)
+            _check_fitted(_final(model))
+            _check_compiled_parts(model, trusted)
     except UntrustedTypesFoundException as error:
         named = ", ".join(sorted(map(str, error.unsafe_types))) if hasattr(error, "unsafe_types") else _short(error)
         raise InputError(f"{path} asks for types that a model has no need of ({named}): it is refused.") from error
@@ -192,17 +197,11 @@ def _first_line(content: bytes) -> bytes:
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:
     """Card and model of a file, checked for damage."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise InputError(f"There is no model file {path}.") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
-    line, _, payload = content.partition(b"\n")
+    line, payload = _content(path)
     words = line.removeprefix(_MAGIC).split(b" ")
-    if not content:
+    if not line and not payload:
         raise InputError(f"{path} is empty.")
-    if not line.startswith(_MAGIC) or len(words) != 2 or not words[0].isdigit():
+    if not line.startswith(_MAGIC) or len(words) != 2 or not words[0].isdigit() or len(words[0]) > 9:
         raise InputError(f"{path} is not a dafh model file.")
     if int(words[0]) > FORMAT:
         raise InputError(f"{path} was written by a newer dafh than this one ({dafh.__version__}): upgrade to read it.")
@@ -210,20 +209,63 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
         raise InputError(f"{path} is damaged: its content has changed since it was written.")
     try:
         with zipfile.ZipFile(io.BytesIO(payload)) as archive:
-            _check_size(archive)
-            card, tree = json.loads(archive.read("card.json")), archive.read("model.skops")
+            _check_size(archive, len(payload))
+            card, tree = json.loads(archive.read("card.json"), parse_constant=_no_number), archive.read("model.skops")
         with zipfile.ZipFile(io.BytesIO(tree)) as archive:
-            _check_size(archive)
-        if not isinstance(card, dict) or not isinstance(card.get("versions"), dict):
-            raise ValueError("its card is no card")
-    except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError, NotImplementedError, RecursionError) as error:
+            _check_size(archive, len(payload))
+        _check_card(card)
+    except Exception as error:  # Archives can be broken in more ways than their libraries have names for.
         raise InputError(f"{path} is not a dafh model file: {_short(error)}.") from error
     return card, tree
 
 
-def _check_size(archive: zipfile.ZipFile) -> None:
-    if sum(member.file_size for member in archive.infolist()) > _LARGEST_MODEL:
-        raise ValueError("it would unpack to more than 4 GiB")
+def _content(path: Path) -> tuple[bytes, bytes]:
+    """First line of a file, and the rest."""
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is not a file.")
+        if path.stat().st_size > _LARGEST_FILE:
+            raise InputError(f"{path} is too large for a model file.")
+        line, _, payload = path.read_bytes().partition(b"\n")
+    except FileNotFoundError as error:
+        raise InputError(f"There is no model file {path}.") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    return line, payload
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"its card holds {word}")
+
+
+def _check_size(archive: zipfile.ZipFile, packed: int) -> None:
+    if sum(member.file_size for member in archive.infolist()) > max(_LARGEST_UNPACKED, _LARGEST_RATIO * packed):
+        raise ValueError("it would unpack to far more than it holds")
+
+
+_CARD = {
+    "dafh": str, "written": str, "versions": dict, "model": str, "settings": dict, "labels": list, "groups": int,
+    "served_by": list, "pooled": str, "columns": list,
+}  # fmt: skip
+_CARD_DETAILS = {
+    "data": str, "rows": int, "rows_kept_back": int, "schema": dict, "fingerprints": list, "guesses": list,
+    "guard": dict,
+}  # fmt: skip
+
+
+def _check_card(card: Any) -> None:
+    """Refuse a card that is not made as `_card` makes it: whoever shows it relies on that."""
+    sound = (
+        isinstance(card, dict)
+        and all(isinstance(card.get(name), kind) for name, kind in _CARD.items())
+        and all(isinstance(card[n], kind) for n, kind in _CARD_DETAILS.items() if card.get(n) is not None)
+        and all(isinstance(column, dict) and {"name", "type"} <= set(column) for column in card["columns"])
+        and isinstance((card.get("guard") or {}).get("summary", ""), str)
+        and all(isinstance(entry, str) for name in ("fingerprints", "guesses") for entry in card.get(name) or [])
+    )
+    if not sound:
+        raise ValueError("its card is no card")
+    json.dumps(card, ensure_ascii=False).encode()  # Halves of letters cannot be shown.
 
 
 def _short(error: BaseException) -> str:
@@ -231,7 +273,7 @@ def _short(error: BaseException) -> str:
 
 
 def _origin(card: dict[str, Any]) -> str:
-    return f"written with dafh {card.get('dafh')} and scikit-learn {card['versions'].get('scikit-learn')}"
+    return f"written with dafh {clipped(card['dafh'])} and scikit-learn {clipped(card['versions'].get('scikit-learn'))}"
 
 
 def _minor(release: Any) -> list[str]:
@@ -255,7 +297,7 @@ def _card(model: Any, details: Mapping[str, Any]) -> dict[str, Any]:
         "groups": int(final.n_groups_),
         "served_by": ["pooled" if s == final.n_groups_ else int(s) for s in final.serves_],
         "pooled": type(final.pooled_).__name__,
-        "columns": _columns(model),
+        "columns": _columns(model, details),
         "guard": None
         if report is None
         else {"summary": report.sentence(), "table": plain(report.table.reset_index().to_dict("records"))},
@@ -269,8 +311,10 @@ def _changed(estimator: Any) -> dict[str, Any]:
     return {name: v for name, v in given.items() if repr(v) != repr(default[name]) and name != "verbose"}
 
 
-def _columns(model: Any) -> list[dict[str, str]]:
+def _columns(model: Any, details: Mapping[str, Any]) -> list[dict[str, str]]:
     """Names and types of the columns that the model takes: a fingerprint of the data without any of its rows."""
+    if "schema" in details:
+        return [{"name": name, "type": kind} for name, kind in details["schema"]["features"].items()]
     first = model[0] if isinstance(model, Pipeline) else model
     names = getattr(first, "feature_names_in_", [f"column {i}" for i in range(first.n_features_in_)])
     numeric = getattr(first, "numeric_", {})
@@ -326,30 +370,47 @@ def _unpack(value: Any) -> Any:
     return GuardReport(**{name: _unpack(part) for name, part in value.items() if name != _KIND})
 
 
-def _check_trees(model: Any) -> None:
-    """Refuse trees of gradient boosting that point outside themselves: compiled code would follow them anywhere."""
-    for part in _parts(model, set()):
-        if type(part).__name__ != "TreePredictor":
-            continue
-        nodes = part.nodes
-        inner = nodes[~nodes["is_leaf"].astype(bool)]
-        own = np.flatnonzero(~nodes["is_leaf"].astype(bool))
-        children = np.column_stack([inner["left"], inner["right"]]).astype(np.int64)
-        n_bitsets = min(len(part.binned_left_cat_bitsets), len(part.raw_left_cat_bitsets))
-        sound = (
-            len(nodes) > 0
-            and (children > own[:, None]).all()  # Downwards only: no circles.
-            and (children < len(nodes)).all()
-            and (inner["feature_idx"] >= 0).all()
-            and (inner["feature_idx"] < _n_features(model)).all()
-            and (inner["bitset_idx"][inner["is_categorical"].astype(bool)] < n_bitsets).all()
-        )
-        if not sound:
+def _check_fitted(final: Any) -> None:
+    """Refuse a model that lacks what every command asks of it."""
+    n_groups = int(final.n_groups_)
+    if len(np.unique(final.classes_)) < 2 or np.shape(final.serves_) != (n_groups,):
+        raise ValueError("its model is not complete")
+    if not ((final.serves_ >= 0) & (final.serves_ <= n_groups)).all() or not hasattr(final, "pooled_"):
+        raise ValueError("its model is not complete")
+
+
+def _check_compiled_parts(model: Any, trusted: Sequence[str]) -> None:
+    """Refuse parts that compiled code would follow out of their own memory.
+
+    Trees of gradient boosting must point downwards, at nodes and columns that they have: the number of columns is what
+    their own booster checks its rows by. Support vectors are not checked by anybody.
+    """
+    parts = list(_parts(model, set()))
+    sound = set()
+    boosters = (part for part in parts if isinstance(part, BaseHistGradientBoosting))
+    for booster in (part for part in boosters if "_predictors" in vars(part)):  # Others are not fitted.
+        n_features = int(vars(booster)["n_features_in_"])
+        trees = [tree for stage in booster._predictors for tree in stage]
+        if not all(_is_sound_tree(tree.nodes, n_features) for tree in trees):
             raise ValueError("a tree in it points outside itself")
+        sound |= {id(tree) for tree in trees}
+    if any(type(part).__name__ == "TreePredictor" and id(part) not in sound for part in parts):
+        raise ValueError("a tree in it belongs to nobody")
+    machines = {f"{type(part).__module__}.{type(part).__name__}" for part in parts if isinstance(part, BaseLibSVM)}
+    if machines - set(trusted):
+        raise ValueError(f"{sorted(machines)[0]} is built only if named in trusted")
 
 
-def _n_features(model: Any) -> int:
-    return int(_final(model).n_features_in_)
+def _is_sound_tree(nodes: Any, n_features: int) -> bool:
+    inner = np.flatnonzero(~nodes["is_leaf"].astype(bool))
+    children = np.column_stack([nodes["left"][inner], nodes["right"][inner]]).astype(np.int64)
+    columns = nodes["feature_idx"][inner].astype(np.int64)
+    return bool(
+        len(nodes)
+        and ((children > inner[:, None]) & (children < len(nodes))).all()
+        and ((columns >= 0) & (columns < n_features)).all()
+        and not nodes["is_categorical"].any()
+    )
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[Any]:

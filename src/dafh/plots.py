@@ -121,15 +121,16 @@ def preference_matrix(result: Any) -> alt.LayerChart:
         classifier=[name if name == "pooled" else f"model {name}" for name in cells["classifier"].astype(str)],
         label=[f"{100 * error:.1f} %" if np.isfinite(error) else "–" for error in cells["error"].astype(float)],
         interval=_intervals(cells),
+        points=100 * cells["gap"].astype(float),
         serves=np.where(cells["own"], "serves the group", ""),
     )
     # Light at both ends, so that the numbers stay readable; never a scale of mere rounding.
-    limit = max(float(np.nanmax(np.abs(cells["gap"].astype(float)), initial=0.0)), 0.005)
+    limit = max(float(np.nanmax(np.abs(cells["points"]), initial=0.0)), 0.5)
     colour = alt.Color(
-        "gap:Q",
-        title="error against own",
+        "points:Q",
+        title="error against own, in points",
         scale=alt.Scale(domain=[-limit, 0, limit], range=["#f0a35e", "#f4f4f0", "#9cc4e4"], interpolate="rgb"),
-        legend=alt.Legend(format="+.1%", orient="bottom", gradientLength=180),
+        legend=alt.Legend(format="+.1~f", orient="bottom", gradientLength=180, titleLimit=240),
     )
     base = alt.Chart(cells).encode(
         alt.X(
@@ -144,7 +145,7 @@ def preference_matrix(result: Any) -> alt.LayerChart:
             "classifier:N",
             alt.Tooltip("error:Q", format=".2%"),
             "interval:N",
-            alt.Tooltip("gap:Q", format="+.2%", title="against own"),
+            alt.Tooltip("points:Q", format="+.2f", title="points against own"),
             alt.Tooltip("rows:Q", format=","),
             alt.Tooltip("serves:N", title="own"),
         ],
@@ -312,7 +313,7 @@ def _gap_chart(asked: pd.DataFrame, names: Any, title: list[str]) -> alt.LayerCh
             "verdict:N",
         ],
     )
-    x = alt.X("from_:Q", title=title, axis=alt.Axis(format="+~g"))
+    x = alt.X("from_:Q", title=title, axis=alt.Axis(format="+.2~f"))
     lines = base.mark_rule(strokeWidth=2).encode(x, alt.X2("to:Q"), color=colour)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X("points:Q", title=title), colour, shape)
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="zero:Q")

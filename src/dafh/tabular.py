@@ -13,20 +13,23 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from dafh._validation import to_pandas
+from dafh._validation import to_days, to_pandas
 from dafh.exceptions import InputError
 
 # More categories than this in a column, and its rare ones are put together.
 _MOST_CATEGORIES = 60
 _MISSING = "(missing)"
+# Numbers from here on, infinity included, count as missing: their squares no longer fit into a number.
+_LARGEST_NUMBER = 1e100
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a data frame with numbers, categories, booleans, dates, text and missing values as numbers.
 
-    Numbers and booleans are standardised, with the median for missing values and a column that says where they were
-    missing; dates count in days. Everything else becomes one column per category; a missing value is a category, and
-    one that was not seen in `fit` is none of them. All of it is learned in `fit`, from the rows given there.
+    Numbers and booleans are standardised, with the median for missing (or infinite) values and a column that says where
+    they were missing; dates count in days. Everything else becomes one column per category; a missing value is a
+    category, and one that was not seen in `fit` is none of them. All of it is learned in `fit`, from the rows given
+    there.
 
     Examples
     --------
@@ -147,13 +150,12 @@ def _is_numeric(column: pd.Series) -> bool:
 
 def _to_numbers(name: str, column: pd.Series) -> pd.Series:
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        days = column.dt.tz_localize(None) if column.dt.tz is not None else column
-        return (days - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        return to_days(column)
     try:
         numbers = pd.to_numeric(column).astype(float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"Column {name!r} held numbers in fit and holds other values now ({error}).") from error
-    return numbers.replace([np.inf, -np.inf], np.nan)
+    return numbers.where(numbers.abs() < _LARGEST_NUMBER)
 
 
 def _to_text(column: pd.Series) -> pd.Series:

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dafh._text import clipped, quoted
 from dafh.auditing import AuditResult
 from dafh.classifier import DAFHClassifier
-from dafh.columns import TableSchema, check_columns, labelled_rows, match_labels, read_labels
+from dafh.columns import TableSchema, check_columns, labelled_rows, match_labels, read_labels, with_gaps
 from dafh.datafiles import ROWS_PER_CHUNK, DataFile, TableWriter
 from dafh.exceptions import InputError
 from dafh.explaining import Explanation, explain, stability
@@ -65,12 +65,14 @@ class TrainingTable:
         test_size : float
             Share of the rows that are kept from everything; `seed` draws them.
         """
-        table = data.read()
+        data = replace(data, leave_out=split_names(drop, ()))
+        table = data.read(text=None)
         check_columns(table.columns, [target], "the target")
         said = {
             name: split_names(names, table.columns)
             for name, names in {"drop": drop, "sensitive": sensitive, "categories": categories}.items()
         }
+        said["drop"] = [name for name in said["drop"] if name in table.columns or name not in data.left_out]
         known, notes = _with_target(table, target, data)
         if len(known) < _FEWEST_ROWS:
             raise InputError(f"{data.name} has {len(known)} rows with a target: at least {_FEWEST_ROWS} are needed.")
@@ -86,7 +88,7 @@ class TrainingTable:
             y[~test],
             schema,
             (*notes, *schema.notes),
-            known[test].reset_index(drop=True) if test.any() else None,
+            schema.with_numbers(known[test]).reset_index(drop=True) if test.any() else None,
             tuple(fingerprint(part, schema) for part in (known, training)),
         )
 
@@ -171,9 +173,20 @@ def _pooled(name: str) -> Any:
 
 def fingerprint(table: pd.DataFrame, schema: TableSchema) -> str:
     """Checksum of all features and the target, whatever the order of the rows: tells a table, and nothing about it."""
-    text = table[[*schema.features, schema.target]].astype(str)
+    text = schema.features_of(table).assign(target=table[schema.target].map(str)).astype(str)
     hashes = np.sort(np.asarray(pd.util.hash_pandas_object(text, index=False)))
     return hashlib.sha256(hashes.tobytes()).hexdigest()
+
+
+def _names_beside(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
+    """Other names for columns whose own are taken."""
+    found: dict[str, str] = {}
+    for name in names:
+        new = name
+        while new in taken or new in found.values() or (new != name and new in names):
+            new = f"{new} (given)"
+        found[name] = new
+    return found
 
 
 @dataclass(frozen=True)
@@ -221,9 +234,8 @@ class FileModel:
         target : str, optional
             Where it is called something else than in training.
         """
-        parts = list(data.chunks(text=self.schema.text_columns))
-        table = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
         target = target or self.schema.target
+        table = data.read(text=[*self.schema.text_columns, target])
         check_columns(table.columns, [target], "the target")
         known, notes = _with_target(table, target, data)
         features = self.schema.features_of(known)
@@ -237,7 +249,7 @@ class FileModel:
         names = split_names(sensitive, table.columns)
         check_columns(table.columns, names, "to audit by")
         names = names or [name for name in self.schema.sensitive if name in table.columns]
-        return table[names] if names else None
+        return table[names].apply(with_gaps) if names else None
 
     def audit(self, rows: AskedRows, **options: Any) -> AuditResult:
         """Ask whether any group is served worse than it could be."""
@@ -263,14 +275,16 @@ class FileModel:
             Rows at a time.
         """
         done = 0
-        for chunk in data.chunks(rows=rows, text=[*self.schema.text_columns]):
-            names = list(chunk.columns) if list(keep) == ["all"] else split_names(keep, chunk.columns)
+        # Kept columns are read letter by letter: an account number must come out as it went in.
+        as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *keep, *split_names(keep, ())}
+        for chunk in data.chunks(rows=rows, text=as_text):
+            names = list(chunk.columns) if as_text is None else split_names(keep, chunk.columns)
             check_columns(chunk.columns, names, "to carry over")
             scored = self._scored(self.schema.features_of(chunk))
             scored.insert(0, "row", np.arange(done + 1, done + 1 + len(chunk)))
             done += len(chunk)
-            kept = chunk[names].reset_index(drop=True)
-            yield pd.concat([kept.rename(columns={n: f"{n} (given)" for n in names if n in scored}), scored], axis=1)
+            kept = chunk[names].reset_index(drop=True).rename(columns=_names_beside(names, list(scored.columns)))
+            yield pd.concat([kept, scored], axis=1)
 
     def _scored(self, features: pd.DataFrame) -> pd.DataFrame:
         encoder, model = self.model[:-1], self.model[-1]

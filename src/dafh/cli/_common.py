@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 MODEL = click.Path(path_type=Path)
+_CLOSED_PIPE = 141
+"""What a shell says of a command that was stopped by a closed pipe."""
 
 
 class OneSentence(click.Group):
@@ -31,8 +33,12 @@ class OneSentence(click.Group):
             except DAFHError as error:
                 click.echo(f"dafh: {error}", err=True)
                 sys.exit(2)
-            except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError, KeyboardInterrupt):
+            except (click.ClickException, click.Abort, click.exceptions.Exit, KeyboardInterrupt):
                 raise
+            except BrokenPipeError:
+                # Whoever read the output has seen enough. What is left in the buffer must not be tried again.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                sys.exit(_CLOSED_PIPE)
             except Exception as error:
                 if os.environ.get("DAFH_TRACEBACK"):
                     raise

@@ -12,7 +12,7 @@ _SENSITIVE = click.option(
     "--sensitive",
     multiple=True,
     metavar="NAME,...",
-    help="Columns to audit named groups by; without it those named in fit, as far as they are there.",
+    help="Columns that name groups; without it those named in fit, as far as they are there.",
 )
 _TARGET = click.option("--target", help="Column with the truth, if it is not called as in fit.")
 
@@ -247,7 +247,7 @@ def explain(
 @click.command(epilog="Example: dafh report model.dafh test.csv --out report.html")
 @click.argument("model", type=MODEL)
 @click.argument("data", metavar="[DATA]", required=False)
-@click.option("--out", type=MODEL, default=Path("report.html"), show_default=True, help="Where the page goes.")
+@click.option("--out", type=MODEL, help="Where the page goes.  [default: report.html; none with --json]")
 @click.option("--title", help="Heading of the page.")
 @_SENSITIVE
 @_TARGET
@@ -277,7 +277,7 @@ def explain(
 def report(
     model: Path,
     data: str | None,
-    out: Path,
+    out: Path | None,
     title: str | None,
     sensitive: tuple[str, ...],
     target: str | None,
@@ -294,12 +294,14 @@ def report(
     DATA has the columns of the training and the truth, for people whom the model has not seen. Without it the report
     says what the guard saw, and that nobody was asked since.
     """
-    check_writable(out)
+    out = out or (None if as_json else Path("report.html"))
+    if out is not None:
+        check_writable(out)
     from dafh.report import summarize, write_report
     from dafh.workflows import FileModel
 
     loaded = FileModel.open(model)
-    title = title or f"Fairness report: {loaded.schema.target}"
+    title = title or f"Fairness report: {loaded.file.card.get('data', 'model')}, {loaded.schema.target}"
     if data is None:
         summary = summarize(loaded.model, title=title, card=loaded.file.card)
     else:
@@ -307,10 +309,12 @@ def report(
         result = loaded.audit(rows, level=level, margin=margin)
         words = loaded.explain(rows, seeds)
         summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)
-    write_report(summary, out)
+    if out is not None:
+        write_report(summary, out)
     if as_json:
         print_json(summary)
         return
+    assert out is not None
     for note in summary["notes"]:
         say(f"Note: {note}")
     click.echo(summary["verdict"]["sentence"])

@@ -40,7 +40,7 @@ def demo(seed: int, samples: int, out: Path) -> None:
 
 @click.group(epilog="Example: dafh data fetch german")
 def data() -> None:
-    """The paper's data sets: list them, fetch them."""
+    """The paper's data sets: list, fetch, export."""
 
 
 @data.command("list", epilog="Example: dafh data list")

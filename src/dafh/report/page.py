@@ -24,7 +24,7 @@ from dafh._text import percent, points
 from dafh.datafiles import replacing
 from dafh.report.summary import headline
 
-_SIGNS = {"harm": "✖", "open": "◆", "fine": "✔", "unaudited": "–"}
+_SIGNS = {"harm": "✖", "open": "◆", "fine": "✔", "same": "=", "unaudited": "–"}
 _VERDICT_SIGNS = {"satisfied": "✔ satisfied", "violated": "✖ violated", "undecided": "◆ undecided"}
 _MOST_BARS = 40
 
@@ -40,6 +40,7 @@ def render(summary: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    changed = summary["verdict"]["status"] != "same"
     library, script, style = _chart_library(), _asset("page.js"), _asset("page.css")
     policy = "; ".join(
         [
@@ -54,7 +55,7 @@ def render(summary: dict[str, Any]) -> str:
     return environment.from_string(_asset("page.html")).render(
         summary=summary,
         sign=_SIGNS[summary["verdict"]["status"]],
-        headline=headline(summary["figures"]) if summary["figures"] else [],
+        headline=headline(summary["figures"])[: 4 if changed else 2] if summary["figures"] else [],
         charts=_charts(summary),
         tables=_tables(summary),
         percent=percent,
@@ -87,13 +88,14 @@ def _checksum(script: str) -> str:
 def _charts(summary: dict[str, Any]) -> dict[str, Markup]:
     """Specifications of all charts that the summary has data for, as JSON that can stand in a page."""
     charts: dict[str, Any] = {}
-    if summary["questions"]:
+    changed = summary["verdict"]["status"] != "same"  # Dots at zero are no chart.
+    if summary["questions"] and changed:
         asked = _frame(summary["questions"])
         charts["gains"] = plots.gains(asked)
         if (asked["kind"] == "envy").any():
             charts["envy"] = plots.envy(asked)
         charts["matrix"] = plots.preference_matrix(_frame(summary["cells"]))
-    if summary["named"]:
+    if summary["named"] and changed:
         charts["named"] = plots.named_groups(_frame(summary["named"]["questions"]))
     if summary["composition"]:
         charts["composition"] = plots.composition(_frame(summary["composition"]).head(_MOST_BARS))
@@ -139,7 +141,7 @@ def _interval(row: dict[str, Any]) -> str:
 
 def _verdict_cell(row: dict[str, Any]) -> str:
     sign, needed = _VERDICT_SIGNS[row["verdict"]], row.get("rows_needed")
-    return sign + (f" ({needed:,.0f} people would do)" if needed is not None else "")
+    return sign + (f" (about {needed:,.0f} people of this group would decide it)" if needed is not None else "")
 
 
 _QUESTION: tuple[_Column, ...] = (
@@ -147,32 +149,33 @@ _QUESTION: tuple[_Column, ...] = (
     ("against", lambda row: "pooled" if row["rival"] == "pooled" else f"classifier {row['rival']}"),
     ("people", lambda row: f"{row['n']:,.0f}"),
     ("own error", lambda row: _percent(row["own_error"])),
-    ("its error", lambda row: _percent(row["rival_error"])),
+    ("other’s error", lambda row: _percent(row["rival_error"])),
     ("gap", lambda row: _points(row["gap"])),
     ("interval", _interval),
-    ("corrected p", lambda row: _number(row["p_corrected"], "{:.3f}")),
+    ("p of harm, corrected", lambda row: _number(row["p_corrected"], "{:.3f}")),
     ("verdict", _verdict_cell),
 )
 _SERVING: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),
     ("served by", lambda row: row["served_by"]),
+    ("verdict", lambda row: _VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
     ("people", lambda row: _number(row.get("rows"), "{:,.0f}")),
     ("share", lambda row: _percent(row.get("share"))),
-    ("its error", lambda row: _percent(row.get("own_error"))),
+    ("error", lambda row: _percent(row.get("own_error"))),
     ("with the pooled model", lambda row: _percent(row.get("rival_error"))),
     ("gain", lambda row: _points(row.get("gap"))),
     ("interval", _interval),
-    ("verdict", lambda row: _VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
 )
 _GUARD: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),
+    ("served by", lambda row: row["served_by"]),
+    ("why", lambda row: row["why"]),
+    ("harm against pooled, in points", lambda row: row["certificate"]),
     ("people", lambda row: f"{row['rows']:,.0f}"),
     ("own error", lambda row: _percent(row["own_error"])),
     ("pooled error", lambda row: _percent(row["pooled_error"])),
     ("gain", lambda row: _points(row["gain"])),
     ("interval", _interval),
-    ("served by", lambda row: row["served_by"]),
-    ("harm against pooled, in points", lambda row: row["certificate"]),
 )
 _CELL: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),

@@ -5,7 +5,7 @@ from typing import Any
 import dafh
 from dafh._text import listed, percent, plain, points
 from dafh.auditing import AuditResult
-from dafh.explaining import Explanation, GroupInWords, effect_line, group_lines
+from dafh.explaining import Explanation, group_lines
 
 # Names and values from the data can be of any length; nobody reads more of one than this.
 _LONGEST_TEXT = 80
@@ -75,7 +75,7 @@ def summarize(
         "guard": None if report is None else _guard(report),
         "cells": None if result is None else _records(result.cells()),
         "questions": None if result is None else _records(result.questions),
-        "named": _named(result),
+        "named": _named(result, {str(column["name"]) for column in (card or {}).get("columns", [])}),
         "composition": None if result is None or result.composition is None else _records(result.composition),
         "groups": None if explanation is None else _groups(explanation),
         "training": _training(final),
@@ -87,28 +87,29 @@ def summarize(
 
 def _verdict(result: AuditResult | None, report: Any) -> dict[str, Any]:
     if result is None:
-        sentence = "Not audited: this report has no people outside of training to ask."
+        sentence = "Not audited: this report has no people outside of training to test the model on."
         return {"status": "unaudited", "sentence": sentence, "details": [] if report is None else [report.sentence()]}
+    tested = f"tested on {int(result.matrix.sizes.sum()):,} people"
     asked = result.questions if result.named is None else result.to_frame()
-    harmed = asked[asked["verdict"] == "violated"]
-    n_open = int((asked["verdict"] == "undecided").sum())
-    rows = f"{int(result.matrix.sizes.sum()):,} people"
-    if len(harmed):
-        status = "harm"
-        who = list(dict.fromkeys(_who(group) for group in harmed["group"]))
-        named = who[:3] + ([f"{len(who) - 3} more"] if len(who) > 3 else [])
-        verb, it = ("is", "it") if len(who) == 1 else ("are", "they")
-        sentence = f"Harm: {listed(named)} {verb} served worse than {it} could be, as {rows} show."
-    elif n_open:
-        status = "open"
-        sentence = (
-            f"No harm found: asking {rows}, no group is shown to be served worse than it could be; "
-            f"{n_open} of {len(asked)} questions need more people to be decided."
-        )
-    else:
-        status = "fine"
-        sentence = f"No harm: asking {rows}, every group is shown to be served no worse than it could be."
-    return {"status": status, "sentence": sentence, "details": [result.verdict()]}
+    harmed = list(dict.fromkeys(_who(group) for group in asked["group"][asked["verdict"] == "violated"]))
+    n_open = int((result.questions["verdict"] == "undecided").sum())
+    sentences = {
+        "same": "Nothing changed: the pooled model serves every group, so nobody is harmed and nothing is gained.",
+        "harm": f"Harm: {tested}, {_harm(harmed)}.",
+        "open": f"No harm found: {tested}, no group is shown to be served worse than it could be; {n_open} of "
+        f"{len(result.questions)} questions about the groups need more people to be decided.",
+        "fine": f"No harm: {tested}, every group is shown to be served no worse than it could be.",
+    }
+    details = [] if result.named is None else [result.verdict().split(". ", 1)[-1]]
+    return {"status": result.status, "sentence": sentences[result.status], "details": details}
+
+
+def _harm(harmed: list[str]) -> str:
+    if not harmed:
+        return ""
+    named = harmed[:3] + ([f"{len(harmed) - 3} more"] if len(harmed) > 3 else [])
+    verb, it = ("is", "it") if len(harmed) == 1 else ("are", "they")
+    return f"{listed(named)} {verb} served worse than {it} could be"
 
 
 def _who(group: Any) -> str:
@@ -169,16 +170,30 @@ def _guard(report: Any) -> dict[str, Any]:
         "margin": report.margin,
         "sentence": report.sentence(),
         "cross_fitted": report.cross_fitted,
-        "table": _records(report.table.reset_index()),
+        "table": [{**row, "why": _why(row, report)} for row in _records(report.table.reset_index())],
     }
 
 
-def _named(result: AuditResult | None) -> dict[str, Any] | None:
+def _why(row: dict[str, Any], report: Any) -> str:
+    """Why the guard lets a classifier serve a group."""
+    if row["served_by"] == "its own":
+        return "shown to do no harm" if report.kind == "proof" else "nothing speaks against it"
+    if row["served_by"] != "pooled":
+        return "the group does better with it"
+    if not row["own_worse"] + row["own_better"]:
+        return "its own decided nothing differently"
+    return "its own is not shown to do no harm" if report.kind == "proof" else "its own did worse on people held back"
+
+
+def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | None:
     if result is None or result.named is None:
         return None
     ordered = result.named.sort_values("p", kind="stable")
     counts = result.named["verdict"].value_counts()
+    attributes = {str(name).split(" = ")[0] for name in ordered["group"] if " & " not in str(name)}
     return {
+        "in_training": sorted(attributes & features),
+        "known_features": bool(features),
         "n_groups": len(ordered),
         "verdicts": {verdict: int(counts.get(verdict, 0)) for verdict in ("satisfied", "undecided", "violated")},
         "questions": _records(ordered.head(_MOST_NAMED_GROUPS)),
@@ -188,16 +203,9 @@ def _named(result: AuditResult | None) -> dict[str, Any] | None:
 def _groups(explanation: Explanation) -> dict[str, Any]:
     found = explanation.to_dict()
     for entry, group in zip(found["groups"], explanation.groups, strict=True):
-        entry["lines"] = [line for line in group_lines(group) if line != effect_line(group)]
-        entry["classifier"] = _effect_sentence(group)
+        entry["lines"] = group_lines(group)
+    found["alike"] = not any(group.effects for group in explanation.groups)
     return found
-
-
-def _effect_sentence(group: GroupInWords) -> str:
-    sentence = effect_line(group)
-    if not group.effects:
-        return sentence
-    return f"{sentence} (Change of the log-odds of {group.effects[0].label} by one standard deviation.)"
 
 
 def _training(final: Any) -> dict[str, Any] | None:
@@ -233,9 +241,14 @@ def _cut(text: str) -> str:
 def headline(figures: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Figures for the top of a page: name, value, and what it means."""
     gain = f"{points(figures['gain'])} points against the pooled model"
+    alike = "people; the models decide alike" if not figures["disagreement"] else "people; on the others all agree"
     return [
-        ("People asked", f"{figures['rows']:,}", f"in {figures['groups']} groups"),
+        ("People tested", f"{figures['rows']:,}", f"in {figures['groups']} groups"),
         ("Right decisions", percent(figures["accuracy"]), gain),
-        ("Served best by their own model", percent(figures["pr_without_harm"]), "Pr without harm"),
-        ("Models disagree on", percent(figures["disagreement"]), "0 % would mean copies of one model"),
+        (
+            "Served as well as can be",
+            percent(figures["pr_without_harm"]),
+            "no other model here would do better for them",
+        ),
+        ("Models disagree on", percent(figures["disagreement"]), alike),
     ]
