@@ -61,9 +61,17 @@ def folder(tmp_path_factory):
 
 def test_fit_says_what_it_guesses_and_what_came_of_it(folder):
     text = (folder / "fit.txt").read_text()
-    for said in ("210 rows to train on; target hired (no", "Left out, every row has a value of its own: person_id.",
-                 "Numbers: age.", "Dates (year-month-day): since.", "Categories: job.", "Kept out of training, used in the audit: sex.",
-                 'Guard "veto"', "Rows kept back:", "Next: dafh audit"):  # fmt: skip
+    for said in (
+        "210 rows to train on; target hired (no",
+        "Left out, every row has a value of its own: person_id.",
+        "Numbers: age.",
+        "Dates (year-month-day): since.",
+        "Categories: job.",
+        "Kept out of training, used in the audit: sex.",
+        'Guard "veto"',
+        "Rows kept back:",
+        "Next: dafh audit",
+    ):
         assert said in text, said
 
 

@@ -34,7 +34,7 @@ _MOST_NAMES = 6
 _MOST_NAMES_IN_NOTES = 40
 # Rows that are enough to see that one column tells another, and how well it must do that.
 _ROWS_TO_COMPARE = 4000
-_TELLS = 0.98
+_TELLS = 0.95
 
 
 @dataclass(frozen=True)
