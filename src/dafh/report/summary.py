@@ -241,7 +241,9 @@ def _cut(text: str) -> str:
 def headline(figures: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Figures for the top of a page: name, value, and what it means."""
     gain = f"{points(figures['gain'])} points against the pooled model"
-    alike = "people; the models decide alike" if not figures["disagreement"] else "people; on the others all agree"
+    alike = (
+        "of the people: they decide alike" if not figures["disagreement"] else "of the people; on all others they agree"
+    )
     return [
         ("People tested", f"{figures['rows']:,}", f"in {figures['groups']} groups"),
         ("Right decisions", percent(figures["accuracy"]), gain),
