@@ -21,8 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from dafh import DAFHClassifier, audit
+from dafh.datafiles import DataFile
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, init_population, train_population
+from dafh.workflows import TrainingTable
 
 SIZES = ((36_000, 103), (5_000, 12))
 WIDTH, N_GROUPS, N_REPLICAS = 100, 2, 12
@@ -216,6 +218,47 @@ def command_line(report: Table):
     report.append(("dafh --help", f"{seconds:.2f} s"))
 
 
+# The high-water mark of the process itself: what getrusage says would include that of its parent.
+SCORING = """
+import sys
+from click.testing import CliRunner
+from dafh.cli import main
+result = CliRunner().invoke(main, ["predict", *sys.argv[1:]])
+assert result.exit_code == 0, result.output
+status = dict(line.split(":") for line in open("/proc/self/status"))
+print(int(status["VmHWM"].split()[0]) / 1024)
+"""
+
+
+def scoring(report: Table):
+    """Score files of 6 numbers and 8 categories: memory must not grow with them."""
+    rng = np.random.default_rng(0)
+
+    def people(n):
+        numbers = {f"number {i}": rng.normal(size=n).round(3) for i in range(6)}
+        words = {f"word {i}": rng.choice([f"value {j}" for j in range(12)], n) for i in range(8)}
+        return pd.DataFrame(numbers | words)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        table = people(5_000)
+        table.assign(y=(table["number 0"] > 0) * 1).to_csv(path / "train.csv", index=False)
+        training = TrainingTable.read(DataFile(path / "train.csv"), "y")
+        training.save(training.fit(n_replicas=2, max_epochs=2), path / "model.dafh")
+        figures = []
+        for n in (100_000, 1_000_000):
+            people(n).to_csv(path / "new.csv", index=False)
+            command = [sys.executable, "-c", SCORING, path / "model.dafh", path / "new.csv", "--out", path / "out.csv"]
+            start = time.perf_counter()
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            figures.append((n / (time.perf_counter() - start), float(done.stdout)))
+    for (speed, memory), n in zip(figures, ("100,000", "1,000,000"), strict=True):
+        report.append((f"dafh predict, {n} × 14: rows a second, peak memory", f"{speed:,.0f}, {memory:.0f} MiB"))
+    report.append(
+        ("the same: peak memory of the ten times longer file, as a ratio", f"{figures[1][1] / figures[0][1]:.2f}")
+    )
+
+
 def machine():
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
@@ -239,7 +282,7 @@ Machine: {machine}.
 
 def main():
     report: Table = []
-    for part in (command_line, auditing, processes, training, paper_grid, prediction):
+    for part in (command_line, scoring, auditing, processes, training, paper_grid, prediction):
         part(report)
         print(*(f"{what}: {figure}" for what, figure in report), sep="\n", end="\n\n", flush=True)
     rows = "\n".join(f"| {what} | {figure} |" for what, figure in report)
