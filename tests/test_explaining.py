@@ -94,8 +94,8 @@ def test_who_is_in_a_group_is_counted():
     sex = np.where(table["age"] > 40, "f", "m")
     model = FakeGroups(lambda X: X["age"] > 50)
     old = explain(model, table, sensitive_features=pd.DataFrame({"sex": sex})).groups[1]
-    assert {name: here for name, here, _ in old.members} == {"sex = f": 1.0, "sex = m": 0.0}
-    assert old.members[0][2] == pytest.approx((sex == "f").mean())
+    assert {member.name: member.share for member in old.members} == {"sex = f": 1.0, "sex = m": 0.0}
+    assert old.members[0].overall == pytest.approx((sex == "f").mean())
 
 
 def test_effects_of_linear_classifiers_are_their_weights():

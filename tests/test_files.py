@@ -89,7 +89,7 @@ def test_packed_and_parquet_files_are_told_by_their_content(tmp_path):
     expected.to_parquet(tmp_path / "other.csv")
     packed = written(tmp_path, gzip.compress(PEOPLE.encode()), "packed.csv")
     for path in (packed, tmp_path / "other.csv"):
-        pd.testing.assert_frame_equal(DataFile(path).read(), expected)
+        pd.testing.assert_frame_equal(DataFile(path).read(), expected, check_dtype=False)
 
 
 @pytest.mark.parametrize("kind", ["csv", "gz", "parquet"])
@@ -101,7 +101,7 @@ def test_a_pipe_carries_every_kind(tmp_path, pipe, kind):
     pipe(content)
     file = DataFile("-")
     assert file.name == "standard input"
-    pd.testing.assert_frame_equal(file.read(), expected)
+    pd.testing.assert_frame_equal(file.read(), expected, check_dtype=False)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -111,7 +111,7 @@ def test_chunks_are_the_whole_in_pieces(tmp_path, kind):
     table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path)
     pieces = list(DataFile(path).chunks(rows=10))
     assert [len(piece) for piece in pieces] == [10, 10, 5]
-    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), table)
+    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), table, check_dtype=False)
 
 
 def test_columns_read_as_text_keep_their_zeros(tmp_path):
@@ -414,3 +414,63 @@ def test_numbers_too_large_to_square_count_as_missing():
 
     table = pd.DataFrame({"n": [1.0, 2.0, 1e300]})
     assert np.isfinite(TableEncoder().fit(table).transform(table).to_numpy()).all()
+
+
+def guessed(**columns):
+    table = pd.DataFrame(columns).assign(y=lambda t: np.arange(len(t)) % 2)
+    return TableSchema.guess(table, "y", categories=[name for name in columns if name == "code"]), table
+
+
+def test_dates_written_in_another_way_are_refused_and_placeholders_are_gaps():
+    schema, _ = guessed(d=["12/31/2020", "01/02/2020"] * 20)
+    assert schema.features == {"d": "date %m/%d/%Y"}
+    for strange in ("31/12/2020", "garbage", "2020-12-31"):
+        with pytest.raises(InputError, match="held dates like month/day/year in fit and holds"):
+            schema.features_of(pd.DataFrame({"d": [strange]}))
+    assert schema.features_of(pd.DataFrame({"d": ["00/00/0000", ""]}))["d"].isna().all()
+
+
+def test_codes_match_whether_a_gap_made_fractions_of_them_or_not():
+    schema, _ = guessed(code=["1", "2", "03"] * 20)
+    for values in (["1", "2"], ["1.0", "2.0"], [1, 2], [1.0, 2.0]):
+        assert schema.features_of(pd.DataFrame({"code": values}))["code"].tolist() == ["1", "2"]
+    assert schema.features_of(pd.DataFrame({"code": ["03"]}))["code"].tolist() == ["03"]
+
+
+def test_time_zones_mean_the_same_in_every_file(tmp_path):
+    zoned = pd.DataFrame({"t": pd.date_range("2020-06-01", periods=40, freq="h", tz="Europe/Berlin"), "y": [0, 1] * 20})
+    zoned.to_csv(tmp_path / "t.csv", index=False)
+    zoned.to_parquet(tmp_path / "t.parquet")
+    csv, parquet = (DataFile(tmp_path / f"t.{kind}").read(text=None) for kind in ("csv", "parquet"))
+    schema = TableSchema.guess(csv, "y")
+    assert (schema.features_of(csv)["t"].to_numpy() == schema.features_of(parquet)["t"].to_numpy()).all()
+
+
+def test_whole_numbers_and_flags_with_gaps_survive_parquet(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    content = {"id": [9007199254740993, None, 5], "flag": [True, None, False]}
+    pyarrow.parquet.write_table(pyarrow.table(content), tmp_path / "t.parquet")
+    table = DataFile(tmp_path / "t.parquet").read()
+    with TableWriter(tmp_path / "t.csv") as writer:
+        writer.write(table)
+    assert (tmp_path / "t.csv").read_text().splitlines()[1:] == ["9007199254740993,True", ",", "5,False"]
+    many = pd.concat([table] * 20, ignore_index=True)
+    schema = TableSchema.guess(many.assign(y=[0, 1] * 30), "y")
+    assert schema.features["flag"] == "flag"
+    assert schema.features_of(many)["flag"].isna().sum() == 20
+
+
+@pytest.mark.parametrize("name", ["customer_id", "customerId", "Customer ID", "ID.", "row-nr"])
+def test_identifiers_are_known_by_many_names(name):
+    numbers = np.random.default_rng(0).permutation(60)
+    schema, _ = guessed(**{name: numbers, "age": [1, 2] * 30})
+    assert name in schema.left_out
+    assert guessed(**{"valid": numbers, "age": [1, 2] * 30})[0].features["valid"] == "number"
+
+
+def test_labels_that_differ_stay_apart_and_flags_match_in_every_spelling():
+    assert read_labels(pd.Series(["01", "1", "2"], name="y")).tolist() == ["01", "1", "2"]
+    assert match_labels(pd.Series(["01", "1"]), np.array(["01", "1", "2"], dtype=object)).tolist() == ["01", "1"]
+    assert match_labels(pd.Series(["true", "FALSE"]), np.array([False, True])).tolist() == [True, False]

@@ -140,6 +140,15 @@ def test_columns_of_one_name_can_be_dropped_together(folder):
     accepted = run("fit", folder / "doubled.csv", *arguments, "--drop", "age")
     assert accepted.exit_code == 0, accepted.output
     assert "Numbers: age" not in accepted.stderr
+    for command in ("predict", "audit"):
+        assert run(command, folder / "d.dafh", folder / "doubled.csv").exit_code == 0
+
+
+def test_rows_kept_back_by_an_earlier_fit_are_pointed_at(tmp_path):
+    people().to_csv(tmp_path / "people.csv", index=False)
+    quick = ["--target", "hired", "--groups", "1", "--guard", "none", "--out", tmp_path / "m.dafh"]
+    assert "earlier fit" not in run("fit", tmp_path / "people.csv", *quick, "--test-size", "0.3").stderr
+    assert "m.test.parquet is from an earlier fit" in run("fit", tmp_path / "people.csv", *quick).stderr
 
 
 def test_fit_points_at_columns_that_tell_too_much(tmp_path):

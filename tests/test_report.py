@@ -85,6 +85,17 @@ def test_attributes_that_the_model_was_trained_with_are_not_called_kept_out():
     assert "kept out of training" not in render(summarize(result=audited()))
 
 
+def test_values_with_signs_in_them_do_not_hide_an_attribute():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    people = pd.DataFrame({"team": rng.choice(["R & D", "a = b"], 200)})
+    result = audit(y, y[:, None], np.zeros(200, int), pooled=1 - y, sensitive_features=people)
+    card = nasty_card() | {"columns": [{"name": "team", "type": "category"}]}
+    page = render(summarize(result=result, card=card))
+    assert "Used in training: team." in page
+    assert "The group model puts" not in page
+
+
 def test_the_guard_says_why(small_model):
     reasons = {row["why"] for row in summarize(small_model[0])["guard"]["table"]}
     assert reasons <= {"nothing speaks against it", "its own did worse on people held back"}

@@ -1,5 +1,6 @@
 """Columns as numbers that can be put into words, and short rules made of them."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,11 @@ from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeClassifier
 
 from dafh._text import clipped
-from dafh._validation import to_days
+from dafh._validation import LARGEST_NUMBER, to_days
 
 # Of more categories than this in a column, only the frequent ones are described.
 _MOST_CATEGORIES = 20
 _RULE_DEPTH = 3
-# From here on numbers count as missing, as they do for the encoder.
-_LARGEST_NUMBER = 1e100
 # A date is written to the day with up to this many digits, and to the second with more.
 _DAY_DIGITS = 4
 # Gain in F1 for which a rule may get one condition longer.
@@ -88,10 +87,12 @@ class Described:
                 values.append(numbers)
         return cls(views, np.column_stack(values))
 
+    @functools.cached_property
     def ranks(self) -> NDArray[np.float64]:
         """Position of each value among the different ones of its column, which single precision tells apart."""
         return np.column_stack([np.unique(column, return_inverse=True)[1] for column in self.values.T]).astype(float)
 
+    @functools.cached_property
     def standardized(self) -> NDArray[np.float64]:
         spread = self.values.std(axis=0)
         return (self.values - self.values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -103,7 +104,7 @@ def _views(name: str, column: pd.Series) -> list[tuple[View, NDArray[np.float64]
     is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
     if is_date or pd.api.types.is_numeric_dtype(column.dtype):
         numbers = to_days(column) if is_date else column.astype(float)
-        filled = numbers.where(numbers.abs() < _LARGEST_NUMBER)
+        filled = numbers.where(numbers.abs() < LARGEST_NUMBER)
         filled = filled.fillna(filled.median() if filled.notna().any() else 0.0)
         return [(View(name, is_date=is_date), np.asarray(filled, np.float64)), *found]
     texts = column[~gaps].astype(str)
@@ -120,7 +121,7 @@ def find_rule(seen: Described, inside: NDArray[np.bool_], rng: np.random.Generat
     makes, measures = order[: n_rows // 2], order[n_rows // 2 :]
     if len(np.unique(inside[makes])) < 2:
         return None
-    ranks = seen.ranks()
+    ranks = seen.ranks
     tree = _shortest_tree(ranks[makes], inside[makes])
     paths = [] if tree is None else _paths(tree.tree_, 0, ())
     if not paths:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from dafh.exceptions import InputError
 
 __all__ = [
+    "LARGEST_NUMBER",
     "MISSING",
     "HasMethods",
     "Interval",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 
+LARGEST_NUMBER = 1e100
+"""Numbers from here on, infinity included, count as missing: their squares no longer fit into a number."""
 MISSING = "(missing)"
 """What a missing sensitive attribute is called: people without an entry are a group of their own."""
 

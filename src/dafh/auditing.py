@@ -51,6 +51,8 @@ pooled classifier.
     margin: float
     classifiers: tuple[str, ...]
     """Name of the classifier in each column of the matrix, the pooled one last."""
+    attributes: tuple[str, ...] = ()
+    """Names of the sensitive attributes."""
 
     @classmethod
     def of(cls, model: Any, X: Any, y: ArrayLike, *, sensitive_features: Any = None, **options: Any) -> "AuditResult":
@@ -298,12 +300,14 @@ def _audit_rows(
     _check_options(level, margin, depth)
     questions = _ask_groups(rows.paired_counts(), rows.own, labels, rivals, level, margin)
     named = composition = None
+    known: tuple[str, ...] = ()
     if sensitive_features is not None:
         attributes = NamedGroups.of(sensitive_features, len(rows.group))
         named = _ask_named_groups(rows, attributes, depth, level, margin)
         composition = _compose(rows, attributes, labels)
+        known = tuple(attribute.name for attribute in attributes.attributes)
     matrix, names = PreferenceMatrix.from_rows(rows), tuple(str(rival) for rival in rivals)
-    return AuditResult(matrix, questions, named, composition, level, margin, names)
+    return AuditResult(matrix, questions, named, composition, level, margin, names, known)
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:

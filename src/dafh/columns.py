@@ -188,7 +188,7 @@ def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
 
 def with_gaps(column: pd.Series) -> pd.Series:
     """Take the words that stand for an unknown value in a text file for what they mean."""
-    if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):
+    if pd.api.types.is_numeric_dtype(column.dtype) or _is_date(column):
         return column
     return column.where(~column.isin(MISSING_WORDS))
 
@@ -202,7 +202,8 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
         labels: list[Any] = [bool(value) for value in values]
     else:
         texts = [_label_text(value) for value in values]
-        labels = [int(text) for text in texts] if all(_WHOLE.fullmatch(text) for text in texts) else texts
+        whole = all(_WHOLE.fullmatch(text) for text in texts) and len(set(texts)) == len(texts)  # "1" is not "01".
+        labels = [int(text) for text in texts] if whole else [str(value) for value in values]
         if pd.api.types.is_float_dtype(column.dtype) and isinstance(labels[0], str):
             raise InputError(f"The target {name} holds fractions like {texts[0]}; a class label is text or whole.")
     if len(set(labels)) < 2:
@@ -213,9 +214,11 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
 
 def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
     """Take the target of another table as labels that a model knows, whichever type the file forces on them."""
-    known = {_label_text(label): position for position, label in enumerate(classes)}
+    fold = str.lower if classes.dtype == bool else str
+    known = {fold(_label_text(label)): position for position, label in enumerate(classes)}
+    known |= {str(label): position for position, label in enumerate(classes)}
     codes, values = pd.factorize(column)
-    places = [known.get(_label_text(value), -1) for value in values]
+    places = [known.get(str(value), known.get(fold(_label_text(value)), -1)) for value in values]
     if -1 in places:
         strange = values[places.index(-1)]
         raise InputError(
@@ -286,13 +289,14 @@ def _counts_rows(known: pd.Series, name: str) -> bool:
     """Whether whole numbers only number the rows: all different, and in order or called an id."""
     if not known.is_unique or not (known == np.floor(known)).all():
         return False
-    called_id = name.lower().replace("-", "_").split("_")[-1] in ("id", "uuid", "key", "index", "number", "nr", "no")
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)  # customer_id, customerId, Customer ID
+    called_id = bool(words) and words[-1].lower() in ("id", "uuid", "key", "index", "number", "nr", "no")
     return called_id or bool(known.is_monotonic_increasing)
 
 
 def _kind(column: pd.Series) -> str:
     """Guess the kind of a column, typed by its file or read letter by letter."""
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+    if _is_date(column):
         return _DATE + DATE_FORMATS[0]
     if pd.api.types.is_bool_dtype(column.dtype):
         return "flag"
@@ -310,22 +314,39 @@ def _kind(column: pd.Series) -> str:
 
 
 def _as_kind(column: pd.Series, kind: str) -> pd.Series:
-    """Take a column for what it is; what cannot be that is refused, dates beyond all calendars are gaps."""
+    """Take a column for what it is; what cannot be that is refused."""
     known = with_gaps(column)
     if kind == "category":
-        # Text stays as it is, "01" is not "1"; whole numbers look the same in every type.
-        return known.astype(object).map(lambda v: v if isinstance(v, str) else _label_text(v), na_action="ignore")
+        return _texts(known).map(_category, na_action="ignore")
+    if _is_date(known):
+        return known.dt.tz_convert("UTC").dt.tz_localize(None) if known.dt.tz is not None else known
     if kind.startswith(_DATE):
-        return known if _is_date(known) else _dates(known, kind.removeprefix(_DATE))
-    if kind == "flag":
-        values = known.astype(object).map(lambda value: _FLAGS.get(str(value).lower()), na_action="ignore")
-        values = values.astype(float)
+        known = known.where(~_texts(known).map(_is_no_day, na_action="ignore").eq(True))
+        values = _dates(known, kind.removeprefix(_DATE))
+    elif kind == "flag":
+        values = _texts(known).map(lambda value: _FLAGS.get(value.lower()), na_action="ignore").astype(float)
     else:
         values = _numbers(known)
     strange = known[values.isna() & known.notna()]
     if len(strange):
-        raise InputError(f"Column {quoted(column.name)} held {kind}s in fit and holds {quoted(strange.iloc[0])} now.")
+        what = f"{kind.split(' ')[0]}s" + (f" like {_date_words(kind)}" if kind.startswith(_DATE) else "")
+        raise InputError(f"Column {quoted(column.name)} held {what} in fit and holds {quoted(strange.iloc[0])} now.")
     return values
+
+
+def _texts(column: pd.Series) -> pd.Series:
+    """Take every value as text, and a gap as NaN whatever the type of the column calls it."""
+    return column.astype(object).where(column.notna(), np.nan).map(str, na_action="ignore")
+
+
+def _category(text: str) -> str:
+    """Name a category: a code is the same with the ".0" that a gap in its column brings; "01" is not "1"."""
+    return text.split(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
+
+
+def _is_no_day(text: str) -> bool:
+    """Whether a date is one that only fills its place: 0000-00-00."""
+    return not set(text) - set("0-/.: T")
 
 
 def _is_date(column: pd.Series) -> bool:

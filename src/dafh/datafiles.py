@@ -201,7 +201,8 @@ class DataFile:
             raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
         kept = [name for name in names if name not in nested]
         for batch in file.iter_batches(rows or ROWS_PER_CHUNK, columns=kept):
-            yield batch.to_pandas().rename(columns=str)
+            # Whole numbers stay whole where there are gaps among them: account numbers do not fit into fractions.
+            yield batch.to_pandas(types_mapper=_nullable_types().get).rename(columns=str)
 
     def _check_unique(self, names: list[str]) -> None:
         repeated = [quoted(name) for name in dict.fromkeys(names) if names.count(name) > 1]
@@ -282,6 +283,14 @@ def _seekable(stream: Any, stack: contextlib.ExitStack) -> Any:
         spool.write(block)
     spool.seek(0)
     return spool
+
+
+def _nullable_types() -> dict[Any, Any]:
+    import pyarrow
+
+    names = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Boolean")
+    arrow = {name: pyarrow.bool_() if name == "Boolean" else getattr(pyarrow, name.lower())() for name in names}
+    return {arrow[name]: getattr(pd, f"{name}Dtype")() for name in names}
 
 
 def _is_nested(kind: Any) -> bool:

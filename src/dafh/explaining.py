@@ -69,6 +69,19 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class Member:
+    """People with one value of a sensitive attribute."""
+
+    attribute: str
+    name: str
+    """Attribute and value."""
+    share: float
+    """In the group."""
+    overall: float
+    """Among all rows."""
+
+
+@dataclass(frozen=True)
 class GroupInWords:
     """What can be said about one group."""
 
@@ -79,8 +92,7 @@ class GroupInWords:
     rule: Rule | None
     contrasts: tuple[Contrast, ...]
     effects: tuple[Effect, ...]
-    members: tuple[tuple[str, float, float], ...] = ()
-    """For each value of each sensitive attribute: its name, its share in the group and its share among all rows."""
+    members: tuple["Member", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,18 +165,16 @@ def group_lines(group: GroupInWords) -> list[str]:
         lines.append(f"Unlike the others: {'; '.join(contrast.text for contrast in group.contrasts)}.")
     lines.append(effect_line(group))
     if group.members:
-        odd = (
-            f"{name}: {percent(here)} (of all {percent(overall)})" for name, here, overall in _oddest(group.members)[:4]
-        )
+        odd = (f"{m.name}: {percent(m.share)} (of all {percent(m.overall)})" for m in _oddest(group.members)[:4])
         lines.append(f"Who: {'; '.join(odd)}.")
     return lines
 
 
-def _oddest(members: tuple[tuple[str, float, float], ...]) -> list[tuple[str, float, float]]:
+def _oddest(members: tuple[Member, ...]) -> list[Member]:
     """For each attribute the value whose share differs most from that among all rows, the largest difference first."""
-    found: dict[str, tuple[str, float, float]] = {}
-    for member in sorted(members, key=lambda member: -abs(member[1] - member[2])):
-        found.setdefault(member[0].split(" = ")[0], member)
+    found: dict[str, Member] = {}
+    for member in sorted(members, key=lambda member: -abs(member.share - member.overall)):
+        found.setdefault(member.attribute, member)
     return list(found.values())
 
 
@@ -233,7 +243,7 @@ def explain(
                 group,
                 int((groups == group).sum()),
                 float((groups == group).mean()),
-                _server(final, group),
+                server_words(final, group),
                 find_rule(seen, inside, rng),
                 _contrasts(seen, inside, n_contrasts),
                 _effects(seen, inside, logits, final.classes_, n_contrasts),
@@ -265,7 +275,8 @@ def stability(model: Any, X: Any, y: ArrayLike, *, seeds: Sequence[int] = (0, 1,
     return float(np.mean([adjusted_rand_score(one, other) for one, other in pairs]))
 
 
-def _server(final: Any, group: int) -> str:
+def server_words(final: Any, group: int) -> str:
+    """Say which classifier of a fitted model serves a group."""
     serves = int(final.serves_[group]) if group < len(final.serves_) else final.n_groups_
     if serves == group:
         return "its own classifier"
@@ -279,7 +290,7 @@ def _contrasts(seen: Described, inside: NDArray[np.bool_], n_contrasts: int) -> 
     """Columns with the largest differences of means, in standard deviations; each column once."""
     if inside.all() or not inside.any():
         return ()
-    standard = seen.standardized()
+    standard = seen.standardized
     difference = standard[inside].mean(axis=0) - standard[~inside].mean(axis=0)
     found: dict[str, Contrast] = {}
     for position in np.argsort(-np.abs(difference), kind="stable"):
@@ -333,7 +344,7 @@ def _effects(
         return ()
     # With two classes the second one's logit says it all; with more, the one that changed most.
     label = 1 if own.shape[1] == 2 else int(np.abs(own - pooled).mean(axis=0).argmax())
-    fit = Ridge(alpha=1.0).fit(seen.standardized()[inside], np.column_stack([own[:, label], pooled[:, label]]))
+    fit = Ridge(alpha=1.0).fit(seen.standardized[inside], np.column_stack([own[:, label], pooled[:, label]]))
     weights = fit.coef_
     change = np.abs(weights[0] - weights[1])
     found: dict[str, Effect] = {}
@@ -347,10 +358,13 @@ def _effects(
     return tuple(found.values())
 
 
-def _members(attributes: pd.DataFrame | None, inside: NDArray[np.bool_]) -> tuple[tuple[str, float, float], ...]:
+def _members(attributes: pd.DataFrame | None, inside: NDArray[np.bool_]) -> tuple[Member, ...]:
     if attributes is None or not inside.any():
         return ()
-    table = NamedGroups.of(attributes, len(inside)).tabulate(inside.astype(np.intp), 2, np.ones(len(inside)), depth=1)
-    n_inside = inside.sum()
-    rows = zip(table.names, table.total, strict=True)
-    return tuple((name, float(n[1] / n_inside), float(n.sum() / len(inside))) for name, n in rows)
+    found = []
+    for attribute in NamedGroups.of(attributes, len(inside)).attributes:
+        alone = NamedGroups([attribute]).tabulate(inside.astype(np.intp), 2, np.ones(len(inside)), depth=1)
+        for name, (outside, members) in zip(alone.names, alone.total, strict=True):
+            shares = float(members / inside.sum()), float((outside + members) / len(inside))
+            found.append(Member(attribute.name, name, *shares))
+    return tuple(found)

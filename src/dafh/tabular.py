@@ -13,14 +13,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from dafh._validation import to_days, to_pandas
+from dafh._validation import LARGEST_NUMBER, to_days, to_pandas
 from dafh.exceptions import InputError
 
 # More categories than this in a column, and its rare ones are put together.
 _MOST_CATEGORIES = 60
 _MISSING = "(missing)"
-# Numbers from here on, infinity included, count as missing: their squares no longer fit into a number.
-_LARGEST_NUMBER = 1e100
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -155,7 +153,7 @@ def _to_numbers(name: str, column: pd.Series) -> pd.Series:
         numbers = pd.to_numeric(column).astype(float)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"Column {name!r} held numbers in fit and holds other values now ({error}).") from error
-    return numbers.where(numbers.abs() < _LARGEST_NUMBER)
+    return numbers.where(numbers.abs() < LARGEST_NUMBER)
 
 
 def _to_text(column: pd.Series) -> pd.Series:

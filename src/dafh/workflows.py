@@ -41,6 +41,7 @@ class TrainingTable:
     test_rows: pd.DataFrame | None
     """Rows kept from everything."""
     fingerprints: tuple[str, ...]
+    features: pd.DataFrame
 
     @classmethod
     def read(
@@ -82,6 +83,9 @@ class TrainingTable:
             raise InputError(f"The rows left to train on have one value of {quoted(target)} only.")
         training = known[~test]
         schema = TableSchema.guess(training, target, **said)
+        schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(data.left_out, "as you said")})
+        features = schema.features_of(known)
+        hashes = row_hashes(features, known[target])
         return cls(
             Path(data.name).name,
             training,
@@ -89,7 +93,8 @@ class TrainingTable:
             schema,
             (*notes, *schema.notes),
             schema.with_numbers(known[test]).reset_index(drop=True) if test.any() else None,
-            tuple(fingerprint(part, schema) for part in (known, training)),
+            tuple(dict.fromkeys(fingerprint(part) for part in (hashes, hashes[~test]))),
+            features[~test],
         )
 
     def headline(self) -> str:
@@ -114,7 +119,7 @@ class TrainingTable:
         model = DAFHClassifier(
             n_groups, pooled=_pooled(pooled), guard=guard, random_state=seed, verbose=verbose, **settings
         )
-        return tabular_pipeline(model).fit(self.schema.features_of(self.training), self.y)
+        return tabular_pipeline(model).fit(self.features, self.y)
 
     def save(self, model: Any, path: Path) -> Path | None:
         """Write a model that was fitted on the table, and the rows kept back beside it; returns where those are."""
@@ -171,11 +176,15 @@ def _pooled(name: str) -> Any:
     return HistGradientBoostingClassifier()
 
 
-def fingerprint(table: pd.DataFrame, schema: TableSchema) -> str:
-    """Checksum of all features and the target, whatever the order of the rows: tells a table, and nothing about it."""
-    text = schema.features_of(table).assign(target=table[schema.target].map(str)).astype(str)
-    hashes = np.sort(np.asarray(pd.util.hash_pandas_object(text, index=False)))
-    return hashlib.sha256(hashes.tobytes()).hexdigest()
+def row_hashes(features: pd.DataFrame, target: pd.Series) -> NDArray[np.uint64]:
+    """One number for each row, the same in whatever file the row stands."""
+    rows = features.assign(**{"the target": target.map(str)})
+    return np.asarray(pd.util.hash_pandas_object(rows, index=False), np.uint64)
+
+
+def fingerprint(hashes: NDArray[np.uint64]) -> str:
+    """Checksum of a table, whatever the order of its rows: tells which table it is, and nothing about it."""
+    return hashlib.sha256(np.sort(hashes).tobytes()).hexdigest()
 
 
 def _names_beside(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
@@ -235,13 +244,14 @@ class FileModel:
             Where it is called something else than in training.
         """
         target = target or self.schema.target
+        data = replace(data, leave_out=tuple(self.schema.left_out))
         table = data.read(text=[*self.schema.text_columns, target])
         check_columns(table.columns, [target], "the target")
         known, notes = _with_target(table, target, data)
         features = self.schema.features_of(known)
         attributes = self._attributes(known, sensitive)
         y = match_labels(known[target], self.model.classes_)
-        if target == self.schema.target and fingerprint(known, self.schema) in self.file.card.get("fingerprints", []):
+        if fingerprint(row_hashes(features, known[target])) in self.file.card.get("fingerprints", []):
             notes.append(SAME_ROWS)
         return AskedRows(features, y, attributes, tuple(notes))
 
@@ -275,6 +285,7 @@ class FileModel:
             Rows at a time.
         """
         done = 0
+        data = replace(data, leave_out=tuple(self.schema.left_out))
         # Kept columns are read letter by letter: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *keep, *split_names(keep, ())}
         for chunk in data.chunks(rows=rows, text=as_text):

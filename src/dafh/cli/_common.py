@@ -54,7 +54,7 @@ def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:
         say(f"Note: {message}")
 
 
-def say(text: str = "") -> None:
+def say(text: str) -> None:
     """Tell the user something that is not the result: it goes to standard error, out of the way of pipes."""
     click.echo(text, err=True)
 

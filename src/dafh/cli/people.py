@@ -15,6 +15,30 @@ _SENSITIVE = click.option(
     help="Columns that name groups; without it those named in fit, as far as they are there.",
 )
 _TARGET = click.option("--target", help="Column with the truth, if it is not called as in fit.")
+_LEVEL = click.option(
+    "--level",
+    type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Probability of a wrong verdict that is accepted.",
+)
+_MARGIN = click.option(
+    "--margin",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    show_default=True,
+    help="Harm that is tolerated, as a share of rows: 0.01 is one point.",
+)
+_DEPTH = click.option(
+    "--depth", type=click.IntRange(min=1), default=2, show_default=True, help="Attributes to intersect at most."
+)
+_SEEDS = click.option(
+    "--seeds",
+    type=click.IntRange(0, 20),
+    default=0,
+    show_default=True,
+    help="Seeds to fit copies with, two or more, to see how far the groups depend on it.",
+)
 
 
 @click.command(
@@ -97,6 +121,9 @@ def fit(
     if report is not None:
         click.echo(f"\n{report}")
     click.echo(f"\nModel: {out}")
+    stale = out.with_suffix(".test.parquet")
+    if test_rows is None and stale.exists():
+        say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
     if test_rows is not None:
         click.echo(f"Rows kept back: {test_rows}\n\nNext: dafh audit {out} {test_rows}")
 
@@ -150,23 +177,9 @@ def predict(
 @click.argument("data", metavar="DATA")
 @_SENSITIVE
 @_TARGET
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="Probability of a wrong verdict that is accepted.",
-)
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    show_default=True,
-    help="Harm that is tolerated, as a share of rows: 0.01 is one point.",
-)
-@click.option(
-    "--depth", type=click.IntRange(min=1), default=2, show_default=True, help="Attributes to intersect at most."
-)
+@_LEVEL
+@_MARGIN
+@_DEPTH
 @click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if harm is shown.")
 @data_options
 @_JSON
@@ -209,13 +222,7 @@ def audit(
 @click.argument("data", metavar="DATA")
 @_SENSITIVE
 @_TARGET
-@click.option(
-    "--seeds",
-    type=click.IntRange(0, 20),
-    default=0,
-    show_default=True,
-    help="Seeds to fit copies with, two or more, to see how far the groups depend on it.",
-)
+@_SEEDS
 @data_options
 @_JSON
 def explain(
@@ -251,27 +258,10 @@ def explain(
 @click.option("--title", help="Heading of the page.")
 @_SENSITIVE
 @_TARGET
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="Probability of a wrong verdict that is accepted.",
-)
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    show_default=True,
-    help="Harm that is tolerated, as a share of rows: 0.01 is one point.",
-)
-@click.option(
-    "--seeds",
-    type=click.IntRange(0, 20),
-    default=0,
-    show_default=True,
-    help="Seeds to fit copies with, two or more, to see how far the groups depend on it.",
-)
+@_LEVEL
+@_MARGIN
+@_DEPTH
+@_SEEDS
 @data_options
 @_JSON
 def report(
@@ -283,6 +273,7 @@ def report(
     target: str | None,
     level: float,
     margin: float,
+    depth: int,
     seeds: int,
     delimiter: str | None,
     header: bool | None,
@@ -306,7 +297,7 @@ def report(
         summary = summarize(loaded.model, title=title, card=loaded.file.card)
     else:
         rows = loaded.read(data_file(data, delimiter, header, encoding), sensitive, target)
-        result = loaded.audit(rows, level=level, margin=margin)
+        result = loaded.audit(rows, level=level, margin=margin, depth=depth)
         words = loaded.explain(rows, seeds)
         summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)
     if out is not None:

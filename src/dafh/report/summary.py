@@ -5,7 +5,7 @@ from typing import Any
 import dafh
 from dafh._text import listed, percent, plain, points
 from dafh.auditing import AuditResult
-from dafh.explaining import Explanation, group_lines
+from dafh.explaining import Explanation, group_lines, server_words
 
 # Names and values from the data can be of any length; nobody reads more of one than this.
 _LONGEST_TEXT = 80
@@ -155,9 +155,7 @@ def _serving(final: Any, result: AuditResult | None, report: Any) -> list[dict[s
 
 def _server(final: Any, result: AuditResult | None, group: int) -> str:
     if final is not None:
-        serves = int(final.serves_[group]) if group < len(final.serves_) else int(final.n_groups_)
-        own = "its own classifier" if serves == group else f"the classifier of group {serves}"
-        return own if serves < final.n_groups_ else "the pooled classifier"
+        return server_words(final, group)
     assert result is not None
     name = result.classifiers[int(result.matrix.own[group])]
     return "the pooled classifier" if name == "pooled" else f"classifier {name}"
@@ -190,9 +188,8 @@ def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | N
         return None
     ordered = result.named.sort_values("p", kind="stable")
     counts = result.named["verdict"].value_counts()
-    attributes = {str(name).split(" = ")[0] for name in ordered["group"] if " & " not in str(name)}
     return {
-        "in_training": sorted(attributes & features),
+        "in_training": sorted(set(result.attributes) & features),
         "known_features": bool(features),
         "n_groups": len(ordered),
         "verdicts": {verdict: int(counts.get(verdict, 0)) for verdict in ("satisfied", "undecided", "violated")},
