@@ -5,7 +5,7 @@ data, so that it can be kept in a model file and read the next table the same wa
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -317,14 +317,14 @@ def _as_kind(column: pd.Series, kind: str) -> pd.Series:
     """Take a column for what it is; what cannot be that is refused."""
     known = with_gaps(column)
     if kind == "category":
-        return _texts(known).map(_category, na_action="ignore")
+        return _by_value(known, _category)
     if _is_date(known):
         return known.dt.tz_convert("UTC").dt.tz_localize(None) if known.dt.tz is not None else known
     if kind.startswith(_DATE):
-        known = known.where(~_texts(known).map(_is_no_day, na_action="ignore").eq(True))
+        known = known.where(~_by_value(known, _is_no_day).eq(True))
         values = _dates(known, kind.removeprefix(_DATE))
     elif kind == "flag":
-        values = _texts(known).map(lambda value: _FLAGS.get(value.lower()), na_action="ignore").astype(float)
+        values = _by_value(known, lambda text: _FLAGS.get(text.lower())).astype(float)
     else:
         values = _numbers(known)
     strange = known[values.isna() & known.notna()]
@@ -334,9 +334,11 @@ def _as_kind(column: pd.Series, kind: str) -> pd.Series:
     return values
 
 
-def _texts(column: pd.Series) -> pd.Series:
-    """Take every value as text, and a gap as NaN whatever the type of the column calls it."""
-    return column.astype(object).where(column.notna(), np.nan).map(str, na_action="ignore")
+def _by_value(column: pd.Series, function: Callable[[str], Any]) -> pd.Series:
+    """Apply a function to the text of every value, once for each different one; a gap stays a gap."""
+    codes, values = pd.factorize(column)
+    found = np.array([*(function(str(value)) for value in values), np.nan], dtype=object)
+    return pd.Series(found[codes], column.index, name=column.name, dtype=object)
 
 
 def _category(text: str) -> str:
@@ -375,8 +377,7 @@ def _number(value: Any) -> float:
 
 def _dates(column: pd.Series, form: str) -> pd.Series:
     """Text as dates; what is none is missing."""
-    text = column.astype(object).map(str, na_action="ignore")
-    return pd.to_datetime(text, errors="coerce", format=form, utc=True).dt.tz_localize(None)
+    return pd.to_datetime(_by_value(column, str), errors="coerce", format=form, utc=True).dt.tz_localize(None)
 
 
 def _date_words(kind: str) -> str:

@@ -160,7 +160,7 @@ def _to_text(column: pd.Series) -> pd.Series:
     # Value by value, not row by row: a million rows have a handful of categories.
     codes, values = pd.factorize(column)
     texts = np.array([*map(_text_of, values), _MISSING], dtype=object)  # Code −1, a gap, is the last.
-    return pd.Series(texts[codes], column.index, name=column.name)
+    return pd.Series(texts[codes], column.index, name=column.name, dtype=object)
 
 
 def _text_of(value: Any) -> str:
