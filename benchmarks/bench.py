@@ -154,8 +154,16 @@ def prediction(report: Table):
             report.append((f"predict, {n:,} × {d}, {np.dtype(dtype).name}, against MLPClassifier", f"{ratio:.2f}"))
 
 
-FRESH_PROCESS = """
-import resource, sys, time
+# The high-water mark of the process itself, in MiB: what getrusage says includes that of its parent.
+PEAK_MEMORY = """
+def peak_memory():
+    status = dict(line.split(":") for line in open("/proc/self/status"))
+    return int(status["VmHWM"].split()[0]) / 1024
+"""
+FRESH_PROCESS = (
+    PEAK_MEMORY
+    + """
+import sys, time
 started, n, d, epochs = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 import sklearn.linear_model, jax
 imported = time.time() - started
@@ -175,8 +183,9 @@ X = rng.normal(size=(n, d)); y = (X[:, 0] * X[:, 1] + rng.normal(size=n) > 0) * 
 before = time.time()
 options = {"max_epochs": epochs, "patience": epochs} if epochs else {}
 DAFHClassifier(random_state=0, **options).fit(X, y)
-print(imported, first[0], time.time() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(imported, first[0], time.time() - before, peak_memory())
 """
+)
 
 
 def fresh_process(n, d, cache, epochs=0):
@@ -218,16 +227,17 @@ def command_line(report: Table):
     report.append(("dafh --help", f"{seconds:.2f} s"))
 
 
-# The high-water mark of the process itself: what getrusage says would include that of its parent.
-SCORING = """
+SCORING = (
+    PEAK_MEMORY
+    + """
 import sys
 from click.testing import CliRunner
 from dafh.cli import main
 result = CliRunner().invoke(main, ["predict", *sys.argv[1:]])
 assert result.exit_code == 0, result.output
-status = dict(line.split(":") for line in open("/proc/self/status"))
-print(int(status["VmHWM"].split()[0]) / 1024)
+print(peak_memory())
 """
+)
 
 
 def scoring(report: Table):
