@@ -47,7 +47,9 @@ def german_is_here():
 def test_examples_in_python_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = names_for_readers()
-    for block in blocks(page, "python"):
+    examples = blocks(page, "python")
+    assert len(examples) >= 4
+    for block in examples:
         if "fetch_german" in block and not german_is_here():
             continue
         exec(compile(block, page, "exec"), namespace)

@@ -73,6 +73,7 @@ def test_a_model_that_changes_nothing_says_so_and_draws_no_dots():
     result = audit(y, y[:, None][:, :0], np.zeros(200, int), pooled=1 - y, own=[0])
     summary = summarize(result=result)
     assert result.status == summary["verdict"]["status"] == "same"
+    assert summary["verdict"]["details"] == []
     page = render(summary)
     assert "the pooled model serves every group" in page
     assert 'class="chart"' not in page
@@ -99,6 +100,12 @@ def test_values_with_signs_in_them_do_not_hide_an_attribute():
 def test_the_guard_says_why(small_model):
     reasons = {row["why"] for row in summarize(small_model[0])["guard"]["table"]}
     assert reasons <= {"nothing speaks against it", "its own did worse on people held back"}
+
+
+def test_the_sentence_on_named_groups_stands_below_the_verdict():
+    result = audited(30)
+    assert summarize(result=result)["verdict"]["details"] == [result.named_verdict()]
+    assert summarize(result=audited(30, attributes=False))["verdict"]["details"] == []
 
 
 def test_figures_and_tables_are_those_of_the_audit():

@@ -106,7 +106,7 @@ pooled classifier.
             "verdict": self.verdict(),
             "level": self.level,
             "margin": self.margin,
-            **self._figures(),
+            **self.figures(),
             "violations": self.violations,
             "errors": plain(self.matrix.errors.tolist()),
             "sizes": self.matrix.sizes.tolist(),
@@ -116,7 +116,8 @@ pooled classifier.
             },
         }
 
-    def _figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
+        """Return sizes, accuracy, and what Pr without harm must be read beside."""
         matrix = self.matrix
         return {
             "rows": int(matrix.sizes.sum()),
@@ -156,12 +157,16 @@ pooled classifier.
             )
         else:
             sentence = f"NO HARM: no group is served worse {than}."
-        return sentence if self.named is None else f"{sentence} {self._named_verdict(self.named)}"
+        return sentence if self.named is None else f"{sentence} {self.named_verdict()}"
 
     def _tolerance(self) -> str:
         return f" by more than {100 * self.margin:g} points" if self.margin else ""
 
-    def _named_verdict(self, named: pd.DataFrame) -> str:
+    def named_verdict(self) -> str:
+        """Say in one sentence what was found about named groups; nothing where there are none."""
+        named = self.named
+        if named is None:
+            return ""
         harmed, decided = _harmed(named), int((named["verdict"] == "satisfied").sum())
         than = f"than by the pooled classifier{self._tolerance()}"
         if harmed:
@@ -183,7 +188,7 @@ pooled classifier.
 
     def _figure_lines(self) -> list[str]:
         """Sizes, accuracy and Pr with what it must be read beside, and the three counts of violations."""
-        figures, counts = self._figures(), self.violations
+        figures, counts = self.figures(), self.violations
         margin = f", margin {100 * self.margin:g} points" if self.margin else ""
         return [
             f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}{margin}",

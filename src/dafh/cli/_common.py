@@ -1,5 +1,6 @@
 """What all commands share: errors in one sentence, options for data files, output for people and for machines."""
 
+import functools
 import json
 import os
 import sys
@@ -65,19 +66,24 @@ def print_json(value: Any) -> None:
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how a text file is laid out; they arrive as delimiter, header and encoding."""
+    """Add the options that say how a text file is laid out, and hand the command a DataFile as `data`."""
+
+    @functools.wraps(command)
+    def with_file(*, data: str | None, delimiter: str | None, header: bool | None, encoding: str, **rest: Any) -> Any:
+        return command(data=None if data is None else _data_file(data, delimiter, header, encoding), **rest)
+
+    wrapped: Callable[..., Any] = with_file
     options = [
         click.option("--delimiter", metavar="CHAR", help="Between the cells of a CSV file; guessed if not given."),
         click.option("--header/--no-header", default=None, help="Whether the first line has the names; guessed."),
         click.option("--encoding", default="utf-8-sig", metavar="NAME", help="Of a CSV file.  [default: UTF-8]"),
     ]
     for option in reversed(options):
-        command = option(command)
-    return command
+        wrapped = option(wrapped)
+    return wrapped
 
 
-def data_file(path: str, delimiter: str | None, header: bool | None, encoding: str) -> Any:
-    """Make a DataFile from the argument and the options of a command."""
+def _data_file(path: str, delimiter: str | None, header: bool | None, encoding: str) -> Any:
     from dafh.datafiles import DataFile
 
     if delimiter is not None:

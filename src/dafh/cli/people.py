@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from dafh.cli._common import MODEL, check_writable, data_file, data_options, print_json, say
+from dafh.cli._common import MODEL, check_writable, data_options, print_json, say
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for machines.")
 _SENSITIVE = click.option(
@@ -82,14 +82,11 @@ _SEEDS = click.option(
 @data_options
 @_JSON
 def fit(
-    data: str,
+    data: Any,
     target: str,
     out: Path,
     guard: str,
     groups: int,
-    delimiter: str | None,
-    header: bool | None,
-    encoding: str,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -105,8 +102,7 @@ def fit(
 
     start = time.monotonic()
     columns = {name: options.pop(name) for name in ("drop", "sensitive", "categories", "test_size")}
-    source = data_file(data, delimiter, header, encoding)
-    table = TrainingTable.read(source, target, **columns, seed=options["seed"])
+    table = TrainingTable.read(data, target, **columns, seed=options["seed"])
     for note in (table.headline(), *table.notes):
         say(note)
     model = table.fit(n_groups=groups, guard=None if guard == "none" else guard, verbose=1, **options)  # type: ignore[arg-type]
@@ -138,12 +134,9 @@ def fit(
 @data_options
 def predict(
     model: Path,
-    data: str,
+    data: Any,
     out: str,
     keep: tuple[str, ...],
-    delimiter: str | None,
-    header: bool | None,
-    encoding: str,
 ) -> None:
     """Score a table: prediction, probability and group of each row.
 
@@ -157,14 +150,13 @@ def predict(
     from dafh.datafiles import TableWriter
     from dafh.workflows import FileModel
 
-    source = data_file(data, delimiter, header, encoding)
     loaded = FileModel.open(model)
     start, n_rows = time.monotonic(), 0
     with TableWriter(out) as writer:
-        for chunk in loaded.score(source, keep):
+        for chunk in loaded.score(data, keep):
             writer.write(chunk)
             n_rows += len(chunk)
-    for note in source.notes:
+    for note in data.notes:
         say(note)
     if writer.n_defused:
         say(f"{writer.n_defused:,} cells would be formulas in a spreadsheet: they got an apostrophe in front.")
@@ -185,16 +177,13 @@ def predict(
 @_JSON
 def audit(
     model: Path,
-    data: str,
+    data: Any,
     sensitive: tuple[str, ...],
     target: str | None,
     level: float,
     margin: float,
     depth: int,
     fail_on_harm: bool,
-    delimiter: str | None,
-    header: bool | None,
-    encoding: str,
     as_json: bool,
 ) -> None:
     """Ask whether any group is served worse than it could be.
@@ -204,7 +193,7 @@ def audit(
     from dafh.workflows import FileModel
 
     loaded = FileModel.open(model)
-    rows = loaded.read(data_file(data, delimiter, header, encoding), sensitive, target)
+    rows = loaded.read(data, sensitive, target)
     result = loaded.audit(rows, level=level, margin=margin, depth=depth)
     for note in rows.notes:
         say(f"Note: {note}")
@@ -227,13 +216,10 @@ def audit(
 @_JSON
 def explain(
     model: Path,
-    data: str,
+    data: Any,
     sensitive: tuple[str, ...],
     target: str | None,
     seeds: int,
-    delimiter: str | None,
-    header: bool | None,
-    encoding: str,
     as_json: bool,
 ) -> None:
     """Put the groups into words.
@@ -243,7 +229,7 @@ def explain(
     from dafh.workflows import FileModel
 
     loaded = FileModel.open(model)
-    rows = loaded.read(data_file(data, delimiter, header, encoding), sensitive, target)
+    rows = loaded.read(data, sensitive, target)
     words = loaded.explain(rows, seeds)
     if as_json:
         print_json(words.to_dict())
@@ -266,7 +252,7 @@ def explain(
 @_JSON
 def report(
     model: Path,
-    data: str | None,
+    data: Any,
     out: Path | None,
     title: str | None,
     sensitive: tuple[str, ...],
@@ -275,9 +261,6 @@ def report(
     margin: float,
     depth: int,
     seeds: int,
-    delimiter: str | None,
-    header: bool | None,
-    encoding: str,
     as_json: bool,
 ) -> None:
     """Write one HTML file for a browser, online or not.
@@ -296,7 +279,7 @@ def report(
     if data is None:
         summary = summarize(loaded.model, title=title, card=loaded.file.card)
     else:
-        rows = loaded.read(data_file(data, delimiter, header, encoding), sensitive, target)
+        rows = loaded.read(data, sensitive, target)
         result = loaded.audit(rows, level=level, margin=margin, depth=depth)
         words = loaded.explain(rows, seeds)
         summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)

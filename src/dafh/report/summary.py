@@ -100,8 +100,8 @@ def _verdict(result: AuditResult | None, report: Any) -> dict[str, Any]:
         f"{len(result.questions)} questions about the groups need more people to be decided.",
         "fine": f"No harm: {tested}, every group is shown to be served no worse than it could be.",
     }
-    details = [] if result.named is None else [result.verdict().split(". ", 1)[-1]]
-    return {"status": result.status, "sentence": sentences[result.status], "details": details}
+    named = result.named_verdict() if result.status != "same" else ""
+    return {"status": result.status, "sentence": sentences[result.status], "details": [named] if named else []}
 
 
 def _harm(harmed: list[str]) -> str:
@@ -119,15 +119,10 @@ def _who(group: Any) -> str:
 def _figures(result: AuditResult | None) -> dict[str, Any] | None:
     if result is None:
         return None
-    matrix = result.matrix
+    figures = result.figures()
     return {
-        "rows": int(matrix.sizes.sum()),
-        "groups": len(matrix.sizes),
-        "accuracy": matrix.accuracy,
-        "pooled_accuracy": matrix.pooled_accuracy,
-        "gain": matrix.accuracy - matrix.pooled_accuracy,
-        "pr_without_harm": matrix.pr_without_harm,
-        "disagreement": matrix.disagreement,
+        **figures,
+        "gain": figures["accuracy"] - figures["pooled_accuracy"],
         "violations": result.violations,
         "level": result.level,
         "margin": result.margin,
