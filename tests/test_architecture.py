@@ -13,7 +13,7 @@ SOURCE = Path(dafh.__file__).parent
 # A module imports from lower layers only (or from its own package); the names are top-level modules of dafh.
 LAYERS = [
     {"exceptions"},
-    {"_validation", "_progress", "_text"},
+    {"_validation", "_progress", "_text", "_cuts", "_training_rows"},
     {
         "engine",
         "stats",
@@ -22,7 +22,6 @@ LAYERS = [
         "named_groups",
         "_inference",
         "_pooled",
-        "_training_rows",
         "_rules",
         "datafiles",
     },

@@ -92,16 +92,16 @@ def test_serving_in_numpy_equals_the_engine(monkeypatch, paper_data, group_hidde
     captured = {}
     keep_best = dafh._fitting._keep_best
 
-    def spy(record, rule, recipe, scaler, linear_base):
+    def spy(record, rule, recipe, view, linear_base):
         choice = rule.choose(record.curves)
         replica = rule.n_folds * recipe.n_replicas + choice.replica
-        captured.update(parameters=record.parameters(replica, choice.epoch), scaler=scaler)
-        return keep_best(record, rule, recipe, scaler, linear_base)
+        captured.update(parameters=record.parameters(replica, choice.epoch), view=view)
+        return keep_best(record, rule, recipe, view, linear_base)
 
     monkeypatch.setattr("dafh._fitting._keep_best", spy)
     layers = {"group_hidden": group_hidden, "classifier_hidden": classifier_hidden}
     model = DAFHClassifier(**QUICK, **layers, pooled=pooled, guard=None).fit(paper_data.X, paper_data.y)
-    standard = captured["scaler"].transform(paper_data.X.to_numpy())
+    standard = captured["view"](paper_data.X.to_numpy())
     probability = model.pooled_.predict_proba(paper_data.X)[:, 1:]
     expected = apply_classifiers(captured["parameters"].classifiers, standard, logit(probability))
     groups, own = model._route(paper_data.X.to_numpy(), paper_data.X)

@@ -59,10 +59,14 @@ def rewritten(path, tmp_path, change):
     with zipfile.ZipFile(content, "w") as archive:
         for name, data in change(members).items():
             archive.writestr(name, data)
-    digest = hashlib.sha256(content.getvalue()).hexdigest()
     forged = tmp_path / "forged.dafh"
-    forged.write_bytes(f"dafh model {FORMAT} {digest}\n".encode() + content.getvalue())
+    forged.write_bytes(first_line(content.getvalue()) + content.getvalue())
     return forged
+
+
+def first_line(content, number=FORMAT):
+    digest = hashlib.sha256(f"{number} ".encode() + content).hexdigest()
+    return f"dafh model {number} {digest}\n".encode()
 
 
 def test_a_pipeline_comes_back_as_it_went(saved):
@@ -189,7 +193,7 @@ def test_bad_files_are_refused_in_one_sentence(saved, tmp_path):
     files = {
         "is empty": b"",
         "not a dafh model file": b"PK\x03\x04 something else",
-        "newer dafh": saved[0].read_bytes().replace(b"dafh model 1 ", b"dafh model 2 ", 1),
+        "newer dafh": saved[0].read_bytes().replace(b"model 2 ", b"model 3 ", 1),
     }
     for sentence, content in files.items():
         bad = tmp_path / "bad.dafh"
@@ -304,8 +308,7 @@ def test_numbers_that_are_none_and_broken_archives_are_refused(saved, tmp_path):
     for position in range(40, len(payload), 997):
         broken = bytearray(payload)
         broken[position] ^= 255
-        digest = hashlib.sha256(broken).hexdigest()
-        long.write_bytes(f"dafh model {FORMAT} {digest}\n".encode() + broken)
+        long.write_bytes(first_line(broken) + broken)
         with contextlib.suppress(InputError):  # It may also have hit what nobody reads; nothing else may come out.
             dafh.load(long)
 
@@ -383,10 +386,13 @@ def test_saving_replaces_a_file_whole_or_not_at_all(saved, tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_file_of_this_release_still_loads_and_predicts_the_same():
-    with open(KEPT / "model-format-1.json") as expected:
+@pytest.mark.parametrize("number", range(1, FORMAT + 1))
+def test_the_file_of_every_format_still_loads_and_predicts_the_same(number):
+    with open(KEPT / f"model-format-{number}.json") as expected:
         rows, labels, groups = json.load(expected).values()
     table = pd.DataFrame(rows).assign(since=lambda t: pd.to_datetime(t["since"]))
-    kept = open_model(KEPT / "model-format-1.dafh")
+    kept = open_model(KEPT / f"model-format-{number}.dafh")
     assert kept.model.predict(table).tolist() == labels
     assert kept.model[-1].predict_group(kept.model[:-1].transform(table)).tolist() == groups
+    assert "group_cuts" in kept.model[-1].get_params()
+    assert (kept.model[-1]._model.cuts is None) == (number == 1)

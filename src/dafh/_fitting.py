@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import StandardScaler
 
-from dafh._inference import CorrectionModel, decide
+from dafh._cuts import Cuts, find_cuts
+from dafh._inference import CorrectionModel, Standardization, decide
+from dafh._pooled import residual
 from dafh._progress import epoch_reporter
-from dafh._training_rows import HeldOut, TrainingRows
+from dafh._training_rows import FEWEST_ROWS_TO_SPLIT, HeldOut, TrainingRows
 from dafh._validation import check_hidden, replica_grid
 from dafh.exceptions import InputError
 from dafh.preference import ComparedRows, PairedCounts
@@ -29,6 +31,8 @@ _VARIED = (
 )
 # Rows on which the groups of two models are compared: enough to know which is which.
 _ROWS_TO_MATCH = 20_000
+# Cuts are filled up to a multiple of this with zeros, so that data of one width share a compiled program.
+_CUTS_AT_A_TIME = 16
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Recipe:
     patience: int | str
     batch_size: int
     group_hidden: tuple[int, ...]
+    group_cuts: int
     classifier_hidden: tuple[int, ...]
     final_rate: float
     average_steps: int
@@ -138,11 +143,11 @@ def fit_population(
     from dafh.engine.population import Plan, init_population, train_population
     from dafh.engine.selection import Selection
 
-    scaler = StandardScaler().fit(data.X, sample_weight=data.weight)
+    view = _View.of(data, base, recipe.group_cuts)
     warm = recipe.start == "warm"
-    rows = _engine_rows(data, base if warm else np.zeros_like(base), base, scaler, held_out)
+    rows = _engine_rows(data, base if warm else np.zeros_like(base), base, view, held_out)
     plan = Plan(
-        group_sizes=(data.X.shape[1], *recipe.group_hidden, recipe.n_groups),
+        group_sizes=(rows.x.shape[1], *recipe.group_hidden, recipe.n_groups),
         classifier_sizes=(data.X.shape[1], *recipe.classifier_hidden, base.shape[1]),
         surrogate=recipe.surrogate,
         optimizer=recipe.optimizer,
@@ -169,7 +174,32 @@ def fit_population(
             on_epoch=report,
             keep=rule.is_newest_best,
         )
-    return _keep_best(record, rule, recipe, scaler, linear_base)
+    return _keep_best(record, rule, recipe, view, linear_base)
+
+
+@dataclass(frozen=True)
+class _View:
+    """How the networks see the rows: standardised columns for all, and cuts through them for the group network."""
+
+    scaler: StandardScaler
+    cuts: Cuts
+    above: Standardization
+
+    @classmethod
+    def of(cls, data: TrainingRows, base: NDArray[np.float64], most_cuts: int) -> "_View":
+        scaler = StandardScaler().fit(data.X, sample_weight=data.weight)
+        enough = len(data.X) >= FEWEST_ROWS_TO_SPLIT
+        cuts = find_cuts(data.X, residual(base, data.label), data.weight, most_cuts if enough else 0)
+        share = np.average(cuts.above(data.X), axis=0, weights=data.weight)
+        return cls(scaler, cuts, Standardization(share, np.sqrt(share * (1 - share))))
+
+    def __call__(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """Columns, cuts, and zeros up to a round number: programs are compiled for few widths."""
+        n_columns, n_cuts = X.shape[1], len(self.cuts)
+        seen = np.zeros((len(X), n_columns + -(-n_cuts // _CUTS_AT_A_TIME) * _CUTS_AT_A_TIME), np.float32)
+        seen[:, :n_columns] = self.scaler.transform(X)
+        seen[:, n_columns : n_columns + n_cuts] = (self.cuts.above(X) - self.above.center) / self.above.scale
+        return seen
 
 
 def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> Any:
@@ -188,13 +218,11 @@ def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> Any:
     )
 
 
-def _engine_rows(
-    data: TrainingRows, start: NDArray[Any], base: NDArray[Any], scaler: StandardScaler, held_out: HeldOut
-) -> Any:
+def _engine_rows(data: TrainingRows, start: NDArray[Any], base: NDArray[Any], view: _View, held_out: HeldOut) -> Any:
     from dafh.engine.objective import Rows
 
     return Rows(
-        x=scaler.transform(data.X).astype(np.float32),
+        x=view(data.X),
         label=data.label.astype(np.int32),
         base=start.astype(np.float32),
         pooled_right=(decide(base) == data.label).astype(np.float32),
@@ -203,7 +231,7 @@ def _engine_rows(
     )
 
 
-def _keep_best(record: Any, rule: Any, recipe: Recipe, scaler: StandardScaler, linear_base: Any) -> FittedPopulation:
+def _keep_best(record: Any, rule: Any, recipe: Recipe, view: _View, linear_base: Any) -> FittedPopulation:
     values = rule.criterion(record.curves)
     if not np.isfinite(values).any():
         raise InputError(
@@ -215,7 +243,8 @@ def _keep_best(record: Any, rule: Any, recipe: Recipe, scaler: StandardScaler, l
 
     def model(block: int, linear: Any) -> CorrectionModel:
         parameters = record.parameters(block * recipe.n_replicas + choice.replica, choice.epoch)
-        return CorrectionModel.from_parameters(parameters, scaler.mean_, scaler.scale_, linear)
+        columns = Standardization(view.scaler.mean_, view.scaler.scale_)
+        return CorrectionModel.from_parameters(parameters, columns, view.cuts, view.above, linear)
 
     epochs = pd.RangeIndex(1, len(record.checkpoints) + 1, name="epoch")
     best, replicas = values.argmin(axis=0), np.arange(recipe.n_replicas)

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dafh._cuts import Cuts
 
 Weights = tuple[tuple[NDArray[Any], NDArray[Any]], ...]
 
@@ -15,6 +17,13 @@ _BLOCK_ROWS = 8192
 _MILD_OFFSET = 100.0
 # Two groups closer than this, relative to their logits, are told apart in double precision.
 _CLOSE_CALL = 1e-3
+
+
+class Standardization(NamedTuple):
+    """What is subtracted from columns, and what they are divided by then."""
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -28,18 +37,25 @@ class CorrectionModel:
     """Every array has a leading axis over the K classifiers."""
     base: Weights = ()
     """The pooled classifier as one linear layer; empty where its logits are brought along."""
+    cuts: Cuts | None = None
+    """What the group network sees after the columns."""
 
     @classmethod
     def from_parameters(
-        cls, parameters: Any, center: NDArray[Any], scale: NDArray[Any], linear_base: Any = None
+        cls, parameters: Any, columns: Standardization, cuts: Cuts, above: Standardization, linear_base: Any = None
     ) -> "CorrectionModel":
-        """Take networks trained on standardised features, and a linear model of raw ones, to the features as served."""
+        """Take networks trained on standardised columns, and a linear model of raw ones, to the columns as served.
+
+        `above` says how the columns of the cuts were standardised; what the group network was given after them was
+        nothing but zeros.
+        """
+        center, scale = columns
         keep_center = bool((np.abs(center) > _MILD_OFFSET * scale).any())
         shift = center * 0 if keep_center else center
 
-        def unscaled(network: Any) -> Weights:
+        def unscaled(network: Any, shift: NDArray[Any], scale: NDArray[Any]) -> Weights:
             layers = [(np.asarray(w, np.float64), np.asarray(b, np.float64)) for w, b in network]
-            weight = layers[0][0] / scale[:, None]
+            weight = layers[0][0][..., : len(scale), :] / scale[:, None]
             layers[0] = (weight, layers[0][1] - shift @ weight)
             return tuple(layers)
 
@@ -47,8 +63,10 @@ class CorrectionModel:
         if linear_base is not None:
             weight = linear_base.coef_.T.astype(np.float64)
             base = ((weight, linear_base.intercept_ + (center - shift) @ weight),)
-        networks = (unscaled(parameters.group), unscaled(parameters.classifiers))
-        return cls(np.asarray(center) if keep_center else None, *networks, base)
+        group = unscaled(parameters.group, np.append(shift, above.center), np.append(scale, above.scale))
+        classifiers = unscaled(parameters.classifiers, shift, scale)
+        kept_center = np.asarray(center) if keep_center else None
+        return cls(kept_center, group, classifiers, base, cuts if len(cuts) else None)
 
     @property
     def n_groups(self) -> int:
@@ -65,7 +83,7 @@ class CorrectionModel:
 
     def group_logits(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Output of the group network in double precision, (n, K)."""
-        return np.concatenate([_apply(self.group, rows.astype(np.float64, copy=False)) for rows in self._blocks(X)])
+        return np.concatenate([_apply(self.group, seen.astype(np.float64, copy=False)) for _, seen in self._blocks(X)])
 
     def route(self, X: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Group of each row (n,), and the correction, or logit where the base is here, of its own classifier (n, m).
@@ -76,22 +94,24 @@ class CorrectionModel:
         groups = np.empty(len(X), np.intp)
         own = np.empty((len(X), self.classifiers[-1][1].shape[-1]), X.dtype)
         network, linear = _Folded(self.group, len(X)), self._as_one_linear_map(X.dtype)
-        for first, rows in zip(range(0, len(X), _BLOCK_ROWS), self._blocks(X), strict=True):
+        for first, (rows, seen) in zip(range(0, len(X), _BLOCK_ROWS), self._blocks(X), strict=True):
             block = slice(first, first + len(rows))
-            groups[block] = self._settle(rows, network(rows))
+            groups[block] = self._settle(seen, network(seen))
             outputs = self._logits(rows) if linear is None else (rows @ linear).reshape(len(rows), self.n_groups, -1)
             own[block] = outputs[np.arange(len(rows)), groups[block]]
         return groups, own if linear is None else own + self._biases(X.dtype)[groups]
 
     def logits(self, X: NDArray[Any]) -> NDArray[Any]:
         """Corrections, or logits where the base is here, of all classifiers, (n, K, m)."""
-        return np.concatenate([self._logits(rows) for rows in self._blocks(X)])
+        return np.concatenate([self._logits(rows) for rows, _ in self._blocks(X)])
 
-    def _blocks(self, X: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    def _blocks(self, X: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Rows as the classifiers see them, and as the group network does."""
         center = None if self.center is None else self.center.astype(X.dtype, copy=False)
         for first in range(0, len(X), _BLOCK_ROWS):
-            rows = X[first : first + _BLOCK_ROWS]
-            yield rows if center is None else rows - center
+            given = X[first : first + _BLOCK_ROWS]
+            rows = given if center is None else given - center
+            yield rows, rows if self.cuts is None else np.append(rows, self.cuts.above(given), axis=1)
 
     def _logits(self, rows: NDArray[Any]) -> NDArray[Any]:
         classifiers = _cast(self.classifiers, rows.dtype)
@@ -109,11 +129,11 @@ class CorrectionModel:
     def _biases(self, dtype: Any) -> NDArray[Any]:
         return (self.classifiers[0][1] + (self.base[0][1] if self.base else 0)).astype(dtype)
 
-    def _settle(self, rows: NDArray[Any], group_logits: NDArray[np.float32]) -> NDArray[np.intp]:
+    def _settle(self, seen: NDArray[Any], group_logits: NDArray[np.float32]) -> NDArray[np.intp]:
         """Group of each row, from its logits in single precision where they leave no doubt."""
         # Column by column: argmax along a short axis would take longer than the network.
-        groups = np.zeros(len(rows), np.intp)
-        first, second = group_logits[:, 0].copy(), np.full(len(rows), -np.inf, np.float32)
+        groups = np.zeros(len(seen), np.intp)
+        first, second = group_logits[:, 0].copy(), np.full(len(seen), -np.inf, np.float32)
         for k in range(1, self.n_groups):
             column = group_logits[:, k]
             groups[column > first] = k
@@ -121,7 +141,7 @@ class CorrectionModel:
             first = np.maximum(first, column)
         close = np.flatnonzero(first - second < _CLOSE_CALL * np.maximum(np.abs(first), 1))
         if len(close):
-            groups[close] = _apply(self.group, rows[close].astype(np.float64)).argmax(axis=1)
+            groups[close] = _apply(self.group, seen[close].astype(np.float64)).argmax(axis=1)
         return groups
 
 

@@ -5,21 +5,27 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from dafh._training_rows import FEWEST_ROWS_TO_SPLIT
 from dafh.exceptions import InputError
 
 # Probabilities are kept this far from 0 and 1, so that a sure classifier can still be corrected.
 _SMALLEST_PROBABILITY = 1e-6
 _MOST_COEFFICIENTS_FOR_NEWTON = 300
+# Inverse strengths of regularisation to choose from, where the rows leave room for a choice.
+_STRENGTHS = (0.01, 0.03, 0.1, 1.0)
+_ROWS_THAT_SETTLE_A_COEFFICIENT = 50
 
 
 class StandardizedLogisticRegression(LogisticRegression):
@@ -30,11 +36,17 @@ class StandardizedLogisticRegression(LogisticRegression):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Inverse strength of the regularisation.
+    C : float or "auto", default="auto"
+        Inverse strength of the regularisation. "auto": 1 where there are 50 rows or more for each coefficient; else
+        the one of a few from 0.01 to 1 with the lowest log-loss in cross-validation.
+
+    Attributes
+    ----------
+    C_ : float
+        The strength in use.
     """
 
-    def __init__(self, C: float = 1.0) -> None:
+    def __init__(self, C: float | str = "auto") -> None:
         super().__init__(C=C)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -44,13 +56,31 @@ class StandardizedLogisticRegression(LogisticRegression):
         n_classes = len(np.unique(y))
         newton = scaler.n_features_in_ * (1 if n_classes == 2 else n_classes) <= _MOST_COEFFICIENTS_FOR_NEWTON
         solver = {"solver": "newton-cholesky", "tol": 1e-8} if newton else {"tol": 1e-6, "max_iter": 5000}
-        model = LogisticRegression(C=self.C, **solver).fit(scaler.transform(X), y, sample_weight)
+        scaled = scaler.transform(X)
+        choose = self.C == "auto"
+        self.C_ = _choose_strength(scaled, np.asarray(y), sample_weight, solver) if choose else self.C
+        model = LogisticRegression(C=self.C_, **solver).fit(scaled, y, sample_weight)
         self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
         if hasattr(scaler, "feature_names_in_"):
             self.feature_names_in_ = scaler.feature_names_in_
         self.coef_: NDArray[Any] = model.coef_ / scaler.scale_
         self.intercept_ = model.intercept_ - self.coef_ @ scaler.mean_
         return self
+
+
+def _choose_strength(X: NDArray[Any], y: NDArray[Any], sample_weight: Any, solver: dict[str, Any]) -> float:
+    classes = np.unique(y)
+    n_coefficients = X.shape[1] * (1 if len(classes) == 2 else len(classes))
+    if not FEWEST_ROWS_TO_SPLIT <= len(y) < _ROWS_THAT_SETTLE_A_COEFFICIENT * n_coefficients:
+        return _STRENGTHS[-1]
+    losses = []
+    for strength in _STRENGTHS:
+        model = LogisticRegression(C=strength, **solver)
+        probabilities = out_of_fold_probabilities(model, X, y, classes, sample_weight, n_folds=5, seed=0)
+        if probabilities is None:
+            return _STRENGTHS[-1]
+        losses.append(log_loss(y, probabilities, sample_weight=sample_weight, labels=classes))
+    return _STRENGTHS[int(np.argmin(losses))]
 
 
 def is_fitted(estimator: Any) -> bool:
@@ -105,6 +135,13 @@ def logits(probabilities: NDArray[Any]) -> NDArray[np.float64]:
     """Logits to be corrected: of class 1 for two classes, (n, 1); log-probabilities for more, (n, classes)."""
     logarithm = np.log(np.clip(probabilities, _SMALLEST_PROBABILITY, None))
     return logarithm[:, 1:] - logarithm[:, :1] if probabilities.shape[1] == 2 else logarithm
+
+
+def residual(base: NDArray[np.float64], label: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Of each logit's class, what happened (0 or 1) minus the probability that was given to it; (n, m)."""
+    if base.shape[1] == 1:
+        return label[:, None] - expit(base)
+    return (label[:, None] == np.arange(base.shape[1])) - softmax(base, axis=1)
 
 
 def out_of_fold_probabilities(

@@ -74,6 +74,9 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         Rows per step.
     group_hidden : tuple of int, default=(100,)
         Hidden layers of the group classifier.
+    group_cuts : int, default=64
+        Cuts that the group classifier sees beside the columns: whether a value lies above a point where the errors of
+        the pooled classifier change. This many at most, in all columns together; 0: none, as in the paper.
     classifier_hidden : tuple of int, default=()
         Hidden layers of the corrections; none makes them linear.
     envy_weight : float *(varied)*, default=0
@@ -87,7 +90,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         Steepness of the surrogate of the 0-1 loss.
     anchor : float *(varied)*, default=(4, 16)
         Weight of each classifier's likelihood on its own group; 0 is the paper.
-    shrinkage : float *(varied)*, default=1e-4
+    shrinkage : float *(varied)*, default=(0.01, 0.1)
         L2 penalty on the corrections.
     group_learning_rate : float *(varied)*, default=1e-2
     classifier_learning_rate : float *(varied)*, default=(3e-3, 1e-2)
@@ -176,6 +179,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         "patience": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "group_hidden": ["array-like"],
+        "group_cuts": [Interval(Integral, 0, None, closed="left")],
         "classifier_hidden": ["array-like"],
         "final_rate": [Interval(Real, 0, 1, closed="right")],
         "surrogate": [StrOptions({"margin", "paper"})],
@@ -202,13 +206,14 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         patience: int | str = "auto",
         batch_size: int = 256,
         group_hidden: Sequence[int] = (100,),
+        group_cuts: int = 64,
         classifier_hidden: Sequence[int] = (),
         envy_weight: float | Sequence[float] = 0.0,
         noise: float | Sequence[float] = 0.05,
         penalty: float | Sequence[float] = 0.1,
         temperature: float | Sequence[float] = 3.0,
         anchor: float | Sequence[float] = (4.0, 16.0),
-        shrinkage: float | Sequence[float] = 1e-4,
+        shrinkage: float | Sequence[float] = (1e-2, 1e-1),
         group_learning_rate: float | Sequence[float] = 1e-2,
         classifier_learning_rate: float | Sequence[float] = (3e-3, 1e-2),
         final_rate: float = 0.05,
@@ -235,6 +240,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         self.patience = patience
         self.batch_size = batch_size
         self.group_hidden = group_hidden
+        self.group_cuts = group_cuts
         self.classifier_hidden = classifier_hidden
         self.envy_weight = envy_weight
         self.noise = noise
@@ -452,6 +458,9 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
                 GroupsEncodeLabelWarning,
                 stacklevel=3,
             )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"group_cuts": 0, **state})  # Model files of format 1 are older than cuts.
 
     # ---- prediction ----
 

@@ -37,7 +37,8 @@ from dafh.decoupled import DecoupledClassifier
 from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.guard import GuardReport
 
-FORMAT = 1
+FORMAT = 2
+"""1: group classifiers without cuts. Files of all formats up to this one are read."""
 _MAGIC = b"dafh model "
 _LARGEST_FILE = 2**30
 _LARGEST_UNPACKED = 2**26
@@ -46,6 +47,7 @@ _LARGEST_RATIO = 100
 
 # Everything beyond skops' own list (scikit-learn's estimators, NumPy, plain Python) that a model may be made of.
 _OWN_TYPES = (
+    "dafh._cuts.Cuts",
     "dafh._inference.CorrectionModel",
     "dafh._pooled.StandardizedLogisticRegression",
     "dafh.classifier.DAFHClassifier",
@@ -191,8 +193,11 @@ def read_card(path: str | Path) -> dict[str, Any]:
 # ---- the file ----
 
 
-def _first_line(content: bytes) -> bytes:
-    return _MAGIC + f"{FORMAT} {hashlib.sha256(content).hexdigest()}\n".encode()
+def _first_line(content: bytes, number: int = FORMAT) -> bytes:
+    """Name, format and checksum; since format 2 the number itself is in the sum, so that no bit can be changed."""
+    checksum = hashlib.sha256(b"" if number == 1 else b"%d " % number)
+    checksum.update(content)
+    return _MAGIC + f"{number} {checksum.hexdigest()}\n".encode()
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:
@@ -205,7 +210,7 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
         raise InputError(f"{path} is not a dafh model file.")
     if int(words[0]) > FORMAT:
         raise InputError(f"{path} was written by a newer dafh than this one ({dafh.__version__}): upgrade to read it.")
-    if line + b"\n" != _first_line(payload):
+    if line + b"\n" != _first_line(payload, int(words[0])):
         raise InputError(f"{path} is damaged: its content has changed since it was written.")
     try:
         with zipfile.ZipFile(io.BytesIO(payload)) as archive:

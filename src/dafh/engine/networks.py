@@ -71,6 +71,10 @@ def apply_network(network: Network, x: Array) -> Array:
 
 
 def apply_classifiers(classifiers: Network, x: Array, base: Array) -> Array:
-    """Logits of all K classifiers, each the base logit plus its correction: (rows, K, m)."""
+    """Logits of all K classifiers, each the base logit plus its correction: (rows, K, m).
+
+    Columns beyond those that the classifiers were made for are the group network's alone.
+    """
+    x = x[:, : classifiers[0].weight.shape[-2]]
     corrections = jax.vmap(apply_network, in_axes=(0, None), out_axes=1)(classifiers, x)
     return base[:, None, :] + corrections

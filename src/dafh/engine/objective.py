@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     """Rows as the engine sees them; leading axes may be (rows,) or (steps, rows)."""
 
     x: Array
-    """Standardised features, (..., d)."""
+    """Standardised features, (..., d); more columns after them are seen by the group network only."""
     label: Array
     """Index of the true class, (...)."""
     base: Array

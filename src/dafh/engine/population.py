@@ -38,9 +38,10 @@ class Plan:
     """What is compiled into the program, and therefore the same for all replicas."""
 
     group_sizes: tuple[int, ...]
-    """Width of each layer of the group network, from the number of features to the number of groups."""
+    """Width of each layer of the group network, from the number of columns to the number of groups."""
     classifier_sizes: tuple[int, ...]
-    """The same for each decoupled classifier; ends in 1 for two classes, in the number of classes otherwise."""
+    """The same for each decoupled classifier, which may see the first columns only; ends in 1 for two classes, in the
+    number of classes otherwise."""
     surrogate: Surrogate = "margin"
     optimizer: Literal["adam", "sgd"] = "adam"
     momentum: float = 0.0

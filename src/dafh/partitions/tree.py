@@ -236,7 +236,8 @@ class _Work:
         if key not in self.nodes:
             taken = self.grow[rows]
             weight = None if self.weight is None else self.weight[taken]
-            estimator = StandardizedLogisticRegression() if self.estimator is None else self.estimator
+            # Without a choice of its strength: of the many nodes that are tried, few are kept and fitted anew.
+            estimator = StandardizedLogisticRegression(C=1.0) if self.estimator is None else self.estimator
             model = fit_group(estimator, self.X[taken], self.y[taken], weight)
             order = np.concatenate([self.grow, self.prune])
             self.nodes[key] = Node(path, rows, model.predict(self.X[order]) == self.y[order])

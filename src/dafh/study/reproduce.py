@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dafh._pooled import StandardizedLogisticRegression
 from dafh._text import markdown
 from dafh.classifier import DAFHClassifier
 from dafh.exceptions import InputError
@@ -127,7 +128,8 @@ def _make_folders(out: Path) -> None:
 def fingerprint() -> str:
     """What results depend on besides the job: versions, and the defaults of the method."""
     packages = {name: version(name) for name in _PACKAGES}
-    defaults = {**DAFHClassifier().get_params(), "veto_level": VETO_LEVEL}
+    pooled = StandardizedLogisticRegression().get_params()
+    defaults = {**DAFHClassifier().get_params(), "veto_level": VETO_LEVEL, "regularisation": pooled["C"]}
     return json.dumps({"packages": packages, "defaults": defaults}, sort_keys=True, default=str)
 
 
