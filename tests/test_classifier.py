@@ -313,7 +313,8 @@ def test_float32_and_float64_give_the_same_answers(fitted, paper_data):
 
 
 def test_clone_and_nondefault_architectures(grouped_data):
-    model = clone(DAFHClassifier(n_groups=2, group_hidden=(16, 8), classifier_hidden=(4,), **QUICK))
+    layers = {"group_hidden": (16, 8), "classifier_hidden": (4,), "group_cuts": 0}
+    model = clone(DAFHClassifier(n_groups=2, **layers, **QUICK))
     model.fit(grouped_data.X, grouped_data.y)
     assert [w.shape for w, _ in model._model.group] == [(4, 16), (16, 8), (8, 2)]
     assert [w.shape for w, _ in model._model.classifiers] == [(2, 4, 4), (2, 4, 3)]

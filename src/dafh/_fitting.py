@@ -31,6 +31,8 @@ _VARIED = (
 )
 # Rows on which the groups of two models are compared: enough to know which is which.
 _ROWS_TO_MATCH = 20_000
+# A row has as many classifiers to envy as there are groups: those of the other groups, and the pooled one.
+_PR_WEIGHT_PER_RIVAL = 0.02
 # Cuts are filled up to a multiple of this with zeros, so that data of one width share a compiled program.
 _CUTS_AT_A_TIME = 16
 
@@ -156,8 +158,8 @@ def fit_population(
     # Noise is relative to the pooled logit's spread; where that classifier knows nothing, to a spread of 1.
     spread = max(float(base.std(axis=0).mean()), 1.0) if warm else 1.0
     max_epochs, patience = recipe.schedule(len(data.label))
-    pr_weight = 2 / np.sqrt(len(data.label)) if recipe.pr_weight == "auto" else float(recipe.pr_weight)
-    rule = Selection(held_out.n_folds, pr_weight, patience)
+    pr_weight = _PR_WEIGHT_PER_RIVAL * recipe.n_groups if recipe.pr_weight == "auto" else recipe.pr_weight
+    rule = Selection(held_out.n_folds, float(pr_weight), patience)
     with epoch_reporter(max_epochs, recipe.verbose, rule) as report:
         record = train_population(
             rows,

@@ -81,7 +81,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         Hidden layers of the corrections; none makes them linear.
     envy_weight : float *(varied)*, default=0
         Weight of the envy term: 1 (the paper) pushes classifiers apart, 0 keeps them close.
-    noise : float *(varied)*, default=0.05
+    noise : float *(varied)*, default=0.02
         Size of the random start of the corrections, relative to the spread of the pooled logit (at least 1). The random
         group classifier breaks the symmetry; what noise is left by the end of training is harm.
     penalty : float *(varied)*, default=0.1
@@ -113,8 +113,8 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         once on all rows, which becomes the model: no row is lost for training. "auto" takes as many folds as it needs
         to hold out 2,000 rows, and five at most.
     pr_weight : float or "auto", default="auto"
-        The choice minimises the Brier score − pr_weight · Pr without harm. "auto" is 2 / √n: the fewer rows there are,
-        the less a better score is worth the risk of classifiers that differ from the pooled one.
+        The choice minimises the Brier score − pr_weight · Pr without harm. "auto" is 0.02 · `n_groups`: the more
+        classifiers a row could envy, the more it counts that it does not.
     pooled_folds : int, default=5
         Folds for the out-of-fold probabilities of an unfitted pooled classifier.
     guard : {"veto", "proof"} or None, default="veto"
@@ -209,7 +209,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         group_cuts: int = 64,
         classifier_hidden: Sequence[int] = (),
         envy_weight: float | Sequence[float] = 0.0,
-        noise: float | Sequence[float] = 0.05,
+        noise: float | Sequence[float] = 0.02,
         penalty: float | Sequence[float] = 0.1,
         temperature: float | Sequence[float] = 3.0,
         anchor: float | Sequence[float] = (4.0, 16.0),
