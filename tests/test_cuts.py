@@ -131,7 +131,7 @@ def test_the_group_classifier_gains_by_cuts(bump):
     X, y = bump
     scores = {}
     for most in (0, 64):
-        model = DAFHClassifier(group_cuts=most, max_epochs=20, random_state=0).fit(X[:4000], y[:4000])
+        model = DAFHClassifier(group_cuts=most, n_replicas=4, max_epochs=10, random_state=0).fit(X[:4000], y[:4000])
         assert (model._model.cuts is None) == (most == 0)
         scores[most] = model.score(X[4000:], y[4000:])
     assert scores[64] > scores[0]

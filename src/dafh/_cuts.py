@@ -52,9 +52,8 @@ def find_cuts(X: NDArray[Any], residual: NDArray[np.float64], weight: NDArray[np
     weight = weight / weight.mean()
     mean = np.average(residual, axis=0, weights=weight)
     variance = np.average((residual - mean) ** 2, axis=0, weights=weight).mean()
-    found = [
-        (gain, column, cut) for column in range(X.shape[1]) for gain, cut in _cuts_of(X[:, column], residual, weight)
-    ]
+    columns = range(X.shape[1]) if most else ()
+    found = [(gain, column, cut) for column in columns for gain, cut in _cuts_of(X[:, column], residual, weight)]
     best = sorted(cut for cut in found if cut[0] > _LEAST_GAIN * variance)[::-1][:most]
     best.sort(key=lambda cut: cut[1:])
     return Cuts(np.array([column for _, column, _ in best], np.intp), np.array([cut for *_, cut in best], np.float64))
@@ -72,7 +71,9 @@ def _cuts_of(
     mass = np.bincount(bin_of, weight)
     mean = np.column_stack([np.bincount(bin_of, weight * part) for part in residual.T]) / mass[:, None]
     smallest = min(max(_SMALLEST_SHARE, _FEWEST_ROWS / len(column)), 0.5)
-    tree = DecisionTreeRegressor(max_leaf_nodes=_MOST_CUTS_OF_A_COLUMN + 1, min_weight_fraction_leaf=smallest)
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=_MOST_CUTS_OF_A_COLUMN + 1, min_weight_fraction_leaf=smallest, random_state=0
+    )
     grown = tree.fit(np.arange(len(first))[:, None], mean, sample_weight=mass).tree_
     splits = np.flatnonzero(grown.children_left >= 0)
     error = grown.weighted_n_node_samples * grown.impurity
