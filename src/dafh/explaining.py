@@ -217,7 +217,7 @@ def explain(
     --------
     >>> from dafh import DAFHClassifier, explain
     >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(2000, random_state=0)
+    >>> data = make_paper_synthetic(4000, random_state=0)
     >>> model = DAFHClassifier(random_state=0).fit(data.X, data.y)
     >>> words = explain(model, data.X)
     >>> len(words.groups), words.groups[0].rule.precision > 0.8
