@@ -330,6 +330,14 @@ def test_an_incomplete_model_is_refused(saved, tmp_path):
         setattr(broken[-1], name, before)
 
 
+def test_cuts_through_columns_that_are_not_there_are_refused(tmp_path):
+    model = dafh.load(KEPT / "model-format-2.dafh")
+    model[-1]._model.cuts.column[0] = 99
+    dafh.save(model, tmp_path / "forged.dafh")
+    with pytest.raises(InputError, match="cuts columns that it does not have"):
+        dafh.load(tmp_path / "forged.dafh")
+
+
 def test_support_vectors_are_loaded_only_on_request(tmp_path):
     from sklearn.svm import SVC
 

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 # Finer than this, the place of a cut says nothing about people.
 _MOST_BINS = 256
 _MOST_CUTS_OF_A_COLUMN = 7
-# On either side of a cut, within the part that it divides, lie this share of the rows, and this many rows.
+# Between two neighbouring cuts of a column lie at least this share of all rows, and this many rows.
 _SMALLEST_SHARE = 1 / 400
 _FEWEST_ROWS = 20
 # In units of the variance of the errors; the best cut of a column that says nothing saves more in one case of twenty.

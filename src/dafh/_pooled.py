@@ -54,11 +54,14 @@ class StandardizedLogisticRegression(LogisticRegression):
         scaler = StandardScaler().fit(X, sample_weight=sample_weight)
         # Newton's method converges to the last digit in a few steps while its matrix, coefficients squared, is small.
         n_classes = len(np.unique(y))
-        newton = scaler.n_features_in_ * (1 if n_classes == 2 else n_classes) <= _MOST_COEFFICIENTS_FOR_NEWTON
+        n_coefficients = scaler.n_features_in_ * (1 if n_classes == 2 else n_classes)
+        newton = n_coefficients <= _MOST_COEFFICIENTS_FOR_NEWTON
         solver = {"solver": "newton-cholesky", "tol": 1e-8} if newton else {"tol": 1e-6, "max_iter": 5000}
         scaled = scaler.transform(X)
-        choose = self.C == "auto"
-        self.C_ = _choose_strength(scaled, np.asarray(y), sample_weight, solver) if choose else self.C
+        self.C_ = self.C
+        if self.C == "auto":
+            settled = len(scaled) >= _ROWS_THAT_SETTLE_A_COEFFICIENT * n_coefficients
+            self.C_ = _STRENGTHS[-1] if settled else _choose_strength(scaled, np.asarray(y), sample_weight, solver)
         model = LogisticRegression(C=self.C_, **solver).fit(scaled, y, sample_weight)
         self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
         if hasattr(scaler, "feature_names_in_"):
@@ -69,11 +72,10 @@ class StandardizedLogisticRegression(LogisticRegression):
 
 
 def _choose_strength(X: NDArray[Any], y: NDArray[Any], sample_weight: Any, solver: dict[str, Any]) -> float:
-    classes = np.unique(y)
-    n_coefficients = X.shape[1] * (1 if len(classes) == 2 else len(classes))
-    if not FEWEST_ROWS_TO_SPLIT <= len(y) < _ROWS_THAT_SETTLE_A_COEFFICIENT * n_coefficients:
+    """Lowest log-loss in cross-validation; the weakest where too few rows, or rows of a class, can be left out."""
+    if len(y) < FEWEST_ROWS_TO_SPLIT:
         return _STRENGTHS[-1]
-    losses = []
+    classes, losses = np.unique(y), []
     for strength in _STRENGTHS:
         model = LogisticRegression(C=strength, **solver)
         probabilities = out_of_fold_probabilities(model, X, y, classes, sample_weight, n_folds=5, seed=0)

@@ -382,6 +382,9 @@ def _check_fitted(final: Any) -> None:
         raise ValueError("its model is not complete")
     if not ((final.serves_ >= 0) & (final.serves_ <= n_groups)).all() or not hasattr(final, "pooled_"):
         raise ValueError("its model is not complete")
+    cuts = getattr(vars(final).get("_model"), "cuts", None)
+    if cuts is not None and not ((cuts.column >= 0) & (cuts.column < final.n_features_in_)).all():
+        raise ValueError("its model cuts columns that it does not have")
 
 
 def _check_compiled_parts(model: Any, trusted: Sequence[str]) -> None:
