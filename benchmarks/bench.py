@@ -21,10 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from dafh import DAFHClassifier, audit
-from dafh.datafiles import DataFile
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, init_population, train_population
-from dafh.workflows import TrainingTable
+from dafh.tables.files import DataFile
+from dafh.workflows.training import TrainingTable
 
 SIZES = ((36_000, 103), (5_000, 12))
 WIDTH, N_GROUPS, N_REPLICAS = 100, 2, 12

@@ -1,6 +1,7 @@
 """The public surface, the layers and the weight of an import are promises; this holds them."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,34 +11,13 @@ import pytest
 import dafh
 
 SOURCE = Path(dafh.__file__).parent
-# A module imports from lower layers only (or from its own package); the names are top-level modules of dafh.
-LAYERS = [
-    {"exceptions"},
-    {"_validation", "_progress", "_text", "_cuts", "_training_rows"},
-    {
-        "engine",
-        "stats",
-        "datasets",
-        "tabular",
-        "named_groups",
-        "_inference",
-        "_pooled",
-        "_rules",
-        "datafiles",
-    },
-    {"preference", "columns"},
-    {"partitions", "guard", "auditing", "_fitting"},
-    {"classifier", "decoupled"},
-    {"baselines", "plots", "persistence", "explaining"},
-    {"report", "study", "workflows"},
-    {"cli"},
-    {"__main__"},
-]
+ROOT = Path(__file__).parent.parent
+# The one list of rooms and floors: the table in CONTRIBUTING.md.
+FLOORS = {
+    room: int(floor)
+    for floor, room in re.findall(r"^\| (\d+) \| `(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.M)
+}
 MODULES = sorted(SOURCE.rglob("*.py"))
-
-
-def layer_of(name):
-    return next(level for level, names in enumerate(LAYERS) if name in names)
 
 
 def top_level_name(path):
@@ -56,19 +36,45 @@ def imported_modules(path, *, only_at_import=False):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_module_imports_from_lower_layers_only(path):
+def test_a_module_imports_from_lower_floors_only(path):
     own = top_level_name(path)
-    if own == "__init__":
+    if own in ("__init__", "__main__"):
         return
     for module in imported_modules(path):
-        if module.startswith("dafh."):
-            other = module.split(".")[1]
-            if (SOURCE / other).exists() or (SOURCE / f"{other}.py").exists():
-                assert other == own or layer_of(other) < layer_of(own), f"{own} imports {other}"
+        other = module.split(".")[1] if module.startswith("dafh.") else own
+        if other != own and other in FLOORS:
+            assert FLOORS[other] < FLOORS[own], f"{own} imports {other}"
 
 
-def test_every_module_has_a_layer():
-    assert {top_level_name(path) for path in MODULES} - {"__init__"} <= set().union(*LAYERS)
+def test_every_room_has_a_floor_and_every_floor_a_room():
+    assert {top_level_name(path) for path in MODULES} - {"__init__", "__main__"} == set(FLOORS)
+
+
+def test_every_folder_says_what_lives_there():
+    for path in SOURCE.glob("*/__init__.py"):
+        assert len(ast.get_docstring(ast.parse(path.read_text())).splitlines()) >= 3, path.parent.name
+
+
+def test_few_modules_stand_at_the_root():
+    assert len([path for path in SOURCE.glob("*.py") if not path.name.startswith("__")]) <= 5
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_file_and_no_class_is_too_long(path):
+    text = path.read_text()
+    assert text.count("\n") <= 400
+    classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+    assert all(node.end_lineno - node.lineno < 300 for node in classes)
+
+
+PRIVATE_PARTS = re.compile(
+    r"\b(sklearn|joblib|pip|skops|pandas|jax)(\.\w+)*\._\w+|from (sklearn|joblib)[\w.]* import _"
+)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_private_part_of_a_library_is_used(path):
+    assert not PRIVATE_PARTS.search(path.read_text())
 
 
 def test_only_the_engine_imports_jax():
@@ -112,4 +118,6 @@ def test_help_imports_neither_jax_nor_scikit_learn():
 
 
 def test_prediction_needs_no_jax_and_neither_do_metrics_and_partitions():
-    assert "jax" not in modules_after("import dafh.preference, dafh.classifier, dafh.decoupled, dafh.partitions")
+    assert "jax" not in modules_after(
+        "import dafh.evaluation, dafh.estimators.dafh, dafh.estimators.decoupled, dafh.partitions"
+    )

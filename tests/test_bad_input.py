@@ -47,7 +47,7 @@ def test_data_that_cannot_be_used(estimator, arguments, message):
     [
         (-np.ones(80), "Negative values"),
         (np.zeros(80), "(?i)sample weights .* zero|non-zero"),
-        (np.ones(79), "sample_weight.shape"),
+        (np.ones(79), "sample_weight has the shape"),
         (np.where(np.arange(80) == 0, np.nan, 1.0), "NaN"),
         (Y, "one class only"),
     ],

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import dafh._fitting
+import dafh.groups.network
 from dafh import DAFHClassifier, PreferenceMatrix
 from dafh.datasets import make_paper_synthetic
 from dafh.engine.networks import apply_classifiers, apply_network
@@ -90,7 +90,7 @@ def test_outputs_agree_with_each_other(fitted, paper_data):
 @pytest.mark.parametrize(("group_hidden", "classifier_hidden"), [((100,), ()), ((), ()), ((9, 8), (5, 4))])
 def test_serving_in_numpy_equals_the_engine(monkeypatch, paper_data, group_hidden, classifier_hidden, pooled):
     captured = {}
-    keep_best = dafh._fitting._keep_best
+    keep_best = dafh.groups.network._keep_best
 
     def spy(record, rule, recipe, view, linear_base):
         choice = rule.choose(record.curves)
@@ -98,7 +98,7 @@ def test_serving_in_numpy_equals_the_engine(monkeypatch, paper_data, group_hidde
         captured.update(parameters=record.parameters(replica, choice.epoch), view=view)
         return keep_best(record, rule, recipe, view, linear_base)
 
-    monkeypatch.setattr("dafh._fitting._keep_best", spy)
+    monkeypatch.setattr("dafh.groups.network._keep_best", spy)
     layers = {"group_hidden": group_hidden, "classifier_hidden": classifier_hidden}
     model = DAFHClassifier(**QUICK, **layers, pooled=pooled, guard=None).fit(paper_data.X, paper_data.y)
     standard = captured["view"](paper_data.X.to_numpy())

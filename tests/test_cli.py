@@ -102,7 +102,7 @@ def test_the_experiment_is_the_paper_s():
 
 
 def test_colours_and_percentages_reach_the_figure():
-    from dafh.plots import synthetic_panels
+    from dafh.plots.partitions import synthetic_panels
 
     chart = synthetic_panels(run_synthetic(1_000, random_state=0), n_points=50).to_dict()
     subtitles = [panel["title"]["subtitle"] for panel in chart["concat"]]

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dafh import DAFHClassifier
-from dafh._cuts import Cuts, find_cuts
 from dafh.engine.networks import Parameters, apply_classifiers, init_replica
+from dafh.groups.cuts import Cuts, find_cuts
 
 ONES = np.ones(2000)
 

@@ -5,9 +5,9 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from dafh import tabular_pipeline
-from dafh._pooled import StandardizedLogisticRegression
 from dafh.datasets import DATASETS, FETCHERS, fetch_bank, fetch_german
 from dafh.exceptions import DataNotFoundError, InputError
+from dafh.linear.logistic import StandardizedLogisticRegression
 
 # Columns that are known only after the outcome, identify a person, or are somebody's prediction of the outcome.
 LEAKS = {

@@ -6,7 +6,8 @@ import pytest
 
 from dafh import DAFHClassifier, DecoupledClassifier, explain, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.explaining import Effect, Explanation, stability
+from dafh.explanation.stability import stability
+from dafh.explanation.words import Effect, Explanation
 from dafh.partitions import AttributePartition
 
 

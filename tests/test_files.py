@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafh.columns import TableSchema, check_columns, labelled_rows, match_labels, read_labels
-from dafh.datafiles import DataFile, Layout, TableWriter, check_writable, replacing
 from dafh.exceptions import InputError
+from dafh.tables.files import DataFile
+from dafh.tables.labels import labelled_rows, match_labels, read_labels
+from dafh.tables.layout import Layout
+from dafh.tables.schema import TableSchema, check_columns
+from dafh.tables.writing import TableWriter, check_writable, replacing
 
 PEOPLE = "age,job\n30,cook\n41,clerk\n"
 
@@ -403,14 +406,14 @@ def test_a_header_without_rows_is_told_as_such_in_pieces_too(tmp_path):
 
 
 def test_dates_beyond_the_reach_of_nanoseconds_are_encoded():
-    from dafh.tabular import TableEncoder
+    from dafh.tables.encoder import TableEncoder
 
     far = pd.DataFrame({"d": np.array(["9999-12-31", "2020-01-01", "NaT"], "datetime64[s]")})
     assert np.isfinite(TableEncoder().fit(far).transform(far).to_numpy()).all()
 
 
 def test_numbers_too_large_to_square_count_as_missing():
-    from dafh.tabular import TableEncoder
+    from dafh.tables.encoder import TableEncoder
 
     table = pd.DataFrame({"n": [1.0, 2.0, 1e300]})
     assert np.isfinite(TableEncoder().fit(table).transform(table).to_numpy()).all()

@@ -13,10 +13,10 @@ from sklearn.model_selection import FixedThresholdClassifier
 
 from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, PreferenceMatrix, tabular_pipeline
 from dafh.datasets import make_paper_synthetic
+from dafh.evaluation.guard import choose_servers
+from dafh.evaluation.paired import ComparedRows, PairedCounts
 from dafh.exceptions import InputError
-from dafh.guard import decide
 from dafh.partitions import AttributePartition, IntersectionPartition, PooledPartition, RandomPartition, TreePartition
-from dafh.preference import ComparedRows, PairedCounts
 from dafh.stats import excluded_harm
 from dafh.study.guarantee import World, guard_table, harmed_share, kept_share
 
@@ -41,40 +41,40 @@ def counts_of(*groups):
 def test_veto_acts_on_what_the_rows_say():
     # Mid-p of 9 won and 10 lost is 0.412, not enough to speak against a classifier; of 9 and 11 it is 0.332.
     counts = counts_of((100, {(0, 2): 9, (2, 0): 10}), (100, {(1, 2): 9, (2, 1): 11}))
-    report = decide(counts, kind="veto")
+    report = choose_servers(counts, kind="veto")
     assert report.serves.tolist() == [0, 2]
     assert report.table["served_by"].tolist() == ["its own", "pooled"]
 
 
 def test_a_classifier_that_no_row_tells_from_the_pooled_one_gives_way_to_it():
-    assert decide(counts_of((100, {}), (100, {(1, 2): 1})), kind="veto").serves.tolist() == [2, 1]
+    assert choose_servers(counts_of((100, {}), (100, {(1, 2): 1})), kind="veto").serves.tolist() == [2, 1]
 
 
 def test_proof_asks_for_more():
     unclear = counts_of((100, {(0, 1): 6, (1, 0): 4}))
     clear = counts_of((100, {(0, 1): 20, (1, 0): 4}))
-    assert decide(unclear, kind="proof").serves.tolist() == [1]
-    assert decide(clear, kind="proof").serves.tolist() == [0]
+    assert choose_servers(unclear, kind="proof").serves.tolist() == [1]
+    assert choose_servers(clear, kind="proof").serves.tolist() == [0]
 
 
 def test_a_margin_accepts_a_little_harm():
     counts = counts_of((5000, {(0, 1): 50, (1, 0): 50}))
-    assert decide(counts, kind="proof").serves.tolist() == [1]
-    assert decide(counts, kind="proof", margin=0.01).serves.tolist() == [0]
+    assert choose_servers(counts, kind="proof").serves.tolist() == [1]
+    assert choose_servers(counts, kind="proof", margin=0.01).serves.tolist() == [0]
 
 
 def test_the_level_is_shared_by_the_groups():
     group = (200, {(0, 1): 8, (1, 0): 1})  # p = 10/512, just below 0.02
-    assert decide(counts_of(group), kind="proof").serves.tolist() == [0]
+    assert choose_servers(counts_of(group), kind="proof").serves.tolist() == [0]
     many = counts_of(*[(200, {(k, 4): 8, (4, k): 1}) for k in range(4)])
-    assert decide(many, kind="proof").serves.tolist() == [4] * 4
+    assert choose_servers(many, kind="proof").serves.tolist() == [4] * 4
 
 
 def test_a_group_that_prefers_another_classifier_gets_it():
     better = {(0, 2): 20, (2, 0): 5, (1, 0): 60, (0, 1): 5, (1, 2): 75, (2, 1): 5}
     counts = counts_of((1000, better), (1000, {(1, 2): 30, (2, 1): 1}))
     for kind in ("veto", "proof"):
-        report = decide(counts, kind=kind)
+        report = choose_servers(counts, kind=kind)
         assert report.serves.tolist() == [1, 1]
         assert report.table["served_by"].tolist() == ["classifier 1", "its own"]
         assert report.table["excluded_harm"].max() <= 0
@@ -86,47 +86,47 @@ def test_another_classifier_must_be_proved_too():
     unproved = own | {(1, 0): 60, (0, 1): 5, (1, 2): 20, (2, 1): 15}
     proved = own | {(1, 0): 60, (0, 1): 5, (1, 2): 80, (2, 1): 15}
     second = (1000, {(1, 2): 30, (2, 1): 1})
-    assert decide(counts_of((1000, unproved), second), kind="proof").serves.tolist() == [0, 1]
-    assert decide(counts_of((1000, proved), second), kind="proof").serves.tolist() == [1, 1]
+    assert choose_servers(counts_of((1000, unproved), second), kind="proof").serves.tolist() == [0, 1]
+    assert choose_servers(counts_of((1000, proved), second), kind="proof").serves.tolist() == [1, 1]
 
 
 def test_a_group_that_loses_its_own_classifier_under_proof_is_not_offered_another():
     best = {(2, 0): 30, (0, 2): 5, (1, 0): 90, (0, 1): 5, (1, 2): 80, (2, 1): 5}
     counts = counts_of((1000, best), (1000, {(1, 2): 30, (2, 1): 1}))
-    assert decide(counts, kind="proof").serves.tolist() == [2, 1]
-    assert decide(counts, kind="veto").serves.tolist() == [1, 1]
+    assert choose_servers(counts, kind="proof").serves.tolist() == [2, 1]
+    assert choose_servers(counts, kind="veto").serves.tolist() == [1, 1]
 
 
 def test_a_kind_that_does_not_exist_is_refused():
     with pytest.raises(InputError, match="no guard 'prof'"):
-        decide(counts_of((10, {})), kind="prof")
+        choose_servers(counts_of((10, {})), kind="prof")
 
 
 def test_groups_without_rows_keep_their_own_under_veto_and_lose_it_under_proof():
     empty = counts_of((0, {}), (0, {}))
-    assert decide(empty, kind="veto").serves.tolist() == [0, 1]
-    assert decide(empty, kind="proof").serves.tolist() == [2, 2]
-    assert "–" in str(decide(empty))
+    assert choose_servers(empty, kind="veto").serves.tolist() == [0, 1]
+    assert choose_servers(empty, kind="proof").serves.tolist() == [2, 2]
+    assert "–" in str(choose_servers(empty))
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(60, 500))
 def test_proof_keeps_exactly_what_its_certificate_allows(worse, better, n):
     counts = counts_of((n, {(0, 1): better, (1, 0): worse}))
     for margin in (0.0, 0.02):
-        kept = decide(counts, kind="proof", margin=margin).serves[0] == 0
+        kept = choose_servers(counts, kind="proof", margin=margin).serves[0] == 0
         assert kept == (excluded_harm(worse, better, n) <= margin)
 
 
 @given(st.integers(0, 30), st.integers(0, 30))
 def test_whatever_proof_keeps_veto_keeps(worse, better):
     counts = counts_of((100, {(0, 1): better, (1, 0): worse}))
-    if decide(counts, kind="proof").serves[0] == 0:
-        assert decide(counts, kind="veto").serves[0] == 0
+    if choose_servers(counts, kind="proof").serves[0] == 0:
+        assert choose_servers(counts, kind="veto").serves[0] == 0
 
 
 def test_the_report_reads_well_and_holds_no_markup():
     counts = counts_of((100, {(0, 2): 6, (2, 0): 4}), (100, {(1, 2): 4, (2, 1): 12}))
-    report = decide(counts)
+    report = choose_servers(counts)
     text = str(report)
     assert text.startswith('Guard "veto" on 200 rows: group 1 is served by the pooled classifier.')
     assert max(len(line) for line in text.splitlines()) <= 110
@@ -137,7 +137,7 @@ def test_the_report_reads_well_and_holds_no_markup():
 def test_the_sentence_names_everyone():
     def sentence(*served):
         pairs = {"own": {(0, 3): 1, (1, 3): 1, (2, 3): 1}, "pooled": {(3, 0): 5, (3, 1): 5, (3, 2): 5}}
-        return decide(counts_of(*[(50, pairs[s]) for s in served])).sentence()
+        return choose_servers(counts_of(*[(50, pairs[s]) for s in served])).sentence()
 
     assert sentence("own", "own", "own").endswith("every group keeps its own classifier.")
     assert sentence("pooled", "pooled", "own").endswith("group 0 and group 1 are served by the pooled classifier.")
@@ -172,7 +172,7 @@ def test_few_worlds_are_harmed_under_proof(n_groups, kind):
 def test_the_simulation_would_notice_a_guard_that_does_nothing():
     rng = np.random.default_rng(0)
     world = World(np.array([500, 500]), np.full((2, 2), 0.03), 0.1)
-    report = decide(world.draw(rng).paired_counts(), kind="proof", margin=0.5)
+    report = choose_servers(world.draw(rng).paired_counts(), kind="proof", margin=0.5)
     assert report.serves.tolist() == [0, 1]
     assert (world.harm > 0).all()
     assert not world.is_harmed(report)  # Within the margin that was asked for.
@@ -312,7 +312,7 @@ def test_calibration_rows_of_the_user_are_used_for_the_guard_only(paper_data):
 def test_calibration_rows_that_make_no_sense_are_refused(paper_data, monkeypatch):
     X, y = paper_data.X, paper_data.y
     with monkeypatch.context() as patch:
-        patch.setattr("dafh.classifier.fit_population", None)  # Refused before anything is trained.
+        patch.setattr("dafh.estimators.dafh.fit_population", None)  # Refused before anything is trained.
         for X_bad, y_bad, message in ((X, y[:5], "one label for each"), (X, np.full(4000, "x"), "was not fitted with")):
             with pytest.raises(InputError, match=message):
                 DAFHClassifier(**QUICK).fit(X, y, X_calibration=X_bad, y_calibration=y_bad)

@@ -7,15 +7,7 @@ from scipy.special import expit, softmax
 from sklearn.metrics import brier_score_loss, log_loss, normalized_mutual_info_score
 
 from dafh.engine.networks import Parameters, init_replica
-from dafh.engine.objective import (
-    Rows,
-    Settings,
-    brier_score,
-    cross_entropy,
-    imbalance,
-    objective,
-    surrogate_loss,
-)
+from dafh.engine.objective import Rows, Settings, brier_score, cross_entropy, imbalance, objective, surrogate_loss
 from dafh.engine.objective import row_totals as uncompiled_row_totals
 from dafh.engine.population import Plan, loss_and_totals, normalized_mutual_information
 

@@ -13,9 +13,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from dafh import DecoupledClassifier, PreferenceMatrix
-from dafh._pooled import StandardizedLogisticRegression
-from dafh.baselines import BASELINES, make_baseline
 from dafh.exceptions import InputError
+from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import (
     AttributePartition,
     ClusterPartition,
@@ -27,6 +26,7 @@ from dafh.partitions import (
     paper_manual_partition,
 )
 from dafh.partitions.tree import Node, _n_prunings, _prunings, _Work, separation
+from dafh.rivals.baselines import BASELINES, make_baseline
 from dafh.stats import mcnemar_p
 
 

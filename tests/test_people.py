@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 from dafh import AuditResult, load
 from dafh.cli import main
-from dafh.datafiles import DataFile
-from dafh.workflows import FileModel, TrainingTable
+from dafh.tables.files import DataFile
+from dafh.workflows.serving import FileModel
+from dafh.workflows.training import TrainingTable
 
 NASTY = [
     "<script>alert(1)</script>",
@@ -392,7 +393,7 @@ def test_a_model_saved_from_python_says_what_it_lacks(folder):
 
 
 def test_an_unexpected_error_is_one_sentence_too(folder, monkeypatch):
-    monkeypatch.setattr("dafh.persistence.read_card", lambda path: 1 / 0)
+    monkeypatch.setattr("dafh.models.files.read_card", lambda path: 1 / 0)
     result = run("show", folder / "model.dafh")
     assert result.exit_code == 1
     assert "unexpected error, please report it: ZeroDivisionError" in result.stderr

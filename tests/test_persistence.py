@@ -19,11 +19,10 @@ from sklearn.linear_model import LogisticRegression
 
 import dafh
 from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, tabular_pipeline
-from dafh.baselines import make_baseline
 from dafh.exceptions import InputError, OtherVersionWarning
-from dafh.persistence import FORMAT, open_model, read_card
+from dafh.models.files import FORMAT, read_card
+from dafh.rivals.baselines import make_baseline
 
-KEPT = Path(__file__).parent / "data"
 QUICK = {"n_replicas": 2, "max_epochs": 2, "random_state": 0}
 
 
@@ -330,14 +329,6 @@ def test_an_incomplete_model_is_refused(saved, tmp_path):
         setattr(broken[-1], name, before)
 
 
-def test_cuts_through_columns_that_are_not_there_are_refused(tmp_path):
-    model = dafh.load(KEPT / "model-format-2.dafh")
-    model[-1]._model.cuts.column[0] = 99
-    dafh.save(model, tmp_path / "forged.dafh")
-    with pytest.raises(InputError, match="cuts columns that it does not have"):
-        dafh.load(tmp_path / "forged.dafh")
-
-
 def test_support_vectors_are_loaded_only_on_request(tmp_path):
     from sklearn.svm import SVC
 
@@ -365,11 +356,11 @@ def test_boosted_trees_that_point_outside_themselves_are_refused(tmp_path):
 
 
 def test_an_archive_that_would_fill_the_memory_is_refused(saved, tmp_path, monkeypatch):
-    monkeypatch.setattr("dafh.persistence._LARGEST_UNPACKED", 1000)
-    monkeypatch.setattr("dafh.persistence._LARGEST_RATIO", 1)
+    monkeypatch.setattr("dafh.models.files._LARGEST_UNPACKED", 1000)
+    monkeypatch.setattr("dafh.models.files._LARGEST_RATIO", 1)
     with pytest.raises(InputError, match="would unpack to far more"):
         dafh.load(saved[0])
-    monkeypatch.setattr("dafh.persistence._LARGEST_FILE", 1000)
+    monkeypatch.setattr("dafh.models.files._LARGEST_FILE", 1000)
     with pytest.raises(InputError, match="too large"):
         dafh.load(saved[0])
 
@@ -392,15 +383,3 @@ def test_saving_replaces_a_file_whole_or_not_at_all(saved, tmp_path, monkeypatch
         dafh.save(saved[1], path)
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("number", range(1, FORMAT + 1))
-def test_the_file_of_every_format_still_loads_and_predicts_the_same(number):
-    with open(KEPT / f"model-format-{number}.json") as expected:
-        rows, labels, groups = json.load(expected).values()
-    table = pd.DataFrame(rows).assign(since=lambda t: pd.to_datetime(t["since"]))
-    kept = open_model(KEPT / f"model-format-{number}.dafh")
-    assert kept.model.predict(table).tolist() == labels
-    assert kept.model[-1].predict_group(kept.model[:-1].transform(table)).tolist() == groups
-    assert "group_cuts" in kept.model[-1].get_params()
-    assert (kept.model[-1]._model.cuts is None) == (number == 1)

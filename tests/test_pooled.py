@@ -5,7 +5,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from dafh._pooled import StandardizedLogisticRegression, residual
+from dafh.classifiers.logits import residual
+from dafh.linear.logistic import StandardizedLogisticRegression
 
 
 def make_rows(n, d, seed=0, n_classes=2):

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from dafh import AuditResult, audit, explain, plots
-from dafh.guard import decide
-from dafh.preference import PairedCounts
+from dafh.evaluation.guard import choose_servers
+from dafh.evaluation.paired import PairedCounts
 from dafh.report import render, summarize, write_report
 
 
@@ -260,6 +260,6 @@ def test_an_empty_group_is_drawn_as_a_dash():
 
 def test_a_guard_with_proof_is_described_as_such():
     counts = PairedCounts(np.array([[[0, 40], [5, 0]]]), np.array([500.0]), np.array([[50, 85]]))
-    report = decide(counts, kind="proof")
+    report = choose_servers(counts, kind="proof")
     fake = type("Model", (), {"guard_report_": report, "serves_": report.serves, "n_groups_": 1})()
     assert "is at most 5 %" in render(summarize(fake))

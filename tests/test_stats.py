@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 import dafh.stats
+from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError
-from dafh.preference import PreferenceMatrix
 from dafh.stats import (
     bonferroni,
     deviation_epsilon,

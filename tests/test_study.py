@@ -16,27 +16,19 @@ import pytest
 from click.testing import CliRunner
 from sklearn.linear_model import LogisticRegression
 
-from dafh._text import markdown
 from dafh.cli import main
 from dafh.datasets import make_paper_synthetic
 from dafh.exceptions import InputError
-from dafh.plots import attribute_panels, study_convergence
+from dafh.plots.study import attribute_panels, study_convergence
 from dafh.study import grid, published
 from dafh.study.document import write_document
 from dafh.study.grid import Setting, execute_grid, grid_settings, sgd_logistic
 from dafh.study.methods import Split, execute
-from dafh.study.reproduce import (
-    ARTEFACTS,
-    Request,
-    chosen_settings,
-    display,
-    grid_values,
-    provenance,
-    reproduce,
-)
+from dafh.study.reproduce import ARTEFACTS, Request, chosen_settings, display, grid_values, provenance, reproduce
 from dafh.study.runner import Job, RemainingTime, run_jobs
 from dafh.study.store import ResultStore
 from dafh.study.tables import TABLES, cells_won, paired_mean, significant_after_holm, summarize, with_yardsticks
+from dafh.text import markdown
 
 JOBS = [Job("honest", "toy", method, 2, split) for method in ("one", "two") for split in range(4)]
 

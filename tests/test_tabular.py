@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from dafh import DAFHClassifier, DecoupledClassifier, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.partitions import AttributePartition
-from dafh.tabular import TableEncoder
+from dafh.tables.encoder import TableEncoder
 
 RNG = np.random.default_rng(0)
 N = 120

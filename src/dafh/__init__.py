@@ -8,13 +8,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dafh.auditing import AuditResult, audit
-    from dafh.classifier import DAFHClassifier
-    from dafh.decoupled import DecoupledClassifier
-    from dafh.explaining import Explanation, explain
-    from dafh.persistence import load, save
-    from dafh.preference import PreferenceMatrix
-    from dafh.tabular import tabular_pipeline
+    from dafh.estimators.dafh import DAFHClassifier
+    from dafh.estimators.decoupled import DecoupledClassifier
+    from dafh.evaluation.audit import audit
+    from dafh.evaluation.matrix import PreferenceMatrix
+    from dafh.evaluation.result import AuditResult
+    from dafh.explanation.explain import explain
+    from dafh.explanation.words import Explanation
+    from dafh.models.files import load, save
+    from dafh.tables.encoder import tabular_pipeline
 
 __version__ = "0.1.0.dev0"
 
@@ -32,16 +34,16 @@ __all__ = [
 ]
 
 _HOME = {
-    "AuditResult": "dafh.auditing",
-    "DAFHClassifier": "dafh.classifier",
-    "DecoupledClassifier": "dafh.decoupled",
-    "Explanation": "dafh.explaining",
-    "PreferenceMatrix": "dafh.preference",
-    "audit": "dafh.auditing",
-    "explain": "dafh.explaining",
-    "load": "dafh.persistence",
-    "save": "dafh.persistence",
-    "tabular_pipeline": "dafh.tabular",
+    "AuditResult": "dafh.evaluation",
+    "DAFHClassifier": "dafh.estimators.dafh",
+    "DecoupledClassifier": "dafh.estimators.decoupled",
+    "Explanation": "dafh.explanation",
+    "PreferenceMatrix": "dafh.evaluation",
+    "audit": "dafh.evaluation",
+    "explain": "dafh.explanation",
+    "load": "dafh.models",
+    "save": "dafh.models",
+    "tabular_pipeline": "dafh.tables.encoder",
 }
 
 

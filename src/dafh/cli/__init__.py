@@ -1,11 +1,23 @@
-"""The command line: parse, call, print. Nothing heavy is imported before a command needs it."""
+"""The command line: parse, call, print. Nothing heavy is imported before a command needs it.
+
+One file per family of commands: `fit`, `score` (predict), `audit` (audit and explain), `report`, `files` (show),
+`data`, `paper` (demo and reproduce), `completion`. What they share is in `options`, `errors` and `output`.
+
+A new command gets a file here, a line in the list below, and its work done in `dafh.workflows`.
+"""
 
 import click
 
 import dafh
-from dafh.cli._common import OneSentence
-from dafh.cli.people import audit, completion, explain, fit, predict, report, show
-from dafh.cli.research import data, demo, reproduce
+from dafh.cli.audit import audit, explain
+from dafh.cli.completion import completion
+from dafh.cli.data import data
+from dafh.cli.errors import OneSentence
+from dafh.cli.files import show
+from dafh.cli.fit import fit
+from dafh.cli.paper import demo, reproduce
+from dafh.cli.report import report
+from dafh.cli.score import predict
 
 
 @click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -1,4 +1,12 @@
-"""Data: the paper's five data sets, and generators of data whose groups are known."""
+"""The paper's five data sets, and synthetic data whose groups are known.
+
+- `loaders`: one function per data set, from raw file to features, target and attributes;
+- `registry`: files, checksums, sources and what is left out;
+- `sources` and `package_index`: getting a raw file from wherever it can be had;
+- `synthetic`: generators.
+
+A new data set is an entry in `registry` and a function in `loaders`.
+"""
 
 from dafh.datasets.loaders import FETCHERS, describe, fetch_adult, fetch_arrest, fetch_bank, fetch_german, fetch_violent
 from dafh.datasets.registry import DATASETS, Dataset, RawFile

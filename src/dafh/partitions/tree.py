@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from dafh._pooled import StandardizedLogisticRegression, fit_group
+from dafh.classifiers.fitting import fit_group
 from dafh.exceptions import InputError
+from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions.base import NOBODY, Partition
 from dafh.stats import mcnemar_p
 

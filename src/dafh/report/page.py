@@ -20,9 +20,9 @@ import pandas as pd
 from markupsafe import Markup
 
 from dafh import plots
-from dafh._text import percent, points
-from dafh.datafiles import replacing
 from dafh.report.summary import headline
+from dafh.tables.writing import replacing
+from dafh.text import percent, points
 
 _SIGNS = {"harm": "✖", "open": "◆", "fine": "✔", "same": "=", "unaudited": "–"}
 _VERDICT_SIGNS = {"satisfied": "✔ satisfied", "violated": "✖ violated", "undecided": "◆ undecided"}

@@ -3,9 +3,10 @@
 from typing import Any
 
 import dafh
-from dafh._text import listed, percent, plain, points
-from dafh.auditing import AuditResult
-from dafh.explaining import Explanation, group_lines, server_words
+from dafh.classifiers.pipelines import final_classifier
+from dafh.evaluation.result import AuditResult
+from dafh.explanation.words import Explanation, group_lines, server_words
+from dafh.text import listed, percent, plain, points
 
 # Names and values from the data can be of any length; nobody reads more of one than this.
 _LONGEST_TEXT = 80
@@ -63,7 +64,7 @@ def summarize(
     >>> summary["verdict"]["status"], summary["figures"]["accuracy"]
     ('fine', 1.0)
     """
-    final = model if model is None or not hasattr(model, "steps") else model[-1]
+    final = final_classifier(model)
     report = getattr(final, "guard_report_", None)
     summary = {
         "title": title,

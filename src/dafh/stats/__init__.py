@@ -1,4 +1,10 @@
-"""Statistics of paired comparisons, and the theorems; knows nothing of models."""
+"""Statistics of paired comparisons, and the theorems; knows nothing of models.
+
+- `paired`: exact tests, intervals, corrections for many questions, and rows needed;
+- `bounds`: Theorem 1 and Theorem 2 of the paper, corrected.
+
+Functions of counts only, NumPy and SciPy only. A new test or interval belongs here, with a simulation of its coverage.
+"""
 
 from dafh.stats.bounds import (
     deviation_epsilon,

@@ -10,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from dafh._text import markdown
 from dafh.exceptions import InputError
 from dafh.study.published import CLUSTERING
 from dafh.study.reproduce import Request, chosen_settings, display, grid_values, provenance
 from dafh.study.store import ResultStore
 from dafh.study.tables import DATASETS, NAMES, TABLES, cells_won, significant_after_holm, summarize, with_yardsticks
+from dafh.text import markdown
 
 _LARGE = ("adult", "bank")
 

@@ -14,17 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh._pooled import seeded
-from dafh.auditing import audit
-from dafh.baselines import make_baseline
+from dafh.classifiers.fitting import seeded
 from dafh.engine.objective import Rows, Settings
-from dafh.engine.population import (
-    Plan,
-    evaluate_population,
-    init_population,
-    predict_population,
-    train_population,
-)
+from dafh.engine.population import Plan, evaluate_population, init_population, predict_population, train_population
+from dafh.evaluation.audit import audit
+from dafh.rivals.baselines import make_baseline
 from dafh.study.methods import Split, choose_attributes, figures, load_split
 from dafh.study.published import CHOSEN_SETTINGS
 from dafh.study.runner import Job, Row

@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from dafh._text import markdown
-from dafh.guard import GuardKind, GuardReport, decide
-from dafh.preference import ComparedRows
+from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
+from dafh.evaluation.paired import ComparedRows
 from dafh.stats import paired_interval
+from dafh.text import markdown
 
 # Outcomes rarer than this are left out of an enumeration.
 _NEGLIGIBLE = 1e-10
@@ -108,8 +108,8 @@ class World:
         )
 
     def guard(self, rng: np.random.Generator, **options: Any) -> GuardReport:
-        """Let the guard decide on rows of this world."""
-        return decide(self.draw(rng).paired_counts(), **options)
+        """Let the guard choose_servers on rows of this world."""
+        return choose_servers(self.draw(rng).paired_counts(), **options)
 
     def is_harmed(self, report: GuardReport) -> bool:
         """Whether any group is truly served worse than by the pooled classifier, by more than the margin."""

@@ -10,14 +10,15 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import train_test_split
 
-from dafh._pooled import StandardizedLogisticRegression
-from dafh.auditing import AuditResult, audit
-from dafh.baselines import make_baseline
-from dafh.classifier import DAFHClassifier
 from dafh.datasets.loaders import FETCHERS
-from dafh.preference import ServedPredictions
+from dafh.estimators.dafh import DAFHClassifier
+from dafh.evaluation.audit import audit
+from dafh.evaluation.result import AuditResult
+from dafh.evaluation.served import ServedPredictions
+from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.rivals.baselines import make_baseline
 from dafh.study.runner import Job, Row
-from dafh.tabular import TableEncoder
+from dafh.tables.encoder import TableEncoder
 
 # Attributes whose combinations are the groups of LR-All and TreeLR. The paper does not say which it uses.
 GROUP_ATTRIBUTES = {

@@ -11,25 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dafh._pooled import StandardizedLogisticRegression
-from dafh._text import markdown
-from dafh.classifier import DAFHClassifier
+from dafh.estimators.dafh import DAFHClassifier
+from dafh.evaluation.guard import VETO_LEVEL
 from dafh.exceptions import InputError
-from dafh.guard import VETO_LEVEL
+from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.study.grid import MOMENTUM, grid_settings
 from dafh.study.methods import execute
 from dafh.study.published import CHOSEN_SETTINGS
 from dafh.study.runner import Job, run_jobs
 from dafh.study.store import ResultStore
-from dafh.study.tables import (
-    DATASETS,
-    METRICS,
-    SETTING,
-    TABLES,
-    Table,
-    summarize,
-    with_yardsticks,
-)
+from dafh.study.tables import DATASETS, METRICS, SETTING, TABLES, Table, summarize, with_yardsticks
+from dafh.text import markdown
 
 FIGURES = ("synthetic", "convergence", "composition")
 ARTEFACTS = ("hyperparameters", *TABLES, *FIGURES)

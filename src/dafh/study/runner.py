@@ -100,10 +100,10 @@ def _results(pending: list[Job], execute: Callable[[Job], list[Row]], n_jobs: in
 
 
 def _default_backend() -> bool:
-    from joblib._parallel_backends import LokyBackend
-    from joblib.parallel import get_active_backend
+    from joblib.parallel import DEFAULT_BACKEND, get_active_backend
 
-    return isinstance(get_active_backend()[0], LokyBackend)
+    # The name of a backend's class is all that joblib shows of it in public: LokyBackend is "loky".
+    return type(get_active_backend()[0]).__name__.lower().startswith(DEFAULT_BACKEND)
 
 
 def _timed(execute: Callable[[Job], list[Row]], job: Job) -> tuple[Job, list[Row], float]:

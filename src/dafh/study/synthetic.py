@@ -8,11 +8,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from dafh.classifier import DAFHClassifier
 from dafh.datasets import make_paper_synthetic
-from dafh.decoupled import DecoupledClassifier
+from dafh.estimators.dafh import DAFHClassifier
+from dafh.estimators.decoupled import DecoupledClassifier
+from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.partitions import AttributePartition
-from dafh.preference import PreferenceMatrix
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,197 @@
+"""Checks of what users pass in, each with one sentence that says what to change."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from dafh.exceptions import InputError
+from dafh.frames import is_frame
+
+# ---- parameters of estimators ----
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """One kind of value that a parameter may have: in words, and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+Constraints = Mapping[str, tuple[Allowed, ...]]
+"""What each parameter of an estimator may be: any of the kinds listed."""
+
+
+def whole_number(least: int) -> Allowed:
+    """Allow whole numbers from `least` on."""
+    return Allowed(f"an int in the range [{least}, inf)", lambda value: _is(value, Integral) and value >= least)
+
+
+def number(low: float, high: float = np.inf, *, closed: str = "neither") -> Allowed:
+    """Allow numbers between two limits; `closed` says which of them are included: left, right or neither."""
+    left, right = "[" if closed == "left" else "(", "]" if closed == "right" else ")"
+
+    def holds(value: Any) -> bool:
+        return _is(value, Real) and (
+            low < value < high or (closed == "left" and value == low) or (closed == "right" and value == high)
+        )
+
+    return Allowed(f"a float in the range {left}{low:g}, {high:g}{right}", holds)
+
+
+def one_of(*names: str) -> Allowed:
+    """Allow a few words."""
+    words = f"a str among {{{', '.join(map(repr, sorted(names)))}}}"
+    return Allowed(words, lambda value: isinstance(value, str) and value in names)
+
+
+def having(*methods: str) -> Allowed:
+    """Allow objects with some methods, such as classifiers."""
+    words = f"an object that has {', '.join(map(repr, methods))}"
+    return Allowed(words, lambda value: all(callable(getattr(value, method, None)) for method in methods))
+
+
+def instance_of(kind: type) -> Allowed:
+    """Allow objects of a class."""
+    return Allowed(f"an instance of {kind.__name__}", lambda value: isinstance(value, kind))
+
+
+def sequence_of(kind: Allowed, words: str) -> Allowed:
+    """Allow sequences whose members are all of one kind."""
+
+    def holds(value: Any) -> bool:
+        return not isinstance(value, str) and np.iterable(value) and all(kind.holds(member) for member in value)
+
+    return Allowed(words, holds)
+
+
+NOTHING = Allowed("None", lambda value: value is None)
+RANDOM_STATE = Allowed(
+    "an int of at least 0, a numpy.random.RandomState or None",
+    lambda value: value is None or isinstance(value, np.random.RandomState) or (_is(value, Integral) and value >= 0),
+)
+
+
+def _is(value: Any, kind: type) -> bool:
+    """Whether a value is a number of this kind; True and False are not."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+
+
+def check_parameters(estimator: Any, constraints: Constraints) -> None:
+    """Refuse the first parameter of an estimator that is none of what it may be."""
+    for name, kinds in constraints.items():
+        value = getattr(estimator, name)
+        if not any(kind.holds(value) for kind in kinds):
+            *others, last = (kind.words for kind in kinds)
+            allowed = f"{', '.join(others)} or {last}" if others else last
+            raise InputError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {allowed}. Got {value!r} instead."
+            )
+
+
+# ---- data ----
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Put an estimator back as it was if what happens inside fails or is interrupted: no half-fitted models."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_features(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+    """Validate X, and y where given, as floating point numbers; text gets a hint instead of a conversion error."""
+    try:
+        return validate_data(
+            estimator,
+            X,
+            y,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=1 if not reset else 2,
+        )
+    except ValueError as error:
+        if "convert string" in str(error):
+            raise InputError(_text_message(estimator, X)) from error
+        raise
+
+
+def _text_message(estimator: Any, X: Any) -> str:
+    where = "X"
+    if is_frame(X):
+        text = [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if not _is_number(kind)]
+        where = f"the columns {', '.join(text[:5])}{', ...' if len(text) > 5 else ''} of X"
+    name = type(estimator).__name__
+    return (
+        f"{name} needs numbers, but {where} hold text: wrap it as dafh.tabular_pipeline({name}(...)), which encodes "
+        "data frames of any kind."
+    )
+
+
+def _is_number(kind: Any) -> bool:
+    numeric = getattr(kind, "is_numeric", None)  # polars
+    return bool(numeric()) if numeric is not None else getattr(kind, "kind", "O") in "biufc"
+
+
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Validate row weights; None counts every row once, and one number counts all rows alike."""
+    if sample_weight is None or np.isscalar(sample_weight):
+        sample_weight = np.full(n_rows, 1.0 if sample_weight is None else sample_weight)
+    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.shape != (n_rows,):
+        raise InputError(f"sample_weight has the shape {weights.shape}, X has {n_rows} rows: give one weight for each.")
+    if (weights < 0).any():
+        raise InputError("Negative values in sample_weight: a row counts once, more often or not at all.")
+    if not weights.any():
+        raise InputError("All sample weights are zero: at least one row has to count.")
+    return weights
+
+
+def check_known_labels(y: Any, classes: NDArray[Any], n_rows: int) -> None:
+    """Refuse labels that a fitted classifier cannot predict, and another number of them than rows."""
+    labels = np.asarray(y)
+    if labels.shape != (n_rows,):
+        raise InputError(f"y has the shape {labels.shape}, X has {n_rows} rows: give one label for each.")
+    unknown = pd.unique(labels[~pd.Series(labels).isin(classes).to_numpy()])
+    if len(unknown):
+        raise InputError(
+            f"y holds labels that the classifier was not fitted with: {unknown[:5].tolist()}; it knows "
+            f"{classes[:10].tolist()}."
+        )
+
+
+def check_labels(y: NDArray[Any], predictions: list[NDArray[Any]]) -> None:
+    """Refuse true and predicted labels that cannot be compared: gaps, texts with numbers, probabilities."""
+    if pd.isna(y).any():
+        raise InputError("y has missing values: leave those rows out, nobody knows whether they are served well.")
+    if any(bool(pd.isna(column).any()) for column in predictions):
+        raise InputError("There are missing predictions: every classifier has to decide about every row.")
+    for column in predictions:
+        if _is_text(column) != _is_text(y):
+            raise InputError(
+                f"y holds labels like {y.flat[0]!r}, and predictions are like {column.flat[0]!r}: both must be of one "
+                "kind."
+            )
+    if _is_whole(y) and not all(_is_whole(column) for column in predictions):
+        raise InputError("predictions must be labels, as y has them, not probabilities or scores.")
+
+
+def _is_text(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind in "US" or (labels.dtype.kind == "O" and isinstance(labels.flat[0], str))
+
+
+def _is_whole(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind != "f" or bool((labels == np.floor(labels)).all())

@@ -1,0 +1,9 @@
+"""Any classifier of scikit-learn's kind, whoever wrote it: copy it, fit it, ask it.
+
+- `fitting`: fresh copies fitted with weights, seeds for what is left random, out-of-fold probabilities;
+- `logits`: probabilities and logits in the order of the classes, and the label that a logit stands for;
+- `pipelines`: the last step of a pipeline, and what comes before it.
+
+It knows nothing about groups. A new way to handle estimators in general belongs here; a new kind of classifier belongs
+in `dafh.linear`, and a method to compare with in `dafh.rivals`.
+"""

@@ -1,0 +1,82 @@
+"""dafh audit and dafh explain: how a model serves the rows of a table."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dafh.cli.options import DEPTH, JSON, LEVEL, MARGIN, MODEL, SEEDS, SENSITIVE, TARGET, data_options
+from dafh.cli.output import print_json, say
+
+
+@click.command(epilog="Example: dafh audit model.dafh test.csv --sensitive sex,age")
+@click.argument("model", type=MODEL)
+@click.argument("data", metavar="DATA")
+@SENSITIVE
+@TARGET
+@LEVEL
+@MARGIN
+@DEPTH
+@click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if harm is shown.")
+@data_options
+@JSON
+def audit(
+    model: Path,
+    data: Any,
+    sensitive: tuple[str, ...],
+    target: str | None,
+    level: float,
+    margin: float,
+    depth: int,
+    fail_on_harm: bool,
+    as_json: bool,
+) -> None:
+    """Ask whether any group is served worse than it could be.
+
+    DATA has the columns of the training and the truth, for people whom the model has not seen.
+    """
+    from dafh.workflows.serving import FileModel
+
+    loaded = FileModel.open(model)
+    rows = loaded.read(data, sensitive, target)
+    result = loaded.audit(rows, level=level, margin=margin, depth=depth)
+    for note in rows.notes:
+        say(f"Note: {note}")
+    if as_json:
+        print_json({**result.to_dict(), "notes": list(rows.notes)})
+    else:
+        click.echo(str(result))
+    harmed = bool((result.to_frame()["verdict"] == "violated").any())
+    if fail_on_harm and harmed:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(epilog="Example: dafh explain model.dafh people.csv --sensitive sex")
+@click.argument("model", type=MODEL)
+@click.argument("data", metavar="DATA")
+@SENSITIVE
+@TARGET
+@SEEDS
+@data_options
+@JSON
+def explain(
+    model: Path,
+    data: Any,
+    sensitive: tuple[str, ...],
+    target: str | None,
+    seeds: int,
+    as_json: bool,
+) -> None:
+    """Put the groups into words.
+
+    How large they are, a rule, what sets them apart, how their classifiers differ, and who is in them.
+    """
+    from dafh.workflows.serving import FileModel
+
+    loaded = FileModel.open(model)
+    rows = loaded.read(data, sensitive, target)
+    words = loaded.explain(rows, seeds)
+    if as_json:
+        print_json(words.to_dict())
+    else:
+        click.echo(str(words))

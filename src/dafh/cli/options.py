@@ -1,0 +1,79 @@
+"""Options that several commands share, and the data file they describe."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+MODEL = click.Path(path_type=Path)
+
+
+def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a text file is laid out, and hand the command a DataFile as `data`."""
+
+    @functools.wraps(command)
+    def with_file(*, data: str | None, delimiter: str | None, header: bool | None, encoding: str, **rest: Any) -> Any:
+        return command(data=None if data is None else _data_file(data, delimiter, header, encoding), **rest)
+
+    wrapped: Callable[..., Any] = with_file
+    options = [
+        click.option("--delimiter", metavar="CHAR", help="Between the cells of a CSV file; guessed if not given."),
+        click.option("--header/--no-header", default=None, help="Whether the first line has the names; guessed."),
+        click.option("--encoding", default="utf-8-sig", metavar="NAME", help="Of a CSV file.  [default: UTF-8]"),
+    ]
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _data_file(path: str, delimiter: str | None, header: bool | None, encoding: str) -> Any:
+    from dafh.tables.files import DataFile
+
+    if delimiter is not None:
+        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+        if len(delimiter) != 1:
+            raise click.BadParameter(f"{delimiter!r} is not one character.", param_hint="--delimiter")
+    return DataFile(path, delimiter, header, encoding)
+
+
+def check_writable(out: Path) -> None:
+    """Refuse before the work, not after it."""
+    from dafh.tables import writing
+
+    writing.check_writable(out)
+
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for machines.")
+SENSITIVE = click.option(
+    "--sensitive",
+    multiple=True,
+    metavar="NAME,...",
+    help="Columns that name groups; without it those named in fit, as far as they are there.",
+)
+TARGET = click.option("--target", help="Column with the truth, if it is not called as in fit.")
+LEVEL = click.option(
+    "--level",
+    type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Probability of a wrong verdict that is accepted.",
+)
+MARGIN = click.option(
+    "--margin",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    show_default=True,
+    help="Harm that is tolerated, as a share of rows: 0.01 is one point.",
+)
+DEPTH = click.option(
+    "--depth", type=click.IntRange(min=1), default=2, show_default=True, help="Attributes to intersect at most."
+)
+SEEDS = click.option(
+    "--seeds",
+    type=click.IntRange(0, 20),
+    default=0,
+    show_default=True,
+    help="Seeds to fit copies with, two or more, to see how far the groups depend on it.",
+)

@@ -1,0 +1,124 @@
+"""dafh demo and dafh reproduce: the paper's experiments."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dafh.cli.options import check_writable
+
+
+@click.command(epilog="Example: dafh demo --seed 7 --out figure.svg")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of data and training.")
+@click.option("--samples", type=click.IntRange(min=400), default=20_000, show_default=True, help="Rows to draw.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("dafh-demo.png"),
+    show_default=True,
+    help="Where the figure goes; .png, .svg or .html.",
+)
+def demo(seed: int, samples: int, out: Path) -> None:
+    """Run the paper's synthetic experiment and draw its figure.
+
+    Two hidden attributes decide on which side of a cluster the positives lie. One line for everybody does no better
+    than a coin; one line per value of either attribute hardly does; DAFH finds groups in which one line is enough,
+    without seeing the attributes.
+    """
+    if out.suffix not in (".png", ".svg", ".html"):
+        raise click.BadParameter(f"{out.name} must end in .png, .svg or .html.", param_hint="--out")
+    check_writable(out)
+    from dafh.plots.partitions import synthetic_panels
+    from dafh.study.synthetic import run_synthetic
+
+    experiment = run_synthetic(samples, random_state=seed, verbose=1)
+    _print_demo(experiment.table(), len(experiment.y))
+    synthetic_panels(experiment).save(out, **({"scale_factor": 2} if out.suffix == ".png" else {}))
+    click.echo(f"\nFigure: {out.resolve()}")
+
+
+@click.command(epilog="Example: dafh reproduce k2 clustering --splits 10 --jobs 2 --out reproduction")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--protocol",
+    type=click.Choice(["honest", "paper"]),
+    default="honest",
+    show_default=True,
+    help="honest: everything is chosen inside the training part. paper: its 96 settings, SGD, and choice on test rows.",
+)
+@click.option("--splits", type=click.IntRange(min=2), default=5, show_default=True, help="Random splits 75/25.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Jobs at a time.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder for tables, figures and the store of results.",
+)
+def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out: Path) -> None:
+    """Make the paper's tables and figures, ours beside them.
+
+    \b
+    NAME is any of
+      hyperparameters  the paper's settings, and those chosen
+      k2               K = 2 against Trivial partition and Pooled
+      clustering       K = 2, 3, 4 against Clustering
+      manual           the manual partition on Arrest
+      harm             violations, gains, disparity; Trivial, LR-All, TreeLR
+      synthetic        the figure of the synthetic data
+      convergence      the figure of convergence on Violent
+      composition      the figure of who is in the groups on Arrest
+    and all of them without a name, or with the name all.
+
+    Results are kept in the folder as they come: a run that was stopped, or killed, goes on where it was.
+    """  # noqa: D301  (click reads the backspace as "leave these lines as they are")
+    from dafh.progress import study_reporter
+    from dafh.study.reproduce import Request
+    from dafh.study.reproduce import reproduce as run
+
+    request = Request.of(names, protocol, splits, out)
+    with study_reporter() as report:
+        files = run(request, n_jobs=jobs, on_done=report)
+    for file in files:
+        click.echo(str(file))
+
+
+def _print_demo(table: Any, n_rows: int) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(
+        title=f"The paper's synthetic data, {n_rows:,} test rows",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    shown.add_column("", no_wrap=True)
+    headings = ("Pr w/o\nharm", "accu-\nracy", "viola-\ntions", "\ngain", "worst\ngain", "small-\nest", "dis-\nagree")
+    for heading in headings:
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for method, row in table.iterrows():
+        cells = [
+            f"{row.pr_without_harm:.1%}",
+            f"{row.accuracy:.1%}",
+            f"{row.violations:.0f}",
+            f"{100 * row.gain:+.1f}",
+            f"{100 * row.smallest_group_gain:+.1f}",
+            f"{row.smallest_group:.0%}",
+            f"{row.disagreement:.1%}",
+        ]
+        if method == "Pooled":  # One classifier leaves nothing to compare.
+            cells = ["–", cells[1], *("–" for _ in cells[2:])]
+        shown.add_row(str(method), *cells, style="bold" if method == "DAFH" else None)
+    console = Console(highlight=False)
+    console.print(shown)
+    console.print(_DEMO_NOTES, style="dim")
+
+
+_DEMO_NOTES = """\
+Pr w/o harm  rows that no other classifier serves better than their own
+violations   groups that prefer the pooled classifier, or another group's
+gain         accuracy over the pooled classifier, in points; worst: of any group
+smallest     share of the smallest group
+disagree     rows on which not all classifiers predict the same"""

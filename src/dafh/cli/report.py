@@ -1,0 +1,67 @@
+"""dafh report: one HTML file."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dafh.cli.options import DEPTH, JSON, LEVEL, MARGIN, MODEL, SEEDS, SENSITIVE, TARGET, check_writable, data_options
+from dafh.cli.output import print_json, say
+
+
+@click.command(epilog="Example: dafh report model.dafh test.csv --out report.html")
+@click.argument("model", type=MODEL)
+@click.argument("data", metavar="[DATA]", required=False)
+@click.option("--out", type=MODEL, help="Where the page goes.  [default: report.html; none with --json]")
+@click.option("--title", help="Heading of the page.")
+@SENSITIVE
+@TARGET
+@LEVEL
+@MARGIN
+@DEPTH
+@SEEDS
+@data_options
+@JSON
+def report(
+    model: Path,
+    data: Any,
+    out: Path | None,
+    title: str | None,
+    sensitive: tuple[str, ...],
+    target: str | None,
+    level: float,
+    margin: float,
+    depth: int,
+    seeds: int,
+    as_json: bool,
+) -> None:
+    """Write one HTML file for a browser, online or not.
+
+    DATA has the columns of the training and the truth, for people whom the model has not seen. Without it the report
+    says what the guard saw, and that nobody was asked since.
+    """
+    out = out or (None if as_json else Path("report.html"))
+    if out is not None:
+        check_writable(out)
+    from dafh.report import summarize, write_report
+    from dafh.workflows.serving import FileModel
+
+    loaded = FileModel.open(model)
+    title = title or f"Fairness report: {loaded.file.card.get('data', 'model')}, {loaded.schema.target}"
+    if data is None:
+        summary = summarize(loaded.model, title=title, card=loaded.file.card)
+    else:
+        rows = loaded.read(data, sensitive, target)
+        result = loaded.audit(rows, level=level, margin=margin, depth=depth)
+        words = loaded.explain(rows, seeds)
+        summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)
+    if out is not None:
+        write_report(summary, out)
+    if as_json:
+        print_json(summary)
+        return
+    assert out is not None
+    for note in summary["notes"]:
+        say(f"Note: {note}")
+    click.echo(summary["verdict"]["sentence"])
+    click.echo(f"Report: {out.resolve()}")

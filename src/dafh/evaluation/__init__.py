@@ -1,0 +1,50 @@
+"""Who is served how well, by whom, and what the rows can show.
+
+- `paired`: rows reduced to who is right on which, and the counts that all tests need;
+- `matrix` and `metrics`: the preference matrix and the numbers of the paper;
+- `served`: what a fitted model of this package predicts, ready to be compared;
+- `named_groups`: groups that sensitive attributes name, and their intersections;
+- `questions`: tests, intervals and verdicts, one row per question;
+- `result` and `audit`: all answers together. `AuditResult` alone says what the verdict is;
+- `guard`: which classifier serves which group.
+
+A new metric belongs in `matrix`, a new question in `questions`, a new loss beside `paired`, where the 0-1 loss is.
+"""
+
+from dafh.evaluation.audit import audit
+from dafh.evaluation.guard import GuardReport, choose_servers
+from dafh.evaluation.matrix import PreferenceMatrix
+from dafh.evaluation.metrics import (
+    accuracy,
+    disagreement,
+    disparity_change,
+    max_envy_gap,
+    max_gain,
+    min_envy_gap,
+    min_gain,
+    pr_without_harm,
+    violations,
+)
+from dafh.evaluation.paired import ComparedRows, PairedCounts
+from dafh.evaluation.result import AuditResult
+from dafh.evaluation.served import ServedPredictions
+
+__all__ = [
+    "AuditResult",
+    "ComparedRows",
+    "GuardReport",
+    "PairedCounts",
+    "PreferenceMatrix",
+    "ServedPredictions",
+    "accuracy",
+    "audit",
+    "choose_servers",
+    "disagreement",
+    "disparity_change",
+    "max_envy_gap",
+    "max_gain",
+    "min_envy_gap",
+    "min_gain",
+    "pr_without_harm",
+    "violations",
+]

@@ -1,0 +1,140 @@
+"""Groups that have a name: values of sensitive attributes, and their intersections."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.exceptions import InputError
+from dafh.frames import MISSING, check_attributes
+from dafh.text import clipped
+
+# A number with more values than this is cut into quarters: people of one age are no group, people of an age are.
+_MOST_NUMBERS = 12
+# Of more categories than this, the rare ones are put together.
+_MOST_CATEGORIES = 50
+OTHER = "(other)"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute: the position of each row's value among the names of all values."""
+
+    name: str
+    codes: NDArray[np.int32]
+    values: list[str]
+
+    @classmethod
+    def of(cls, column: pd.Series) -> "Attribute":
+        """Number the values of a column; a missing one is a value too."""
+        ordered = _is_numeric(column) or pd.api.types.is_datetime64_any_dtype(column)
+        if ordered and column.nunique() > _MOST_NUMBERS:
+            codes, values = _quarters(column)
+        else:
+            codes, values = _categories(column)
+        return cls(clipped(column.name), codes.astype(np.int32), values)
+
+
+@dataclass(frozen=True)
+class NamedGroups:
+    """All groups that attributes name, alone and intersected."""
+
+    attributes: list[Attribute]
+
+    @classmethod
+    def of(cls, sensitive_features: Any, n_rows: int) -> "NamedGroups":
+        """Take any table of attributes with one row for each row of the data."""
+        table = check_attributes(sensitive_features, n_rows)
+        return cls([Attribute.of(table.iloc[:, i]) for i in range(table.shape[1])])
+
+    def tabulate(self, outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any], depth: int) -> "Tabulation":
+        """Sum weights, and their squares, of every named group and outcome; groups without rows are left out."""
+        depth = min(depth, len(self.attributes))
+        widest = sorted((len(attribute.values) for attribute in self.attributes), reverse=True)[:depth]
+        if math.prod(widest) > 2**60:
+            raise InputError(f"{depth} attributes have too many combinations to be intersected: lower depth.")
+        tables = [_tabulate(chosen, outcome, n_outcomes, weight) for chosen in _combinations(self.attributes, depth)]
+        names = [name for table in tables for name in table.names]
+        return Tabulation(names, np.concatenate([t.total for t in tables]), np.concatenate([t.squares for t in tables]))
+
+
+@dataclass(frozen=True)
+class Tabulation:
+    """Named groups with what falls to each outcome."""
+
+    names: list[str]
+    total: NDArray[Any]
+    """Weight of each group and outcome, (groups, outcomes)."""
+    squares: NDArray[Any]
+    """Sum of squared weights of each group, (groups,)."""
+
+
+def _combinations(attributes: list[Attribute], depth: int) -> Iterator[tuple[Attribute, ...]]:
+    for size in range(1, depth + 1):
+        yield from itertools.combinations(attributes, size)
+
+
+def _tabulate(
+    chosen: tuple[Attribute, ...], outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any]
+) -> Tabulation:
+    shape = [len(attribute.values) for attribute in chosen]
+    # Row by row in one number: the value of each attribute, then the outcome.
+    cell = chosen[0].codes.astype(np.int64)
+    for attribute in chosen[1:]:
+        cell *= len(attribute.values)
+        cell += attribute.codes
+    present = np.arange(np.prod(shape)) if np.prod(shape) <= len(cell) else None
+    if present is None:  # More combinations than rows: number only those that occur.
+        present, cell = np.unique(cell, return_inverse=True)
+    total = np.bincount(cell * n_outcomes + outcome, weight, minlength=len(present) * n_outcomes)
+    squares = np.bincount(cell, weight * weight, minlength=len(present))
+    total = total.reshape(-1, n_outcomes)
+    kept = np.flatnonzero(total.sum(axis=1) > 0)
+    positions = np.unravel_index(present[kept], shape)
+    parts = [[f"{a.name} = {a.values[i]}" for i in position] for a, position in zip(chosen, positions, strict=True)]
+    return Tabulation([" & ".join(name) for name in zip(*parts, strict=True)], total[kept], squares[kept])
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def _quarters(column: pd.Series) -> tuple[NDArray[Any], list[str]]:
+    """Cut a number or a date at its quartiles; every quarter is named by the smallest and largest value in it."""
+    if _is_numeric(column):
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        known = np.isfinite(numbers)
+    else:
+        known = column.notna().to_numpy()
+        numbers = column.to_numpy().astype("datetime64[s]").astype(np.float64)
+    cuts = np.unique(np.quantile(numbers[known], [0.25, 0.5, 0.75])) if known.any() else np.array([])
+    codes = np.searchsorted(cuts, numbers, side="left")
+    values = []
+    for quarter in range(len(cuts) + 1):
+        members = column[known & (codes == quarter)]
+        values.append(f"{_short(members.min())} to {_short(members.max())}" if len(members) else "none")
+    return np.where(known, codes, len(values)), [*values, MISSING]
+
+
+def _short(value: Any) -> str:
+    return f"{value:%Y-%m-%d}" if hasattr(value, "year") else f"{value:g}"
+
+
+def _categories(column: pd.Series) -> tuple[NDArray[Any], list[str]]:
+    codes, values = pd.factorize(column, sort=False)
+    names = [clipped(value) for value in values]
+    order = np.argsort(np.array(names, dtype=object), kind="stable") if names else np.array([], np.intp)
+    if len(names) > _MOST_CATEGORIES:
+        frequent = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable")
+        kept = np.sort(frequent[: _MOST_CATEGORIES - 1])
+        order = np.array(sorted(kept, key=lambda i: names[i]), np.intp)
+    place = np.full(len(names) + 1, len(order), np.intp)  # What is not in `order` is put together.
+    place[order] = np.arange(len(order))
+    listed = [names[i] for i in order] + ([OTHER] if len(order) < len(names) else [])
+    place[-1] = len(listed)  # Code −1 is a missing value.
+    return place[codes], [*listed, MISSING]

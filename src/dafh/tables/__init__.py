@@ -1,0 +1,11 @@
+"""Tables: from files to rows and back, and what the columns hold.
+
+- `layout`: delimiter, header and decimal mark of a text file, guessed from its first lines;
+- `files`: CSV and Parquet, from a path or a pipe, whole or in pieces;
+- `writing`: results as CSV or Parquet, whole or not at all;
+- `values`: numbers, dates, flags and gaps, read and recognised in one place;
+- `schema`: which column is what; `labels`: the target; `leakage`: columns that give it away;
+- `encoder`: tables as numbers, for estimators.
+
+A new file format belongs in `files` (reading) and `writing`; a new way to write a date or a number in `values`.
+"""

@@ -1,0 +1,274 @@
+"""CSV and Parquet files: read whole or in chunks, from a path or a pipe; results written so that no half file is left.
+
+What a file is, is told by its first bytes and not by its name: Parquet, gzip, or text. The layout of a text file
+(delimiter, header) is guessed from its first lines.
+"""
+
+import codecs
+import contextlib
+import csv
+import gzip
+import io
+import sys
+import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dafh.exceptions import InputError
+from dafh.tables.layout import LINES_TO_GUESS_BY, Layout, cells
+from dafh.tables.values import MISSING_WORDS
+from dafh.tables.writing import STDIN
+from dafh.text import clipped, listed, quoted
+
+ROWS_PER_CHUNK = 50_000
+_BYTES_TO_GUESS_BY = 2**22
+_UNWANTED = "\0"
+_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    r"""A CSV or Parquet file, or a pipe that carries one.
+
+    Parameters
+    ----------
+    path : str or Path
+        "-" is standard input.
+    delimiter, header
+        None: guessed from the first lines.
+    encoding : str
+        Of a text file; a byte order mark is not part of it.
+    leave_out : names of columns
+        Not to be read, where more than one column has such a name.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("age;job\n30;cook\n41;?\n")
+    >>> DataFile(path).read()
+       age   job
+    0   30  cook
+    1   41   NaN
+    """
+
+    path: str | Path
+    delimiter: str | None = None
+    header: bool | None = None
+    encoding: str = "utf-8-sig"
+    leave_out: Collection[str] = ()
+    """Names that may occur more than once, because none of those columns is wanted."""
+    notes: list[str] = field(default_factory=list, compare=False)
+    """What was guessed about the file, for the user to hear."""
+    left_out: list[str] = field(default_factory=list, compare=False)
+    """Names out of `leave_out` that were found more than once."""
+
+    @property
+    def name(self) -> str:
+        """What to call the file in messages."""
+        return "standard input" if str(self.path) == STDIN else str(self.path)
+
+    def read(self, *, text: Collection[str] | None = ()) -> pd.DataFrame:
+        """Read all rows; `text` as in `chunks`."""
+        parts = list(self.chunks(rows=None, text=text))
+        return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+
+    def chunks(self, *, rows: int | None = ROWS_PER_CHUNK, text: Collection[str] | None = ()) -> Iterator[pd.DataFrame]:
+        """Read the rows piece by piece, never holding more than one piece.
+
+        Parameters
+        ----------
+        rows : int or None
+            Rows of a piece; None: all of a text file at once.
+        text : names of columns, or None for all
+            Columns of a text file to be read letter by letter: "007" stays "007", and "None" is no gap.
+        """
+        with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name):
+            head, stream = _open(self.path, stack)
+            if head.startswith(b"PAR1"):
+                yield from self._parquet_chunks(stream, rows, stack)
+            else:
+                yield from self._text_chunks(head, stream, rows, text)
+
+    def _text_chunks(
+        self, head: bytes, stream: Any, rows: int | None, text: Collection[str] | None
+    ) -> Iterator[pd.DataFrame]:
+        encoding = "utf-16" if head.startswith(_BYTE_ORDER_MARKS) else self.encoding
+        sample = _first_lines(head, encoding)
+        if not sample:
+            raise InputError(f"{self.name} is empty.")
+        names, layout = self._columns(sample)
+        raw = [name for name in names if text is None or name in text]
+        options: dict[str, Any] = {
+            "sep": layout.delimiter,
+            "header": 0 if layout.has_header else None,
+            "names": names,
+            "skipinitialspace": True,
+            "keep_default_na": False,
+            "na_values": {name: list(MISSING_WORDS) for name in names if name not in raw},
+            "encoding": encoding,
+            "dtype": dict.fromkeys(raw, str),
+            "low_memory": False,
+            "index_col": False,
+        }
+        if self.left_out:  # Only then: with it, rows that are too long are no longer refused.
+            options["usecols"] = [name for name in names if not name.startswith(_UNWANTED)]
+        if rows is None:
+            yield _some_rows(pd.read_csv(stream, **options), self.name)
+            return
+        with pd.read_csv(stream, chunksize=rows, **options) as reader:
+            for chunk in reader:
+                yield _some_rows(chunk, self.name)
+
+    def _parquet_chunks(self, stream: Any, rows: int | None, stack: contextlib.ExitStack) -> Iterator[pd.DataFrame]:
+        import pyarrow.parquet
+
+        file = pyarrow.parquet.ParquetFile(_seekable(stream, stack))
+        names = file.schema_arrow.names
+        self._check_unique(names)
+        nested = [field.name for field in file.schema_arrow if _is_nested(field.type)]
+        if nested:
+            self._note(f"Left out, no single values: {', '.join(clipped(name, 40) for name in nested[:6])}.")
+        if not file.metadata.num_rows or len(nested) == len(names):
+            raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
+        kept = [name for name in names if name not in nested]
+        for batch in file.iter_batches(rows or ROWS_PER_CHUNK, columns=kept):
+            # Whole numbers stay whole where there are gaps among them: account numbers do not fit into fractions.
+            yield batch.to_pandas(types_mapper=_nullable_types().get).rename(columns=str)
+
+    def _check_unique(self, names: list[str]) -> None:
+        repeated = [quoted(name) for name in dict.fromkeys(names) if names.count(name) > 1]
+        if repeated:
+            what = f"{listed(repeated[:5])}{' and others' if len(repeated) > 5 else ''}"
+            raise InputError(f"{self.name} has more than one column called {what}: rename them, or --drop them in fit.")
+
+    def _columns(self, sample: list[str]) -> tuple[list[str], Layout]:
+        """Names of the columns, and the layout."""
+        guess = Layout.guess(sample)
+        layout = Layout(
+            self.delimiter or guess.delimiter,
+            guess.has_header if self.header is None else self.header,
+        )
+        first = cells(sample[:LINES_TO_GUESS_BY], layout.delimiter)[0]
+        if not layout.has_header:
+            names = [f"column_{number}" for number in range(1, len(first) + 1)]
+            self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")
+            return names, layout
+        names = [name.strip() or f"column_{number}" for number, name in enumerate(first, 1)]
+        unwanted = {name for name in names if name in self.leave_out and names.count(name) > 1}
+        self.left_out[:] = sorted(unwanted)
+        names = [f"{_UNWANTED}{i}" if name in unwanted else name for i, name in enumerate(names)]
+        self._check_unique(names)
+        return names, layout
+
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+
+def _some_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    if not len(table):
+        raise InputError(f"{name} has a header and no rows.")
+    return table
+
+
+def _open(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, Any]:
+    """Open for reading, unpacked if it is packed; return the first bytes, and the stream from its beginning."""
+    stream: Any = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
+    head, stream = _look_ahead(stream, 2)
+    if head == b"\x1f\x8b":
+        stream = stack.enter_context(gzip.open(stream))  # noqa: SIM115
+    return _look_ahead(stream, _BYTES_TO_GUESS_BY)
+
+
+def _look_ahead(stream: Any, n_bytes: int) -> tuple[bytes, Any]:
+    head = stream.read(n_bytes)
+    if stream.seekable() and not isinstance(stream, gzip.GzipFile):  # It claims to be, over a pipe too.
+        stream.seek(0)
+        return head, stream
+    return head, io.BufferedReader(_Rejoined(head, stream))
+
+
+class _Rejoined(io.RawIOBase):
+    """A pipe from its beginning, after its first bytes were read."""
+
+    def __init__(self, head: bytes, rest: Any) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._head[: len(buffer)] or self._rest.read(len(buffer))
+        self._head = self._head[len(block) :]
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def _seekable(stream: Any, stack: contextlib.ExitStack) -> Any:
+    """Return a stream that can jump: Parquet has its index at the end, where a pipe cannot go first."""
+    if stream.seekable():
+        return stream
+    spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    while block := stream.read(2**20):
+        spool.write(block)
+    spool.seek(0)
+    return spool
+
+
+def _nullable_types() -> dict[Any, Any]:
+    import pyarrow
+
+    names = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Boolean")
+    arrow = {name: pyarrow.bool_() if name == "Boolean" else getattr(pyarrow, name.lower())() for name in names}
+    return {arrow[name]: getattr(pd, f"{name}Dtype")() for name in names}
+
+
+def _is_nested(kind: Any) -> bool:
+    """Whether a type of Arrow holds lists, records or bytes instead of single values."""
+    import pyarrow
+
+    return bool(pyarrow.types.is_nested(kind) or "binary" in str(kind))
+
+
+def _first_lines(head: bytes, encoding: str) -> list[str]:
+    """First lines of a text; the last one, and its last letter, may be cut and does not count."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    decoded = decoder.decode(head)
+    complete = decoded[: decoded.rfind("\n") + 1] or decoded
+    lines = complete.splitlines(keepends=True)[:LINES_TO_GUESS_BY]
+    return lines if any(line.strip() for line in lines) else []
+
+
+@contextlib.contextmanager
+def _told_in_one_sentence(name: str) -> Iterator[None]:
+    """Turn what can go wrong in reading a file into one sentence."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file {name}.") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{name} is a folder, not a file.") from error
+    except PermissionError as error:
+        raise InputError(f"{name} cannot be read: no permission.") from error
+    except (UnicodeDecodeError, LookupError) as error:
+        raise InputError(f"{name} is not text in this encoding; --encoding latin-1 reads most others.") from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
+        raise InputError(f"{name} cannot be read as a table: {_first_line(error)}.") from error
+    except (OSError, EOFError) as error:
+        raise InputError(f"{name} cannot be read: {_first_line(error)}.") from error
+    except Exception as error:
+        # pyarrow and zlib have exceptions of their own, which are not imported for this.
+        if type(error).__module__.split(".")[0] in ("pyarrow", "zlib"):
+            raise InputError(f"{name} is damaged: {_first_line(error)}.") from error
+        raise
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines() or [type(error).__name__]
+    return text[0].removeprefix("Error tokenizing data. C error: ").rstrip(".")

@@ -1,0 +1,68 @@
+"""The target of a table as class labels, in training and later."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.exceptions import InputError
+from dafh.tables.values import with_gaps
+from dafh.text import listed, quoted
+
+_MOST_CLASSES = 50
+
+
+def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
+    """Rows whose target is known."""
+    known = with_gaps(table[target]).notna()
+    if not known.any():
+        raise InputError(f"The target {quoted(target)} has no values.")
+    return table[known] if not known.all() else table
+
+
+def read_labels(column: pd.Series) -> NDArray[Any]:
+    """Take the target of a training table as class labels: whole numbers, flags or text."""
+    name, (codes, values) = quoted(column.name), pd.factorize(column)
+    if len(values) > _MOST_CLASSES:
+        raise InputError(f"The target {name} has {len(values):,} different values; a class label has few.")
+    if pd.api.types.is_bool_dtype(column.dtype):
+        labels: list[Any] = [bool(value) for value in values]
+    else:
+        texts = [_label_text(value) for value in values]
+        whole = all(_WHOLE.fullmatch(text) for text in texts) and len(set(texts)) == len(texts)  # "1" is not "01".
+        labels = [int(text) for text in texts] if whole else [str(value) for value in values]
+        if pd.api.types.is_float_dtype(column.dtype) and isinstance(labels[0], str):
+            raise InputError(f"The target {name} holds fractions like {texts[0]}; a class label is text or whole.")
+    if len(set(labels)) < 2:
+        raise InputError(f"The target {name} has one value only ({quoted(values[0])}): there is nothing to learn.")
+    kind = object if isinstance(labels[0], str) else bool if isinstance(labels[0], bool) else np.int64
+    return np.array(labels, dtype=kind)[codes]
+
+
+def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
+    """Take the target of another table as labels that a model knows, whichever type the file forces on them."""
+    fold = str.lower if classes.dtype == bool else str
+    known = {fold(_label_text(label)): position for position, label in enumerate(classes)}
+    known |= {str(label): position for position, label in enumerate(classes)}
+    codes, values = pd.factorize(column)
+    places = [known.get(str(value), known.get(fold(_label_text(value)), -1)) for value in values]
+    if -1 in places:
+        strange = values[places.index(-1)]
+        raise InputError(
+            f"The target {quoted(column.name)} holds {quoted(strange)}, which the model was not fitted with; it "
+            f"knows {listed([quoted(label) for label in classes[:5]])}."
+        )
+    return classes[np.array(places)[codes]]
+
+
+_WHOLE = re.compile(r"-?\d{1,18}")
+
+
+def _label_text(value: Any) -> str:
+    """Write a label the same way, whether it was read as text, as a whole number or as a fraction."""
+    text = str(value)
+    if re.fullmatch(r"-?\d{1,18}(\.0*)?", text):
+        return str(int(text.split(".")[0]))
+    return text

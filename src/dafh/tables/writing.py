@@ -1,0 +1,120 @@
+"""Write tables as CSV or Parquet, so that no half file is ever left."""
+
+import contextlib
+import gzip
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dafh.exceptions import InputError
+from dafh.tables.values import is_number
+
+STDIN = "-"
+"""The name of standard input, and of standard output."""
+# How spreadsheets recognise a formula; a tab or a line break before it does not stop them.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path` that takes its place at the end, and vanishes if anything fails."""
+    check_writable(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix="".join(path.suffixes), dir=path.parent)
+    os.close(handle)
+    try:
+        yield Path(temporary)
+        # mkstemp makes files that only their owner may read; a result is an ordinary file.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place that cannot be written to, before the work and not after it."""
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, not a file to write to.")
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder} to write {path.name} to.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise InputError(f"{path} cannot be written: no permission.")
+    try:  # Asking for permission is not enough: file systems have their own reasons.
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {(error.strerror or 'no permission').lower()}.") from error
+
+
+class TableWriter:
+    """Write frames with the same columns one after the other, as CSV (packed if the name ends in .gz) or Parquet.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe in front in a CSV file, which spreadsheets show as
+    the plain text; `n_defused` counts how often. Parquet holds text as text and is left alone.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self.n_defused = 0
+        self._write: Callable[[pd.DataFrame], None]
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> "TableWriter":
+        if str(self.path) == STDIN:
+            self._target: Any = sys.stdout
+        else:
+            self._target = self._stack.enter_context(replacing(Path(self.path)))
+        if Path(self.path).suffix == ".parquet":
+            self._write = self._write_parquet
+            self._parquet: Any = None
+        else:
+            self._write = self._write_csv
+            if isinstance(self._target, Path):
+                opened = gzip.open if self._target.suffix == ".gz" else open
+                self._target = self._stack.enter_context(opened(self._target, "wt", encoding="utf-8", newline=""))
+        self._started = False
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def write(self, table: pd.DataFrame) -> None:
+        """Append rows."""
+        self._write(table)
+        self._started = True
+
+    def _write_csv(self, table: pd.DataFrame) -> None:
+        harmless = pd.concat([self._defused(column) for _, column in table.items()], axis=1)
+        harmless.columns = pd.Index([_defused(name) if _is_formula(name) else name for name in table.columns])
+        harmless.to_csv(self._target, index=False, header=not self._started, lineterminator="\n")
+
+    def _defused(self, column: pd.Series) -> pd.Series:
+        if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):
+            return column
+        text = column.astype(object)
+        formulas = text.map(_is_formula).to_numpy(bool)
+        self.n_defused += int(formulas.sum())
+        return text.where(~formulas, text.map(_defused)) if formulas.any() else column
+
+    def _write_parquet(self, table: pd.DataFrame) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        if self._parquet is None:
+            rows = pyarrow.Table.from_pandas(table, preserve_index=False)
+            self._parquet = self._stack.enter_context(pyarrow.parquet.ParquetWriter(self._target, rows.schema))
+        self._parquet.write_table(pyarrow.Table.from_pandas(table, schema=self._parquet.schema, preserve_index=False))
+
+
+def _is_formula(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(_FORMULA_STARTS) and not is_number(value)
+
+
+def _defused(value: Any) -> str:
+    return f"'{value}"

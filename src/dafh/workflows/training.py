@@ -1,0 +1,151 @@
+"""From a table to a model file, with the rows that were held out beside it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.estimators.dafh import DAFHClassifier
+from dafh.evaluation.guard import GuardKind
+from dafh.exceptions import InputError
+from dafh.models.files import save
+from dafh.tables.encoder import tabular_pipeline
+from dafh.tables.files import DataFile
+from dafh.tables.labels import read_labels
+from dafh.tables.schema import TableSchema, check_columns
+from dafh.tables.writing import TableWriter
+from dafh.text import clipped, quoted
+from dafh.workflows.tables import fingerprint, row_hashes, split_names, with_target
+
+_FEWEST_ROWS = 20
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """A table to train on, what its columns are, and what was guessed about them."""
+
+    name: str
+    training: pd.DataFrame
+    y: NDArray[Any]
+    schema: TableSchema
+    notes: tuple[str, ...]
+    test_rows: pd.DataFrame | None
+    """Rows kept from everything."""
+    fingerprints: tuple[str, ...]
+    features: pd.DataFrame
+
+    @classmethod
+    def read(
+        cls,
+        data: DataFile,
+        target: str,
+        *,
+        drop: Iterable[str] = (),
+        sensitive: Iterable[str] = (),
+        categories: Iterable[str] = (),
+        test_size: float = 0.0,
+        seed: int = 0,
+    ) -> "TrainingTable":
+        """Read a file and guess what its columns are.
+
+        Parameters
+        ----------
+        data : DataFile
+        target : str
+        drop, sensitive, categories : names of columns
+            See `TableSchema.guess`; names may be joined by commas.
+        test_size : float
+            Share of the rows that are kept from everything; `seed` draws them.
+        """
+        data = replace(data, leave_out=split_names(drop, ()))
+        table = data.read(text=None)
+        check_columns(table.columns, [target], "the target")
+        said = {
+            name: split_names(names, table.columns)
+            for name, names in {"drop": drop, "sensitive": sensitive, "categories": categories}.items()
+        }
+        said["drop"] = [name for name in said["drop"] if name in table.columns or name not in data.left_out]
+        known, notes = with_target(table, target, data)
+        if len(known) < _FEWEST_ROWS:
+            raise InputError(f"{data.name} has {len(known)} rows with a target: at least {_FEWEST_ROWS} are needed.")
+        y = read_labels(known[target])
+        test = _kept_back(len(known), test_size, seed)
+        if len(np.unique(y[~test])) < 2:
+            raise InputError(f"The rows left to train on have one value of {quoted(target)} only.")
+        training = known[~test]
+        schema = TableSchema.guess(training, target, **said)
+        schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(data.left_out, "as you said")})
+        features = schema.features_of(known)
+        hashes = row_hashes(features, known[target])
+        return cls(
+            Path(data.name).name,
+            training,
+            y[~test],
+            schema,
+            (*notes, *schema.notes),
+            schema.with_numbers(known[test]).reset_index(drop=True) if test.any() else None,
+            tuple(dict.fromkeys(fingerprint(part) for part in (hashes, hashes[~test]))),
+            features[~test],
+        )
+
+    def headline(self) -> str:
+        """Say how many rows there are, and of which labels."""
+        values, counts = np.unique(self.y, return_counts=True)
+        shares = [f"{clipped(v, 30)} {n / len(self.y):.0%}" for v, n in zip(values, counts, strict=True)]
+        more = ", …" if len(shares) > 5 else ""
+        target = clipped(self.schema.target, 40)
+        return f"{len(self.y):,} rows to train on; target {target} ({', '.join(shares[:5])}{more})."
+
+    def fit(
+        self,
+        *,
+        n_groups: int = 2,
+        guard: GuardKind | None = "veto",
+        pooled: str = "lr",
+        seed: int = 0,
+        verbose: int = 0,
+        **settings: Any,
+    ) -> Any:
+        """Fit a pipeline of encoder and DAFHClassifier; `pooled` is "lr" or "boosting"."""
+        model = DAFHClassifier(
+            n_groups, pooled=_pooled(pooled), guard=guard, random_state=seed, verbose=verbose, **settings
+        )
+        return tabular_pipeline(model).fit(self.features, self.y)
+
+    def save(self, model: Any, path: Path) -> Path | None:
+        """Write a model that was fitted on the table, and the rows kept back beside it; returns where those are."""
+        details = {
+            "data": self.name,
+            "rows": len(self.y),
+            "rows_kept_back": 0 if self.test_rows is None else len(self.test_rows),
+            "schema": self.schema.to_dict(),
+            "fingerprints": list(self.fingerprints),
+            "guesses": list(self.notes),
+        }
+        save(model, path, details=details)
+        if self.test_rows is None:
+            return None
+        beside = path.with_suffix(".test.parquet")
+        with TableWriter(beside) as writer:
+            writer.write(self.test_rows)
+        return beside
+
+
+def _kept_back(n_rows: int, test_size: float, seed: int) -> NDArray[np.bool_]:
+    chosen = np.zeros(n_rows, bool)
+    # A seed of its own: which rows are kept back has nothing to do with how training starts.
+    order = np.random.default_rng([seed, n_rows]).permutation(n_rows)
+    chosen[order[: round(test_size * n_rows)]] = True
+    return chosen
+
+
+def _pooled(name: str) -> Any:
+    if name == "lr":
+        return None
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier()
