@@ -26,6 +26,8 @@ class Allowed:
     holds: Callable[[Any], bool]
 
 
+RandomState = int | np.random.RandomState | None
+"""What a parameter `random_state` may be."""
 Constraints = Mapping[str, tuple[Allowed, ...]]
 """What each parameter of an estimator may be: any of the kinds listed."""
 

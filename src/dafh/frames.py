@@ -5,10 +5,12 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dafh.exceptions import InputError
 
+Table = ArrayLike
+"""Rows and columns: an array, nested lists, or a data frame of any library, which NumPy takes as well."""
 LARGEST_NUMBER = 1e100
 """Numbers from here on, infinity included, count as missing: their squares no longer fit into a number."""
 MISSING = "(missing)"

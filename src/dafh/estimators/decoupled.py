@@ -61,7 +61,8 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     guard : {"veto", "proof"} or None, default=None
         What is done for groups that their own classifier serves worse than the pooled one; see
         `dafh.evaluation.guard`. "veto": all rows judge, in five folds, classifiers that were fitted without them
-        (the partition stays as it is). "proof": rows kept from everything must show that the own classifier is not worse. None: nothing.
+        (the partition stays as it is). "proof": calibration rows, held out of everything else, must show that the own
+        classifier is not worse. None: nothing.
     guard_level, guard_margin : float, default=0.05 and 0
         As in `DAFHClassifier`.
     calibration_size : float or "auto", default="auto"
