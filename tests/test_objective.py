@@ -3,10 +3,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.special import expit, softmax
-from sklearn.metrics import brier_score_loss, log_loss, normalized_mutual_info_score
+from sklearn.metrics import log_loss, normalized_mutual_info_score
 
-from dafh.engine.networks import Parameters, init_replica
+from dafh.classifiers.logits import decide
+from dafh.engine.networks import init_replica
 from dafh.engine.objective import Rows, Settings, brier_score, cross_entropy, imbalance, objective, surrogate_loss
 from dafh.engine.objective import row_totals as uncompiled_row_totals
 from dafh.engine.population import Plan, loss_and_totals, normalized_mutual_information
@@ -144,12 +146,15 @@ def test_weights_multiply(n_classes):
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
 
 
-def test_routed_figures_agree_with_scikit_learn():
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_log_loss_and_brier_score_agree_with_scikit_learn_and_a_count_by_hand(n_outputs):
     rng = np.random.default_rng(0)
-    logits, label = rng.normal(size=(50, 1)), rng.integers(2, size=50)
-    probability = expit(logits[:, 0])
+    logits, label = rng.normal(size=(50, n_outputs)), rng.integers(max(n_outputs, 2), size=50)
+    probability = expit(logits[:, 0]) if n_outputs == 1 else softmax(logits, axis=1)
     assert float(np.mean(cross_entropy(logits, label))) == pytest.approx(log_loss(label, probability), abs=1e-5)
-    assert float(np.mean(brier_score(logits, label))) == pytest.approx(brier_score_loss(label, probability), abs=1e-5)
+    every = np.column_stack([1 - probability, probability]) if n_outputs == 1 else probability
+    distance = ((every - np.eye(max(n_outputs, 2))[label]) ** 2).sum(axis=1) / 2
+    np.testing.assert_allclose(brier_score(logits, label), distance, atol=1e-5)
 
 
 def test_regret_counts_rows_where_own_is_wrong_and_another_right():
@@ -172,5 +177,10 @@ def test_label_information_is_the_normalised_mutual_information(pairs):
     assert normalized_mutual_information(counts) == pytest.approx(expected, abs=1e-9)
 
 
-def test_parameters_have_two_parts():
-    assert Parameters._fields == ("group", "classifiers")
+@given(arrays(float, (6, 2, 3), elements=st.sampled_from([-1.0, -0.5, 0.0, 0.5])), st.sampled_from([1, 3]))
+def test_training_and_serving_decide_alike_and_ties_go_to_the_first_class(logits, n_outputs):
+    logits = logits[..., :n_outputs]
+    scores = np.concatenate([np.zeros((6, 2, 1)), logits], axis=-1) if n_outputs == 1 else logits
+    expected = [[list(row).index(max(row)) for row in rows] for rows in scores]
+    for convert in (np.asarray, jax.numpy.asarray):
+        np.testing.assert_array_equal(decide(convert(logits)), expected)

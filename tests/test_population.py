@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dafh.engine.networks import apply_classifiers, apply_network
 from dafh.engine.objective import Rows, Settings
-from dafh.engine.population import Plan, evaluate_population, init_population, train_population
+from dafh.engine.population import Plan, evaluate_population, init_population, predict_population, train_population
 from dafh.engine.selection import Selection
 
 
@@ -58,6 +62,55 @@ def test_padding_the_last_batch_changes_nothing():
     whole, padded = train(rows=rows, batch_size=50), train(rows=rows, batch_size=64)
     for one, other in zip(jax.tree.leaves(whole.checkpoints[-1]), jax.tree.leaves(padded.checkpoints[-1]), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("alternate", [False, True])
+def test_one_step_trains_the_groups_and_the_classifiers(alternate):
+    rows, plan = make_rows(64), replace(PLAN, alternate=alternate, optimizer="sgd")
+    start = init_population(plan, np.full(1, 0.5), np.random.SeedSequence(0))
+    options = {"batch_size": 64, "max_epochs": 1, "rng": np.random.default_rng(0)}
+    after = train_population(rows, rows, start, settings(1, group_rate=0.5, classifier_rate=0.5), plan, **options)
+    for part in start._fields:
+        before, now = getattr(start, part)[0].weight, getattr(after.checkpoints[0], part)[0].weight
+        assert np.abs(before - now).max() > 1e-3, part
+
+
+def test_the_learning_rates_fall_linearly_to_the_final_share():
+    rows, plan = make_rows(64), replace(PLAN, optimizer="sgd")
+    start = init_population(plan, np.full(1, 0.5), np.random.SeedSequence(0))
+
+    def trained(max_epochs, final_rate, rate):
+        options = {"batch_size": 64, "rng": np.random.default_rng(0), "final_rate": final_rate}
+        rates = settings(1, group_rate=rate, classifier_rate=rate)
+        return train_population(rows, rows, start, rates, plan, max_epochs=max_epochs, **options).checkpoints
+
+    first, second, third = trained(3, 0.0, 0.2)
+    assert_same(first, trained(1, 0.0, 0.2)[0])
+    assert_same(third, second, atol=0)  # A rate of 0 in the last epoch.
+    # The second epoch's rate is half the first's: from where the first one ended, a run at 0.1 makes the same step.
+    again = train_population(
+        rows,
+        rows,
+        first,
+        settings(1, group_rate=0.1, classifier_rate=0.1),
+        plan,
+        batch_size=64,
+        max_epochs=1,
+        rng=np.random.default_rng(0),
+    )
+    assert_same(second, again.checkpoints[0], atol=1e-5)
+
+
+def test_predictions_in_blocks_are_those_of_all_rows_at_once():
+    rows = make_rows(100)
+    start = init_population(PLAN, np.full(2, 0.5), np.random.SeedSequence(0))
+    groups, classes = predict_population(start, rows, block_rows=100)
+    assert groups.shape == (2, 100)
+    assert classes.shape == (2, 100, 2)
+    for block_rows in (7, 64, 1000):
+        in_blocks = predict_population(start, rows, block_rows=block_rows)
+        np.testing.assert_array_equal(in_blocks[0], groups)
+        np.testing.assert_array_equal(in_blocks[1], classes)
 
 
 def test_every_epoch_leaves_a_checkpoint_of_its_own():
@@ -170,6 +223,13 @@ def test_patience_counts_epochs_without_improvement_of_the_best_replica():
     assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
 
 
+@given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=2), min_size=1, max_size=6))
+def test_the_checkpoint_that_is_kept_is_the_one_that_is_chosen(brier):
+    rule = Selection(0, 0.1)
+    newest = [rule.is_newest_best(curves(brier[: n + 1])) for n in range(len(brier))]
+    assert max(np.flatnonzero(newest)) == rule.choose(curves(brier)).epoch
+
+
 # ---- folds and averages ----
 
 
@@ -204,13 +264,13 @@ def test_a_replica_is_judged_by_the_rows_it_holds_out():
         assert accuracy[part] == pytest.approx(whole[0])
 
 
-def test_a_batch_of_rows_that_are_all_held_out_breaks_nothing():
+def test_a_batch_of_rows_that_are_all_held_out_moves_nothing():
     rows = folded(make_rows(40), np.zeros(40))
     start = init_population(PLAN, np.full(1, 0.5), np.random.SeedSequence(0))
     record = train_population(
         rows, rows, start, settings(1, held_out=0), PLAN, batch_size=1, max_epochs=1, rng=np.random.default_rng(0)
     )
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(record.checkpoints[-1]))
+    assert_same(record.checkpoints[-1], start, atol=0)
 
 
 def test_the_average_is_the_mean_of_the_parameters_after_each_step():

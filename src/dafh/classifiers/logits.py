@@ -33,5 +33,15 @@ def residual(base: NDArray[np.float64], label: NDArray[np.intp]) -> NDArray[np.f
 
 
 def decide(logits: NDArray[Any]) -> NDArray[np.intp]:
-    """Index of the predicted class from logits (..., m); a tie goes to the first class."""
-    return (logits[..., 0] > 0).astype(np.intp) if logits.shape[-1] == 1 else logits.argmax(axis=-1)
+    """Index of the predicted class from logits (..., m), which may also be a JAX array; a tie goes to the first class.
+
+    Examples
+    --------
+    >>> decide(np.array([[-0.5], [0.0], [0.5]]))
+    array([0, 0, 1])
+    >>> decide(np.array([[0.1, 0.2, 0.7], [0.4, 0.4, 0.2]]))
+    array([2, 0])
+    """
+    # Written with what NumPy and JAX arrays have in common: training and serving must never decide by different rules,
+    # and serving should not have to import JAX. Times 1 turns booleans into the default integers of either library.
+    return (logits[..., 0] > 0) * 1 if logits.shape[-1] == 1 else logits.argmax(axis=-1)

@@ -1,11 +1,11 @@
 """Training of the group network and the classifiers: the only place that imports JAX.
 
-- `objective`: what is maximised, as pure functions of what the networks put out;
-- `networks`: parameters and their forward pass;
-- `population`: many replicas trained on the same batches as one compiled program;
-- `selection`: which replica, and which of its epochs, becomes the model;
-- `compilation_cache`: compiled programs are kept on disk.
+- `objective`: the value that training maximises, as pure functions of the networks' outputs;
+- `networks`: the parameters and the forward pass;
+- `population`: trains many replicas on the same batches, as one compiled program;
+- `selection`: picks the replica and the epoch that become the model;
+- `compilation_cache`: keeps compiled programs on disk.
 
-Pure functions: data in, a `TrainingRecord` out; progress and stopping are injected. A new term of the objective, or a
-new surrogate of the 0-1 loss, belongs in `objective`.
+These are pure functions: data go in, a `TrainingRecord` comes out, and callbacks report progress and decide when to
+stop. A new term of the objective, or a new surrogate of the 0-1 loss, belongs in `objective`.
 """

@@ -1,13 +1,13 @@
 """Train a population of replicas on the same batches, as one compiled program.
 
-The objective is not convex and the models are tiny, so many replicas (restarts × settings) are trained at once:
-`jax.vmap` over the replicas turns their first layers into one large matrix product. Batches arrive in chunks whose
-shape depends on the number of columns only, and the number of steps in a chunk is an argument of the program; a
-second fit of the same width therefore compiles nothing, whatever its number of rows.
+The objective is not convex and the models are small, so many replicas (restarts × settings) are trained at once:
+`jax.vmap` over the replicas turns their first layers into one large matrix product. Batches arrive in chunks. The shape
+of a chunk depends only on the number of columns, and the number of steps in it is an argument of the program; a second
+fit with the same columns therefore compiles nothing, however many rows it has.
 
-Replicas can hold out different folds of the rows: cross-fitting is then part of the same run, because a row that a
-replica may not see just weighs nothing for it. What is judged and kept is the running average of the parameters over
-the last steps: at a constant learning rate the parameters themselves wander around the optimum.
+Each replica may hold out a fold of the rows, which makes cross-fitting part of the same run: a row that a replica may
+not see has weight 0 for it. The parameters that are evaluated and kept are the running average over the last steps,
+because at a constant learning rate the parameters themselves wander around the optimum.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,40 +22,44 @@ import optax
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from dafh.classifiers.logits import decide
 from dafh.engine.compilation_cache import enable_compilation_cache
-from dafh.engine.networks import Parameters, apply_classifiers, apply_network, init_replica, stack
-from dafh.engine.objective import Rows, Settings, Surrogate, Totals, decision, objective, row_totals
+from dafh.engine.networks import Array, Parameters, apply_classifiers, apply_network, init_replica, stack
+from dafh.engine.objective import Rows, Settings, Surrogate, Totals, objective, row_totals
 
-Array = Any
 Curves = dict[str, NDArray[np.float64]]
+"""Figures by name, each of shape (epochs, replicas)."""
 
-# A chunk of about this many numbers is large enough to hide the call and small enough for the cache.
+# Numbers in a chunk: enough to make the cost of a call negligible, few enough to stay in the processor's cache.
 _CHUNK_NUMBERS = 2**19
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is compiled into the program, and therefore the same for all replicas."""
+    """Choices that are compiled into the program, and are therefore the same for all replicas."""
 
     group_sizes: tuple[int, ...]
-    """Width of each layer of the group network, from the number of columns to the number of groups."""
+    """Width of each layer of the group network: first the number of columns, last the number of groups."""
     classifier_sizes: tuple[int, ...]
-    """The same for each decoupled classifier, which may see the first columns only; ends in 1 for two classes, in the
-    number of classes otherwise."""
+    """The same for the classifier of each group, which may see only the first columns. The last width is 1 for two
+    classes, and the number of classes otherwise."""
     surrogate: Surrogate = "margin"
     optimizer: Literal["adam", "sgd"] = "adam"
     momentum: float = 0.0
-    """Of the decoupled classifiers, with ``optimizer="sgd"``."""
+    """Used for the classifiers only, and only with ``optimizer="sgd"``."""
     alternate: bool = False
-    """Update θ first and the classifiers against the new θ, as Algorithm 1 is printed; else both at once."""
+    """Update the group network first, then the classifiers, as in Algorithm 1; otherwise both at once."""
 
     @property
     def update_order(self) -> tuple[tuple[str, ...], ...]:
-        """Parts of the parameters that are updated together, in their order."""
+        """Parts of the parameters in the order of their updates; those in one tuple are updated together."""
         return (("group",), ("classifiers",)) if self.alternate else (("group", "classifiers"),)
 
     def transformation(self, part: str) -> Any:
-        """Optax transformation of the gradient of one part; the learning rate is applied after it."""
+        """Return the optax transformation for the gradient of one part.
+
+        It has no learning rate: the rate differs between replicas, and is applied in the training step.
+        """
         if self.optimizer == "adam":
             return optax.scale_by_adam()
         return optax.trace(self.momentum) if part == "classifiers" and self.momentum else optax.identity()
@@ -63,27 +67,27 @@ class Plan:
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """What a training run leaves behind."""
+    """The result of a training run."""
 
     curves: Curves
-    """Each of shape (epochs, replicas): objective, log_loss, brier, accuracy, pr and label_information, with the prefix
-    train_ or selection_.
+    """objective, log_loss, brier, accuracy, pr and label_information, each with the prefix train_ or selection_.
 
-    Figures of the training rows are averages over the epoch, taken as its batches were visited; those of the
-    selection rows are taken at its end.
+    Figures on the training rows are averages over the epoch, collected as its batches were visited; those on the
+    selection rows are computed at its end.
     """
     checkpoints: tuple[Parameters | None, ...]
-    """The whole population after each epoch, on the host; None where it was not kept."""
+    """The whole population after each epoch, as NumPy arrays; None for an epoch that was not kept."""
 
     def parameters(self, replica: int, epoch: int) -> Parameters:
-        """Return one replica as it was after one epoch."""
+        """Return the parameters of one replica after one epoch."""
         return jax.tree.map(lambda leaf: leaf[replica], self.checkpoints[epoch])
 
 
 def init_population(
     plan: Plan, noise: NDArray[np.float64], seed: np.random.SeedSequence, n_blocks: int = 1
 ) -> Parameters:
-    """Draw one replica per entry of `noise`, and repeat them all; replica r does not depend on how many there are."""
+    """Draw one replica for each entry of `noise`, then repeat all of them `n_blocks` times."""
+    # A stream for each replica: replica r is then the same however many replicas there are.
     streams = seed.spawn(len(noise))
     replicas = [
         init_replica(np.random.default_rng(stream), plan.group_sizes, plan.classifier_sizes, float(scale))
@@ -112,13 +116,26 @@ def train_population(
 
     Parameters
     ----------
-    train, selection : Rows of NumPy arrays with a single leading axis
-    start : Parameters with a leading replica axis
-    settings : Settings of shape (replicas,)
-    final_rate : share of the learning rates that is left in the last of `max_epochs`; they fall linearly
-    average_steps : steps that the running average of the parameters looks back; 1: no average
-    should_stop, on_epoch : called after each epoch with the curves so far (and the number of epochs done)
-    keep : whether the epoch just done replaces all checkpoints before it; by default every epoch leaves one
+    train, selection : Rows
+        NumPy arrays with a single leading axis.
+    start : Parameters
+        With a leading replica axis.
+    settings : Settings
+        Of shape (replicas,).
+    batch_size, max_epochs : int
+    rng : numpy.random.Generator
+        Shuffles the rows in every epoch.
+    final_rate : float
+        The learning rates fall linearly to this share of their first value, in epoch `max_epochs`.
+    average_steps : int
+        Number of steps that the running average of the parameters covers; 1: no averaging.
+    should_stop : function, optional
+        Called after each epoch with the curves so far; training ends when it returns True.
+    on_epoch : function, optional
+        Called after each epoch with the number of epochs done and the curves so far.
+    keep : function, optional
+        Called after each epoch with the curves so far. If it returns True, this epoch's checkpoint replaces all earlier
+        ones. By default every epoch leaves a checkpoint.
     """
     enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
@@ -142,7 +159,7 @@ def train_population(
         kept = keep is None or keep(curves)
         if keep is not None and kept:
             checkpoints = [None] * len(checkpoints)
-        # Copied, because the next epoch reuses the memory.
+        # A copy, because the next epoch overwrites the memory of this one (donate_argnums below).
         checkpoints.append(jax.tree.map(lambda leaf: np.array(leaf), average) if kept else None)
         if on_epoch is not None:
             on_epoch(len(history), curves)
@@ -154,19 +171,19 @@ def train_population(
 def evaluate_population(
     params: Parameters, rows: Rows, settings: Settings, plan: Plan, *, batch_size: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Objective, log-loss, Brier score, accuracy and Pr without harm of every replica on the given rows."""
+    """Compute objective, log-loss, Brier score, accuracy and Pr without harm of every replica on the given rows."""
     enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
     return _curve_points("", _evaluate(params, rows, settings, plan, batch_size), settings)
 
 
 def predict_population(params: Parameters, rows: Rows, *, block_rows: int = 2048) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Group of each row in every replica, (replicas, rows), and the class that each classifier predicts, (..., K)."""
+    """Predict the group of each row, (replicas, rows), and its class by each classifier, (replicas, rows, K)."""
     enable_compilation_cache()
     n_rows = len(rows.label)
     groups, classes = [], []
     for first in range(0, n_rows, block_rows):
-        # The last block starts earlier instead of being shorter: one shape, one program.
+        # The last block overlaps the one before instead of being shorter: a second shape would be compiled again.
         start = max(min(first, n_rows - block_rows), 0)
         block = slice(start, start + block_rows)
         group, decided = _predict_block(params, rows.x[block], rows.base[block])
@@ -179,7 +196,7 @@ def predict_population(params: Parameters, rows: Rows, *, block_rows: int = 2048
 def _predict_block(params: Parameters, x: Array, base: Array) -> tuple[Array, Array]:
     def one(params: Parameters) -> tuple[Array, Array]:
         logits = apply_classifiers(params.classifiers, x, base)
-        return apply_network(params.group, x).argmax(-1), decision(logits)
+        return apply_network(params.group, x).argmax(-1), decide(logits)
 
     return jax.vmap(one)(params)
 
@@ -190,7 +207,10 @@ def _slowed(settings: Settings, factor: float) -> Settings:
 
 
 def _zero_moments(params: Parameters, plan: Plan) -> dict[str, Any]:
-    """Start of the optimiser's state, without compiling the programs that optax would run for it."""
+    """Return the first state of the optimiser: all zeros.
+
+    Only the shapes come from optax: running its `init` would compile a program for every array.
+    """
 
     def zeros(part: str) -> Any:
         shapes = jax.eval_shape(jax.vmap(plan.transformation(part).init), getattr(params, part))
@@ -200,7 +220,10 @@ def _zero_moments(params: Parameters, plan: Plan) -> dict[str, Any]:
 
 
 def _chunks(rows: Rows, order: NDArray[np.intp], batch_size: int) -> Iterator[tuple[Rows, int]]:
-    """Cut the rows, in the given order, into chunks of equal shape (steps, batch, ...); padding weighs nothing."""
+    """Cut the rows, in the given order, into chunks of equal shape (steps, batch, ...).
+
+    The last chunk is padded with rows of weight 0, and comes with the number of steps that hold rows at all.
+    """
     n_features = rows.x.shape[1]
     chunk_steps = int(np.clip(_CHUNK_NUMBERS // (batch_size * n_features), 4, 32))
     chunk_rows = chunk_steps * batch_size
@@ -221,7 +244,7 @@ def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Pla
 
 
 def loss_and_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> tuple[Array, Totals]:
-    """Value that one step of one replica descends: the objective negated, plus L2 on the corrections' weights."""
+    """Return the loss of one replica on one batch: minus the objective, plus an L2 penalty on the corrections."""
     trains = (batch.fold != settings.held_out) | (settings.held_out < 0)
     batch = batch._replace(weight=batch.weight * trains)
     totals = _batch_totals(params, settings, batch, plan)
@@ -237,6 +260,7 @@ def _step(
     for parts in plan.update_order:
         whole = params
 
+        # Bound as a default: a closure would see the parameters of a later turn of the loop.
         def loss(active: dict[str, Any], whole: Parameters = whole) -> tuple[Array, Totals]:
             return loss_and_totals(whole._replace(**active), settings, batch, plan)
 
@@ -258,16 +282,17 @@ def _train_chunk(
     pace: Array,
     plan: Plan,
 ) -> tuple[tuple[Parameters, dict[str, Any], Parameters], Totals]:
-    """Take the first `n_steps` steps of a chunk with every replica; also return the sums over its rows.
+    """Train every replica on the first `n_steps` batches of a chunk; return the new state and the sums over the rows.
 
-    The state is parameters, moments of the optimiser, and the average of the parameters over the last ``pace[1]`` of
-    the steps, ``pace[0]`` of which were taken before.
+    The state consists of the parameters, the moments of the optimiser, and the running average of the parameters.
+    `pace` holds the number of steps taken before this chunk, and the number of steps that the average covers.
     """
     step = jax.vmap(partial(_step, plan=plan), in_axes=(0, 0, 0, None))
 
     def advance(i: Array, carry: Any) -> Any:
         (params, moments, average), sums = carry
         params, moments, totals = step(params, moments, settings, _batch(chunk, i))
+        # A plain mean until there are pace[1] steps, then an exponential one: a window would have to store them all.
         newest = 1.0 / jnp.minimum(pace[0] + i + 1.0, pace[1])
         average = jax.tree.map(lambda mean, value: mean + newest * (value - mean), average, params)
         return (params, moments, average), jax.tree.map(jnp.add, sums, totals)
@@ -277,7 +302,7 @@ def _train_chunk(
 
 @partial(jax.jit, static_argnames="plan")
 def _evaluate_chunk(params: Parameters, settings: Settings, chunk: Rows, n_steps: int, plan: Plan) -> Totals:
-    """Sum over the rows of a chunk that each replica is judged by."""
+    """Sum over the rows of a chunk on which each replica is evaluated."""
 
     def judge(params: Parameters, settings: Settings, batch: Rows) -> Totals:
         judged = (batch.fold == settings.held_out) | (settings.held_out < 0)
@@ -311,9 +336,10 @@ def _evaluate(params: Parameters, rows: Rows, settings: Settings, plan: Plan, ba
 
 
 def normalized_mutual_information(counts: NDArray[np.float64]) -> float:
-    """Share of what a table of counts says about its rows and columns that is said by both; 0 where either is constant.
+    """Mutual information of the rows and columns of a table of counts, divided by their mean entropy.
 
-    The same number as scikit-learn's ``normalized_mutual_info_score`` of the rows behind the table.
+    It is 0 if either is constant. scikit-learn's ``normalized_mutual_info_score`` gives the same number, but needs one
+    label per data row, and the engine has only (weighted) counts.
     """
     joint = counts / counts.sum()
     shared = entr(joint.sum(axis=1)).sum() + entr(joint.sum(axis=0)).sum() - entr(joint).sum()
@@ -322,10 +348,11 @@ def normalized_mutual_information(counts: NDArray[np.float64]) -> float:
 
 
 def _curve_points(prefix: str, sums: list[Totals], settings: Settings) -> dict[str, NDArray[np.float64]]:
-    """One point of each curve from the sums of all chunks; added in double precision, for rows by the million."""
+    """Compute one point of each curve from the sums of all chunks."""
+    # In double precision: in single precision, counts of more than 16 million rows would be rounded.
     totals = jax.tree.map(lambda *parts: np.sum([np.asarray(part, np.float64) for part in parts], axis=0), *sums)
     value = _objective_of_each(jax.tree.map(np.float32, totals), settings)
-    with np.errstate(invalid="ignore"):  # 0 / 0: a replica without rows to be judged by has no figures
+    with np.errstate(invalid="ignore"):  # 0 / 0: a replica without rows to be evaluated on has no figures.
         return _figures(prefix, np.asarray(value, np.float64), totals)
 
 
