@@ -3,7 +3,6 @@
 from typing import Any
 
 import narwhals.stable.v1 as nw
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
@@ -11,23 +10,15 @@ from dafh.exceptions import InputError
 
 Table = ArrayLike
 """Rows and columns: an array, nested lists, or a data frame of any library, which NumPy takes as well."""
-LARGEST_NUMBER = 1e100
-"""Numbers from here on, infinity included, count as missing: their squares no longer fit into a number."""
 MISSING = "(missing)"
-"""What a missing sensitive attribute is called: people without an entry are a group of their own."""
+"""What a gap is called where it counts as a category: rows without an entry are a group of their own."""
+OTHER = "(other)"
+"""What the rare categories of a long list are called, put together."""
 
 
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame (pandas, polars, ...) and not an array or a list."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
-
-
-def to_days(dates: pd.Series) -> pd.Series:
-    """Count dates in days since 1970, a gap as NaN; in seconds first, which reach farther than pandas' nanoseconds."""
-    local = dates.dt.tz_localize(None) if dates.dt.tz is not None else dates
-    seconds = local.to_numpy("datetime64[s]")
-    days = seconds.astype(np.int64) / 86_400
-    return pd.Series(np.where(np.isnat(seconds), np.nan, days), dates.index, name=dates.name)
 
 
 def take_rows(X: Any, rows: NDArray[Any]) -> Any:

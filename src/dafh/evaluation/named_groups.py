@@ -11,14 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.frames import MISSING, check_attributes
+from dafh.frames import MISSING, OTHER, check_attributes
 from dafh.text import clipped
 
 # A number with more values than this is cut into quarters: people of one age are no group, people of an age are.
 _MOST_NUMBERS = 12
 # Of more categories than this, the rare ones are put together.
 _MOST_CATEGORIES = 50
-OTHER = "(other)"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.frames import LARGEST_NUMBER, to_days
+from dafh.tables.values import DATE, to_floats, typed_kind
 from dafh.text import clipped
 
 # Of more categories than this in a column, only the frequent ones are described.
@@ -89,12 +89,12 @@ class Described:
 def _views(name: str, column: pd.Series) -> list[tuple[View, NDArray[np.float64]]]:
     gaps = column.isna().to_numpy()
     found = [(View(name, is_gap=True), gaps.astype(float))] if gaps.any() and not gaps.all() else []
-    is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
-    if is_date or pd.api.types.is_numeric_dtype(column.dtype):
-        numbers = to_days(column) if is_date else column.astype(float)
-        filled = numbers.where(numbers.abs() < LARGEST_NUMBER)
-        filled = filled.fillna(filled.median() if filled.notna().any() else 0.0)
-        return [(View(name, is_date=is_date), np.asarray(filled, np.float64)), *found]
+    kind = typed_kind(column) or "category"
+    if kind != "category":
+        numbers = to_floats(column)
+        known = numbers[~np.isnan(numbers)]
+        filled = np.where(np.isnan(numbers), np.median(known) if len(known) else 0.0, numbers)
+        return [(View(name, is_date=kind.startswith(DATE)), filled), *found]
     texts = column[~gaps].astype(str)
     frequent = texts.value_counts().index[:_MOST_CATEGORIES]
     return [*((View(name, str(v)), ((column.astype(str) == v) & ~gaps).to_numpy(float)) for v in frequent), *found]

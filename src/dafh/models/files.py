@@ -60,7 +60,8 @@ _OWN_TYPES = (
     "dafh.partitions.tree.Node",
     "dafh.partitions.tree.TreePartition",
     "dafh.tables.encoder.TableEncoder",
-    "dafh.tables.encoder._category_name",
+    "dafh.tables.encoder.CategoryColumn",
+    "dafh.tables.encoder.NumberColumn",
     "numpy.dtype",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
@@ -316,8 +317,8 @@ def _columns(model: Any, details: Mapping[str, Any]) -> list[dict[str, str]]:
         return [{"name": name, "type": kind} for name, kind in details["schema"]["features"].items()]
     first = model[0] if isinstance(model, Pipeline) else model
     names = getattr(first, "feature_names_in_", [f"column {i}" for i in range(first.n_features_in_)])
-    numeric = getattr(first, "numeric_", {})
-    return [{"name": str(name), "type": "number" if numeric.get(name, True) else "category"} for name in names]
+    kinds = {column.name: column.kind for column in getattr(first, "columns_", [])}
+    return [{"name": str(name), "type": kinds.get(name, "number")} for name in names]
 
 
 def _final(model: Any) -> Any:

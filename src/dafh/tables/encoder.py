@@ -1,33 +1,77 @@
-"""From data frames of any kind to numbers."""
+"""From data frames of any library to numbers."""
 
-import warnings
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.exceptions import InputError
-from dafh.frames import LARGEST_NUMBER, to_days, to_pandas
+from dafh.frames import MISSING, OTHER, Table, to_pandas
+from dafh.tables.values import as_kind, category_codes, to_floats, typed_kind
 
-# More categories than this in a column, and its rare ones are put together.
+# Columns of 0 and 1 that one column of categories may become; its rare categories share the last of them.
 _MOST_CATEGORIES = 60
-_MISSING = "(missing)"
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """What was learned about a column of numbers, flags or dates."""
+
+    name: str
+    kind: str
+    median: float
+    """Of the known values; it takes the place of a gap. 0 if none is known."""
+    mean: float
+    """Of the values with gaps filled."""
+    scale: float
+    """Their standard deviation; 1 where all are the same."""
+    gap_share: float
+    """Share of gaps. Above 0, a further column says where they are."""
+    gap_scale: float
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there were gaps in `fit`."""
+        return self.gap_share > 0
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """What was learned about a column of categories."""
+
+    name: str
+    kind: str
+    categories: tuple[str, ...]
+    """Those with a column of their own, sorted."""
+    has_other: bool
+    """Whether rare categories share one more column; unseen ones then go there too."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a data frame with numbers, categories, booleans, dates, text and missing values as numbers.
 
     Numbers and booleans are standardised, with the median for missing (or infinite) values and a column that says where
-    they were missing; dates count in days. Everything else becomes one column per category; a missing value is a
-    category, and one that was not seen in `fit` is none of them. All of it is learned in `fit`, from the rows given
-    there.
+    they were missing; dates count in days. Everything else becomes one column per category. A missing value is a
+    category. An unseen category is none of the others, or a rare one where rare ones were put together. All of it is
+    learned in `fit`, from the rows given there.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str, optional
+        Kind of columns by name: "number", "flag", "category", or "date" with a format, as in a table's schema. Of
+        columns that are not named the type decides, in `fit` and once: text is categories, whatever it looks like.
+
+    Attributes
+    ----------
+    columns_ : list of NumberColumn and CategoryColumn
+        What was learned, one entry for each column, in plain values.
 
     Examples
     --------
@@ -37,68 +81,80 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ['age', 'age is missing', 'city=(missing)', 'city=Bergen', 'city=Oslo']
     """
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    # By hand, where scikit-learn has a ColumnTransformer of imputer, scaler and OneHotEncoder: what was learned must be
+    # plain values, so that a model file can hold it without naming classes of another library, and an encoder with rare
+    # categories cannot be rebuilt from its public attributes. It is faster, too: a column is looked at once.
+
+    def __init__(self, kinds: Mapping[str, str] | None = None) -> None:
+        self.kinds = kinds
+
+    def fit(self, X: Table, y: object = None) -> Self:
         """Learn which column holds what, and its values."""
-        frame = _as_pandas(X)
+        frame = _checked(X)
+        given = dict(self.kinds or {})
+        _check_columns(frame, list(given))
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         self.n_features_in_ = frame.shape[1]
-        self.numeric_ = {name: _is_numeric(frame[name]) for name in frame.columns}
-        numbers = [name for name, numeric in self.numeric_.items() if numeric]
-        categories = [name for name, numeric in self.numeric_.items() if not numeric]
-        one_hot = OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            max_categories=_MOST_CATEGORIES,
-            sparse_output=False,
-            feature_name_combiner=_category_name,
-        )
-        impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-        self._encoder = ColumnTransformer(
-            [("numbers", make_pipeline(impute, StandardScaler()), numbers), ("categories", one_hot, categories)],
-            verbose_feature_names_out=False,
-        ).fit(self._prepare(frame))
+        columns: list[NumberColumn | CategoryColumn] = []
+        for name in frame.columns:
+            kind = given.get(name) or typed_kind(frame[name]) or "category"
+            if kind == "category":
+                columns.append(_learn_categories(name, frame[name]))
+            else:
+                columns.append(_learn_numbers(name, kind, to_floats(as_kind(frame[name], kind))))
+        self.columns_ = columns
         return self
 
-    def transform(self, X: Any) -> pd.DataFrame:
+    def transform(self, X: Table) -> pd.DataFrame:
         """Encode rows with the columns seen in `fit`, in any order."""
         check_is_fitted(self)
-        frame = _as_pandas(X)
-        missing = [name for name in self.feature_names_in_ if name not in frame.columns]
-        if missing:
-            extra = [str(name) for name in frame.columns if name not in set(self.feature_names_in_)]
-            more = f" (new columns: {', '.join(extra[:5])})" if extra else ""
-            raise InputError(f"Columns seen in fit are missing now: {', '.join(map(str, missing[:5]))}{more}.")
-        with warnings.catch_warnings():
-            # That an unseen category counts as a rare one, or as none, is what this class says of itself.
-            warnings.filterwarnings("ignore", "Found unknown categories", UserWarning)
-            encoded = self._encoder.transform(self._prepare(frame[list(self.feature_names_in_)]))
-        return pd.DataFrame(encoded, columns=self.get_feature_names_out(), index=frame.index)
+        frame = _checked(X)
+        _check_columns(frame, list(self.feature_names_in_))
+        names = self.get_feature_names_out()
+        numbers, gaps, categories = self._parts()
+        encoded = np.zeros((len(frame), len(names)))
+        indicator = dict(zip([column.name for column in gaps], range(len(numbers), len(names)), strict=False))
+        for position, column in enumerate(numbers):
+            values = to_floats(as_kind(frame[column.name], column.kind))
+            missing = np.isnan(values)
+            encoded[:, position] = (np.where(missing, column.median, values) - column.mean) / column.scale
+            if column.has_gaps:
+                encoded[:, indicator[column.name]] = (missing - column.gap_share) / column.gap_scale
+        start = len(numbers) + len(gaps)
+        for group in categories:
+            places = _places(group, frame[group.name])
+            rows = np.flatnonzero(places >= 0)
+            encoded[rows, start + places[rows]] = 1.0
+            start += len(group.categories) + group.has_other
+        return pd.DataFrame(encoded, columns=names, index=frame.index)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the encoded columns: ``age``, ``age is missing``, ``city=Oslo``."""
         check_is_fitted(self)
-        names = self._encoder.get_feature_names_out()
-        prefix = "missingindicator_"
-        return np.array(
-            [f"{n.removeprefix(prefix)} is missing" if n.startswith(prefix) else n for n in names], dtype=object
-        )
+        numbers, gaps, categories = self._parts()
+        names = [column.name for column in numbers] + [f"{column.name} is missing" for column in gaps]
+        for column in categories:
+            names += [f"{column.name}={value}" for value in column.categories]
+            names += [f"{column.name}={OTHER}"] * column.has_other
+        return np.array(names, dtype=object)
 
-    def _prepare(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Numbers as floats and everything else as text, so that the same value is the same in every frame."""
-        return pd.DataFrame(
-            {
-                name: _to_numbers(name, frame[name]) if numeric else _to_text(frame[name])
-                for name, numeric in self.numeric_.items()
-            }
-        )
+    def _parts(self) -> tuple[list[NumberColumn], list[NumberColumn], list[CategoryColumn]]:
+        """Columns in the order of the output: numbers, those of them with a column for gaps, categories."""
+        numbers = [column for column in self.columns_ if isinstance(column, NumberColumn)]
+        categories = [column for column in self.columns_ if isinstance(column, CategoryColumn)]
+        return numbers, [column for column in numbers if column.has_gaps], categories
 
 
-def tabular_pipeline(estimator: Any) -> Pipeline:
+def tabular_pipeline(estimator: BaseEstimator, kinds: Mapping[str, str] | None = None) -> Pipeline:
     """Put an encoder of data frames before an estimator.
 
     Parameters
     ----------
     estimator : classifier
         `DAFHClassifier`, `DecoupledClassifier` or any other of scikit-learn's kind.
+    kinds : mapping of str to str, optional
+        What columns hold, by name: "number", "flag", "category", or "date" with a format such as "date %d.%m.%Y". The
+        type decides about the others, and text is categories.
 
     Returns
     -------
@@ -116,14 +172,40 @@ def tabular_pipeline(estimator: Any) -> Pipeline:
     >>> model.predict(pd.DataFrame({"age": [55], "city": ["Tromsø"]}))
     array([1])
     """
-    return Pipeline([("encoder", TableEncoder()), ("model", estimator)])
+    return Pipeline([("encoder", TableEncoder(kinds)), ("model", estimator)])
 
 
-def _category_name(column: str, category: Any) -> str:
-    return f"{column}={category}"
+def _learn_numbers(name: str, kind: str, values: NDArray[np.float64]) -> NumberColumn:
+    missing = np.isnan(values)
+    median = 0.0 if missing.all() else float(np.median(values[~missing]))
+    # The scaler knows which spread is only rounding, and must count as none.
+    scaler = StandardScaler().fit(np.column_stack([np.where(missing, median, values), missing]))
+    (mean, gap_share), (scale, gap_scale) = scaler.mean_.tolist(), scaler.scale_.tolist()
+    return NumberColumn(name, kind, median, mean, scale, gap_share, gap_scale)
 
 
-def _as_pandas(X: Any) -> pd.DataFrame:
+def _learn_categories(name: str, column: pd.Series) -> CategoryColumn:
+    codes, known = category_codes(column)
+    # A gap, code −1, is a category as well; a text "(missing)" would be the same one.
+    counts = pd.Series(np.bincount(codes + 1, minlength=len(known) + 1), [MISSING, *known]).groupby(level=0).sum()
+    counts = counts[counts > 0].sort_index()
+    if len(counts) < _MOST_CATEGORIES:
+        return CategoryColumn(name, "category", tuple(counts.index), has_other=False)
+    # As in scikit-learn: of categories that are equally frequent, those last in the alphabet are kept.
+    kept = np.argsort(counts.to_numpy(), kind="stable")[-(_MOST_CATEGORIES - 1) :]
+    return CategoryColumn(name, "category", tuple(counts.index[np.sort(kept)]), has_other=True)
+
+
+def _places(column: CategoryColumn, values: pd.Series) -> NDArray[np.intp]:
+    """Position of each row's category; of all others −1, or the position of the rare ones."""
+    codes, names = category_codes(values)
+    seen = {category: place for place, category in enumerate(column.categories)}
+    unseen = len(seen) if column.has_other else -1
+    places = [seen.get(name, unseen) for name in (*names, MISSING)]
+    return np.array(places, np.intp)[codes]
+
+
+def _checked(X: Table) -> pd.DataFrame:
     """Turn any frame, or array, into a pandas frame with unique text column names."""
     frame = to_pandas(X)
     if not frame.shape[1] or not len(frame):
@@ -135,34 +217,9 @@ def _as_pandas(X: Any) -> pd.DataFrame:
     return frame
 
 
-def _is_numeric(column: pd.Series) -> bool:
-    if pd.api.types.is_bool_dtype(column.dtype):
-        return True  # 0 and 1: other files write the same column as numbers
-    if column.dtype == object:
-        # An array of mixed content: a column of numbers in it is still one.
-        return bool(column.notna().any()) and all(
-            isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in column.dropna()
-        )
-    return pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype)
-
-
-def _to_numbers(name: str, column: pd.Series) -> pd.Series:
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return to_days(column)
-    try:
-        numbers = pd.to_numeric(column).astype(float)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"Column {name!r} held numbers in fit and holds other values now ({error}).") from error
-    return numbers.where(numbers.abs() < LARGEST_NUMBER)
-
-
-def _to_text(column: pd.Series) -> pd.Series:
-    # Value by value, not row by row: a million rows have a handful of categories.
-    codes, values = pd.factorize(column)
-    texts = np.array([*map(_text_of, values), _MISSING], dtype=object)  # Code −1, a gap, is the last.
-    return pd.Series(texts[codes], column.index, name=column.name, dtype=object)
-
-
-def _text_of(value: Any) -> str:
-    # 1 and 1.0 are one category, whichever type the rest of the column forces on them.
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+def _check_columns(frame: pd.DataFrame, names: list[str]) -> None:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        extra = [str(name) for name in frame.columns if name not in set(names)]
+        more = f" (new columns: {', '.join(extra[:5])})" if extra else ""
+        raise InputError(f"Columns seen in fit are missing now: {', '.join(map(str, missing[:5]))}{more}.")

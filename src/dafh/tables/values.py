@@ -1,130 +1,296 @@
-"""Numbers, dates, flags and gaps: how they are recognised and read, in one place."""
+"""Numbers, dates, flags, categories and gaps: how they are recognised and read, in one place.
+
+A column has a kind: ``number``, ``flag``, ``category``, or ``date`` followed by the format of its dates. A typed column
+says itself what it holds (`typed_kind`); of text it is guessed (`guess_kind`). `read_as` and `as_kind` then read every
+later table in the same way, and `to_floats` turns numbers, flags and dates into floats.
+"""
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
 from dafh.text import quoted
 
-MISSING_WORDS = (
-    "", "?", "#N/A", "#N/A N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan",
-    "null",
+MISSING_WORDS = frozenset(
+    ("", "?", "#N/A", "#N/A N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan",
+     "null")
 )  # fmt: skip
 """What a text file writes for a value that is not known."""
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell of a text file is a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
+LARGEST_NUMBER = 1e100
+"""Numbers from here on, infinity included, count as missing: their squares no longer fit into a float."""
 DATE_FORMATS = ("ISO8601", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
-"""How dates are written; a column is one of dates if one of these reads all of it."""
+"""How dates are written; a column holds dates if one of these reads all of it."""
 DATE = "date "
-"""A kind of column that begins like this goes on with the format of its dates."""
-_FLAGS = {"true": 1.0, "false": 0.0}
+"""The kind of a column of dates: this, then their format."""
+_FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
+# A few words among numbers ("unknown", "refused") are gaps. More of them, or words with digits ("V27", "12 b"), mean
+# that the column is not one of numbers: codes of illnesses are nearly all numbers, and must stay categories.
+_LEAST_READ = 0.95
+_MOST_WORDS = 5
 
 
-def with_gaps(column: pd.Series) -> pd.Series:
-    """Take the words that stand for an unknown value in a text file for what they mean."""
-    if pd.api.types.is_numeric_dtype(column.dtype) or is_date(column):
-        return column
-    return column.where(~column.isin(MISSING_WORDS))
+class Reading(NamedTuple):
+    """A column read as one kind."""
+
+    values: pd.Series
+    unread: pd.Series
+    """What is neither a gap nor of this kind; `values` has a gap in its place."""
 
 
-def guess_kind(column: pd.Series) -> str:
-    """Guess the kind of a column, typed by its file or read letter by letter."""
+def is_number(cell: str, decimal: str = ".") -> bool:
+    """Whether a cell of a text file is a number.
+
+    Narrower than `float`, which also takes ``1_000`` and the digits of other scripts; the same as pandas takes.
+
+    Examples
+    --------
+    >>> [is_number(cell) for cell in ("1e5", " -.5 ", "1_000", "0x10", "7,5")]
+    [True, True, False, False, False]
+    >>> is_number("7,5", decimal=",")
+    True
+    """
+    point = re.escape(decimal)
+    pattern = rf"\s*[+-]?((\d+({point}\d*)?|{point}\d+)(e[+-]?\d+)?|inf|infinity)\s*"
+    return re.fullmatch(pattern, cell, flags=re.ASCII | re.IGNORECASE) is not None
+
+
+def is_date(column: pd.Series) -> bool:
+    """Whether the type of a column is one of dates."""
+    return pd.api.types.is_datetime64_any_dtype(column.dtype)
+
+
+def is_ordered(column: pd.Series) -> bool:
+    """Whether a column holds numbers or dates, and not flags, categories or text."""
+    kind = typed_kind(column)
+    return kind is not None and (kind == "number" or kind.startswith(DATE))
+
+
+def typed_kind(column: pd.Series) -> str | None:
+    """Kind of a column by the type of its values; None for text, which may hold anything."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "category"
     if is_date(column):
         return DATE + DATE_FORMATS[0]
     if pd.api.types.is_bool_dtype(column.dtype):
         return "flag"
     if pd.api.types.is_numeric_dtype(column.dtype):
         return "number"
-    known = pd.Series(with_gaps(column).dropna().unique()).astype(str)
-    if not len(known):
-        return "category"
-    if _numbers(known).notna().all():
+    if column.dtype != object:
+        return None
+    # Columns of objects hold whatever a gap, or a file format, forced into them.
+    inside = pd.api.types.infer_dtype(column, skipna=True)
+    if inside in ("integer", "floating", "mixed-integer-float", "decimal"):
         return "number"
-    if known.str.lower().isin(list(_FLAGS)).all():
+    if inside in ("date", "datetime", "datetime64"):
+        return DATE + DATE_FORMATS[0]
+    return "flag" if inside == "boolean" else None
+
+
+def with_gaps(column: pd.Series) -> pd.Series:
+    """Replace the words that stand for an unknown value in a text file by gaps."""
+    if typed_kind(column) not in (None, "category"):
+        return column
+    codes, values = _factorized(column)
+    gap = np.array([*(str(value).strip() in MISSING_WORDS for value in values), True])
+    return column.where(~gap[codes])
+
+
+def guess_kind(column: pd.Series, decimal: str = ".") -> str:
+    """Guess the kind of a column, typed by its file or read as strings.
+
+    Examples
+    --------
+    >>> guess_kind(pd.Series(["7,5", "8", "?"]), decimal=",")
+    'number'
+    >>> guess_kind(pd.Series(["13.2.2020", "1.3.2020"]))
+    'date %d.%m.%Y'
+    """
+    typed = typed_kind(column)
+    if typed is not None:
+        return typed
+    codes, values = _factorized(with_gaps(column))
+    texts, counts = pd.Series(values.astype(str), dtype=object), np.bincount(codes[codes >= 0], minlength=len(values))
+    if not len(texts):
+        return "category"
+    if _nearly_all(_parse_numbers(texts, decimal).notna(), texts, counts):
+        return "number"
+    if _nearly_all(texts.str.lower().isin(["true", "false"]), texts, counts):
         return "flag"
-    dates = (DATE + form for form in DATE_FORMATS if _dates(known.head(1000), form).notna().all())
-    return next((kind for kind in dates if _dates(known, kind.removeprefix(DATE)).notna().all()), "category")
+    days = ~texts.map(_is_no_day).to_numpy(bool)
+    texts, counts = texts[days], counts[days]
+    for form in DATE_FORMATS:
+        # A look at some values spares most columns of text the slow reading of all.
+        some = _parse_dates(texts.head(100), form).notna()
+        if some.any() and _nearly_all(_parse_dates(texts, form).notna(), texts, counts):
+            return DATE + form
+    return "category"
 
 
-def as_kind(column: pd.Series, kind: str) -> pd.Series:
-    """Take a column for what it is; what cannot be that is refused."""
+def _nearly_all(read: pd.Series, texts: pd.Series, counts: NDArray[np.intp]) -> bool:
+    """Whether all values were read, but for a few words that stand for gaps."""
+    unread = texts[~read.to_numpy(bool)]
+    if not len(unread):
+        return True
+    share = counts[read.to_numpy(bool)].sum() / counts.sum()
+    return bool(share >= _LEAST_READ and len(unread) <= _MOST_WORDS and not unread.str.contains(r"\d").any())
+
+
+def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
+    """Read a column as one kind; typed columns are taken as they are where the kinds agree."""
     known = with_gaps(column)
     if kind == "category":
-        return _by_value(known, _category)
-    if is_date(known):
-        return known.dt.tz_convert("UTC").dt.tz_localize(None) if known.dt.tz is not None else known
-    if kind.startswith(DATE):
+        values = as_categories(known)
+    elif kind.startswith(DATE):
+        values = _read_dates(known, kind.removeprefix(DATE))
         known = known.where(~_by_value(known, _is_no_day).eq(True))
-        values = _dates(known, kind.removeprefix(DATE))
     elif kind == "flag":
-        values = _by_value(known, lambda text: _FLAGS.get(text.lower())).astype(float)
+        values = _read_flags(known)
     else:
-        values = _numbers(known)
-    strange = known[values.isna() & known.notna()]
-    if len(strange):
-        what = f"{kind.split(' ')[0]}s" + (f" like {date_words(kind)}" if kind.startswith(DATE) else "")
-        raise InputError(f"Column {quoted(column.name)} held {what} in fit and holds {quoted(strange.iloc[0])} now.")
+        values = _read_numbers(known, decimal)
+    return Reading(values, known[values.isna() & known.notna()])
+
+
+def as_kind(column: pd.Series, kind: str, decimal: str = ".") -> pd.Series:
+    """Read a column as one kind; refuse a column with a value that is not of this kind."""
+    values, unread = read_as(column, kind, decimal)
+    if len(unread):
+        refuse_values(str(column.name), kind, unread.iloc[0])
     return values
 
 
-def _by_value(column: pd.Series, function: Callable[[str], Any]) -> pd.Series:
-    """Apply a function to the text of every value, once for each different one; a gap stays a gap."""
-    codes, values = pd.factorize(column)
-    found = np.array([*(function(str(value)) for value in values), np.nan], dtype=object)
-    return pd.Series(found[codes], column.index, name=column.name, dtype=object)
+def refuse_values(name: str, kind: str, value: object) -> None:
+    """Raise the error for a column that no longer holds what it held in training."""
+    what = f"{kind.split(' ')[0]}s" + (f" like {date_words(kind)}" if kind.startswith(DATE) else "")
+    raise InputError(f"Column {quoted(name)} held {what} in fit and holds {quoted(value)} now.")
 
 
-def _category(text: str) -> str:
-    """Name a category: a code is the same with the ".0" that a gap in its column brings; "01" is not "1"."""
+def as_categories(column: pd.Series) -> pd.Series:
+    """Read every value as the name of a category; only a gap is a gap, whatever the words say."""
+    return _by_value(column, category_name)
+
+
+def category_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
+    """Position of each row's category among the sorted names of all; a gap is −1."""
+    codes, values = _factorized(column)
+    place, names = pd.factorize(np.array([category_name(value) for value in values], dtype=object), sort=True)
+    return np.append(place, -1)[codes], list(names)
+
+
+def category_name(value: object) -> str:
+    """Name a category alike whether its file holds text, whole numbers or, for the sake of a gap, fractions.
+
+    Examples
+    --------
+    >>> [category_name(value) for value in (1, 1.0, "1.0", "01")]
+    ['1', '1', '1', '01']
+    """
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    text = str(value)
     return text.split(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
 
 
-def _is_no_day(text: str) -> bool:
-    """Whether a date is one that only fills its place: 0000-00-00."""
-    return not set(text) - set("0-/.: T")
+def to_floats(column: pd.Series) -> NDArray[np.float64]:
+    """Numbers and flags as floats, dates as days since 1970; gaps, and numbers too large to square, as NaN."""
+    kind = typed_kind(column)
+    if kind is not None and kind.startswith(DATE):
+        # Whoever reads of a date in words expects the day on the calendar of its zone, not that in Greenwich.
+        local = column.dt.tz_localize(None) if isinstance(column.dtype, pd.DatetimeTZDtype) else column
+        # Whole seconds: they reach farther than the nanoseconds of pandas, and a float holds them exactly.
+        seconds = _plain_dates(local).to_numpy("datetime64[s]")
+        return np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / 86_400)
+    numbers = _read_numbers(column, ".").to_numpy(np.float64)
+    return np.where(np.abs(numbers) < LARGEST_NUMBER, numbers, np.nan)
 
 
-def is_date(column: pd.Series) -> bool:
-    """Whether a column holds dates already, and not text."""
-    return pd.api.types.is_datetime64_any_dtype(column.dtype)
+def _factorized(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+    """Number the different values, a gap as −1: a million rows hold a handful of categories, each looked at once."""
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError as error:
+        raise InputError(
+            f"Column {quoted(column.name)} holds lists or records: leave it out, or take it apart."
+        ) from error
+    return codes, np.asarray(values, dtype=object)
 
 
-def _numbers(column: pd.Series) -> pd.Series:
+def _by_value(column: pd.Series, function: Callable[[str], object]) -> pd.Series:
+    """Apply a function to every different value; a gap stays a gap."""
+    codes, values = _factorized(column)
+    found = np.empty(len(values) + 1, dtype=object)
+    found[:-1] = [function(value) for value in values]
+    found[-1] = np.nan  # The place that code −1 takes.
+    return pd.Series(found[codes], column.index, name=column.name, dtype=object)
+
+
+def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.astype(float)
+    if is_date(column):
+        return pd.Series(np.nan, column.index, name=column.name)
+    if column.dtype == object and typed_kind(column) in ("number", "flag"):
+        return column.map(float, na_action="ignore").astype(float)
+    codes, values = _factorized(column)
+    numbers = _parse_numbers(pd.Series(values.astype(str), dtype=object), decimal).to_numpy(np.float64)
+    return pd.Series(np.append(numbers, np.nan)[codes], column.index, name=column.name)
+
+
+def _parse_numbers(texts: pd.Series, decimal: str) -> pd.Series:
+    """Texts as numbers, NaN where one is none; the other mark may part thousands, in groups of three digits."""
+    other = "," if decimal == "." else "."
+    # Most columns have no such groups, and the search for them takes longer than all the rest.
+    marked = texts.str.contains(other, regex=False)
+    if marked.any():
+        grouped = rf"\s*[+-]?\d{{1,3}}({re.escape(other)}\d{{3}})+({re.escape(decimal)}\d*)?\s*"
+        whole = texts[marked].where(texts[marked].str.fullmatch(grouped, flags=re.ASCII), "")
+        texts = texts.mask(marked, whole.str.replace(other, "", regex=False))
+    if decimal != ".":
+        texts = texts.str.replace(decimal, ".", regex=False)
     try:
-        numbers = pd.to_numeric(column, errors="coerce").astype(float)
-        if numbers.isna().equals(column.isna()):
-            return numbers
-        grouped = column.astype(object).where(column.astype(str).str.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?"))
-        return numbers.fillna(pd.to_numeric(grouped.str.replace(",", ""), errors="coerce").astype(float))
-    except (OverflowError, TypeError):  # Numbers of hundreds of digits; things that are no text.
-        return column.astype(object).map(_number, na_action="ignore").astype(float)
+        return pd.to_numeric(texts, errors="coerce").astype(float)
+    except OverflowError:  # Whole numbers of hundreds of digits.
+        return texts.map(lambda text: float(text) if is_number(text) else np.nan).astype(float)
 
 
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
+def _read_flags(column: pd.Series) -> pd.Series:
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return column.astype(float)
+    return _by_value(column, lambda value: _FLAGS.get(str(value).strip().lower())).astype(float)
 
 
-def _dates(column: pd.Series, form: str) -> pd.Series:
-    """Text as dates; what is none is missing."""
-    return pd.to_datetime(_by_value(column, str), errors="coerce", format=form, utc=True).dt.tz_localize(None)
+def _read_dates(column: pd.Series, form: str) -> pd.Series:
+    kind = typed_kind(column)
+    if kind is not None and kind.startswith(DATE):
+        return _plain_dates(column)
+    codes, values = _factorized(column)
+    dates = _parse_dates(pd.Series(values.astype(str), dtype=object), form).to_numpy("datetime64[us]")
+    return pd.Series(np.append(dates, np.datetime64("NaT"))[codes], column.index, name=column.name)
+
+
+def _parse_dates(texts: pd.Series, form: str) -> pd.Series:
+    """Texts as dates, a gap where one is none."""
+    return _plain_dates(pd.to_datetime(texts, errors="coerce", format=form, utc=True))
+
+
+def _plain_dates(column: pd.Series) -> pd.Series:
+    """Dates without a zone, in UTC and in microseconds: files differ in both, and mean the same instant."""
+    if not is_date(column):
+        column = pd.to_datetime(column, errors="coerce", utc=True)
+    elif not isinstance(column.dtype, np.dtype | pd.DatetimeTZDtype):
+        column = pd.Series(pd.DatetimeIndex(column), column.index, name=column.name)  # Types of Arrow.
+    if column.dt.tz is not None:
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    return column.astype("datetime64[us]")
+
+
+def _is_no_day(value: object) -> bool:
+    """Whether a date only fills its place: 0000-00-00."""
+    return not set(str(value)) - set("0-/.: T")
 
 
 def date_words(kind: str) -> str:

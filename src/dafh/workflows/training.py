@@ -114,7 +114,7 @@ class TrainingTable:
         model = DAFHClassifier(
             n_groups, pooled=_pooled(pooled), guard=guard, random_state=seed, verbose=verbose, **settings
         )
-        return tabular_pipeline(model).fit(self.features, self.y)
+        return tabular_pipeline(model, self.schema.features).fit(self.features, self.y)
 
     def save(self, model: Any, path: Path) -> Path | None:
         """Write a model that was fitted on the table, and the rows kept back beside it; returns where those are."""
