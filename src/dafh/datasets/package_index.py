@@ -1,106 +1,145 @@
-"""Find an archive on the package index that the user's pip is set up for.
+"""Find an archive on the package index that the user's pip is configured for.
 
-`pip download` would do, but a current pip refuses one of the packages for a malformed requirement in its metadata,
-which does not matter to somebody who only wants a file out of it. So pip is asked for its settings only, and the pages
-of the simple index are read here.
+pip is asked for its settings through its public commands, `mousebender` reads the pages of the index (HTML or JSON),
+and `urllib` of the standard library fetches them. The alternatives were tried and were worse for this one job:
+
+- ``pip download`` parses the metadata of what it downloads, and pip 24.1 and newer refuse those of one of our packages
+  (a malformed requirement). That does not matter here: the archive is only read, never installed.
+- `unearth` knows indexes and credentials, but it logs HTTP errors instead of raising them, asks for passwords on the
+  terminal, changes a class of its HTTP library when it is imported, and brings seven packages.
+- `pypi-simple` reads neither folders nor ``file://`` indexes, and brings thirteen packages. `mousebender` brings one.
 """
 
 import ast
-import base64
 import os
+import re
 import ssl
 import subprocess
 import sys
-import urllib.error
-import urllib.parse
 import urllib.request
-from html.parser import HTMLParser
+import warnings
+from collections.abc import Iterable
 from http.client import HTTPException
 from pathlib import Path
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+
+from mousebender import simple
 
 _TIMEOUT_SECONDS = 30
-_ASK_PIP = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+_HELP_WIDTH = "500"
+# What a network, or a page that is no page of a package index, can lead to. Anything else is a mistake of ours.
+_PAGE_ERRORS = (
+    OSError, LookupError, ValueError, HTTPException, simple.UnsupportedMIMEType, simple.UnsupportedAPIVersion,
+)  # fmt: skip
 
 
-def find(project: str, filename: str) -> tuple[urllib.request.Request, ssl.SSLContext]:
-    """Return a request for an archive on the first index that has it, and how to trust that server."""
+def find(project: str, filename: str) -> tuple[str, urllib.request.OpenerDirector]:
+    """Return the address of an archive on the first index that has it, and an opener that may fetch it."""
     settings = _pip_settings()
-    context = ssl.create_default_context(cafile=settings.get("cert") or None)
+    indexes = _indexes(settings)
+    places = [_as_address(place) for place in settings.get("find-links", "").split()]
+    opener = _opener(settings, [*places, *indexes])
+    # Folders of archives first, as they cost nothing; then pages of links; then the indexes in the user's order.
+    for place in places:
+        if place.startswith("file:") and (path := _as_path(place) / filename).is_file():
+            return path.as_uri(), opener
+    pages = [place for place in places if not place.startswith("file:")]
+    pages += [simple.create_project_url(index, project) for index in indexes]
     failures = []
-    for folder in _words(settings, "find-links"):
-        if (path := Path(folder.removeprefix("file://")) / filename).is_file():
-            return urllib.request.Request(path.resolve().as_uri()), context
-    for index in _indexes(settings):
-        page = f"{index.rstrip('/')}/{project}/"
+    for page in pages:
         try:
-            links = _links(page, context)
-        except (OSError, ValueError, HTTPException) as error:
+            links = _links(page, project, opener)
+        except _PAGE_ERRORS as error:
+            # One dead mirror must not hide the others. The reason is kept for the message; it never holds a password.
             failures.append(" ".join(str(getattr(error, "reason", None) or error).split()))
             continue
-        for link in links:
-            if urllib.parse.unquote(urllib.parse.urlparse(link).path).endswith(f"/{filename}"):
-                return _request(link, credentials_of=index), context
-        failures.append("it has no such file")
-    raise OSError(f"{filename}: {', '.join(dict.fromkeys(failures)) or 'none is set up'}")
+        if filename in links:
+            return links[filename], opener
+        failures.append(f"no {filename} there")
+    raise OSError(", ".join(dict.fromkeys(failures)) or "no package index is configured")
 
 
 def _pip_settings() -> dict[str, str]:
-    """Settings of pip, from its files and from the environment, without their section names."""
-    listing = _run_python("-m", "pip", "config", "list")
+    """Settings of pip from its files and from the environment, by option name."""
     settings: dict[str, str] = {}
-    for line in listing.splitlines():
+    for line in _ask_pip("config", "list").splitlines():
         key, separator, value = line.partition("=")
         if separator:
-            # The environment is listed with a section of its own and comes first, as it has the last word.
+            # Lines are sorted by section: the environment (":env:") comes first, then "download", then "global". That
+            # is pip's own order of precedence, so the first value of an option is the one that counts.
             settings.setdefault(key.split(".")[-1].strip(), str(ast.literal_eval(value)))
     return settings
 
 
 def _indexes(settings: dict[str, str]) -> list[str]:
-    main = settings.get("index-url") or os.environ.get("UV_DEFAULT_INDEX") or _run_python("-c", _ASK_PIP).strip()
-    return [index for index in [main, *_words(settings, "extra-index-url")] if index]
+    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        return []
+    main = settings.get("index-url") or os.environ.get("UV_DEFAULT_INDEX") or _default_index()
+    return [_as_address(index) for index in [main, *settings.get("extra-index-url", "").split()] if index]
 
 
-def _words(settings: dict[str, str], name: str) -> list[str]:
-    return settings.get(name, "").split()
+def _default_index() -> str:
+    """Index that pip uses where none is configured, as its help text states; empty where there is no pip.
+
+    `pip config list` leaves defaults out, and a vendor's pip may have another one than we would write down here.
+    """
+    stated = re.search(r"--index-url <url>\s.*?\(default\s+(\S+?)\)", _ask_pip("download", "--help"), re.DOTALL)
+    return stated.group(1) if stated else ""
 
 
-def _run_python(*arguments: str) -> str:
-    """Output of this Python, or nothing where there is no pip to ask."""
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS).stdout
+def _ask_pip(*arguments: str) -> str:
+    """Output of a pip command, or nothing in an environment without pip."""
+    command = [sys.executable, "-m", "pip", *arguments]
+    # The help text is wrapped to the width of the terminal, which would cut an address in two.
+    environment = os.environ | {"COLUMNS": _HELP_WIDTH}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS, env=environment
+    )
+    return done.stdout
 
 
-def _request(address: str, *, credentials_of: str) -> urllib.request.Request:
-    """Ask for an address with the user name and password in an index's address, if it is on the same server."""
-    parts, index = urllib.parse.urlsplit(address), urllib.parse.urlsplit(credentials_of)
-    server = parts.netloc.rpartition("@")[2]
-    request = urllib.request.Request(parts._replace(netloc=server).geturl(), headers={"Accept": "text/html, */*"})
-    if index.username and server == index.netloc.rpartition("@")[2]:
-        pair = f"{urllib.parse.unquote(index.username)}:{urllib.parse.unquote(index.password or '')}"
-        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
-    return request
+def _opener(settings: dict[str, str], addresses: Iterable[str]) -> urllib.request.OpenerDirector:
+    """Opener with the user's certificates, proxy, and the user names and passwords written into addresses."""
+    passwords = urllib.request.HTTPPasswordMgrWithPriorAuth()
+    for address in addresses:
+        parts = urlsplit(address)
+        if parts.username:
+            # For the whole server, as archives are often outside the folder of the index, but for no other server.
+            server = parts._replace(netloc=_server(parts), path="/", query="", fragment="").geturl()
+            pair = unquote(parts.username), unquote(parts.password or "")
+            passwords.add_password(None, server, *pair, is_authenticated=True)
+    handlers: list[urllib.request.BaseHandler] = [
+        urllib.request.HTTPBasicAuthHandler(passwords),
+        urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=settings.get("cert") or None)),
+    ]
+    if proxy := settings.get("proxy"):
+        handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))
+    return urllib.request.build_opener(*handlers)
 
 
-class _Anchors(HTMLParser):
-    """Collects the addresses that a page links to."""
+def _links(page: str, project: str, opener: urllib.request.OpenerDirector) -> dict[str, str]:
+    """Address of each file that a page of the simple index lists."""
+    parts = urlsplit(page if not page.startswith("file:") else f"{page}index.html")
+    # `urllib` takes a user name for a part of the host's name; the opener knows the password already.
+    address = parts._replace(netloc=_server(parts)).geturl()
+    request = urllib.request.Request(address, headers={"Accept": simple.ACCEPT_SUPPORTED})
+    with opener.open(request, timeout=_TIMEOUT_SECONDS) as response, warnings.catch_warnings():
+        # Names and addresses of files are the same in every version of the interface so far.
+        warnings.simplefilter("ignore", simple.APIVersionWarning)
+        text = response.read().decode("utf-8", "replace")
+        details = simple.parse_project_details(text, response.headers.get_content_type(), project)
+        return {file["filename"]: urljoin(response.url, file["url"]) for file in details["files"]}
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep the target of a link."""
-        if tag == "a":
-            self.addresses += [value for name, value in attrs if name == "href" and value]
+def _server(parts: SplitResult) -> str:
+    """Host and port of an address, without user name and password."""
+    return parts.netloc.rpartition("@")[2]
 
 
-def _links(page: str, context: ssl.SSLContext) -> list[str]:
-    if page.startswith("file://"):
-        page += "index.html"
-    request = _request(page, credentials_of=page)
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=context) as response:
-        anchors = _Anchors()
-        anchors.feed(response.read().decode("utf-8", "replace"))
-        base = response.geturl()
-    return [urllib.parse.urljoin(base, address) for address in anchors.addresses]
+def _as_address(place: str) -> str:
+    """Address of an index or a folder; pip also takes a plain path."""
+    return place if "://" in place else Path(place).expanduser().absolute().as_uri()
+
+
+def _as_path(address: str) -> Path:
+    return Path(urllib.request.url2pathname(urlsplit(address).path))

