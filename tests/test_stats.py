@@ -1,7 +1,6 @@
 """Tests, intervals, corrections and bounds, against enumeration, scipy and the laws they have to obey."""
 
 import ast
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,6 @@ from dafh.stats import (
     discrepancy_bound,
     excluded_harm,
     holm,
-    linear_discrepancy,
     mcnemar_p,
     paired_interval,
     rows_needed,
@@ -256,32 +254,3 @@ def test_bad_bounds_are_refused():
 
 def test_the_bound_of_theorem_2_takes_the_worst_group():
     assert discrepancy_bound([0.1, 0.2, 0.05]) == pytest.approx((4 - 2 / 3) * 0.2)
-
-
-def test_discrepancy_is_small_between_equal_groups_and_one_between_distant_ones():
-    rng = np.random.default_rng(0)
-    one, other = rng.normal(size=(2, 3000, 3))
-    assert linear_discrepancy(one, one) == pytest.approx(0, abs=1e-9)
-    assert linear_discrepancy(one, other) < 0.08
-    assert linear_discrepancy(one, other + 10) == pytest.approx(1)
-
-
-def test_discrepancy_finds_what_one_linear_classifier_cannot():
-    """Two clouds on a diagonal against two on the other: no line tells them apart, two lines together do."""
-    rng = np.random.default_rng(1)
-    sides = rng.choice([-1, 1], 1000)[:, None]
-    one = np.column_stack([sides, sides]) * 3 + rng.normal(size=(1000, 2))
-    other = one * [1, -1]
-    assert linear_discrepancy(one, other) > 0.9
-
-
-def test_discrepancy_grows_with_the_distance():
-    rng = np.random.default_rng(2)
-    one, other = rng.normal(size=(2, 1000, 2))
-    values = [linear_discrepancy(one, other + shift) for shift in (0, 1, 2, 4)]
-    assert all(near < far for near, far in pairwise(values))
-
-
-def test_discrepancy_needs_the_same_columns():
-    with pytest.raises(InputError, match="same columns"):
-        linear_discrepancy(np.zeros((3, 2)), np.zeros((3, 1)))

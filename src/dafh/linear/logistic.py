@@ -1,66 +1,90 @@
 """Logistic regression fitted to convergence: the classifier that is used where the user brings none."""
 
-from typing import Any, Self
+from typing import Self, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, out_of_fold_probabilities
+from dafh.frames import Table
 
 _MOST_COEFFICIENTS_FOR_NEWTON = 300
-# Inverse strengths of regularisation to choose from, where the rows leave room for a choice.
+# Values of C to choose from where there are few rows for each coefficient.
 _STRENGTHS = (0.01, 0.03, 0.1, 1.0)
-_ROWS_THAT_SETTLE_A_COEFFICIENT = 50
+_ENOUGH_ROWS_PER_COEFFICIENT = 50
+
+
+class _Solver(TypedDict, total=False):
+    """Arguments of LogisticRegression that decide how it is fitted."""
+
+    solver: str
+    tol: float
+    max_iter: int
 
 
 class StandardizedLogisticRegression(LogisticRegression):
-    """Logistic regression fitted to convergence on standardised features, with coefficients in the units of X.
+    """Logistic regression on standardised features, with coefficients in the units of X.
 
-    The scale of a column then changes neither the regularisation nor the number of iterations, and predicting needs
-    no copy of X. It is the classifier that is used where the user brings none.
+    The scale of a column changes neither the regularisation nor the number of iterations, and predicting needs no
+    scaled copy of X.
 
     Parameters
     ----------
     C : float or "auto", default="auto"
-        Inverse strength of the regularisation. "auto": 1 where there are 50 rows or more for each coefficient; else
-        the one of a few from 0.01 to 1 with the lowest log-loss in cross-validation.
+        Inverse strength of the regularisation. "auto" is 1 where there are at least 50 rows for each coefficient, and
+        otherwise the value from 0.01 to 1 with the lowest log-loss in cross-validation.
 
     Attributes
     ----------
     C_ : float
-        The strength in use.
+        The value of C in use.
+
+    Examples
+    --------
+    >>> from dafh.datasets import make_grouped_classification
+    >>> few = make_grouped_classification(100, n_features=20, label_noise=0.5, random_state=0)
+    >>> StandardizedLogisticRegression().fit(few.X, few.y).C_
+    0.01
     """
 
     def __init__(self, C: float | str = "auto") -> None:
         super().__init__(C=C)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on standardised columns, then write the coefficients for the columns as they are."""
         scaler = StandardScaler().fit(X, sample_weight=sample_weight)
-        # Newton's method converges to the last digit in a few steps while its matrix, coefficients squared, is small.
         n_classes = len(np.unique(y))
         n_coefficients = scaler.n_features_in_ * (1 if n_classes == 2 else n_classes)
+        # Newton's method converges to the last digit in a few steps, but its matrix has coefficients squared entries.
         newton = n_coefficients <= _MOST_COEFFICIENTS_FOR_NEWTON
-        solver = {"solver": "newton-cholesky", "tol": 1e-8} if newton else {"tol": 1e-6, "max_iter": 5000}
+        solver: _Solver = {"solver": "newton-cholesky", "tol": 1e-8} if newton else {"tol": 1e-6, "max_iter": 5000}
         scaled = scaler.transform(X)
         self.C_ = self.C
         if self.C == "auto":
-            settled = len(scaled) >= _ROWS_THAT_SETTLE_A_COEFFICIENT * n_coefficients
-            self.C_ = _STRENGTHS[-1] if settled else _choose_strength(scaled, np.asarray(y), sample_weight, solver)
+            enough = len(scaled) >= _ENOUGH_ROWS_PER_COEFFICIENT * n_coefficients
+            self.C_ = _STRENGTHS[-1] if enough else _choose_strength(scaled, np.asarray(y), sample_weight, solver)
         model = LogisticRegression(C=self.C_, **solver).fit(scaled, y, sample_weight)
         self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
         if hasattr(scaler, "feature_names_in_"):
             self.feature_names_in_ = scaler.feature_names_in_
-        self.coef_: NDArray[Any] = model.coef_ / scaler.scale_
+        self.coef_: NDArray[np.float64] = model.coef_ / scaler.scale_
         self.intercept_ = model.intercept_ - self.coef_ @ scaler.mean_
         return self
 
 
-def _choose_strength(X: NDArray[Any], y: NDArray[Any], sample_weight: Any, solver: dict[str, Any]) -> float:
-    """Lowest log-loss in cross-validation; the weakest where too few rows, or rows of a class, can be left out."""
+def _choose_strength(
+    X: NDArray[np.float64], y: NDArray[np.generic], sample_weight: ArrayLike | None, solver: _Solver
+) -> float:
+    """Lowest log-loss in cross-validation; 1 where too few rows, or too few rows of a class, can be left out.
+
+    LogisticRegressionCV makes the same choice (in 42 of 42 fits on the paper's five data sets, and in 40 of 40 with
+    three classes and weights) in about the same time. It is not used because it fails where all rows of a fold have
+    weight 0 or where metadata routing is switched on, and because no call of it works without warnings in scikit-learn
+    1.6 and 1.9 alike.
+    """
     if len(y) < FEWEST_ROWS_TO_SPLIT:
         return _STRENGTHS[-1]
     classes, losses = np.unique(y), []

@@ -12,7 +12,6 @@ from dafh.stats.bounds import (
     deviation_probability,
     deviation_rows,
     discrepancy_bound,
-    linear_discrepancy,
 )
 from dafh.stats.paired import (
     PairedInterval,
@@ -35,7 +34,6 @@ __all__ = [
     "discrepancy_bound",
     "excluded_harm",
     "holm",
-    "linear_discrepancy",
     "mcnemar_p",
     "paired_interval",
     "rows_needed",
