@@ -1,12 +1,12 @@
 """Groups in words.
 
-- `explain`: size, rule, contrasts, differences between classifiers, and members of every group;
-- `rules`: a short rule for a group, with its fidelity;
-- `views`: columns as numbers that can be put into words;
-- `stability`: how far the groups depend on the seed;
-- `words`: what is said, as plain records that print.
+- `explain`: describes every group of a fitted model: size, rule, contrasts, classifier, members;
+- `rules`: finds a short rule for a group, and measures how well it fits;
+- `views`: turns columns into numbers that can be described in words;
+- `stability`: measures how much the groups change with the seed;
+- `words`: the records that `explain` returns, and their text.
 
-Something new to say about a group is found in `explain` and gets a record in `words`.
+To say something new about a group, compute it in `explain` and add a record for it to `words`.
 """
 
 from dafh.explanation.explain import explain

@@ -1,56 +1,68 @@
-"""Groups in words: how large each is, a short rule for it, what sets it apart, and how its classifier differs.
+"""Describe the groups of a fitted model: size, rule, contrasts, differences between classifiers, members.
 
-The groups are what the group classifier makes of all columns together; no short sentence says that exactly. So every
-rule comes with its fidelity, measured on rows that did not make it, and all the rest are plain comparisons of the
-people in a group with those outside.
+The group of a row depends on all columns together, and no short sentence can say that exactly. Every rule therefore
+comes with its precision and recall, measured on rows that were not used to find it. Everything else compares the rows
+of a group with all other rows.
 """
 
+import inspect
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline
 
+from dafh.classifiers.logits import SMALLEST_PROBABILITY
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
+from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.served import ServedPredictions
 from dafh.exceptions import InputError
 from dafh.explanation.rules import find_rule
 from dafh.explanation.views import Described, View
-from dafh.explanation.words import SMALLEST_EFFECT, Contrast, Effect, Explanation, GroupInWords, Member, server_words
-from dafh.frames import to_pandas
+from dafh.explanation.words import (
+    SMALLEST_EFFECT,
+    Contrast,
+    Effect,
+    Explanation,
+    GroupInWords,
+    Member,
+    group_name,
+    server_words,
+)
+from dafh.frames import Table, is_frame, take_rows, to_pandas
 from dafh.text import percent
 
-# Rows that are enough to describe groups by; more only take time.
+# Shares of this many rows are known to within half a percentage point; more rows would only take longer.
 _MOST_ROWS = 50_000
-_SMALLEST_PROBABILITY = 1e-6
-# Differences below a tenth of a standard deviation are nothing to speak of.
+# Differences below a tenth of a standard deviation are too small to characterise a group.
 _SMALLEST_CONTRAST = 0.1
 
 
 def explain(
-    model: Any,
-    X: Any,
+    model: GroupModel | Pipeline,
+    X: Table,
     *,
-    sensitive_features: Any = None,
+    sensitive_features: Table | None = None,
     n_contrasts: int = 4,
     random_state: int = 0,
 ) -> Explanation:
-    """Describe the groups that a fitted model makes of some rows.
+    """Describe the groups that a fitted model forms on some rows.
 
     Parameters
     ----------
     model : fitted DAFHClassifier or DecoupledClassifier, or a pipeline that ends in one
     X : data frame or array
-        Rows as the model takes them. For a pipeline these are the original columns, and so are those in the words.
+        Rows as the model takes them. A pipeline is described in terms of its original columns.
     sensitive_features : data frame, series or array with as many rows, optional
-        Attributes, to say who is in which group.
+        Attributes whose values are counted in each group. Required if the groups of the model depend on them.
     n_contrasts : int, default=4
-        Contrasts, and differences of the classifier, to name for each group.
+        For each group, the number of contrasts, and of differences between the classifiers, to name.
     random_state : int, default=0
-        Divides rows into those that make a rule and those that measure it.
+        Splits the rows into those that find a rule and those that measure it.
 
     Returns
     -------
@@ -68,29 +80,33 @@ def explain(
     """
     if n_contrasts < 1:
         raise InputError(f"n_contrasts must be at least 1, got {n_contrasts!r}.")
-    rng = np.random.default_rng(random_state)
-    table = to_pandas(X).reset_index(drop=True)
+    table = to_pandas(X)
     if not len(table):
-        raise InputError("There are no rows to describe the groups by.")
-    attributes = None if sensitive_features is None else to_pandas(sensitive_features).reset_index(drop=True)
+        raise InputError("There are no rows to describe the groups by: pass at least one.")
+    attributes = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(table))
     groups = ServedPredictions.of(model, X, sensitive_features).groups
+    rng = np.random.default_rng(random_state)
     kept = np.sort(rng.permutation(len(table))[:_MOST_ROWS])
     seen = Described.of(table.iloc[kept])
-    logits = None if len(kept) < 2 else _logits(model, table.iloc[kept], X, kept, attributes)
+    log_odds = _LogOdds.of(model, X, sensitive_features, kept)
     final = final_classifier(model)
     described = []
-    for group in range(int(groups.max()) + 1):
-        inside = groups[kept] == group
+    # A group may have no rows here, and rows that belong to no group are numbered after the last one.
+    for group in range(max(final.n_groups_, int(groups.max()) + 1)):
+        everywhere = groups == group
+        inside = everywhere[kept]
         described.append(
             GroupInWords(
                 group,
-                int((groups == group).sum()),
-                float((groups == group).mean()),
-                server_words(final, group),
-                find_rule(seen, inside, rng),
-                _contrasts(seen, inside, n_contrasts),
-                _effects(seen, inside, logits, final.classes_, n_contrasts),
-                _members(attributes, groups == group),
+                group_name(final, group),
+                rows=int(everywhere.sum()),
+                share=float(everywhere.mean()),
+                served_by=server_words(final, group),
+                rule=find_rule(seen, inside, rng),
+                contrasts=_contrasts(seen, inside, n_contrasts),
+                effects=() if log_odds is None else _effects(seen, inside, log_odds, n_contrasts),
+                members=() if attributes is None else _members(attributes, everywhere),
+                difference=None if log_odds is None else log_odds.difference(inside),
             )
         )
     return Explanation(tuple(described))
@@ -103,59 +119,81 @@ def _contrasts(seen: Described, inside: NDArray[np.bool_], n_contrasts: int) -> 
     standard = seen.standardized
     difference = standard[inside].mean(axis=0) - standard[~inside].mean(axis=0)
     found: dict[str, Contrast] = {}
-    for position in np.argsort(-np.abs(difference), kind="stable"):
+    # Of two views that differ equally (two categories of one column), the one that the group has more of comes first.
+    for position in np.lexsort((-difference, -np.abs(difference).round(9))):
         view, size = seen.views[position], float(difference[position])
         if len(found) == n_contrasts or abs(size) < _SMALLEST_CONTRAST:
             break
-        found.setdefault(view.column, Contrast(view.column, _contrast(view, seen.values[:, position], inside), size))
+        text = _contrast_text(view, seen.observed[:, position], inside)
+        if text:
+            found.setdefault(view.column, Contrast(view.column, text, size))
     return tuple(found.values())
 
 
-def _contrast(view: View, values: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:
-    here, there = values[inside], values[~inside]
+def _contrast_text(view: View, values: NDArray[np.float64], inside: NDArray[np.bool_]) -> str:
+    """Compare averages of the values that are known; empty if one side has none."""
+    # Not of the filled values: the average that is shown must be the one that a reader finds in the data.
+    known = ~np.isnan(values)
+    here, there = values[inside & known], values[~inside & known]
+    if not len(here) or not len(there):
+        return ""
     if view.is_flag:
-        return f"{view.holds(True)} for {percent(here.mean())} (others {percent(there.mean())})"
-    return f"{view.column} {view.amount(here.mean())} on average (others {view.amount(there.mean())})"
+        return f"{view.holds(True)} in {percent(here.mean())} of rows instead of {percent(there.mean())}"
+    return f"{view.column} averages {view.amount(here.mean())} instead of {view.amount(there.mean())}"
 
 
-def _logits(
-    model: Any, rows: pd.DataFrame, X: Any, kept: NDArray[np.intp], attributes: pd.DataFrame | None
-) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Log-odds of each class by the classifier that serves a row, and by the pooled one; None without probabilities."""
-    given: Any = rows if hasattr(X, "columns") else np.asarray(X)[kept]
-    final, encoded = split_pipeline(model, given)
-    if not (hasattr(final, "predict_proba") and hasattr(final.pooled_, "predict_proba")):
-        return None
-    needs_attributes = getattr(getattr(final, "partition_", None), "needs_sensitive_features", False)
-    options = {"sensitive_features": attributes.iloc[kept]} if needs_attributes and attributes is not None else {}
-    own, pooled = final.predict_proba(encoded, **options), final.pooled_.predict_proba(encoded)
-    if own.shape != pooled.shape:
-        return None
-    limits = (_SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
-    return logit(own.clip(*limits)), logit(pooled.clip(*limits))
+@dataclass(frozen=True)
+class _LogOdds:
+    """Log-odds of each class by the classifier that serves each row, and by the pooled classifier, (rows, classes)."""
+
+    own: NDArray[np.float64]
+    pooled: NDArray[np.float64]
+    classes: NDArray[Any]
+
+    @classmethod
+    def of(
+        cls, model: GroupModel | Pipeline, X: Table, sensitive_features: Table | None, kept: NDArray[np.intp]
+    ) -> "_LogOdds | None":
+        """Ask both classifiers about some rows; None if one of them gives no probabilities."""
+        final, encoded = split_pipeline(model, take_rows(X if is_frame(X) else np.asarray(X), kept))
+        if not (hasattr(final, "predict_proba") and hasattr(final.pooled_, "predict_proba")):
+            return None
+        options = {}
+        if sensitive_features is not None and "sensitive_features" in inspect.signature(final.predict_proba).parameters:
+            options = {"sensitive_features": to_pandas(sensitive_features).iloc[kept]}
+        own, pooled = final.predict_proba(encoded, **options), final.pooled_.predict_proba(encoded)
+        if own.shape != pooled.shape:  # An incumbent may know fewer classes than the groups' own classifiers.
+            return None
+        # A classifier that is certain would have infinite log-odds.
+        limits = (SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
+        return cls(logit(own.clip(*limits)), logit(pooled.clip(*limits)), final.classes_)
+
+    def label(self, inside: NDArray[np.bool_]) -> int:
+        """Return the class to describe: of two the second, of more the one whose log-odds differ most."""
+        if len(self.classes) == 2:
+            return 1
+        return int(np.abs(self.own[inside] - self.pooled[inside]).mean(axis=0).argmax())
+
+    def difference(self, inside: NDArray[np.bool_]) -> float | None:
+        """Mean absolute difference between the two classifiers on the rows of a group; None if it has no rows."""
+        if not inside.any():
+            return None
+        label = self.label(inside)
+        return float(np.abs(self.own[inside, label] - self.pooled[inside, label]).mean())
 
 
-def _effects(
-    seen: Described,
-    inside: NDArray[np.bool_],
-    logits: tuple[NDArray[Any], NDArray[Any]] | None,
-    classes: NDArray[Any],
-    n_effects: int,
-) -> tuple[Effect, ...]:
-    """Columns whose weight changes most from the pooled classifier to the group's.
-
-    Both are read off by the same linear fit to their logits on the rows of the group, so that classifiers of any kind
-    can be compared; for linear ones it finds their weights.
-    """
-    if logits is None or inside.sum() < 2 * len(seen.views):
+def _effects(seen: Described, inside: NDArray[np.bool_], log_odds: _LogOdds, n_effects: int) -> tuple[Effect, ...]:
+    """Columns whose effect differs most between the classifier that serves the group and the pooled one."""
+    # With fewer rows than this the weights below are mostly noise.
+    if not seen.views or inside.sum() < 2 * len(seen.views):
         return ()
-    own, pooled = (part[inside] for part in logits)
+    label = log_odds.label(inside)
+    own, pooled = log_odds.own[inside, label], log_odds.pooled[inside, label]
     if np.allclose(own, pooled):
         return ()
-    # With two classes the second one's logit says it all; with more, the one that changed most.
-    label = 1 if own.shape[1] == 2 else int(np.abs(own - pooled).mean(axis=0).argmax())
-    fit = Ridge(alpha=1.0).fit(seen.standardized[inside], np.column_stack([own[:, label], pooled[:, label]]))
-    weights = fit.coef_
+    # The same linear fit to the log-odds of both, on the rows of the group: this compares classifiers of any kind, and
+    # for linear ones it finds their weights.
+    weights = Ridge(alpha=1.0).fit(seen.standardized[inside], np.column_stack([own, pooled])).coef_
     change = np.abs(weights[0] - weights[1])
     found: dict[str, Effect] = {}
     for position in np.argsort(-change, kind="stable"):
@@ -163,16 +201,17 @@ def _effects(
         if len(found) == n_effects or change[position] < SMALLEST_EFFECT:
             break
         name = view.holds(True) if view.is_flag else view.column
-        effect = Effect(name, float(weights[0, position]), float(weights[1, position]), classes[label])
+        effect = Effect(name, float(weights[0, position]), float(weights[1, position]), log_odds.classes[label])
         found.setdefault(view.column, effect)
     return tuple(found.values())
 
 
-def _members(attributes: pd.DataFrame | None, inside: NDArray[np.bool_]) -> tuple[Member, ...]:
-    if attributes is None or not inside.any():
+def _members(attributes: NamedGroups, inside: NDArray[np.bool_]) -> tuple[Member, ...]:
+    """How frequent each value of each attribute is in a group, and in all rows."""
+    if not inside.any():
         return ()
     found = []
-    for attribute in NamedGroups.of(attributes, len(inside)).attributes:
+    for attribute in attributes.attributes:
         alone = NamedGroups([attribute]).tabulate(inside.astype(np.intp), 2, np.ones(len(inside)), depth=1)
         for name, (outside, members) in zip(alone.names, alone.total, strict=True):
             shares = float(members / inside.sum()), float((outside + members) / len(inside))

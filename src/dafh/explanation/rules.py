@@ -1,4 +1,4 @@
-"""A short rule for a group, and how well it describes it."""
+"""Find a short rule for a group, and measure how well it fits."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,52 +10,67 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dafh.explanation.views import Described, View
 
-_RULE_DEPTH = 3
-# Gain in F1 for which a rule may get one condition longer.
+# With more conditions than this, a rule is no longer read as one sentence.
+_MOST_LEVELS = 3
+# A rule may get one level deeper if that raises its F1 by more than this.
 _WORTH_A_LEVEL = 0.04
+# With fewer rows than this, half of them are too few to measure a rule on.
+_FEWEST_ROWS = 40
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A short description of a group, and how well it describes."""
+    """A short rule that describes a group approximately.
+
+    Precision and recall are measured on rows that were not used to find the rule.
+
+    Examples
+    --------
+    >>> rule = Rule("age is 30 or less and job is cook", precision=0.9, recall=0.8)
+    >>> rule.text
+    'age is 30 or less and job is cook'
+    """
 
     text: str
     precision: float
-    """Share of the rows it names that are in the group, on rows that did not make the rule."""
+    """Share of the rows that the rule matches which are in the group."""
     recall: float
-    """Share of the group that it names, on the same rows."""
+    """Share of the group's rows that the rule matches."""
 
 
 def find_rule(seen: Described, inside: NDArray[np.bool_], rng: np.random.Generator) -> Rule | None:
-    """Shallow tree for one group against the rest, made on one half of the rows and measured on the other."""
+    """Fit a shallow tree for a group against all other rows on half of the rows, and measure it on the other half.
+
+    Returns None if there are too few rows, or if no tree is better than calling all rows, or none, members.
+    """
     n_rows = len(inside)
-    if n_rows < 40 or inside.all() or not inside.any():
+    if not seen.views or n_rows < _FEWEST_ROWS or inside.all() or not inside.any():
         return None
     order = rng.permutation(n_rows)
-    makes, measures = order[: n_rows // 2], order[n_rows // 2 :]
-    if len(np.unique(inside[makes])) < 2:
+    fitting, measuring = order[: n_rows // 2], order[n_rows // 2 :]
+    if len(np.unique(inside[fitting])) < 2:
         return None
+    # scikit-learn's trees compare in single precision, which cannot tell apart large numbers that are close. Ranks of
+    # the values can be told apart.
     ranks = seen.ranks
-    tree = _shortest_tree(ranks[makes], inside[makes])
+    tree = _shortest_tree(ranks[fitting], inside[fitting])
     paths = [] if tree is None else _paths(tree.tree_, 0, ())
     if not paths:
         return None
-    named = tree.predict(ranks[measures])
-    truly = inside[measures]
+    matched = tree.predict(ranks[measuring])
+    member = inside[measuring]
     return Rule(
         "; or ".join(_condition(seen, path) for path in paths),
-        float(truly[named].mean()) if named.any() else 0.0,
-        float(named[truly].mean()) if truly.any() else 0.0,
+        precision=float(member[matched].mean()) if matched.any() else 0.0,
+        recall=float(matched[member].mean()) if member.any() else 0.0,
     )
 
 
 def _shortest_tree(values: NDArray[np.float64], inside: NDArray[np.bool_]) -> Any:
-    """Return the shallowest tree that is nearly as good as the best of them: a word less is worth a row more.
-
-    Trees that count all rows alike prefer to be right about few, those that balance the two sides to miss nobody.
-    """
+    """Return the shallowest tree whose F1 is close to that of the best tree, or None if all have an F1 of 0."""
     trees: list[tuple[int, float, int, Any]] = []
-    for depth in range(1, _RULE_DEPTH + 1):
+    for depth in range(1, _MOST_LEVELS + 1):
+        # Unweighted trees favour precision, balanced ones recall. Which gives the better F1 depends on the group.
         for balance in (None, "balanced"):
             tree = DecisionTreeClassifier(
                 max_depth=depth, min_samples_leaf=max(len(inside) // 50, 5), class_weight=balance, random_state=0
@@ -71,7 +86,10 @@ _Step = tuple[int, bool, float]
 
 
 def _paths(tree: Any, node: int, path: tuple[_Step, ...]) -> list[tuple[_Step, ...]]:
-    """Ways from the root to the parts of a tree that name the group; where all leaves below do, the way ends there."""
+    """Return the paths from the root to the leaves that predict the group.
+
+    A path ends early at a node if all leaves below it predict the group: the text needs no further conditions.
+    """
     answers = _answers(tree, node)
     if answers == {False}:
         return []
@@ -91,18 +109,18 @@ def _answers(tree: Any, node: int) -> set[bool]:
 
 
 def _condition(seen: Described, path: tuple[_Step, ...]) -> str:
-    """Words for a way through the tree; of several bounds on one column only the tightest are said."""
+    """Put a path into words; of several bounds on a column, only the tightest are mentioned."""
     bounds: dict[int, dict[bool, float]] = {}
-    for position, above, threshold in path:  # Later steps are tighter.
+    for position, above, threshold in path:  # Going down a tree, bounds in one direction only get tighter.
         bounds.setdefault(position, {})[above] = threshold
     return " and ".join(_bounded(seen.views[p], seen.values[:, p], limits) for p, limits in bounds.items())
 
 
 def _bounded(view: View, values: NDArray[np.float64], limits: dict[bool, float]) -> str:
-    """Say between which values of a column rows lie, by values that occur and not by what lies between them."""
+    """Put the bounds of a column into words, with values that occur in the data instead of the tree's midpoints."""
     if view.is_flag:
         return view.holds(True in limits)
-    steps = np.unique(values)  # Limits are positions among these.
+    steps = np.unique(values)  # The tree was fitted on ranks, so its thresholds are positions among these.
     low = high = ""
     if True in limits:
         first = int(np.floor(limits[True])) + 1
@@ -110,8 +128,8 @@ def _bounded(view: View, values: NDArray[np.float64], limits: dict[bool, float])
     if False in limits:
         last = int(np.floor(limits[False]))
         high = view.bound(steps[last], steps[last + 1])
-    if not low:
-        return f"{view.column} up to {high}"
-    if not high:
-        return f"{view.column} from {low}"
-    return f"{view.column} {low}" + (f" to {high}" if high != low else "")
+    if low and high:
+        return f"{view.column} is {low}" if low == high else f"{view.column} is between {low} and {high}"
+    if high:
+        return f"{view.column} is {high} or {'earlier' if view.is_date else 'less'}"
+    return f"{view.column} is {low} or {'later' if view.is_date else 'more'}"

@@ -1,4 +1,4 @@
-"""Columns as numbers that can be put into words."""
+"""Columns as numbers that can be described in words."""
 
 import functools
 from dataclasses import dataclass
@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 from dafh.tables.values import DATE, to_floats, typed_kind
 from dafh.text import clipped
 
-# Of more categories than this in a column, only the frequent ones are described.
+# Only the most frequent categories of a column are described. A rule about a rare one would match few rows.
 _MOST_CATEGORIES = 20
-# A date is written to the day with up to this many digits, and to the second with more.
+# Asked for more digits than this, a date is written to the second, otherwise to the day.
 _DAY_DIGITS = 4
 
 
 @dataclass(frozen=True)
 class View:
-    """One number per row, made from a column, and how to speak about it."""
+    """How one number per row, made from a column, is put into words.
+
+    A column of numbers or dates has one view, a column of categories one for each frequent category; gaps have another.
+    """
 
     column: str
     category: str | None = None
@@ -27,13 +30,13 @@ class View:
 
     @property
     def is_flag(self) -> bool:
-        """Whether the number is 0 or 1: one category, or a gap."""
+        """Whether the number is 0 or 1: for one category, or for gaps."""
         return self.category is not None or self.is_gap
 
     def holds(self, yes: bool) -> str:
-        """Say that a flag holds, or that it does not."""
+        """Say that a flag is set, or that it is not."""
         if self.is_gap:
-            return f"{self.column} is {'missing' if yes else 'known'}"
+            return f"{self.column} is {'missing' if yes else 'not missing'}"
         return f"{self.column} {'is' if yes else 'is not'} {clipped(self.category)}"
 
     def amount(self, value: float, digits: int = 3) -> str:
@@ -43,11 +46,11 @@ class View:
             return str(when.astype("datetime64[D]")) if digits <= _DAY_DIGITS else str(when).replace("T", " ")
         if abs(value) >= 1e15:
             return f"{value:.{digits}g}"
-        whole = len(f"{abs(value):.0f}")  # At least as many digits as stand before the point: 1,234, not 1.23e+03.
+        whole = len(f"{abs(value):.0f}")  # Never fewer digits than before the decimal point: 1,234, not 1.23e+03.
         return f"{value:,.{max(digits - whole, 0)}f}" if whole >= digits else f"{value:.{digits}g}"
 
     def bound(self, value: float, beyond: float) -> str:
-        """Write a value with so many digits that it does not reach the next one beyond it."""
+        """Write a bound with enough digits that the next value, `beyond` it, still lies on the other side."""
         for digits in range(3, 18):
             text = self.amount(value, digits)
             written = _read_back(text, self.is_date)
@@ -61,22 +64,32 @@ class Described:
     """A table as numbers, one column per view."""
 
     views: list[View]
-    values: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    """NaN where a number is missing."""
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> "Described":
-        """Take every column apart into numbers, categories and gaps."""
-        views: list[View] = []
-        values: list[NDArray[np.float64]] = []
-        for position, name in enumerate(table.columns):
-            for view, numbers in _views(clipped(name), table.iloc[:, position]):
-                views.append(view)
-                values.append(numbers)
-        return cls(views, np.column_stack(values))
+        """Split every column into numbers, categories and gaps."""
+        found: list[tuple[View, NDArray[np.float64]]] = []
+        for position, name in enumerate(table.columns):  # By position: names may occur twice.
+            # An array has numbers for names, and "0 is 3 or less" would be a puzzle.
+            found += _views(f"column {name}" if isinstance(name, int) else clipped(name), table.iloc[:, position])
+        columns = [numbers for _, numbers in found]
+        # A table may have no views at all: a single column without any value has none.
+        return cls([view for view, _ in found], np.column_stack(columns) if columns else np.empty((len(table), 0)))
+
+    @functools.cached_property
+    def values(self) -> NDArray[np.float64]:
+        """All views without gaps: a missing number is replaced by the median of its column."""
+        missing = np.isnan(self.observed)
+        middle = np.zeros(len(self.views))
+        known = ~missing.all(axis=0)
+        middle[known] = np.nanmedian(self.observed[:, known], axis=0)
+        return np.where(missing, middle, self.observed)
 
     @functools.cached_property
     def ranks(self) -> NDArray[np.float64]:
-        """Position of each value among the different ones of its column, which single precision tells apart."""
+        """Rank of each value among the distinct values of its column."""
         return np.column_stack([np.unique(column, return_inverse=True)[1] for column in self.values.T]).astype(float)
 
     @functools.cached_property
@@ -88,16 +101,15 @@ class Described:
 
 def _views(name: str, column: pd.Series) -> list[tuple[View, NDArray[np.float64]]]:
     gaps = column.isna().to_numpy()
-    found = [(View(name, is_gap=True), gaps.astype(float))] if gaps.any() and not gaps.all() else []
+    # A flag that is the same for all rows says nothing.
+    flags = [(View(name, is_gap=True), gaps.astype(float))] if gaps.any() and not gaps.all() else []
+    # Booleans are described as categories: "married is True in 70 %", not "married averages 0.7".
     kind = typed_kind(column) or "category"
-    if kind != "category":
-        numbers = to_floats(column)
-        known = numbers[~np.isnan(numbers)]
-        filled = np.where(np.isnan(numbers), np.median(known) if len(known) else 0.0, numbers)
-        return [(View(name, is_date=kind.startswith(DATE)), filled), *found]
-    texts = column[~gaps].astype(str)
-    frequent = texts.value_counts().index[:_MOST_CATEGORIES]
-    return [*((View(name, str(v)), ((column.astype(str) == v) & ~gaps).to_numpy(float)) for v in frequent), *found]
+    if kind not in ("flag", "category"):
+        return [(View(name, is_date=kind.startswith(DATE)), to_floats(column)), *flags]
+    texts = column.astype(str)
+    frequent = texts[~gaps].value_counts().index[:_MOST_CATEGORIES]
+    return [*((View(name, str(value)), ((texts == value) & ~gaps).to_numpy(float)) for value in frequent), *flags]
 
 
 def _read_back(text: str, is_date: bool) -> float:

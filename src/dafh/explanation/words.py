@@ -1,121 +1,229 @@
-"""What can be said about groups, as plain records that print."""
+"""Descriptions of groups, as plain records that print."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dafh.classifiers.protocols import GroupModel
 from dafh.explanation.rules import Rule
 from dafh.text import clipped, percent, plain, render_html
 
 SMALLEST_EFFECT = 0.05
+"""Smaller differences in log-odds are not mentioned: this one moves a probability by 1.25 percentage points at most."""
 _POOLED = "the pooled classifier"
+# A good rule comes this much of the way from "all rows" to a perfect rule, in F1. A fixed limit of F1 would praise
+# useless rules of large groups: for half of the rows, calling every row a member already gives an F1 of 0.67.
+_GOOD_RULE = 0.2
+_MOST_ATTRIBUTES = 4
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """One column in which the people of a group differ from the others."""
+    """One column in which the rows of a group differ from all other rows.
+
+    Examples
+    --------
+    >>> contrast = Contrast("age", "age averages 31 instead of 52", difference=-1.4)
+    >>> contrast.text
+    'age averages 31 instead of 52'
+    """
 
     column: str
     text: str
     difference: float
-    """In standard deviations of the column: positive where the group has more."""
+    """Difference of the means in standard deviations of the column; positive if the group has more."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """How much one column moves the classifier of a group, and how much it moves the pooled one."""
+    """How much one column moves the prediction for a group, compared with the pooled classifier.
+
+    Examples
+    --------
+    >>> Effect("age", own=1.0, pooled=0.2, label="yes").text
+    'age has a stronger effect (+1.00 instead of +0.20)'
+    >>> Effect("age", own=-0.3, pooled=0.2, label="yes").text
+    'age has the opposite effect (-0.30 instead of +0.20)'
+    """
 
     column: str
     own: float
-    """Change of the logit by one standard deviation of the column, in the group's classifier."""
+    """Change in the log-odds of `label` per standard deviation of the column, for the classifier serving the group."""
     pooled: float
+    """The same change for the pooled classifier."""
     label: Any
-    """Class whose logit that is."""
+    """Class whose log-odds these are."""
 
     @property
     def text(self) -> str:
-        """Say it in words."""
+        """The comparison in words."""
         if abs(self.own) <= SMALLEST_EFFECT:
-            how = "hardly counts"
+            how = "almost no effect"
         elif self.own * self.pooled < 0:
-            how = "counts the other way round"
+            how = "the opposite effect"
         else:
-            how = "counts more" if abs(self.own) > abs(self.pooled) else "counts less"
-        return f"{self.column} {how}: {self.own:+.2f} instead of {self.pooled:+.2f}"
+            how = "a stronger effect" if abs(self.own) > abs(self.pooled) else "a weaker effect"
+        return f"{self.column} has {how} ({self.own:+.2f} instead of {self.pooled:+.2f})"
 
 
 @dataclass(frozen=True)
 class Member:
-    """People with one value of a sensitive attribute."""
+    """How frequent one value of a sensitive attribute is in a group.
+
+    Examples
+    --------
+    >>> Member("sex", "sex = f", share=0.6, overall=0.5).text
+    'sex = f in 60.0% of rows (all rows: 50.0%)'
+    """
 
     attribute: str
     name: str
     """Attribute and value."""
     share: float
-    """In the group."""
+    """Share of the group's rows that have this value."""
     overall: float
-    """Among all rows."""
+    """Share of all rows that have it."""
+
+    @property
+    def text(self) -> str:
+        """Both shares in words."""
+        return f"{self.name} in {percent(self.share)} of rows (all rows: {percent(self.overall)})"
 
 
 @dataclass(frozen=True)
 class GroupInWords:
-    """What can be said about one group."""
+    """Everything that `explain` says about one group.
+
+    Examples
+    --------
+    >>> rule = Rule("age is 30 or less", precision=0.9, recall=0.8)
+    >>> group = GroupInWords(0, "Group 0", 40, 0.4, "its own classifier", rule, difference=0.01)
+    >>> for line in group.lines():
+    ...     print(line)
+    Approximate rule: age is 30 or less. It matches 80.0% of the group, and 90.0% of the rows it matches are in the
+    group.
+    Its classifier barely differs from the pooled classifier.
+    """
 
     group: int
+    """Number of the group; `n_groups_` of the model for rows that belong to none."""
+    name: str
     rows: int
     share: float
+    """Share of all rows."""
     served_by: str
-    rule: Rule | None
-    contrasts: tuple[Contrast, ...]
-    effects: tuple[Effect, ...]
-    members: tuple["Member", ...] = ()
+    rule: Rule | None = None
+    """None if no short rule was found."""
+    contrasts: tuple[Contrast, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    members: tuple[Member, ...] = ()
+    difference: float | None = None
+    """Mean absolute difference in log-odds between the classifier that serves the group and the pooled one.
+
+    None if they could not be compared, because one of them gives no probabilities.
+    """
+
+    @property
+    def heading(self) -> str:
+        """Name, size and classifier of the group."""
+        return f"{self.name}: {self.rows:,} rows ({percent(self.share)} of all), served by {self.served_by}"
+
+    def lines(self) -> list[str]:
+        """Rule, contrasts, classifier and members, one line each; what is unknown is left out."""
+        if not self.rows:  # Nothing can be said about a group without rows.
+            return []
+        lines = [] if self.share == 1 else [self._rule_line()]
+        if self.contrasts:
+            lines.append(f"Compared with the other rows: {'; '.join(contrast.text for contrast in self.contrasts)}.")
+        lines += self._classifier_lines()
+        if self.members:
+            told = (member.text for member in _most_unusual(self.members)[:_MOST_ATTRIBUTES])
+            lines.append(f"Sensitive attributes: {'; '.join(told)}.")
+        return lines
+
+    def _rule_line(self) -> str:
+        if self.rule is None:
+            return "No short rule was found for this group."
+        precision, recall = self.rule.precision, self.rule.recall
+        f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
+        all_rows = 2 * self.share / (1 + self.share)
+        good = f1 - all_rows >= _GOOD_RULE * (1 - all_rows)
+        start = "Approximate rule" if good else "No short rule fits this group well. The best one found"
+        return (
+            f"{start}: {self.rule.text}. It matches {percent(recall)} of the group, and {percent(precision)} of the "
+            "rows it matches are in the group."
+        )
+
+    def _classifier_lines(self) -> list[str]:
+        """Say how the classifier that serves the group differs from the pooled one, unless it is the pooled one."""
+        if self.served_by == _POOLED or self.difference is None:
+            return []
+        if self.effects:
+            told = "; ".join(effect.text for effect in self.effects)
+            label = clipped(self.effects[0].label)
+            unit = f"changes in the log-odds of class {label} when the column rises by one standard deviation"
+            return [f"Its classifier differs from the pooled classifier: {told}. Effects are {unit}."]
+        if self.difference < SMALLEST_EFFECT:
+            return ["Its classifier barely differs from the pooled classifier."]
+        return [f"Its log-odds differ from those of the pooled classifier by {self.difference:.2f} on average."]
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """All groups in words; prints as text, in a terminal and in a notebook. Made by `explain`.
+    """All groups in words; prints as text in a terminal and in a notebook. Made by `explain`.
 
     Examples
     --------
-    >>> group = GroupInWords(0, 40, 0.4, "its own classifier", Rule("age up to 30", 0.9, 0.8), (), ())
+    >>> group = GroupInWords(0, "Group 0", 40, 0.4, "the pooled classifier", Rule("age is 30 or less", 0.9, 0.8))
     >>> print(Explanation((group,), stability=0.9))
-    Group 0: 40 rows (40.0%), served by its own classifier.
-      Roughly: age up to 30 (of these 90.0% are in the group; they are 80.0% of it).
-      Its classifier hardly differs from the pooled one.
-    The groups depend hardly on the seed of training: the adjusted Rand index between fits is 0.90 (1: the same groups,
-    0: unrelated ones).
+    Group 0: 40 rows (40.0% of all), served by the pooled classifier.
+      Approximate rule: age is 30 or less. It matches 80.0% of the group, and 90.0% of the rows it matches are in the
+    group.
+    The groups barely change with the seed: the adjusted Rand index between fits is 0.90 (1: the same groups, 0: no more
+    alike than random groups).
     """
 
     groups: tuple[GroupInWords, ...]
     stability: float | None = None
-    """Adjusted Rand index between the groups of fits with different seeds: 1 the same groups, 0 unrelated ones."""
+    """Adjusted Rand index between the groups of fits with different seeds; None if it was not measured."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether the classifier of every group barely differs from the pooled one, as far as is known."""
+        return all(group.difference is not None and group.difference < SMALLEST_EFFECT for group in self.groups)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values, ready for JSON."""
+        """Return everything as plain Python values, ready for JSON."""
         groups = []
         for group in self.groups:
             entry = asdict(group)
             for effect, values in zip(group.effects, entry["effects"], strict=True):
                 values["text"] = effect.text
-            groups.append(entry)
-        return plain({"groups": groups, "stability": self.stability, "stability_text": self.stability_text()})
+            groups.append({**entry, "lines": group.lines()})
+        return plain(
+            {
+                "groups": groups,
+                "alike": self.alike,
+                "stability": self.stability,
+                "stability_text": self.stability_text(),
+            }
+        )
 
     def stability_text(self) -> str:
-        """Say how far the groups depend on the seed."""
+        """Say how much the groups change with the seed."""
         if self.stability is None:
-            return "How far the groups depend on the seed of training was not measured (--seeds 3 does)."
-        strength = "much" if self.stability < 0.4 else "partly" if self.stability < 0.8 else "hardly"
+            return "How much the groups change with the seed was not measured."
+        change = (
+            "change a lot" if self.stability < 0.4 else "change somewhat" if self.stability < 0.8 else "barely change"
+        )
         return (
-            f"The groups depend {strength} on the seed of training: the adjusted Rand index between fits is "
-            f"{self.stability:.2f} (1: the same groups, 0: unrelated ones)."
+            f"The groups {change} with the seed: the adjusted Rand index between fits is {self.stability:.2f} "
+            "(1: the same groups, 0: no more alike than random groups)."
         )
 
     def _paragraphs(self) -> list[str]:
         found = []
         for group in self.groups:
-            found.append(
-                f"Group {group.group}: {group.rows:,} rows ({percent(group.share)}), served by {group.served_by}."
-            )
-            found += [f"  {line}" for line in group_lines(group)]
+            found += [f"{group.heading}.", *(f"  {line}" for line in group.lines())]
         return [*found, self.stability_text()] if self.stability is not None else found
 
     def __str__(self) -> str:
@@ -128,43 +236,27 @@ class Explanation:
         return render_html(*self._paragraphs())
 
 
-def group_lines(group: GroupInWords) -> list[str]:
-    """Rule, contrasts, effects and members of a group, a line each; what is unknown is left out."""
-    lines = []
-    if group.rule is not None:
-        lines.append(
-            f"Roughly: {group.rule.text} (of these {percent(group.rule.precision)} are in the group; they are "
-            f"{percent(group.rule.recall)} of it)."
-        )
-    if group.contrasts:
-        lines.append(f"Unlike the others: {'; '.join(contrast.text for contrast in group.contrasts)}.")
-    lines.append(effect_line(group))
-    if group.members:
-        odd = (f"{m.name}: {percent(m.share)} (of all {percent(m.overall)})" for m in _oddest(group.members)[:4])
-        lines.append(f"Who: {'; '.join(odd)}.")
-    return lines
-
-
-def _oddest(members: tuple[Member, ...]) -> list[Member]:
-    """For each attribute the value whose share differs most from that among all rows, the largest difference first."""
+def _most_unusual(members: tuple[Member, ...]) -> list[Member]:
+    """For each attribute the value whose share differs most from its share in all rows, largest difference first."""
     found: dict[str, Member] = {}
-    for member in sorted(members, key=lambda member: -abs(member.share - member.overall)):
+    # Of two values that differ equally, the one that the group has more of comes first.
+    for member in sorted(members, key=lambda m: (-round(abs(m.share - m.overall), 9), m.overall - m.share)):
         found.setdefault(member.attribute, member)
     return list(found.values())
 
 
-def effect_line(group: GroupInWords) -> str:
-    """Say how the classifier that serves a group differs from the pooled one."""
-    if group.effects:
-        unit = f"change of the log-odds of {clipped(group.effects[0].label)} by one standard deviation"
-        return f"In its classifier {'; '.join(effect.text for effect in group.effects)} ({unit})."
-    same = "is the pooled one" if group.served_by == _POOLED else "hardly differs from the pooled one"
-    return f"Its classifier {same}."
-
-
-def server_words(final: Any, group: int) -> str:
+def server_words(final: GroupModel, group: int) -> str:
     """Say which classifier of a fitted model serves a group."""
-    serves = int(final.serves_[group]) if group < len(final.serves_) else final.n_groups_
-    if serves == group:
-        return "its own classifier"
-    return _POOLED if serves == final.n_groups_ else f"the classifier of group {serves}"
+    # Rows that belong to no group have the number after the last group; the pooled classifier serves them.
+    serves = int(final.serves_[group]) if group < final.n_groups_ else final.n_groups_
+    if serves == final.n_groups_:
+        return _POOLED
+    return "its own classifier" if serves == group else f"the classifier of group {serves}"
+
+
+def group_name(final: GroupModel, group: int) -> str:
+    """Number of a group of a fitted model, with its name if the partition gives it one."""
+    if group >= final.n_groups_:
+        return "Rows in no group"
+    names = getattr(getattr(final, "partition_", None), "group_names_", None)
+    return f"Group {group}" if names is None else f"Group {group} ({clipped(names[group])})"

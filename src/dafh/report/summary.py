@@ -5,7 +5,7 @@ from typing import Any
 import dafh
 from dafh.classifiers.pipelines import final_classifier
 from dafh.evaluation.result import AuditResult
-from dafh.explanation.words import Explanation, group_lines, server_words
+from dafh.explanation.words import Explanation, server_words
 from dafh.text import listed, percent, plain, points
 
 # Names and values from the data can be of any length; nobody reads more of one than this.
@@ -78,7 +78,7 @@ def summarize(
         "questions": None if result is None else _records(result.questions),
         "named": _named(result, {str(column["name"]) for column in (card or {}).get("columns", [])}),
         "composition": None if result is None or result.composition is None else _records(result.composition),
-        "groups": None if explanation is None else _groups(explanation),
+        "groups": None if explanation is None else explanation.to_dict(),
         "training": _training(final),
         "card": None if card is None else _card(card),
         "not_promised": list(NOT_PROMISED),
@@ -191,14 +191,6 @@ def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | N
         "verdicts": {verdict: int(counts.get(verdict, 0)) for verdict in ("satisfied", "undecided", "violated")},
         "questions": _records(ordered.head(_MOST_NAMED_GROUPS)),
     }
-
-
-def _groups(explanation: Explanation) -> dict[str, Any]:
-    found = explanation.to_dict()
-    for entry, group in zip(found["groups"], explanation.groups, strict=True):
-        entry["lines"] = group_lines(group)
-    found["alike"] = not any(group.effects for group in explanation.groups)
-    return found
 
 
 def _training(final: Any) -> dict[str, Any] | None:
