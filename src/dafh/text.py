@@ -1,6 +1,7 @@
-"""Numbers and tables for people, in a terminal and in a notebook."""
+"""Numbers, names and tables for readers, in a terminal and in a notebook."""
 
 import html
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,17 +9,29 @@ import pandas as pd
 
 
 def percent(value: float) -> str:
-    """Write a share: 12.3%; a dash where there is none."""
+    """Write a share in percent, and a dash if it is unknown.
+
+    Examples
+    --------
+    >>> percent(0.123), percent(np.nan)
+    ('12.3%', '–')
+    """
     return "–" if np.isnan(value) else f"{100 * value:.1f}%"
 
 
 def points(value: float) -> str:
-    """Write a difference of two shares in points, with its sign."""
+    """Write a difference of two shares in percentage points, with its sign, and a dash if it is unknown.
+
+    Examples
+    --------
+    >>> points(0.0123), points(np.nan)
+    ('+1.23', '–')
+    """
     return "–" if np.isnan(value) else f"{100 * value:+.2f}"
 
 
 def listed(names: list[str]) -> str:
-    """Join names as a sentence does.
+    """Join names with commas and a final "and".
 
     Examples
     --------
@@ -28,8 +41,8 @@ def listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def clipped(text: Any, width: int = 60) -> str:
-    r"""Put a name or a value from the data into a line of text: without line breaks, and not longer than `width`.
+def clipped(text: object, width: int = 60) -> str:
+    r"""Make a name or a value from the data fit into a line: no line breaks, no more than `width` characters.
 
     Examples
     --------
@@ -40,17 +53,31 @@ def clipped(text: Any, width: int = 60) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def quoted(text: Any, width: int = 60) -> str:
-    """Clip a name or a value from the data, and put it into quotation marks."""
+def quoted(text: object, width: int = 60) -> str:
+    """Clip a name or a value from the data and put it into quotation marks.
+
+    Examples
+    --------
+    >>> quoted("sex")
+    "'sex'"
+    """
     return repr(clipped(text, width))
 
 
 def render_text(table: pd.DataFrame, left: tuple[str, ...] = ()) -> str:
-    """Align a table of texts; columns named in `left` start at the left, all others end at the right."""
+    """Align a table of texts: columns named in `left` at the left, all others at the right.
+
+    Examples
+    --------
+    >>> print(render_text(pd.DataFrame({"name": ["a", "bbb"], "rows": [10, 5]}), left=("name",)))
+     name  rows
+     a       10
+     bbb      5
+    """
     cells = {str(name): [str(value) for value in table[name]] for name in table.columns}
     width = {name: max(map(len, [name, *values])) for name, values in cells.items()}
 
-    def line(values: Any) -> str:
+    def line(values: Iterable[str]) -> str:
         aligned = (
             value.ljust(width[name]) if name in left else value.rjust(width[name])
             for name, value in zip(cells, values, strict=True)
@@ -61,14 +88,28 @@ def render_text(table: pd.DataFrame, left: tuple[str, ...] = ()) -> str:
 
 
 def markdown(table: pd.DataFrame, align: str = "---") -> str:
-    """Write a table of texts in Markdown."""
+    """Write a table of texts in Markdown.
+
+    Examples
+    --------
+    >>> print(markdown(pd.DataFrame({"rows": [10]})))
+    | rows |
+    | --- |
+    | 10 |
+    """
     lines = [list(map(str, table.columns)), [align] * table.shape[1]]
     lines += [[str(value) for value in row] for row in table.itertuples(index=False)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def render_html(*parts: str | pd.DataFrame) -> str:
-    """Put sentences and tables below each other; nothing in either becomes markup."""
+    """Put sentences and tables below each other; nothing in either becomes markup.
+
+    Examples
+    --------
+    >>> render_html("a < b")
+    '<div><p>a &lt; b</p></div>'
+    """
     body = "".join(_html_table(part) if isinstance(part, pd.DataFrame) else _paragraph(part) for part in parts)
     return f"<div>{body}</div>"
 
@@ -78,15 +119,16 @@ def _paragraph(text: str) -> str:
 
 
 def _html_table(table: pd.DataFrame) -> str:
-    """Write a table with headings over their columns; the style goes into the cells, where every notebook keeps it."""
+    """Write a table whose headings stand above their columns."""
     page = table.to_html(index=False, escape=True, border=0)
-    for cell in ("th", "td"):  # Escaped, no text of the table looks like a tag.
+    # Some notebooks drop style sheets, none drops the style of a cell. All text is escaped, so only tags match here.
+    for cell in ("th", "td"):
         page = page.replace(f"<{cell}>", f'<{cell} style="text-align: left; padding: 2px 14px 2px 0">')
     return page
 
 
-def plain(value: Any) -> Any:
-    """Python values for JSON: no NumPy types, None for what is unknown or infinite, text for anything else.
+def plain(value: object) -> Any:
+    """Turn a value into what JSON knows: no NumPy types, None for unknown and infinite numbers, text for the rest.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""dafh audit and dafh explain: how a model serves the rows of a table."""
+"""dafh audit and dafh explain: how well a model serves the rows of a table."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from dafh.cli.output import print_json, say
 @LEVEL
 @MARGIN
 @DEPTH
-@click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if harm is shown.")
+@click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if the verdict is harm.")
 @data_options
 @JSON
 def audit(
@@ -31,9 +31,9 @@ def audit(
     fail_on_harm: bool,
     as_json: bool,
 ) -> None:
-    """Ask whether any group is served worse than it could be.
+    """Test whether any group is served worse than it could be.
 
-    DATA has the columns of the training and the truth, for people whom the model has not seen.
+    DATA has the columns of training, the target included, for rows that the model has not seen.
     """
     from dafh.workflows.serving import FileModel
 
@@ -46,8 +46,7 @@ def audit(
         print_json({**result.to_dict(), "notes": list(rows.notes)})
     else:
         click.echo(str(result))
-    harmed = bool((result.to_frame()["verdict"] == "violated").any())
-    if fail_on_harm and harmed:
+    if fail_on_harm and result.verdict.status == "harm":
         raise click.exceptions.Exit(1)
 
 
@@ -69,7 +68,7 @@ def explain(
 ) -> None:
     """Put the groups into words.
 
-    How large they are, a rule, what sets them apart, how their classifiers differ, and who is in them.
+    For each group: its size, a rule, what sets it apart, how its classifier differs, and which named groups are in it.
     """
     from dafh.workflows.serving import FileModel
 

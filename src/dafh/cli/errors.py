@@ -1,4 +1,4 @@
-"""Errors of bad input in one sentence, with an exit code that scripts can rely on."""
+"""Errors in one sentence, with exit codes that scripts can rely on."""
 
 import os
 import sys
@@ -9,20 +9,22 @@ import click
 
 from dafh.cli.output import say
 
+# What shells report for a command that was stopped by a closed pipe: 128 + SIGPIPE.
 _CLOSED_PIPE = 141
-"""What a shell says of a command that was stopped by a closed pipe."""
+# Not 1, which `audit --fail-on-harm` uses: a script must be able to tell harm from a crash. 70 is EX_SOFTWARE of BSD.
+_UNEXPECTED = 70
 
 
 class OneSentence(click.Group):
-    """Turns errors of bad input into one sentence and exit code 2; commands are listed as they were added."""
+    """Group of commands that turns errors of bad input into one sentence and exit code 2."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """List commands in the order in which they are used."""
+        """List commands in the order in which they were added, which is that of their use; click's is alphabetical."""
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; DAFH_TRACEBACK=1 shows where an unexpected error comes from."""
-        from dafh.exceptions import DAFHError
+        from dafh.exceptions import DAFHError  # Here, so that `dafh --help` imports nothing else.
 
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -34,18 +36,21 @@ class OneSentence(click.Group):
             except (click.ClickException, click.Abort, click.exceptions.Exit, KeyboardInterrupt):
                 raise
             except BrokenPipeError:
-                # Whoever read the output has seen enough. What is left in the buffer must not be tried again.
+                # The reader, `head` for example, has closed the pipe. Python flushes the buffer once more when it
+                # exits, and without this that would fail too, with a traceback.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 sys.exit(_CLOSED_PIPE)
             except Exception as error:
+                # A traceback says nothing to most users. Those who report the error can ask for it.
                 if os.environ.get("DAFH_TRACEBACK"):
                     raise
                 what = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 click.echo(f"dafh: unexpected error, please report it: {what} (DAFH_TRACEBACK=1 shows more)", err=True)
-                sys.exit(1)
+                sys.exit(_UNEXPECTED)
 
 
-def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Show our own warnings as notes, and none of the libraries' ones: users can do nothing about those."""
     from dafh.exceptions import DAFHWarning
 
     if issubclass(category, DAFHWarning):

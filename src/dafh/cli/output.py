@@ -1,16 +1,16 @@
-"""Output for people and for machines."""
+"""Output for readers and for programs."""
 
 import json
-from typing import Any
 
 import click
 
 
 def say(text: str) -> None:
-    """Tell the user something that is not the result: it goes to standard error, out of the way of pipes."""
+    """Print what is not the result. It goes to standard error, so that a pipe carries the result alone."""
     click.echo(text, err=True)
 
 
-def print_json(value: Any) -> None:
-    """Print the result for machines."""
+def print_json(value: object) -> None:
+    """Print the result as JSON."""
+    # NaN is no JSON and many readers refuse it: better to fail here than in the program that reads it.
     click.echo(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False))

@@ -12,7 +12,7 @@ from dafh.cli.output import print_json, say
 @click.command(epilog="Example: dafh report model.dafh test.csv --out report.html")
 @click.argument("model", type=MODEL)
 @click.argument("data", metavar="[DATA]", required=False)
-@click.option("--out", type=MODEL, help="Where the page goes.  [default: report.html; none with --json]")
+@click.option("--out", type=MODEL, help="HTML file to write.  [default: report.html; none with --json]")
 @click.option("--title", help="Heading of the page.")
 @SENSITIVE
 @TARGET
@@ -35,10 +35,10 @@ def report(
     seeds: int,
     as_json: bool,
 ) -> None:
-    """Write one HTML file for a browser, online or not.
+    """Write a report as one HTML file that needs no network.
 
-    DATA has the columns of the training and the truth, for people whom the model has not seen. Without it the report
-    says what the guard saw, and that nobody was asked since.
+    DATA has the columns of training, the target included, for rows that the model has not seen. Without it the report
+    shows only what the guard decided in training, and the verdict is "not audited".
     """
     out = out or (None if as_json else Path("report.html"))
     if out is not None:
@@ -63,5 +63,6 @@ def report(
     assert out is not None
     for note in summary["notes"]:
         say(f"Note: {note}")
-    click.echo(summary["verdict"]["sentence"])
+    verdict = summary["verdict"]
+    click.echo(f"{verdict['headline'].upper()}: {verdict['sentence']}")
     click.echo(f"Report: {out.resolve()}")

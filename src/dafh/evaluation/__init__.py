@@ -1,12 +1,13 @@
-"""Who is served how well, by whom, and what the rows can show.
+"""How well each group is served, by which classifier, and what the rows can show about it.
 
-- `paired`: rows reduced to who is right on which, and the counts that all tests need;
-- `matrix` and `metrics`: the preference matrix and the numbers of the paper;
+- `paired`: rows reduced to which classifier is right on which, and the counts that all tests need;
+- `matrix` and `metrics`: the preference matrix, and the numbers of the paper;
 - `served`: what a fitted model of this package predicts, ready to be compared;
-- `named_groups`: groups that sensitive attributes name, and their intersections;
-- `questions`: tests, intervals and verdicts, one row per question;
-- `result` and `audit`: all answers together. `AuditResult` alone says what the verdict is;
-- `guard`: which classifier serves which group.
+- `named_groups`: groups defined by sensitive attributes, and their intersections;
+- `questions`: test, interval and answer for each question;
+- `audit`, `result` and `verdict`: all answers together, and the only place that pronounces a verdict;
+- `guard`: which classifier serves which group;
+- `equality`: comparison of the records above.
 
 A new metric belongs in `matrix`, a new question in `questions`, a new loss beside `paired`, where the 0-1 loss is.
 """
@@ -28,6 +29,7 @@ from dafh.evaluation.metrics import (
 from dafh.evaluation.paired import ComparedRows, PairedCounts
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.served import ServedPredictions
+from dafh.evaluation.verdict import Verdict
 
 __all__ = [
     "AuditResult",
@@ -36,6 +38,7 @@ __all__ = [
     "PairedCounts",
     "PreferenceMatrix",
     "ServedPredictions",
+    "Verdict",
     "accuracy",
     "audit",
     "choose_servers",

@@ -1,11 +1,10 @@
-"""audit: is any group served worse than it could be? For any models, any groups, and what the rows can tell.
+"""audit: is any group served worse than it could be? For predictions of any models and for any groups.
 
-Two kinds of question are asked of every group: *rationality*, is it served worse than by the pooled classifier, and
-*envy*, is it served worse than another group would serve it. Each has an exact test, an interval, and one of three
-verdicts. Named groups (sex, race, and their intersections) are asked the first question.
+The questions and their answers are in `dafh.evaluation.questions`; this module turns what callers have (arrays, frames,
+named or numbered groups) into checked rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,60 +14,61 @@ from numpy.typing import ArrayLike, NDArray
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
-from dafh.frames import MISSING, is_frame
+from dafh.frames import MISSING, Table, is_frame
 from dafh.text import listed
 
 
 def audit(
     y: ArrayLike,
-    predictions: Any,
+    predictions: Mapping[Any, ArrayLike] | Table,
     groups: ArrayLike,
     *,
     pooled: ArrayLike,
-    sensitive_features: Any = None,
+    sensitive_features: Table | None = None,
     sample_weight: ArrayLike | None = None,
     level: float = 0.05,
     margin: float = 0.0,
     depth: int = 2,
     own: ArrayLike | None = None,
 ) -> AuditResult:
-    """Ask whether any group is served worse than by the pooled classifier or by another group's.
+    """Test whether any group is served worse than by the pooled classifier, or than by another group's classifier.
 
-    The rows must be independent draws from the population in question, and must not have trained or selected any of the
-    classifiers. Verdicts of all groups hold together: the probability of any wrong "violated" is at most `level`, and
-    so is that of any wrong "satisfied"; named groups are corrected among themselves. The intervals are for one question
-    each.
+    The rows must be independent draws from the population in question, and must not have been used to train or select
+    any of the classifiers. The answers about groups hold together: the probability of any wrong "violated" is at most
+    `level`, and so is that of any wrong "satisfied". Named groups are corrected among themselves. Each interval is for
+    one question.
 
     Parameters
     ----------
     y : array of shape (n,)
         True labels.
     predictions : array of shape (n, M), data frame or mapping with M columns, or array of shape (n,)
-        Label predicted for every row by each group's classifier. With one column only, the same classifier serves all
-        groups, which then may have any names.
+        Label predicted for every row by each group's classifier. With one column, the same classifier serves all
+        groups, and these may have any names.
     groups : array of shape (n,)
-        Group of each row: the number of its classifier from 0, or its name where `predictions` has named columns. M is
-        for rows that the pooled classifier serves.
+        Group of each row: the number of its column, counted from 0, or the column's name if `predictions` has named
+        columns. M stands for rows that the pooled classifier serves.
     pooled : array of shape (n,)
         Labels predicted by the pooled classifier.
     sensitive_features : data frame, series or array with n rows, optional
-        Attributes that name groups. A missing value makes a group of its own; numbers with more than 12 values are cut
-        into quarters; of more than 50 categories the rare ones are put together.
+        Attributes that define named groups. Missing values form a group of their own, numbers with more than 12
+        different values are cut at their quartiles, and beyond 50 categories the rarest are merged.
     sample_weight : array of shape (n,), optional
-        Row weights. Tests and intervals then rest on effective numbers of rows, and are approximate.
+        Row weights. Tests and intervals then use effective numbers of rows, and are approximate.
     level : float, default=0.05
-        Probability of a wrong verdict that is accepted.
+        Accepted probability of a wrong answer, between 0 and 0.5.
     margin : float, default=0
-        Harm up to this size is tolerated in "satisfied": 0.01 is one point of error.
+        Harm up to this size still counts as "satisfied": 0.01 is one percentage point of error.
     depth : int, default=2
-        Largest number of attributes that are intersected.
+        Largest number of attributes to intersect.
     own : array of int, optional
-        Column that serves each group, where that is not column k for group k; M is the pooled classifier.
+        Column that serves each group, if that is not column k for group k; M is the pooled classifier.
 
     Returns
     -------
     AuditResult
-        With `summary()`, `to_frame()`, `to_dict()`, and the parts `matrix`, `questions`, `named`, `composition`.
+        With `verdict`, `summary()`, `to_frame()`, `to_dict()`, and the parts `matrix`, `questions`, `named` and
+        `composition`.
 
     Examples
     --------
@@ -84,24 +84,30 @@ def audit(
     1      0         envy       1  0.5  satisfied
     2      1  rationality  pooled  0.0  undecided
     3      1         envy       0 -0.5   violated
+    >>> result.verdict.status
+    'harm'
     """
     columns, names = _check_columns(predictions)
-    codes, labels, own = _number_groups(groups, columns.shape[1], names, own)
-    rows = ComparedRows.check(y, columns, codes, pooled, own, sample_weight)
+    codes, labels, served_by = _number_groups(groups, columns.shape[1], names, own)
+    rows = ComparedRows.check(y, columns, codes, pooled, served_by, sample_weight)
     rivals = [*(range(columns.shape[1]) if names is None else names), "pooled"]
     return AuditResult.from_rows(rows, labels, rivals, sensitive_features, level=level, margin=margin, depth=depth)
 
 
-def _check_columns(predictions: Any) -> tuple[NDArray[Any], list[Any] | None]:
-    """Predictions as an array with one column per classifier, and the names of the columns where they have some."""
-    named = isinstance(predictions, Mapping) or is_frame(predictions)
-    if not named:
+def _check_columns(predictions: Mapping[Any, ArrayLike] | Table) -> tuple[NDArray[Any], list[Any] | None]:
+    """Return predictions as an array with one column per classifier, and the names of the columns if they have any."""
+    frame: Any = predictions
+    if isinstance(predictions, Mapping):
+        names = list(predictions)
+    elif is_frame(predictions):
+        names = list(frame.columns)
+    else:
         columns = np.asarray(predictions)
         return (columns[:, None] if columns.ndim == 1 else columns), None
-    names = list(predictions) if isinstance(predictions, Mapping) else list(predictions.columns)
     if len(set(names)) < len(names):
-        raise InputError("predictions has two columns of the same name: every group needs one of its own.")
-    parts = [np.asarray(predictions[name]) for name in names]
+        raise InputError("predictions has two columns of the same name: give every group a column of its own.")
+    parts = [np.asarray(frame[name]) for name in names]
+    # Stacked, NumPy would turn the numbers into text without a word, and no label would be right any more.
     if len({part.dtype.kind in "OUS" for part in parts}) > 1:
         raise InputError(
             "The columns of predictions hold labels of different kinds: give all as text or all as numbers."
@@ -110,28 +116,29 @@ def _check_columns(predictions: Any) -> tuple[NDArray[Any], list[Any] | None]:
 
 
 def _number_groups(
-    groups: Any, n_models: int, names: list[Any] | None, own: Any
-) -> tuple[NDArray[Any], list[Any], NDArray[np.intp]]:
-    """Group of each row as a number, the names of the groups, and the column that serves each."""
-    groups = np.asarray(groups)
-    if groups.dtype.kind == "b" or (groups.dtype.kind == "f" and np.array_equal(groups, np.floor(groups))):
-        groups = groups.astype(np.intp)
+    groups: ArrayLike, n_models: int, names: list[Any] | None, own: ArrayLike | None
+) -> tuple[NDArray[Any], Sequence[object], NDArray[np.intp]]:
+    """Return the group of each row as a number, the names of the groups, and the column that serves each."""
+    given = np.asarray(groups)
+    # A column of group numbers read from a file with gaps elsewhere is often a float column.
+    if given.dtype.kind == "b" or (given.dtype.kind == "f" and np.array_equal(given, np.floor(given))):
+        given = given.astype(np.intp)
     if own is not None:
-        own = np.asarray(own)
-        return groups, list(range(len(own))), own
+        served_by = np.asarray(own)
+        return given, range(len(served_by)), served_by
     if n_models == 1:
-        codes, values = pd.factorize(groups, sort=not pd.isna(groups).any())
+        codes, values = pd.factorize(given, sort=not pd.isna(given).any())
         labels = [*pd.Index(values).tolist(), *([MISSING] if (codes < 0).any() else [])]
         return np.where(codes < 0, len(labels) - 1, codes), labels, np.zeros(len(labels), np.intp)
     if names is not None:
-        return _match_names(groups, names), names, np.arange(n_models)
-    served_by_pooled = groups.size and np.issubdtype(groups.dtype, np.integer) and groups.max() == n_models
+        return _match_names(given, names), names, np.arange(n_models)
+    served_by_pooled = given.size and np.issubdtype(given.dtype, np.integer) and given.max() == n_models
     labels = [*range(n_models), *(["pooled"] if served_by_pooled else [])]
-    return groups, labels, np.arange(len(labels))
+    return given, labels, np.arange(len(labels))
 
 
 def _match_names(groups: NDArray[Any], names: list[Any]) -> NDArray[np.intp]:
-    """Find the column of each row's group; 0 and "0" name the same one."""
+    """Find the column of each row's group; 0 and "0" are the same name, because files do not tell them apart."""
     codes = pd.Index([str(name) for name in names]).get_indexer(pd.Index([str(group) for group in groups.tolist()]))
     unknown = sorted({str(group) for group in groups[codes < 0].tolist()})
     if unknown:

@@ -1,36 +1,39 @@
-"""Who would rather be served by whom: the preference matrix and every metric that follows from it.
+"""The preference matrix: error rates of all classifiers on all groups, and every metric that follows from them.
 
 For rows that belong to G groups, M classifiers and one pooled classifier, the preference matrix holds the error rate
-of every classifier on every group. A group is *rational* to keep its own classifier if the pooled one is no better
-for it, and *envy-free* if no other group's classifier is.
+of every classifier on every group. A group is *rational* to keep its own classifier if the pooled one is no better for
+it, and *envy-free* if no other group's classifier is.
 
-Empty groups have no error rates (NaN), hence no gain, no envy and no violation, and no metric depends on them. Where
-nothing is left to compare (a single group cannot envy), the envy gaps are 0.
+An empty group has no error rates (NaN), hence no gain, no envy and no violation, and changes no metric. Where there is
+nothing to compare (a single group cannot envy), the envy gaps are 0.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dafh.classifiers.protocols import GroupModel
+from dafh.evaluation.equality import EqualByValue
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.served import ServedPredictions
+from dafh.frames import Table
 
-# Two error rates this close are the same rate, computed from weights in another order.
+# Weights that are added up in another order give error rates that differ by this much at most.
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
-class PreferenceMatrix:
+@dataclass(frozen=True, eq=False)
+class PreferenceMatrix(EqualByValue):
     """Error rate of every classifier on every group, and the metrics of fairness without harm.
 
     Build it with `from_predictions`, or with `of` from any fitted model of this package.
 
     Examples
     --------
-    Two groups of two rows; classifier 0 is always right for group 0, the pooled one half of the time.
+    Two groups of two rows. Classifier 0 is always right on group 0, the pooled one half of the time.
 
     >>> matrix = PreferenceMatrix.from_predictions(
     ...     y=[1, 0, 1, 0], predictions=[[1, 0], [0, 0], [0, 1], [0, 1]], groups=[0, 0, 1, 1], pooled=[1, 1, 1, 1]
@@ -51,13 +54,13 @@ class PreferenceMatrix:
     own: NDArray[np.intp]
     """Column of the classifier that serves each group, (G,)."""
     pr_without_harm: float
-    """Share of rows that no other classifier, nor the pooled one, serves better than their own.
+    """Share of rows that neither another group's classifier nor the pooled one serves better than their own.
 
-    It is 1 minus the probability that the own classifier is wrong and another right, and therefore 1 for copies of
-    the pooled classifier: read it beside accuracy, gains, sizes and disagreement.
+    It is 1 minus the share of rows on which the own classifier is wrong and another one right. Copies of the pooled
+    classifier therefore reach 1: read it together with accuracy, gains, sizes and disagreement.
     """
     disagreement: float
-    """Share of rows on which the classifiers, pooled included, do not all predict the same."""
+    """Share of rows on which the classifiers, including the pooled one, do not all predict the same label."""
 
     @classmethod
     def from_predictions(
@@ -77,7 +80,7 @@ class PreferenceMatrix:
         y : array of shape (n,)
             True labels of any type.
         predictions : array of shape (n, M)
-            Labels predicted by each decoupled classifier, for all rows.
+            Labels predicted by each classifier, for all rows and not only for its own group.
         groups : array of int of shape (n,)
             Group of each row, counted from 0.
         pooled : array of shape (n,)
@@ -92,13 +95,14 @@ class PreferenceMatrix:
         return cls.from_rows(compared)
 
     @classmethod
-    def from_rows(cls, rows: "ComparedRows") -> "PreferenceMatrix":
-        """Build the matrix from rows that were checked before."""
+    def from_rows(cls, rows: ComparedRows) -> "PreferenceMatrix":
+        """Build the matrix from rows that have been checked."""
         n_groups = len(rows.own)
         group_weight = np.bincount(rows.group, rows.weight, minlength=n_groups)
         wrong = [np.bincount(rows.group, rows.weight * ~column, minlength=n_groups) for column in rows.right.T]
-        with np.errstate(invalid="ignore"):  # 0 / 0: an empty group has no error rate
+        with np.errstate(invalid="ignore"):  # 0 / 0 for an empty group
             errors = np.column_stack(wrong) / group_weight[:, None]
+        # Regret: the row's own classifier is wrong and some other one, the pooled one included, is right.
         regret = ~rows.own_right & rows.right.any(axis=1)
         return cls(
             errors=errors,
@@ -112,17 +116,18 @@ class PreferenceMatrix:
     @classmethod
     def of(
         cls,
-        model: Any,
-        X: Any,
+        model: GroupModel,
+        X: Table,
         y: ArrayLike,
         *,
-        sensitive_features: Any = None,
+        sensitive_features: Table | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> "PreferenceMatrix":
         """Compare the classifiers of a fitted model of this package on the rows of X.
 
-        The model may be the last step of a pipeline. Rows of no group, which the pooled classifier serves, make one
-        more group at the end. Sensitive features are handed to models whose groups depend on them, and to no others.
+        The model may be the last step of a pipeline. Rows that belong to none of its groups are served by the pooled
+        classifier, and form one more group at the end. Sensitive features are passed only to models whose groups are
+        defined by them.
         """
         served = ServedPredictions.of(model, X, sensitive_features)
         return cls.from_predictions(
@@ -146,24 +151,25 @@ class PreferenceMatrix:
 
     @property
     def gains(self) -> NDArray[np.float64]:
-        """Rationality gap of each group: pooled error minus own error; not negative where the group is rational."""
+        """Gain of each group, (G,): pooled error minus own error. Negative if the group is better off pooled."""
         return self.errors[:, -1] - self.own_errors
 
     @property
     def envy_gaps(self) -> NDArray[np.float64]:
-        """Error of classifier j on group g minus its own, (G, M); NaN for the own classifier."""
+        """Error of classifier j on group g minus the group's own error, (G, M); NaN for the own classifier."""
         gaps = self.errors[:, :-1] - self.own_errors[:, None]
         gaps[np.arange(gaps.shape[1]) == self.own[:, None]] = np.nan
         return gaps
 
     @property
     def violations(self) -> int:
-        """Groups with a negative gain, plus pairs with a negative envy gap: point estimates, as the paper counts."""
+        """Number of negative gains and negative envy gaps: point estimates without a test, as the paper counts."""
         return int((self.gains < -_ROUNDING).sum() + (self.envy_gaps < -_ROUNDING).sum())
 
     @property
     def degree(self) -> float:
-        """Degree of fairness without harm, the paper's objective: mean over groups of gain + mean envy gap (over K)."""
+        """Degree of fairness without harm, the paper's objective: mean over groups of gain plus mean envy gap."""
+        # The paper divides the sum of K − 1 envy gaps by K, and its theorem on the degree relies on that.
         envy = np.nansum(self.envy_gaps, axis=1) / max(self.envy_gaps.shape[1], 1)
         return float(np.nanmean(self.gains + envy))
 
@@ -184,17 +190,17 @@ class PreferenceMatrix:
 
     @property
     def min_envy_gap(self) -> float:
-        """Smallest envy gap: negative if some group would rather have another group's classifier."""
+        """Smallest envy gap: negative if another group's classifier is better for some group."""
         return _extreme(self.envy_gaps, np.min)
 
     @property
     def disparity_change(self) -> float:
-        """Spread of accuracy between groups with own classifiers, minus the same with the pooled one."""
+        """Largest difference in accuracy between groups with own classifiers, minus the same with the pooled one."""
         own, pooled = self.own_errors, self.errors[:, -1]
         return float(np.nanmax(own) - np.nanmin(own) - (np.nanmax(pooled) - np.nanmin(pooled)))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the matrix with one row per group: rows, share, own classifier, gain and all error rates."""
+        """Return a table with one row per group: rows, share, own classifier, gain and all error rates."""
         names = [f"error_{j}" for j in range(self.errors.shape[1] - 1)] + ["error_pooled"]
         frame = pd.DataFrame(self.errors, columns=names, index=pd.RangeIndex(len(self.own), name="group"))
         frame.insert(0, "gain", self.gains)
@@ -204,6 +210,7 @@ class PreferenceMatrix:
         return frame
 
 
-def _extreme(gaps: NDArray[np.float64], function: Any) -> float:
+def _extreme(gaps: NDArray[np.float64], function: Callable[[NDArray[np.float64]], float]) -> float:
+    # Not nanmax: it warns and returns NaN where no gap is known.
     known = gaps[~np.isnan(gaps)]
     return float(function(known)) if known.size else 0.0

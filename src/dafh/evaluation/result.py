@@ -1,5 +1,6 @@
-"""AuditResult: all answers of an audit, and the only place that says what the verdict is."""
+"""AuditResult: all answers of an audit, and the verdict that follows from them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,21 +8,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from dafh.classifiers.protocols import GroupModel
+from dafh.evaluation.equality import EqualByValue
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.questions import ask_groups, ask_named_groups, compose
 from dafh.evaluation.served import ServedPredictions
+from dafh.evaluation.verdict import Verdict
 from dafh.exceptions import InputError
+from dafh.frames import Table
 from dafh.stats import share_interval
-from dafh.text import listed, percent, plain, points, render_html, render_text
+from dafh.text import percent, plain, points, render_html, render_text
 
 _MOST_NAMED_GROUPS_IN_SUMMARY = 10
 
 
-@dataclass(frozen=True)
-class AuditResult:
-    """Answers of an audit; prints as a summary, in a terminal and in a notebook. Made by `audit`, or by `of`.
+@dataclass(frozen=True, eq=False)
+class AuditResult(EqualByValue):
+    """Answers of an audit; prints as a summary, in a terminal and in a notebook. Made by `audit` or by `of`.
 
     Examples
     --------
@@ -30,48 +35,63 @@ class AuditResult:
     >>> data, fresh = (make_paper_synthetic(2000, random_state=seed) for seed in (0, 1))
     >>> model = DecoupledClassifier(random_state=0).fit(data.X, data.y)
     >>> result = AuditResult.of(model, fresh.X, fresh.y, sensitive_features=fresh.sensitive_features)
-    >>> print(result.verdict())
-    NO HARM: no group is served worse than it could be. NAMED GROUPS: s1 = -1 & s2 = 1 is served worse than by the \
-pooled classifier.
+    >>> print(result.verdict)
+    HARM: s1 = -1 & s2 = 1 is served worse than by the pooled classifier.
+    Questions about groups: 0 violated, 4 satisfied, 0 undecided.
+    Questions about named groups: 1 violated, 6 satisfied, 1 undecided.
+    >>> result.verdict.status
+    'harm'
     """
 
     matrix: PreferenceMatrix
-    """Error rates of all classifiers on all groups, and every metric that follows."""
+    """Error rates of all classifiers on all groups, and every metric that follows from them."""
     questions: pd.DataFrame
     """One row per question about the groups that the classifiers serve; columns as in `to_frame`."""
     named: pd.DataFrame | None
     """The same for named groups, against the pooled classifier; None without sensitive features."""
     composition: pd.DataFrame | None
-    """Who is in which group: for each value of each attribute its rows and its share in every group."""
+    """For each value of each attribute, its rows and its share in every group; None without sensitive features."""
     level: float
+    """Accepted probability of a wrong verdict."""
     margin: float
+    """Tolerated harm, as a share of rows."""
     classifiers: tuple[str, ...]
     """Name of the classifier in each column of the matrix, the pooled one last."""
     attributes: tuple[str, ...] = ()
     """Names of the sensitive attributes."""
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: ArrayLike, *, sensitive_features: Any = None, **options: Any) -> "AuditResult":
-        """Audit a fitted model of this package, or a pipeline that ends in one; options as in `audit`."""
+    def of(
+        cls,
+        model: GroupModel,
+        X: Table,
+        y: ArrayLike,
+        *,
+        sensitive_features: Table | None = None,
+        sample_weight: ArrayLike | None = None,
+        level: float = 0.05,
+        margin: float = 0.0,
+        depth: int = 2,
+    ) -> "AuditResult":
+        """Audit a fitted model of this package, or a pipeline that ends in one; parameters as in `audit`."""
         served = ServedPredictions.of(model, X, sensitive_features)
-        weight = options.pop("sample_weight", None)
-        rows = ComparedRows.check(y, served.predictions, served.groups, served.pooled, served.own, weight)
-        groups = list(range(len(served.own)))
-        return cls.from_rows(rows, groups, [*served.classifiers, "pooled"], sensitive_features, **options)
+        rows = ComparedRows.check(y, served.predictions, served.groups, served.pooled, served.own, sample_weight)
+        groups, rivals = range(len(served.own)), [*served.classifiers, "pooled"]
+        return cls.from_rows(rows, groups, rivals, sensitive_features, level=level, margin=margin, depth=depth)
 
     @classmethod
     def from_rows(
         cls,
         rows: ComparedRows,
-        groups: list[Any],
-        rivals: list[Any],
-        sensitive_features: Any = None,
+        groups: Sequence[object],
+        rivals: Sequence[object],
+        sensitive_features: Table | None = None,
         *,
         level: float = 0.05,
         margin: float = 0.0,
         depth: int = 2,
     ) -> "AuditResult":
-        """Ask all questions of rows that were checked before; `groups` and `rivals` are the names to show."""
+        """Ask all questions about rows that have been checked; `groups` and `rivals` are the names to show."""
         _check_options(level, margin, depth)
         named = composition = None
         attributes: tuple[str, ...] = ()
@@ -92,8 +112,14 @@ pooled classifier.
         )
 
     @property
+    def verdict(self) -> Verdict:
+        """What was found: status, headline, sentence and details. Nothing else pronounces a verdict."""
+        unchanged = bool((self.matrix.own == len(self.classifiers) - 1).all())
+        return Verdict.of(self.questions, self.named, unchanged=unchanged, margin=self.margin)
+
+    @property
     def violations(self) -> dict[str, int]:
-        """Questions with a negative gap: as point estimates, by the test alone, and after correction."""
+        """Questions about groups with a negative gap: observed, significant, and significant after correction."""
         asked = self.questions
         return {
             "point": self.matrix.violations,
@@ -102,9 +128,10 @@ pooled classifier.
         }
 
     def cells(self) -> pd.DataFrame:
-        """One row per group and classifier: error rate with its exact interval, gap to the own one, and which is own.
+        """One row per group and classifier: error rate with an exact interval, and gap to the group's own error.
 
-        The intervals are for one error rate each; of two in a row, `questions` has the test.
+        Each interval is for one error rate. To compare two of them use the tests in `questions`, which know that both
+        come from the same rows and are therefore much sharper than two overlapping intervals.
         """
         matrix = self.matrix
         groups = list(dict.fromkeys(self.questions["group"].astype(str)))
@@ -119,18 +146,19 @@ pooled classifier.
     def to_frame(self) -> pd.DataFrame:
         """One row per question, those about named groups at the end.
 
-        Columns: group, kind (rationality or envy), rival, n, own_error, rival_error, gap (rival minus own: negative is
-        harm) with low and high, own_worse (b), own_better (c), p and p_corrected of the exact test (small: own is
-        worse), verdict (satisfied, violated, undecided) and rows_needed to decide it.
+        Columns: group; kind (rationality or envy); rival; n, the rows of the group; own_error and rival_error; gap,
+        rival error minus own error, negative for harm, with the limits low and high; own_worse (b) and own_better (c),
+        the rows that only the rival or only the own classifier gets right; p and p_corrected of the exact test, small
+        if the own classifier is worse; verdict (satisfied, violated or undecided); and rows_needed, the rows of this
+        group that would decide an undecided question.
         """
         return self.questions.copy() if self.named is None else pd.concat([self.questions, self.named], axis=0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values, ready for JSON; what is unknown or infinite is None."""
+        """Everything as plain Python values, ready for JSON; unknown and infinite numbers become None."""
         frames = {"questions": self.questions, "named_groups": self.named, "composition": self.composition}
         return {
-            "status": self.status,
-            "verdict": self.verdict(),
+            "verdict": self.verdict.to_dict(),
             "level": self.level,
             "margin": self.margin,
             **self.figures(),
@@ -144,7 +172,7 @@ pooled classifier.
         }
 
     def figures(self) -> dict[str, Any]:
-        """Return sizes, accuracy, and what Pr without harm must be read beside."""
+        """Return sizes, accuracy, Pr without harm, and the disagreement that it must be read together with."""
         matrix = self.matrix
         return {
             "rows": int(matrix.sizes.sum()),
@@ -155,140 +183,74 @@ pooled classifier.
             "disagreement": matrix.disagreement,
         }
 
-    @property
-    def status(self) -> str:
-        """The verdict in one word: harm, open, fine, or same where the pooled classifier serves everybody."""
-        if self._is_pooled:
-            return "same"
-        asked = set(self.questions["verdict"]) | (
-            {"violated"} if self.named is not None and _harmed(self.named) else set()
-        )
-        return "harm" if "violated" in asked else "open" if "undecided" in asked else "fine"
-
-    @property
-    def _is_pooled(self) -> bool:
-        return bool((self.matrix.own == len(self.classifiers) - 1).all())
-
-    def verdict(self) -> str:
-        """Say in one or two sentences what was found."""
-        if self._is_pooled:
-            return "NOTHING CHANGED: the pooled classifier serves every group; nobody is harmed, and nothing is gained."
-        harmed, undecided = _harmed(self.questions), int((self.questions["verdict"] == "undecided").sum())
-        than = f"than it could be{self._tolerance()}"
-        if harmed:
-            sentence = f"HARM: group {listed(harmed)} {_are(harmed)} served worse {than}."
-        elif undecided:
-            sentence = (
-                f"NO HARM FOUND: no group is shown to be served worse {than}, but {undecided} of {len(self.questions)} "
-                "questions need more rows."
-            )
-        else:
-            sentence = f"NO HARM: no group is served worse {than}."
-        return sentence if self.named is None else f"{sentence} {self.named_verdict()}"
-
-    def _tolerance(self) -> str:
-        return f" by more than {100 * self.margin:g} points" if self.margin else ""
-
-    def named_verdict(self) -> str:
-        """Say in one sentence what was found about named groups; nothing where there are none."""
-        named = self.named
-        if named is None:
-            return ""
-        harmed, decided = _harmed(named), int((named["verdict"] == "satisfied").sum())
-        than = f"than by the pooled classifier{self._tolerance()}"
-        if harmed:
-            return f"NAMED GROUPS: {listed(harmed)} {_are(harmed)} served worse {than}."
-        none = f"Of {len(named):,} named groups none is shown to be served worse {than}"
-        return f"{none}, {decided:,} are shown not to be, and {len(named) - decided:,} are undecided."
-
     def summary(self) -> str:
-        """Text for a terminal: verdict, figures, all questions about groups, the named groups that matter most."""
-        parts = [
-            self.verdict(),
-            "\n".join(self._figure_lines()),
-            render_text(_display(self.questions, self.level), ("verdict",)),
-        ]
-        if self.named is not None:
-            shown, title = self._named_for_display()
-            parts += [title, render_text(_display(shown, self.level), left=("group", "verdict"))]
+        """Text for a terminal: verdict, figures, all questions about groups, and the worst named groups."""
+        parts = [str(self.verdict), "\n".join(self._figure_lines())]
+        for title, questions, left in self._tables():
+            parts += [title] if title else []
+            parts.append(render_text(_display(questions, self.level), left=left))
         return "\n\n".join(parts)
 
+    __str__ = summary
+    __repr__ = summary
+
+    def _repr_html_(self) -> str:
+        parts: list[str | pd.DataFrame] = [*str(self.verdict).splitlines(), *self._figure_lines()]
+        for title, questions, _ in self._tables():
+            parts += [title] if title else []
+            parts.append(_display(questions, self.level))
+        return render_html(*parts)
+
     def _figure_lines(self) -> list[str]:
-        """Sizes, accuracy and Pr with what it must be read beside, and the three counts of violations."""
         figures, counts = self.figures(), self.violations
         margin = f", margin {100 * self.margin:g} points" if self.margin else ""
         return [
             f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}{margin}",
             f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}, "
-            f"gain {points(figures['accuracy'] - figures['pooled_accuracy'])}; "
+            f"gain {points(figures['accuracy'] - figures['pooled_accuracy'])} points; "
             f"Pr without harm {percent(figures['pr_without_harm'])}, "
-            f"classifiers disagree on {percent(figures['disagreement'])}",
-            f"violations: {counts['point']} as point estimates, {counts['significant']} by the test alone, "
-            f"{counts['corrected']} after correction",
+            f"classifiers disagree on {percent(figures['disagreement'])} of rows",
+            f"questions about groups with a negative gap: {counts['point']} observed, {counts['significant']} "
+            f"significant, {counts['corrected']} after correction for the number of questions",
         ]
 
-    __str__ = summary
-    __repr__ = summary
-
-    def _named_for_display(self) -> tuple[pd.DataFrame, str]:
-        """Named groups by how badly they may be served, the worst first."""
-        assert self.named is not None
-        order = self.named.iloc[np.lexsort((self.named["p"], self.named["verdict"] != "violated"))]
-        shown = order.head(_MOST_NAMED_GROUPS_IN_SUMMARY)
-        which = "" if len(shown) == len(order) else f"the {len(shown)} of {len(order):,} with the most evidence of harm"
-        return shown, "Named groups against the pooled classifier" + (f", {which}:" if which else ":")
-
-    def _repr_html_(self) -> str:
-        parts: list[str | pd.DataFrame] = [self.verdict(), *self._figure_lines(), _display(self.questions, self.level)]
+    def _tables(self) -> list[tuple[str, pd.DataFrame, tuple[str, ...]]]:
+        """Tables of the summary: title, questions, and the columns to align at the left."""
+        tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [("", self.questions, ("verdict",))]
         if self.named is not None:
-            shown, title = self._named_for_display()
-            parts += [title, _display(shown, self.level)]
-        return render_html(*parts)
-
-
-def _harmed(questions: pd.DataFrame) -> list[str]:
-    """Names of the groups with a violated question, not more than a sentence can hold."""
-    names = list(dict.fromkeys(str(name) for name in questions["group"][questions["verdict"] == "violated"]))
-    return names[:3] + ([f"{len(names) - 3} more"] if len(names) > 3 else [])
-
-
-def _are(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+            # Violated ones first, then by p-value: the reader of ten out of hundreds wants the worst.
+            order = self.named.iloc[np.lexsort((self.named["p"], self.named["verdict"] != "violated"))]
+            shown = order.head(_MOST_NAMED_GROUPS_IN_SUMMARY)
+            all_shown = len(shown) == len(order)
+            which = "" if all_shown else f", the {len(shown)} of {len(order):,} with the most evidence of harm"
+            tables.append((f"Named groups against the pooled classifier{which}:", shown, ("group", "verdict")))
+        return tables
 
 
 def _display(questions: pd.DataFrame, level: float) -> pd.DataFrame:
-    gaps = zip(questions["low"], questions["high"], strict=True)
+    """Format a table of questions for readers."""
+    limits = zip(questions["low"], questions["high"], strict=True)
+    answers = zip(questions["verdict"], questions["rows_needed"], strict=True)
     return pd.DataFrame(
         {
             "group": questions["group"].astype(str),
             "against": questions["rival"].astype(str),
             "rows": [f"{n:,.0f}" for n in questions["n"]],
             "own error": [percent(e) for e in questions["own_error"]],
-            "other's error": [percent(e) for e in questions["rival_error"]],
-            "gap": [points(g) for g in questions["gap"]],
-            f"{100 * (1 - level):g} % interval": [f"{points(low)} to {points(high)}" for low, high in gaps],
-            "corrected p": [_p_text(p) for p in questions["p_corrected"]],
-            "verdict": [
-                _verdict_text(v, n) for v, n in zip(questions["verdict"], questions["rows_needed"], strict=True)
-            ],
+            "rival error": [percent(e) for e in questions["rival_error"]],
+            "gap, points": [points(g) for g in questions["gap"]],
+            f"{100 * (1 - level):g} % interval": [f"{points(low)} to {points(high)}" for low, high in limits],
+            "corrected p": ["<0.001" if p < 0.001 else f"{p:.3f}" for p in questions["p_corrected"]],
+            # An infinite number of rows means that the gap is zero: no number of rows can be named.
+            "verdict": [f"{v} (about {n:,.0f} rows needed)" if np.isfinite(n) else v for v, n in answers],
         }
     )
-
-
-def _p_text(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _verdict_text(verdict: str, needed: float) -> str:
-    if verdict != "undecided":
-        return verdict
-    return "not enough data" + (f" ({needed:,.0f} rows would do)" if np.isfinite(needed) else "")
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:
     if not 0 < level < 0.5:
         raise InputError(f"level must lie between 0 and 0.5, got {level!r}: 0.05 accepts one wrong verdict in twenty.")
     if not 0 <= margin < 1:
-        raise InputError(f"margin must be a share of rows from 0 up to 1, got {margin!r}: 0.01 is one point of error.")
+        raise InputError(f"margin must be at least 0 and below 1, got {margin!r}: 0.01 is one percentage point.")
     if depth < 1:
-        raise InputError(f"depth must be at least 1, got {depth!r}: 1 asks every attribute by itself.")
+        raise InputError(f"depth must be at least 1, got {depth!r}: 1 tests every attribute by itself.")

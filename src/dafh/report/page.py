@@ -1,8 +1,8 @@
-"""One self-contained HTML file from a summary: no network, no server, nothing from the data becomes markup or script.
+"""One self-contained HTML file from a summary: it needs no network, and nothing from the data becomes markup or script.
 
-Values reach the page in two ways only: as text through templates that escape everything, and as chart data in JSON with
-every angle bracket and ampersand written as a code. The page also forbids itself any script but its own two, by their
-checksums, and any connection.
+Values reach the page in two ways only: as text through a template that escapes everything, and as chart data in JSON
+with every angle bracket and ampersand escaped. The page's content security policy allows its own two scripts, by their
+checksums, and no connection at all.
 """
 
 import base64
@@ -24,23 +24,41 @@ from dafh.report.summary import headline
 from dafh.tables.writing import replacing
 from dafh.text import percent, points
 
-_SIGNS = {"harm": "✖", "open": "◆", "fine": "✔", "same": "=", "unaudited": "–"}
+_SIGNS = {"harm": "✖", "undecided": "◆", "no_harm": "✔", "unchanged": "=", "unaudited": "–"}
 _VERDICT_SIGNS = {"satisfied": "✔ satisfied", "violated": "✖ violated", "undecided": "◆ undecided"}
+# More bars than this are no chart; the table behind it has all values.
 _MOST_BARS = 40
 
 
 def write_report(summary: dict[str, Any], path: str | Path) -> None:
-    """Write the page that `render` makes to a file, whole or not at all."""
+    """Write the page to a file, completely or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dafh.report import summarize, write_report
+    >>> path = Path(tempfile.mkdtemp()) / "report.html"
+    >>> write_report(summarize(title="Hiring"), path)
+    >>> "<title>Hiring</title>" in path.read_text(encoding="utf-8")
+    True
+    """
     with replacing(Path(path)) as temporary:
         temporary.write_text(render(summary), encoding="utf-8")
 
 
 def render(summary: dict[str, Any]) -> str:
-    """Make the page from what `summarize` returns."""
+    """Turn what `summarize` returns into a page.
+
+    Examples
+    --------
+    >>> from dafh.report import render, summarize
+    >>> render(summarize())[:15]
+    '<!doctype html>'
+    """
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    changed = summary["verdict"]["status"] != "same"
+    changed = summary["verdict"]["status"] != "unchanged"
     library, script, style = _chart_library(), _asset("page.js"), _asset("page.css")
     policy = "; ".join(
         [
@@ -55,12 +73,13 @@ def render(summary: dict[str, Any]) -> str:
     return environment.from_string(_asset("page.html")).render(
         summary=summary,
         sign=_SIGNS[summary["verdict"]["status"]],
+        # Where the pooled classifier serves everybody, "best served" is 100 % by definition and says nothing.
         headline=headline(summary["figures"])[: 4 if changed else 2] if summary["figures"] else [],
         charts=_charts(summary),
         tables=_tables(summary),
         percent=percent,
         policy=policy,
-        # These three are ours, and the only text on the page that is not escaped.
+        # These three come with the package. They and the chart data are all that is not escaped by the template.
         library=Markup(library),
         script=Markup(script),
         style=Markup(style),
@@ -86,52 +105,48 @@ def _checksum(script: str) -> str:
 
 
 def _charts(summary: dict[str, Any]) -> dict[str, Markup]:
-    """Specifications of all charts that the summary has data for, as JSON that can stand in a page."""
+    """Specifications of all charts that the summary has data for, as JSON that is safe inside a page."""
     charts: dict[str, Any] = {}
-    changed = summary["verdict"]["status"] != "same"  # Dots at zero are no chart.
+    changed = summary["verdict"]["status"] != "unchanged"  # A chart of dots at zero says nothing.
     if summary["questions"] and changed:
-        asked = _frame(summary["questions"])
+        asked = pd.DataFrame(summary["questions"])
         charts["gains"] = plots.gains(asked)
         if (asked["kind"] == "envy").any():
             charts["envy"] = plots.envy(asked)
-        charts["matrix"] = plots.preference_matrix(_frame(summary["cells"]))
+        charts["matrix"] = plots.preference_matrix(pd.DataFrame(summary["cells"]))
     if summary["named"] and changed:
-        charts["named"] = plots.named_groups(_frame(summary["named"]["questions"]))
+        charts["named"] = plots.named_groups(pd.DataFrame(summary["named"]["questions"]))
     if summary["composition"]:
-        charts["composition"] = plots.composition(_frame(summary["composition"]).head(_MOST_BARS))
+        charts["composition"] = plots.composition(pd.DataFrame(summary["composition"]).head(_MOST_BARS))
     if summary["training"]:
-        history, best = _frame(summary["training"]["history"]), summary["training"]["best_epoch"]
+        history, best = pd.DataFrame(summary["training"]["history"]), summary["training"]["best_epoch"]
         for metric in plots.CURVES:
             charts[f"curve_{metric}"] = plots.curve(history, metric, best)
     return {name: _as_json(chart.properties(width="container").to_dict()) for name, chart in charts.items()}
 
 
-def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(records)
-
-
-def _as_json(value: Any) -> Markup:
-    """JSON without any character that means something to a page."""
+def _as_json(value: object) -> Markup:
+    """JSON without any character that HTML gives a meaning to: a value cannot close the script it stands in."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
 
 
-# ---- tables: what stands behind the charts, formatted ----
+# ---- tables: the figures behind the charts, formatted ----
 
 _Column = tuple[str, Callable[[dict[str, Any]], str]]
 
 
-def _number(value: Any, form: str) -> str:
+def _number(value: float | None, form: str) -> str:
     return "–" if value is None else form.format(value)
 
 
-def _points(value: Any) -> str:
+def _points(value: float | None) -> str:
     return points(np.nan if value is None else value)
 
 
-def _percent(value: Any) -> str:
+def _percent(value: float | None) -> str:
     return percent(np.nan if value is None else value)
 
 
@@ -141,7 +156,7 @@ def _interval(row: dict[str, Any]) -> str:
 
 def _verdict_cell(row: dict[str, Any]) -> str:
     sign, needed = _VERDICT_SIGNS[row["verdict"]], row.get("rows_needed")
-    return sign + (f" (about {needed:,.0f} people of this group would decide it)" if needed is not None else "")
+    return sign + (f" (needs about {needed:,.0f} people of this group)" if needed is not None else "")
 
 
 _QUESTION: tuple[_Column, ...] = (
@@ -149,10 +164,10 @@ _QUESTION: tuple[_Column, ...] = (
     ("against", lambda row: "pooled" if row["rival"] == "pooled" else f"classifier {row['rival']}"),
     ("people", lambda row: f"{row['n']:,.0f}"),
     ("own error", lambda row: _percent(row["own_error"])),
-    ("other’s error", lambda row: _percent(row["rival_error"])),
-    ("gap", lambda row: _points(row["gap"])),
+    ("rival error", lambda row: _percent(row["rival_error"])),
+    ("gap, points", lambda row: _points(row["gap"])),
     ("interval", _interval),
-    ("p of harm, corrected", lambda row: _number(row["p_corrected"], "{:.3f}")),
+    ("corrected p of harm", lambda row: _number(row["p_corrected"], "{:.3f}")),
     ("verdict", _verdict_cell),
 )
 _SERVING: tuple[_Column, ...] = (
@@ -161,20 +176,20 @@ _SERVING: tuple[_Column, ...] = (
     ("verdict", lambda row: _VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
     ("people", lambda row: _number(row.get("rows"), "{:,.0f}")),
     ("share", lambda row: _percent(row.get("share"))),
-    ("error", lambda row: _percent(row.get("own_error"))),
-    ("with the pooled model", lambda row: _percent(row.get("rival_error"))),
-    ("gain", lambda row: _points(row.get("gap"))),
+    ("own error", lambda row: _percent(row.get("own_error"))),
+    ("pooled error", lambda row: _percent(row.get("rival_error"))),
+    ("gain, points", lambda row: _points(row.get("gap"))),
     ("interval", _interval),
 )
 _GUARD: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),
     ("served by", lambda row: row["served_by"]),
     ("why", lambda row: row["why"]),
-    ("harm against pooled, in points", lambda row: row["certificate"]),
+    ("harm vs pooled, points", lambda row: row["certificate"]),
     ("people", lambda row: f"{row['rows']:,.0f}"),
     ("own error", lambda row: _percent(row["own_error"])),
     ("pooled error", lambda row: _percent(row["pooled_error"])),
-    ("gain", lambda row: _points(row["gain"])),
+    ("gain, points", lambda row: _points(row["gain"])),
     ("interval", _interval),
 )
 _CELL: tuple[_Column, ...] = (
@@ -203,9 +218,9 @@ def _tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
 _CURVES: tuple[_Column, ...] = (
     ("epoch", lambda row: str(row["epoch"])),
     ("accuracy, training rows", lambda row: _percent(row["train_accuracy"])),
-    ("accuracy, held out", lambda row: _percent(row["selection_accuracy"])),
-    ("Pr, training rows", lambda row: _percent(row["train_pr"])),
-    ("Pr, held out", lambda row: _percent(row["selection_pr"])),
+    ("accuracy, held-out rows", lambda row: _percent(row["selection_accuracy"])),
+    ("Pr without harm, training rows", lambda row: _percent(row["train_pr"])),
+    ("Pr without harm, held-out rows", lambda row: _percent(row["selection_pr"])),
 )
 
 
@@ -216,7 +231,7 @@ def _of_kind(summary: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 def _composition_columns(records: list[dict[str, Any]] | None) -> tuple[_Column, ...]:
     groups = [name for name in (records or [{}])[0] if name.startswith("in_")]
     return (
-        ("who", lambda row: str(row["named_group"])),
+        ("named group", lambda row: str(row["named_group"])),
         ("people", lambda row: f"{row['weight']:,.0f}"),
         *((f"in group {name.removeprefix('in_')}", _share_of(name)) for name in groups),
     )

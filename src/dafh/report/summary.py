@@ -1,57 +1,63 @@
-"""What a report says, as one dictionary of plain values; `dafh.report.page` makes a page of it."""
+"""What a report says, as one dictionary of plain values; `dafh.report.page` turns it into a page."""
 
+from collections.abc import Mapping
 from typing import Any
+
+import pandas as pd
 
 import dafh
 from dafh.classifiers.pipelines import final_classifier
+from dafh.classifiers.protocols import GroupModel
+from dafh.evaluation.guard import GuardReport
 from dafh.evaluation.result import AuditResult
+from dafh.evaluation.verdict import Verdict
 from dafh.explanation.words import Explanation, server_words
-from dafh.text import listed, percent, plain, points
+from dafh.text import percent, plain, points
 
-# Names and values from the data can be of any length; nobody reads more of one than this.
+# Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
 _LONGEST_TEXT = 80
 _MOST_NAMED_GROUPS = 200
 _MOST_COLUMNS = 200
 
 NOT_PROMISED = (
-    "The figures speak of people like those in the data. For others, or later, they have to be measured again.",
-    "No harm is meant against the shared (pooled) model, in rates of wrong decisions. It does not say that a decision "
-    "is right, that the labels are fair, or that wrong decisions of one kind do not weigh more than those of another.",
-    "The learned groups are not groups of society. Whether women or men, old or young are served worse can only be "
-    "asked where somebody has recorded it, in the section on named groups.",
-    "A verdict of “undecided” means that there are too few people to tell, not that all is well.",
+    "The figures hold for people like those in the data. For other people, or later, measure again.",
+    "“No harm” compares rates of wrong decisions with the pooled classifier. It does not say that a decision is right, "
+    "that the labels are fair, or that one kind of wrong decision is no worse than another.",
+    "The learned groups are not social groups. Whether women or men, the old or the young are served worse can only be "
+    "tested if the attribute was recorded; the section on named groups has the results.",
+    "“Undecided” means that there is not enough data to tell. It does not mean that there is no harm.",
 )
 
 
 def summarize(
-    model: Any = None,
+    model: GroupModel | None = None,
     result: AuditResult | None = None,
     explanation: Explanation | None = None,
     *,
     title: str = "Fairness report",
-    card: dict[str, Any] | None = None,
+    card: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Put everything that a report says into one dictionary of plain values, ready for JSON.
+    """Collect everything that a report says in one dictionary of plain values, ready for JSON.
 
     Parameters
     ----------
     model : fitted DAFHClassifier or DecoupledClassifier, or a pipeline that ends in one, optional
-        What the guard did, and how training went; an audit of other models has none.
+        For the guard's decisions and the course of training; leave it out to report on other models.
     result : AuditResult, optional
     explanation : Explanation, optional
         Groups in words.
     title : str
     card : dict, optional
-        Of the model's file: data and settings.
+        The card of the model's file: data and settings.
     notes : tuple of str
-        What the reader must know about the data, such as that they are those of the training.
+        What the reader must know about the data, for example that the model was trained on them.
 
     Returns
     -------
     dict
         Keys: title, dafh, verdict, notes, figures, serving, guard, cells, questions, named, composition, groups,
-        training, card, not_promised; what is not known is None.
+        training, card, not_promised; unknown parts are None. `verdict` is that of the audit, as plain values.
 
     Examples
     --------
@@ -62,14 +68,18 @@ def summarize(
     >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
     >>> summary = summarize(result=audit(y, own, groups, pooled=1 - y))
     >>> summary["verdict"]["status"], summary["figures"]["accuracy"]
-    ('fine', 1.0)
+    ('no_harm', 1.0)
     """
     final = final_classifier(model)
-    report = getattr(final, "guard_report_", None)
+    report: GuardReport | None = getattr(final, "guard_report_", None)
+    if result is not None:
+        verdict = result.verdict
+    else:
+        verdict = Verdict.without_rows(*([] if report is None else [report.sentence()]))
     summary = {
         "title": title,
         "dafh": dafh.__version__,
-        "verdict": _verdict(result, report),
+        "verdict": verdict.to_dict(),
         "notes": list(notes),
         "figures": _figures(result),
         "serving": _serving(final, result, report),
@@ -86,37 +96,6 @@ def summarize(
     return _shortened(plain(summary))
 
 
-def _verdict(result: AuditResult | None, report: Any) -> dict[str, Any]:
-    if result is None:
-        sentence = "Not audited: this report has no people outside of training to test the model on."
-        return {"status": "unaudited", "sentence": sentence, "details": [] if report is None else [report.sentence()]}
-    tested = f"tested on {int(result.matrix.sizes.sum()):,} people"
-    asked = result.questions if result.named is None else result.to_frame()
-    harmed = list(dict.fromkeys(_who(group) for group in asked["group"][asked["verdict"] == "violated"]))
-    n_open = int((result.questions["verdict"] == "undecided").sum())
-    sentences = {
-        "same": "Nothing changed: the pooled model serves every group, so nobody is harmed and nothing is gained.",
-        "harm": f"Harm: {tested}, {_harm(harmed)}.",
-        "open": f"No harm found: {tested}, no group is shown to be served worse than it could be; {n_open} of "
-        f"{len(result.questions)} questions about the groups need more people to be decided.",
-        "fine": f"No harm: {tested}, every group is shown to be served no worse than it could be.",
-    }
-    named = result.named_verdict() if result.status != "same" else ""
-    return {"status": result.status, "sentence": sentences[result.status], "details": [named] if named else []}
-
-
-def _harm(harmed: list[str]) -> str:
-    if not harmed:
-        return ""
-    named = harmed[:3] + ([f"{len(harmed) - 3} more"] if len(harmed) > 3 else [])
-    verb, it = ("is", "it") if len(harmed) == 1 else ("are", "they")
-    return f"{listed(named)} {verb} served worse than {it} could be"
-
-
-def _who(group: Any) -> str:
-    return f"group {group}" if isinstance(group, int) else str(group)
-
-
 def _figures(result: AuditResult | None) -> dict[str, Any] | None:
     if result is None:
         return None
@@ -130,11 +109,16 @@ def _figures(result: AuditResult | None) -> dict[str, Any] | None:
     }
 
 
-def _serving(final: Any, result: AuditResult | None, report: Any) -> list[dict[str, Any]] | None:
-    """Who is served by which classifier, what that gains, and what harm is excluded."""
-    if final is None and result is None:
+def _serving(
+    final: GroupModel | None, result: AuditResult | None, report: GuardReport | None
+) -> list[dict[str, Any]] | None:
+    """For each group: the classifier that serves it, its gain over the pooled one, and the harm that is excluded."""
+    if result is not None:  # It can have one group more than the model: rows of none of its groups.
+        n_groups = len(result.matrix.sizes)
+    elif final is not None:
+        n_groups = int(final.n_groups_)
+    else:
         return None
-    n_groups = len(result.matrix.sizes) if result is not None else int(final.n_groups_)
     asked = None if result is None else result.questions[result.questions["kind"] == "rationality"]
     found = []
     for k in range(n_groups):
@@ -149,40 +133,42 @@ def _serving(final: Any, result: AuditResult | None, report: Any) -> list[dict[s
     return found
 
 
-def _server(final: Any, result: AuditResult | None, group: int) -> str:
+def _server(final: GroupModel | None, result: AuditResult | None, group: int) -> str:
     if final is not None:
         return server_words(final, group)
-    assert result is not None
+    assert result is not None  # Without a model and without rows there are no groups to describe.
     name = result.classifiers[int(result.matrix.own[group])]
     return "the pooled classifier" if name == "pooled" else f"classifier {name}"
 
 
-def _guard(report: Any) -> dict[str, Any]:
+def _guard(report: GuardReport) -> dict[str, Any]:
     return {
         "kind": report.kind,
         "level": report.level,
         "margin": report.margin,
         "sentence": report.sentence(),
         "cross_fitted": report.cross_fitted,
-        "table": [{**row, "why": _why(row, report)} for row in _records(report.table.reset_index())],
+        "table": [{**row, "why": _why(row, report.kind)} for row in _records(report.table.reset_index())],
     }
 
 
-def _why(row: dict[str, Any], report: Any) -> str:
-    """Why the guard lets a classifier serve a group."""
+def _why(row: Mapping[str, Any], kind: str) -> str:
+    """Why the guard lets a classifier serve a group, from the group's row in the guard's table."""
+    if not row["rows"]:
+        return "no people to decide by"
     if row["served_by"] == "its own":
-        return "shown to do no harm" if report.kind == "proof" else "nothing speaks against it"
+        return "its own is shown to do no harm" if kind == "proof" else "its own did not do worse"
     if row["served_by"] != "pooled":
         return "the group does better with it"
     if not row["own_worse"] + row["own_better"]:
-        return "its own decided nothing differently"
-    return "its own is not shown to do no harm" if report.kind == "proof" else "its own did worse on people held back"
+        return "its own and the pooled one were right about the same people"
+    return "its own is not shown to do no harm" if kind == "proof" else "its own did worse"
 
 
 def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | None:
     if result is None or result.named is None:
         return None
-    ordered = result.named.sort_values("p", kind="stable")
+    ordered = result.named.sort_values("p", kind="stable")  # The most evidence of harm first.
     counts = result.named["verdict"].value_counts()
     return {
         "in_training": sorted(set(result.attributes) & features),
@@ -194,23 +180,23 @@ def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | N
 
 
 def _training(final: Any) -> dict[str, Any] | None:
-    if not hasattr(final, "history_"):
+    if not hasattr(final, "history_"):  # Only groups that were learned have one.
         return None
     columns = [f"{part}_{metric}" for metric in ("accuracy", "pr") for part in ("train", "selection")]
     return {"best_epoch": final.best_epoch_, "history": _records(final.history_[columns].reset_index())}
 
 
-def _card(card: dict[str, Any]) -> dict[str, Any]:
+def _card(card: Mapping[str, Any]) -> dict[str, Any]:
     columns = card.get("columns", [])
     return {**card, "columns": columns[:_MOST_COLUMNS], "n_columns": len(columns)}
 
 
-def _records(table: Any) -> list[dict[str, Any]]:
-    return table.to_dict("records")
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def _shortened(value: Any) -> Any:
-    """Cut names and values from the data that are too long to read; sentences have their names cut already."""
+    """Cut long words in every text: they come from the data. Sentences keep their length."""
     if isinstance(value, dict):
         return {_cut(key): _shortened(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -223,19 +209,20 @@ def _cut(text: str) -> str:
     return " ".join(words)
 
 
-def headline(figures: dict[str, Any]) -> list[tuple[str, str, str]]:
+def headline(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Figures for the top of a page: name, value, and what it means."""
-    gain = f"{points(figures['gain'])} points against the pooled model"
-    alike = (
-        "of the people: they decide alike" if not figures["disagreement"] else "of the people; on all others they agree"
-    )
+    differ = "of people get different decisions" if figures["disagreement"] else "of people: all decide alike"
     return [
         ("People tested", f"{figures['rows']:,}", f"in {figures['groups']} groups"),
-        ("Right decisions", percent(figures["accuracy"]), gain),
         (
-            "Served as well as can be",
-            percent(figures["pr_without_harm"]),
-            "no other model here would do better for them",
+            "Right decisions",
+            percent(figures["accuracy"]),
+            f"{points(figures['gain'])} percentage points against the pooled classifier",
         ),
-        ("Models disagree on", percent(figures["disagreement"]), alike),
+        (
+            "Best served",
+            percent(figures["pr_without_harm"]),
+            "of people: no other classifier here does better for them",
+        ),
+        ("Classifiers differ", percent(figures["disagreement"]), differ),
     ]
