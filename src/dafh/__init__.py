@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dafh.evaluation.result import AuditResult
     from dafh.explanation.explain import explain
     from dafh.explanation.words import Explanation
+    from dafh.groups.recipe import Recipe
     from dafh.models.files import load, save
     from dafh.tables.encoder import tabular_pipeline
 
@@ -26,6 +27,7 @@ __all__ = [
     "DecoupledClassifier",
     "Explanation",
     "PreferenceMatrix",
+    "Recipe",
     "audit",
     "explain",
     "load",
@@ -39,6 +41,7 @@ _HOME = {
     "DecoupledClassifier": "dafh.estimators.decoupled",
     "Explanation": "dafh.explanation",
     "PreferenceMatrix": "dafh.evaluation",
+    "Recipe": "dafh.groups.recipe",
     "audit": "dafh.evaluation",
     "explain": "dafh.explanation",
     "load": "dafh.models",

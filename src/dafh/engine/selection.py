@@ -37,10 +37,11 @@ class Selection:
         Training ends after this many epochs without improvement.
     """
 
-    def __init__(self, n_folds: int, pr_weight: float, patience: int = 0) -> None:
+    def __init__(self, n_folds: int, pr_weight: float, patience: int = 0, *, last: bool = False) -> None:
         self.n_folds = n_folds
         self.pr_weight = pr_weight
         self.patience = patience
+        self.last = last
 
     def judged(self, curves: Curves) -> Curves:
         """Average each curve over the folds, (epochs, S)."""
@@ -67,11 +68,15 @@ class Selection:
     def choose(self, curves: Curves) -> Choice:
         """Return the checkpoint with the smallest criterion; ties go to the earliest epoch, then the first replica."""
         values = self.criterion(curves)
+        if self.last:
+            return Choice(int(values[-1].argmin()), len(values) - 1)
         epoch, replica = np.unravel_index(values.argmin(), values.shape)
         return Choice(int(replica), int(epoch))
 
     def should_stop(self, curves: Curves) -> bool:
         """Whether the best criterion in the population has not improved for `patience` epochs."""
+        if self.last:
+            return False
         best_of_epoch = self.criterion(curves).min(axis=1)
         return len(best_of_epoch) - 1 - int(best_of_epoch.argmin()) >= self.patience
 

@@ -1,68 +1,145 @@
-"""The life of the guard in an estimator."""
+"""The life of the guard in an estimator, from the rows it judges by to the classifiers that serve.
 
-from typing import Any, ClassVar
+Both estimators live through it in the same way. `fit` checks the user's calibration rows, if there are any, or holds
+rows out where the guard has to prove something; trains; then lets the guard judge and serve. `recalibrate` repeats the
+last step on fresh rows. What an estimator adds is how its classifiers are compared on some rows, and how they are
+compared by cross-fitting.
+"""
 
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import NOTHING, Constraints, check_features, check_known_labels, check_parameters, number, one_of
+from dafh.checks import NOTHING, Constraints, check_parameters, number, one_of
 from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
-from dafh.evaluation.paired import PairedCounts
+from dafh.evaluation.paired import ComparedRows, PairedCounts
 from dafh.exceptions import InputError
-from dafh.frames import is_frame
+from dafh.frames import Table
+from dafh.rows.checked import CheckedRows
+from dafh.rows.held_out import set_rows_aside
 
 
 class GuardedMixin(BaseEstimator):
-    """Parameters of the guard, and how an estimator hands counts to it."""
+    """Parameters of the guard, and everything an estimator does with it."""
 
     _guard_constraints: ClassVar[Constraints] = {
-        "guard": (
-            one_of("veto", "proof"),
-            NOTHING,
-        ),
-        "guard_level": (number(0, 0.5, closed="neither"),),
+        "guard": (one_of("veto", "proof"), NOTHING),
+        "guard_level": (number(0, 0.5),),
         "guard_margin": (number(0, 1, closed="left"),),
-        "calibration_size": (
-            number(0, 1, closed="neither"),
-            one_of("auto"),
-        ),
+        "calibration_size": (number(0, 1), one_of("auto")),
     }
+    _constraints: ClassVar[Constraints]
     guard: GuardKind | None
     guard_level: float
     guard_margin: float
     calibration_size: float | str
     classes_: NDArray[Any]
-    _constraints: ClassVar[Constraints]
+    n_groups_: int
+    serves_: NDArray[np.intp]
+    guard_report_: GuardReport | None
 
-    def _check_guard(self) -> None:
-        check_is_fitted(self)
-        check_parameters(self, self._constraints)
-        if self.guard is None:
-            raise InputError("The guard is off: set_params(guard='veto') or 'proof' first.")
+    # ---- what an estimator brings ----
 
-    def _check_calibration_rows(self, X: Any, y: Any) -> bool:
-        """Whether the user brings rows for the guard."""
+    def _compare(self, rows: CheckedRows) -> ComparedRows | None:
+        """Compare every own classifier as it was trained, whoever it serves, with the pooled one; None without rows."""
+        raise NotImplementedError
+
+    def _apply_serving(self) -> None:
+        """Let the classifiers serve as `serves_` says."""
+        raise NotImplementedError
+
+    # ---- rows to judge by ----
+
+    def _check_calibration(self, X: Table | None, y: ArrayLike | None) -> None:
+        """Refuse calibration rows that cannot be used, before any work is done."""
         if (X is None) != (y is None):
             raise InputError("X_calibration and y_calibration belong together: give both or neither.")
         if X is not None and self.guard is None:
             raise InputError("The guard is off and needs no calibration rows: set guard to 'veto' or 'proof'.")
-        return X is not None
 
-    def _check_labelled_rows(self, X: Any, y: Any) -> tuple[NDArray[Any], Any]:
-        """Check rows for the guard before any work is done: their columns, and labels that the classifier knows."""
-        values = check_features(self, X, reset=False)
-        check_known_labels(y, self.classes_, len(values))
-        return values, X if is_frame(X) else values
+    def _calibration_rows(
+        self, X: Table | None, y: ArrayLike | None, sensitive_features: Table | None = None
+    ) -> CheckedRows | None:
+        """Return the user's own calibration rows, if there are any; columns and classes must be known by now."""
+        if X is None or y is None:
+            return None
+        return CheckedRows.check_more(self, X, y, sensitive_features=sensitive_features)
 
     def _calibration_share(self) -> float:
-        """Share of rows for the guard; proof needs more of them, because only they can show anything."""
+        """Share of rows for the guard. "proof" needs more of them, because only they can show anything."""
         if self.calibration_size == "auto":
             return 0.2 if self.guard == "proof" else 0.1
         return float(self.calibration_size)
+
+    def _hold_out_for_proof(
+        self, rows: CheckedRows, judges: CheckedRows | None, rng: np.random.Generator
+    ) -> tuple[CheckedRows, CheckedRows | None]:
+        """Rows to train on, and rows that judge the final model.
+
+        Where the user brings none, "proof" holds rows out of everything, the pooled classifier included.
+        """
+        if self.guard != "proof" or judges is not None:
+            return rows, judges
+        kept, apart = set_rows_aside(rows.label, self._calibration_share(), rng)
+        return rows.take(kept), rows.take(apart)
+
+    # ---- judging and serving ----
+
+    def _judge(self, judges: CheckedRows | None, cross_fitted: Callable[[], PairedCounts]) -> None:
+        """Let the guard decide who serves whom, by rows that judge the final model or else by cross-fitting."""
+        if self.guard is None:
+            self._serve(None)
+        elif judges is not None:
+            self._serve(self._decide(self._counts(judges), cross_fitted=False))
+        else:
+            self._serve(self._decide(cross_fitted(), cross_fitted=True))
+
+    def _counts(self, rows: CheckedRows) -> PairedCounts:
+        compared = self._compare(rows) if len(rows) else None
+        return PairedCounts.zero(self.n_groups_, self.n_groups_) if compared is None else compared.paired_counts()
 
     def _decide(self, counts: PairedCounts, *, cross_fitted: bool) -> GuardReport:
         assert self.guard is not None
         return choose_servers(
             counts, kind=self.guard, level=self.guard_level, margin=self.guard_margin, cross_fitted=cross_fitted
         )
+
+    def _serve(self, report: GuardReport | None) -> None:
+        """Serve as the guard has decided; without a guard, every classifier serves its own group."""
+        self.guard_report_ = report
+        self.serves_ = np.arange(self.n_groups_) if report is None else report.serves
+        self._apply_serving()
+
+    def recalibrate(
+        self,
+        X: Table,
+        y: ArrayLike,
+        *,
+        sensitive_features: Table | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Let the guard decide anew, on fresh rows that were used for nothing else; nothing is refitted.
+
+        The rows judge the model as it is, so that all the guard promises holds for the population they come from. The
+        parameters of the guard may have been changed before, by `set_params`.
+
+        Parameters
+        ----------
+        X : array or numeric data frame of shape (n, d)
+        y : array of shape (n,)
+            Labels that the classifier knows.
+        sensitive_features : data frame, series or array with n rows, optional
+            For models whose groups depend on them.
+        sample_weight : array of shape (n,), optional
+        """
+        check_is_fitted(self)
+        check_parameters(self, self._constraints)
+        if self.guard is None:
+            raise InputError("The guard is off: set_params(guard='veto') or 'proof' first.")
+        rows = CheckedRows.check_more(self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features)
+        self._serve(self._decide(self._counts(rows), cross_fitted=False))
+        return self

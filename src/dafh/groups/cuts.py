@@ -79,8 +79,11 @@ def _cuts_of(
     error = grown.weighted_n_node_samples * grown.impurity
     gains = error[splits] - error[grown.children_left[splits]] - error[grown.children_right[splits]]
     upper = first[grown.threshold[splits].astype(int) + 1]
-    # Midway between two values, so that a value in single precision stays on its side.
-    return list(zip(gains.tolist(), (values[upper - 1] / 2 + values[upper] / 2).tolist(), strict=True))
+    below, beyond = values[upper - 1].astype(np.float64), values[upper].astype(np.float64)
+    # Midway between two values, so that a value in single precision stays on its side. Between two neighbours there is
+    # no number, and the midpoint is rounded to one of them: the lower one then is the threshold.
+    middle = below / 2 + beyond / 2
+    return list(zip(gains.tolist(), np.where(middle < beyond, middle, below).tolist(), strict=True))
 
 
 def _first_of_bins(mass: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -1,7 +1,7 @@
-"""Train a population of group networks on checked rows, and keep the best of it."""
+"""Train a population of group networks on checked rows, and keep the best of it: the way into `dafh.engine`."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,73 +14,24 @@ from dafh.classifiers.logits import decide, residual
 from dafh.evaluation.paired import ComparedRows, PairedCounts
 from dafh.exceptions import InputError
 from dafh.groups.cuts import Cuts, find_cuts
-from dafh.groups.recipe import check_hidden, replica_grid
-from dafh.groups.serving import CorrectionModel, Standardization
+from dafh.groups.recipe import Recipe
+from dafh.groups.serving import CorrectionModel, Linear, Standardization
 from dafh.progress import epoch_reporter
-from dafh.rows.checked import TrainingRows
+from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 
-# Varied first, so that even a small population has several values of them.
-_VARIED = (
-    "anchor",
-    "classifier_learning_rate",
-    "envy_weight",
-    "group_learning_rate",
-    "temperature",
-    "noise",
-    "penalty",
-    "shrinkage",
-)
-# Rows on which the groups of two models are compared: enough to know which is which.
+if TYPE_CHECKING:  # The engine imports JAX, which only training needs.
+    from dafh.engine.objective import Rows, Settings
+    from dafh.engine.population import TrainingRecord
+    from dafh.engine.selection import Selection
+
+# Rows on which the groups of two models are compared: enough to tell which group is which.
 _ROWS_TO_MATCH = 20_000
-# A row has as many classifiers to envy as there are groups: those of the other groups, and the pooled one.
-_PR_WEIGHT_PER_RIVAL = 0.02
 # Cuts are filled up to a multiple of this with zeros, so that data of one width share a compiled program.
 _CUTS_AT_A_TIME = 16
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How a population is trained: what the parameters of the estimator say, checked."""
-
-    n_groups: int
-    n_replicas: int
-    max_epochs: int | str
-    patience: int | str
-    batch_size: int
-    group_hidden: tuple[int, ...]
-    group_cuts: int
-    classifier_hidden: tuple[int, ...]
-    final_rate: float
-    average_steps: int
-    surrogate: Any
-    start: str
-    optimizer: Any
-    momentum: float
-    pr_weight: float | str
-    verbose: int
-    grid: dict[str, NDArray[np.float64]]
-    """Settings of each of the replicas."""
-
-    @classmethod
-    def of(cls, estimator: Any) -> "Recipe":
-        """Take an estimator's parameters of the same names; the varied ones are spread over the replicas."""
-        owner = type(estimator).__name__
-        values: dict[str, Any] = {n: getattr(estimator, n) for n in cls.__dataclass_fields__ if n != "grid"}
-        for name in ("group_hidden", "classifier_hidden"):
-            values[name] = check_hidden(owner, name, values[name])
-        varied = {name: getattr(estimator, name) for name in _VARIED}
-        return cls(**values, grid=replica_grid(owner, estimator.n_replicas, **varied))
-
-    def schedule(self, n_rows: int) -> tuple[int, int]:
-        """Epochs at most, and epochs to wait for an improvement; counted in steps, because small data have few."""
-        steps_per_epoch = -(-n_rows // self.batch_size)
-        max_epochs = np.clip(2000 // steps_per_epoch, 8, 200) if self.max_epochs == "auto" else self.max_epochs
-        patience = max(6, 400 // steps_per_epoch) if self.patience == "auto" else self.patience
-        return int(max_epochs), int(patience)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedPopulation:
     """The model chosen, the models of its folds, and how they came about."""
 
@@ -92,54 +43,61 @@ class FittedPopulation:
     best_epoch: int
     """Counted from 1."""
 
-    def cross_fitted_counts(
-        self, data: TrainingRows, base: NDArray[np.float64], held_out: HeldOut, *, warm: bool
-    ) -> PairedCounts:
-        """What calibration rows say about models that were trained without them.
+    def cross_fitted_counts(self, rows: CheckedRows, base: NDArray[np.float64], held_out: HeldOut) -> PairedCounts:
+        """Count what calibration rows say about models that were trained without them.
 
-        The groups of a fold's model are numbered as in the final one, by the rows that they share.
+        The models of two folds number their groups in any order. Those of each fold get the numbers of the final model
+        here, by the rows that they share; without that, counts of different groups would be added up.
         """
         n_groups = self.model.n_groups
         total = PairedCounts.zero(n_groups, n_groups)
         for fold, model in enumerate(self.folds):
-            rows = held_out.calibration(fold)
-            if not len(rows):
+            members = held_out.calibration(fold)
+            if not len(members):
                 continue
-            place = _matched_groups(model, self.model, data.X)
-            corrections = model.logits(data.X[rows])[:, np.argsort(place)]
-            labels = decide(corrections + (base[rows][:, None] if warm else 0.0))
-            label, pooled = data.label[rows], decide(base[rows])
-            right = np.column_stack([labels == label[:, None], pooled == label])
-            group = place[model.group_logits(data.X[rows]).argmax(axis=1)]
-            compared = ComparedRows(right, labels != pooled[:, None], group, np.arange(n_groups), data.weight[rows])
+            X, label, pooled_logits = rows.X[members], rows.label[members], base[members]
+            place = matched_groups(model, self.model, rows.X)
+            outputs = model.logits(X)[:, np.argsort(place)]
+            labels = decide(outputs + (pooled_logits[:, None] if model.pooled == "added" else 0.0))
+            pooled = decide(pooled_logits)
+            compared = ComparedRows(
+                right=np.column_stack([labels == label[:, None], pooled == label]),
+                differ=labels != pooled[:, None],
+                group=place[model.group_logits(X).argmax(axis=1)],
+                own=np.arange(n_groups),
+                weight=rows.weight[members],
+            )
             total = total.plus(compared.paired_counts())
         return total
 
 
-def _matched_groups(model: CorrectionModel, other: CorrectionModel, X: NDArray[Any]) -> NDArray[np.intp]:
+def matched_groups(model: CorrectionModel, other: CorrectionModel, X: NDArray[Any]) -> NDArray[np.intp]:
     """For each group of one model, the group of the other that it shares most rows with, one to one."""
-    rows = X[:: max(len(X) // _ROWS_TO_MATCH, 1)]
-    groups = (one.group_logits(rows).argmax(axis=1) for one in (model, other))
-    shared = np.zeros((model.n_groups, model.n_groups))
+    sample = X[:: max(len(X) // _ROWS_TO_MATCH, 1)]
+    groups = (one.group_logits(sample).argmax(axis=1) for one in (model, other))
+    shared = np.zeros((model.n_groups, other.n_groups))
     np.add.at(shared, tuple(groups), 1)
     return linear_sum_assignment(shared, maximize=True)[1]
 
 
 def fit_population(
     recipe: Recipe,
-    data: TrainingRows,
+    n_groups: int,
+    rows: CheckedRows,
     base: NDArray[np.float64],
     held_out: HeldOut,
-    linear_base: Any,
+    *,
+    linear_base: Linear | None,
     start_seed: np.random.SeedSequence,
     batch_seed: np.random.SeedSequence,
+    verbose: int = 0,
 ) -> FittedPopulation:
     """Train every start on all rows and, beside that, without each fold; choose by the rows of the folds.
 
     Parameters
     ----------
     base : array of shape (n, m)
-        Logits of the pooled classifier, which the classifiers correct.
+        Logits of the pooled classifier, which the own classifiers correct.
     linear_base : linear classifier or None
         The pooled classifier, where serving can take it into the same matrix product.
     """
@@ -147,27 +105,29 @@ def fit_population(
     from dafh.engine.population import Plan, init_population, train_population
     from dafh.engine.selection import Selection
 
-    view = _View.of(data, base, recipe.group_cuts)
+    view = _NetworkInput.learn(rows, base, recipe.group_cuts)
     warm = recipe.start == "warm"
-    rows = _engine_rows(data, base if warm else np.zeros_like(base), base, view, held_out)
+    engine_rows = _engine_rows(rows, base, view, held_out, warm=warm)
     plan = Plan(
-        group_sizes=(rows.x.shape[1], *recipe.group_hidden, recipe.n_groups),
-        classifier_sizes=(data.X.shape[1], *recipe.classifier_hidden, base.shape[1]),
+        group_sizes=(engine_rows.x.shape[1], *recipe.group_hidden, n_groups),
+        classifier_sizes=(rows.X.shape[1], *recipe.classifier_hidden, base.shape[1]),
         surrogate=recipe.surrogate,
         optimizer=recipe.optimizer,
         momentum=recipe.momentum,
+        alternate=recipe.alternate,
     )
-    # Noise is relative to the pooled logit's spread; where that classifier knows nothing, to a spread of 1.
+    # Noise is relative to the spread of the pooled logit. A pooled classifier that knows nothing has none, and noise
+    # relative to that would break no symmetry: a spread of 1 then.
     spread = max(float(base.std(axis=0).mean()), 1.0) if warm else 1.0
-    max_epochs, patience = recipe.schedule(len(data.label))
-    pr_weight = _PR_WEIGHT_PER_RIVAL * recipe.n_groups if recipe.pr_weight == "auto" else recipe.pr_weight
-    rule = Selection(held_out.n_folds, float(pr_weight), patience)
-    with epoch_reporter(max_epochs, recipe.verbose, rule) as report:
+    grid = recipe.grid()
+    max_epochs, patience = recipe.schedule(len(rows))
+    rule = Selection(held_out.n_folds, recipe.weight_of_pr(n_groups), patience, last=recipe.select == "last")
+    with epoch_reporter(max_epochs, verbose, rule) as report:
         record = train_population(
-            rows,
-            type(rows)(*(field[held_out.selection] for field in rows)),
-            init_population(plan, recipe.grid["noise"] * spread, start_seed, n_blocks=held_out.n_folds + 1),
-            _engine_settings(recipe.grid, held_out.n_folds),
+            engine_rows,
+            type(engine_rows)(*(field[held_out.selection] for field in engine_rows)),
+            init_population(plan, grid["noise"] * spread, start_seed, n_blocks=held_out.n_folds + 1),
+            _engine_settings(grid, held_out.n_folds),
             plan,
             batch_size=recipe.batch_size,
             max_epochs=max_epochs,
@@ -178,11 +138,11 @@ def fit_population(
             on_epoch=report,
             keep=rule.is_newest_best,
         )
-    return _keep_best(record, rule, recipe, view, linear_base)
+    return _keep_best(record, rule, grid, view, warm=warm, linear_base=linear_base)
 
 
-@dataclass(frozen=True)
-class _View:
+@dataclass(frozen=True, eq=False)
+class _NetworkInput:
     """How the networks see the rows: standardised columns for all, and cuts through them for the group network."""
 
     scaler: StandardScaler
@@ -190,11 +150,11 @@ class _View:
     above: Standardization
 
     @classmethod
-    def of(cls, data: TrainingRows, base: NDArray[np.float64], most_cuts: int) -> "_View":
-        scaler = StandardScaler().fit(data.X, sample_weight=data.weight)
-        enough = len(data.X) >= FEWEST_ROWS_TO_SPLIT
-        cuts = find_cuts(data.X, residual(base, data.label), data.weight, most_cuts if enough else 0)
-        share = np.average(cuts.above(data.X), axis=0, weights=data.weight)
+    def learn(cls, rows: CheckedRows, base: NDArray[np.float64], most_cuts: int) -> "_NetworkInput":
+        scaler = StandardScaler().fit(rows.X, sample_weight=rows.weight)
+        enough = len(rows) >= FEWEST_ROWS_TO_SPLIT
+        cuts = find_cuts(rows.X, residual(base, rows.label), rows.weight, most_cuts if enough else 0)
+        share = np.average(cuts.above(rows.X), axis=0, weights=rows.weight)
         return cls(scaler, cuts, Standardization(share, np.sqrt(share * (1 - share))))
 
     def __call__(self, X: NDArray[Any]) -> NDArray[np.float32]:
@@ -206,7 +166,8 @@ class _View:
         return seen
 
 
-def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> Any:
+def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> "Settings":
+    """Repeat the settings of the replicas for every fold, and once more for the models trained on all rows."""
     from dafh.engine.objective import Settings
 
     repeated = {name: np.tile(values, n_folds + 1) for name, values in grid.items()}
@@ -222,20 +183,31 @@ def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> Any:
     )
 
 
-def _engine_rows(data: TrainingRows, start: NDArray[Any], base: NDArray[Any], view: _View, held_out: HeldOut) -> Any:
+def _engine_rows(
+    rows: CheckedRows, base: NDArray[np.float64], view: _NetworkInput, held_out: HeldOut, *, warm: bool
+) -> "Rows":
     from dafh.engine.objective import Rows
 
     return Rows(
-        x=view(data.X),
-        label=data.label.astype(np.int32),
-        base=start.astype(np.float32),
-        pooled_right=(decide(base) == data.label).astype(np.float32),
-        weight=(data.weight / data.weight.mean()).astype(np.float32),
+        x=view(rows.X),
+        label=rows.label.astype(np.int32),
+        base=(base if warm else np.zeros_like(base)).astype(np.float32),
+        pooled_right=(decide(base) == rows.label).astype(np.float32),
+        # A mean weight of 1: the learning rates then mean the same whatever the unit of the weights.
+        weight=(rows.weight / rows.weight.mean()).astype(np.float32),
         fold=held_out.fold,
     )
 
 
-def _keep_best(record: Any, rule: Any, recipe: Recipe, view: _View, linear_base: Any) -> FittedPopulation:
+def _keep_best(
+    record: "TrainingRecord",
+    rule: "Selection",
+    grid: dict[str, NDArray[np.float64]],
+    view: _NetworkInput,
+    *,
+    warm: bool,
+    linear_base: Linear | None,
+) -> FittedPopulation:
     values = rule.criterion(record.curves)
     if not np.isfinite(values).any():
         raise InputError(
@@ -244,21 +216,25 @@ def _keep_best(record: Any, rule: Any, recipe: Recipe, view: _View, linear_base:
         )
     choice = rule.choose(record.curves)
     judged = rule.judged(record.curves)
+    replicas = np.arange(len(grid["penalty"]))
 
-    def model(block: int, linear: Any) -> CorrectionModel:
-        parameters = record.parameters(block * recipe.n_replicas + choice.replica, choice.epoch)
+    def model(block: int, linear: Linear | None) -> CorrectionModel:
+        parameters = record.parameters(block * len(replicas) + choice.replica, choice.epoch)
         columns = Standardization(view.scaler.mean_, view.scaler.scale_)
-        return CorrectionModel.from_parameters(parameters, columns, view.cuts, view.above, linear)
+        return CorrectionModel.from_parameters(
+            parameters, columns, view.cuts, view.above, warm=warm, linear_base=linear
+        )
 
-    epochs = pd.RangeIndex(1, len(record.checkpoints) + 1, name="epoch")
-    best, replicas = values.argmin(axis=0), np.arange(recipe.n_replicas)
-    population = pd.DataFrame(recipe.grid, index=pd.RangeIndex(recipe.n_replicas, name="replica")).assign(
+    best = values.argmin(axis=0)
+    population = pd.DataFrame(grid, index=pd.RangeIndex(len(replicas), name="replica")).assign(
         best_epoch=best + 1,
         **{name: judged[name][best, replicas] for name in judged if name.startswith("selection_")},
         chosen=replicas == choice.replica,
     )
+    epochs = pd.RangeIndex(1, len(record.checkpoints) + 1, name="epoch")
     return FittedPopulation(
         model=model(rule.n_folds, linear_base),
+        # Cross-fitting brings the pooled logits of its own folds along: the linear base is of all rows.
         folds=tuple(model(fold, None) for fold in range(rule.n_folds)),
         history=pd.DataFrame({name: curve[:, choice.replica] for name, curve in judged.items()}, epochs),
         population=population,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,14 @@ class Standardization(NamedTuple):
     scale: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+class Linear(Protocol):
+    """A linear classifier, fitted: one row of coefficients per logit."""
+
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
 class CorrectionModel:
     """Group network, corrections of the pooled logits and, where that is linear, the pooled classifier itself."""
 
@@ -34,14 +41,24 @@ class CorrectionModel:
     group: Weights
     classifiers: Weights
     """Every array has a leading axis over the K classifiers."""
+    pooled: Literal["added", "inside", "unused"] = "added"
+    """Where the pooled logits come in: "added" to the outputs by the caller; "inside", as part of the model, because
+    the pooled classifier is linear; "unused", because the classifiers started cold and do not contain it."""
     base: Weights = ()
-    """The pooled classifier as one linear layer; empty where its logits are brought along."""
+    """The pooled classifier as one linear layer where it is inside, else empty."""
     cuts: Cuts | None = None
     """What the group network sees after the columns."""
 
     @classmethod
     def from_parameters(
-        cls, parameters: Any, columns: Standardization, cuts: Cuts, above: Standardization, linear_base: Any = None
+        cls,
+        parameters: Any,
+        columns: Standardization,
+        cuts: Cuts,
+        above: Standardization,
+        *,
+        warm: bool = True,
+        linear_base: Linear | None = None,
     ) -> "CorrectionModel":
         """Take networks trained on standardised columns, and a linear model of raw ones, to the columns as served.
 
@@ -65,7 +82,8 @@ class CorrectionModel:
         group = unscaled(parameters.group, np.append(shift, above.center), np.append(scale, above.scale))
         classifiers = unscaled(parameters.classifiers, shift, scale)
         kept_center = np.asarray(center) if keep_center else None
-        return cls(kept_center, group, classifiers, base, cuts if len(cuts) else None)
+        pooled: Any = "inside" if base else "added" if warm else "unused"
+        return cls(kept_center, group, classifiers, pooled, base, cuts if len(cuts) else None)
 
     @property
     def n_groups(self) -> int:

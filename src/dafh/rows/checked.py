@@ -1,31 +1,116 @@
 """The container of checked rows that both estimators work on."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
+from dafh.checks import check_features, check_known_labels, check_weights
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
-from dafh.frames import take_rows
-from dafh.rows.held_out import set_rows_aside
+from dafh.exceptions import InputError
+from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
 
 
-@dataclass(frozen=True)
-class TrainingRows:
-    """Validated rows: `given` is X as the pooled classifier should see it (a frame keeps its column names)."""
+@dataclass(frozen=True, eq=False)
+class CheckedRows:
+    """Features, labels, weights and attributes of the same rows, checked."""
 
     X: NDArray[Any]
+    """Features as numbers, (n, d)."""
     given: Any
+    """X as the pooled classifier should see it: a frame keeps its column names."""
     label: NDArray[np.intp]
+    """Position of each label among `classes`."""
+    classes: NDArray[Any]
     weight: NDArray[np.float64]
+    attributes: pd.DataFrame | None = None
+    """Sensitive features, where the user brings some; never an input of a classifier."""
 
-    def take(self, rows: NDArray[Any], weight: NDArray[Any] | None = None) -> "TrainingRows":
-        """Return some of the rows, with other weights if they are given."""
-        weight = self.weight[rows] if weight is None else weight
-        return TrainingRows(self.X[rows], take_rows(self.given, rows), self.label[rows], weight)
+    @classmethod
+    def check(
+        cls,
+        estimator: Any,
+        X: Table,
+        y: ArrayLike,
+        *,
+        classes: NDArray[Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: Table | None = None,
+    ) -> Self:
+        """Check rows to train on; rows of weight 0 are left out.
 
-    def merge_repeated(self) -> "TrainingRows":
+        Parameters
+        ----------
+        estimator : estimator
+            Remembers the number and names of the columns, as scikit-learn's estimators do.
+        classes : array, optional
+            Labels that a fitted pooled classifier knows; by default those that occur.
+        """
+        values, labels = check_features(estimator, X, y, reset=True)
+        check_classification_targets(labels)
+        weight = check_weights(sample_weight, len(values))
+        counted = np.flatnonzero(weight > 0)
+        present = np.unique(labels[counted])
+        if len(present) < 2:
+            raise InputError(
+                f"y holds one class only ({present[0]!r}): at least two classes are needed to learn anything."
+            )
+        classes = present if classes is None else np.unique(classes)
+        unknown = np.setdiff1d(present, classes)
+        if len(unknown):
+            raise InputError(f"y holds classes that the fitted pooled classifier does not know: {unknown.tolist()}.")
+        label = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+        attributes = check_sensitive_features(sensitive_features, len(values))
+        rows = cls(values, X if is_frame(X) else values, label, classes, weight, attributes)
+        return rows if len(counted) == len(values) else rows.take(counted)
+
+    @classmethod
+    def check_more(
+        cls,
+        estimator: Any,
+        X: Table,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: Table | None = None,
+    ) -> Self:
+        """Check labelled rows for an estimator that knows its columns and classes, such as those for the guard."""
+        values = check_features(estimator, X, reset=False)
+        check_known_labels(y, estimator.classes_, len(values))
+        label = np.searchsorted(estimator.classes_, np.asarray(y))
+        weight = check_weights(sample_weight, len(values))
+        attributes = check_sensitive_features(sensitive_features, len(values))
+        return cls(values, X if is_frame(X) else values, label, estimator.classes_, weight, attributes)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.label)
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Labels as they were given."""
+        return self.classes[self.label]
+
+    @property
+    def fit_weight(self) -> NDArray[np.float64] | None:
+        """Weights to hand to a classifier; None where all are 1, because not every classifier takes weights."""
+        return None if (self.weight == 1).all() else self.weight
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Return some of the rows."""
+        return replace(
+            self,
+            X=self.X[rows],
+            given=take_rows(self.given, rows),
+            label=self.label[rows],
+            weight=self.weight[rows],
+            attributes=None if self.attributes is None else self.attributes.iloc[rows],
+        )
+
+    def merge_repeated(self) -> Self:
         """Replace equal rows of a tiny data set by one with their total weight, in sorted order.
 
         Where all rows fit into one batch, a weight of 2 then means exactly what a row given twice means, and the order
@@ -35,9 +120,4 @@ class TrainingRows:
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
         if len(first) >= FEWEST_ROWS_TO_SPLIT:
             return self
-        return self.take(first, np.bincount(inverse, weights=self.weight))
-
-    def set_aside(self, share: float, rng: np.random.Generator) -> tuple["TrainingRows", "TrainingRows"]:
-        """Divide into rows to train on and rows to keep from everything."""
-        kept, apart = set_rows_aside(self.label, share, rng)
-        return self.take(kept), self.take(apart)
+        return replace(self.take(first), weight=np.bincount(inverse, self.weight).astype(np.float64))

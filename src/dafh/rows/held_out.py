@@ -1,30 +1,32 @@
 """Which rows are held out of training, in which fold, and what for."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
+from dafh.exceptions import InputError
 
 # Rows held out over all folds that are enough to choose by and to calibrate on; more folds only cost time.
 _ENOUGH_ROWS_HELD_OUT = 2000
+_MOST_FOLDS = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldOut:
     """Which rows are held out in which fold, and what for."""
 
     fold: NDArray[np.int32]
     """Fold of each row; −1 for rows that always train."""
     calibrates: NDArray[np.bool_]
-    """Whether a row that is held out judges the guard; the others choose replica and epoch."""
+    """Whether a held-out row is for the guard; the others choose replica and epoch."""
     n_folds: int
 
     @classmethod
-    def none(cls, n_rows: int) -> "HeldOut":
-        """Hold nothing out: every row trains, and selects."""
+    def none(cls, n_rows: int) -> Self:
+        """Hold nothing out: every row trains."""
         return cls(np.full(n_rows, -1, np.int32), np.zeros(n_rows, bool), 0)
 
     @classmethod
@@ -33,48 +35,67 @@ class HeldOut:
         label: NDArray[np.intp],
         selection_size: float,
         calibration_size: float,
-        n_folds: int | str,
+        n_folds: int | Literal["auto"],
         rng: np.random.Generator,
-    ) -> "HeldOut":
-        """Hold out a share of the rows in each fold, class by class; a class too rare for that always trains."""
+    ) -> Self:
+        """Hold out a share of the rows in each fold, class by class; a class too rare for that always trains.
+
+        Parameters
+        ----------
+        label : array of shape (n,)
+            Position of each row's class.
+        selection_size, calibration_size : float
+            Shares of the rows that choose the model, and that the guard is calibrated on, in each fold; either may be
+            0, and together they must leave rows to train on.
+        n_folds : int or "auto"
+            No more than the shares allow: a row is held out once at most.
+        """
         share = selection_size + calibration_size
+        if share >= 1:
+            raise InputError(
+                f"selection_size ({selection_size:g}) and calibration_size ({calibration_size:g}) leave no rows to "
+                "train on: together they must be less than 1."
+            )
         n_rows = len(label)
-        if n_rows < FEWEST_ROWS_TO_SPLIT:
-            return cls.none(n_rows)
-        most = max(int(1 / share + 1e-9), 1)
-        if n_folds == "auto":
-            n_folds = int(np.ceil(_ENOUGH_ROWS_HELD_OUT / (share * n_rows)))
-        n_folds = min(int(n_folds), most)
         drawn = cls.none(n_rows)
+        if n_rows < FEWEST_ROWS_TO_SPLIT or not share:
+            return drawn
+        enough = min(int(np.ceil(_ENOUGH_ROWS_HELD_OUT / (share * n_rows))), _MOST_FOLDS)
+        n_folds = min(enough if n_folds == "auto" else n_folds, int(1 / share + 1e-9))
+        # The smaller of the two parts that are wanted must get a row of a class, or the class is left alone.
+        least = min(size for size in (share, selection_size) if size > 0)
         fold, calibrates = drawn.fold, drawn.calibrates
         for rows in shuffled_classes(label, rng):
-            if len(rows) * min(share, selection_size) < 1:
+            if len(rows) * least < 1:
                 continue
             first = (np.arange(n_folds + 1) * share * len(rows)).astype(int)
             for number in range(n_folds):
                 members = rows[first[number] : first[number + 1]]
                 fold[members] = number
                 calibrates[members[int(np.ceil(len(members) * selection_size / share)) :]] = True
-        selected = np.bincount(fold[(fold >= 0) & ~calibrates], minlength=n_folds)
-        return cls(fold, calibrates, n_folds) if selected.all() else cls.none(n_rows)
+        # A fold without any row to choose by cannot judge its models.
+        selecting = fold[(fold >= 0) & ~calibrates] if selection_size else fold[fold >= 0]
+        return cls(fold, calibrates, n_folds) if len(np.unique(selecting)) == n_folds else cls.none(n_rows)
 
     @property
     def selection(self) -> NDArray[np.intp]:
-        """Rows that choose replica and epoch: all, if none is held out."""
-        return np.flatnonzero((self.fold >= 0) & ~self.calibrates) if self.n_folds else np.arange(len(self.fold))
+        """Rows that choose replica and epoch; all rows, where none is held out for that."""
+        selecting = np.flatnonzero((self.fold >= 0) & ~self.calibrates)
+        return selecting if len(selecting) else np.arange(len(self.fold))
 
     def calibration(self, fold: int) -> NDArray[np.intp]:
-        """Rows that judge the guard in one fold."""
+        """Rows for the guard in one fold."""
         return np.flatnonzero((self.fold == fold) & self.calibrates)
 
 
 def set_rows_aside(
-    label: NDArray[Any], share: float, rng: np.random.Generator
+    label: NDArray[np.intp], share: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows to keep for training, and rows to set aside: a simple random sample.
+    """Rows to train on, and a simple random sample of rows to hold out of everything.
 
-    Not class by class: what is promised for the population holds only if every row has the same chance to be asked, and
-    rounding would leave rare classes out. Where too little is left to train on, nothing is set aside.
+    Not class by class: what is promised for the population holds only if every row has the same chance to be in the
+    sample, and rounding would leave rare classes out. Where one class only would be left to train on, no row is set
+    aside.
     """
     order = rng.permutation(len(label))
     n_apart = round(len(label) * share)

@@ -92,7 +92,7 @@ def _one_model(job: Job, data: Split) -> Row:
 def _baseline(job: Job, data: Split) -> Row:
     attributes, attributes_test = choose_attributes(job, data)
     model = make_baseline(job.method, n_groups=job.n_groups, random_state=job.split)
-    model.fit(data.X, data.y, attributes)
+    model.fit(data.X, data.y, sensitive_features=attributes)
     served = ServedPredictions.of(model, data.X_test, attributes_test)
     result = audit(data.y_test, served.predictions, served.groups, pooled=served.pooled)
     return figures(result) | {"n_models": len({id(estimator) for estimator in model.estimators_})}

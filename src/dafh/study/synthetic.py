@@ -67,7 +67,7 @@ def run_synthetic(
 
     results = []
     for attribute in ("s1", "s2"):
-        model = DecoupledClassifier(AttributePartition(attribute)).fit(X, y, hidden)
+        model = DecoupledClassifier(AttributePartition(attribute)).fit(X, y, sensitive_features=hidden)
         matrix = PreferenceMatrix.of(model, X_test, y_test, sensitive_features=hidden_test)
         groups = model.predict_group(X_test, hidden_test)
         results.append(SyntheticResult(f"Partition by {attribute}", matrix, groups, model))
