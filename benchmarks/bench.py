@@ -20,7 +20,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from dafh import DAFHClassifier, audit
+from dafh import DAFHClassifier, Recipe, audit
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, init_population, train_population
 from dafh.tables.files import DataFile
@@ -148,7 +148,7 @@ def prediction(report: Table):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 mlp = MLPClassifier((WIDTH,), max_iter=1, random_state=0).fit(X, y)
-            model = DAFHClassifier(max_epochs=1, random_state=0).fit(X, y)
+            model = DAFHClassifier(random_state=0, recipe=Recipe(max_epochs=1)).fit(X, y)
             model.predict(X)
             ratio = best_of(partial(model.predict, X), 15) / best_of(partial(mlp.predict, X), 15)
             report.append((f"predict, {n:,} × {d}, {np.dtype(dtype).name}, against MLPClassifier", f"{ratio:.2f}"))
@@ -254,7 +254,7 @@ def scoring(report: Table):
         table = people(5_000)
         table.assign(y=(table["number 0"] > 0) * 1).to_csv(path / "train.csv", index=False)
         training = TrainingTable.read(DataFile(path / "train.csv"), "y")
-        training.save(training.fit(n_replicas=2, max_epochs=2), path / "model.dafh")
+        training.save(training.fit(recipe=Recipe(n_replicas=2, max_epochs=2)), path / "model.dafh")
         figures = []
         for n in (100_000, 1_000_000):
             people(n).to_csv(path / "new.csv", index=False)

@@ -6,7 +6,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import hypothesis
 import pytest
 
-from dafh import DAFHClassifier
+from dafh import DAFHClassifier, Recipe
 from dafh.datasets import make_grouped_classification, make_paper_synthetic
 
 hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=60)
@@ -21,7 +21,7 @@ def paper_data():
 @pytest.fixture(scope="session")
 def small_model(paper_data):
     """A fitted model with its rows, quickly trained."""
-    model = DAFHClassifier(n_replicas=2, max_epochs=12, random_state=0).fit(paper_data.X, paper_data.y)
+    model = DAFHClassifier(random_state=0, recipe=Recipe(n_replicas=2, max_epochs=12)).fit(paper_data.X, paper_data.y)
     return model, paper_data.X, paper_data.y
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
+from dafh import DAFHClassifier, Recipe
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, init_population, train_population
 
@@ -88,3 +89,37 @@ def test_engine_follows_algorithm_1_step_by_step(kind, momentum, n, batch):
             np.testing.assert_allclose(found, expected, atol=1e-5)
     # The comparison means something only if the parameters have moved by much more than its tolerance.
     assert np.abs(h[0] - engine_parts(replica)[1][0]).max() > 1e-2
+
+
+def test_the_recipe_of_the_paper_is_algorithm_1():
+    """From the constructor to the predictions, against the transcription: last epoch, one start, printed order."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(150, D)) * [1, 10, 0.1, 3] + 2
+    y = (X[:, 0] + rng.normal(size=150) > 2).astype(int)
+    lam, rates, batch, epochs, n = 0.5, (0.3, 0.6), 64, 4, len(y)
+    recipe = Recipe.paper(
+        group_hidden=(HIDDEN,),
+        batch_size=batch,
+        max_epochs=epochs,
+        penalty=lam,
+        group_learning_rate=rates[0],
+        classifier_learning_rate=rates[1],
+    )
+    model = DAFHClassifier(K, guard=None, recipe=recipe, random_state=0).fit(X, y)
+
+    seeds = np.random.SeedSequence(np.random.RandomState(0).randint(2**31, size=4).tolist()).spawn(4)
+    start = init_population(Plan((D, HIDDEN, K), (D, 1)), np.array([1.0]), seeds[0])
+    replica = type(start)(*([type(layer)(layer[0][0], layer[1][0]) for layer in network] for network in start))
+    x, order = (X - X.mean(axis=0)) / X.std(axis=0), np.random.default_rng(seeds[2])
+    parts = [part for _ in range(epochs) for part in np.split(order.permutation(n), range(batch, n, batch))]
+    batches = [(x[part], y[part]) for part in parts]
+    theta, h = list(transcription(*engine_parts(replica), batches, lam, rates, 0.9, "paper"))[-1]
+
+    soft = assignment(theta, x)
+    group = soft.argmax(axis=1)
+    own = (x @ h[0].T + h[1])[np.arange(n), group]
+    np.testing.assert_allclose(model.group_proba(X), soft, atol=1e-5)
+    np.testing.assert_array_equal(model.predict_group(X), group)
+    np.testing.assert_allclose(model.decision_function(X), own, atol=1e-4)
+    assert model.best_epoch_ == epochs
+    assert len(model.population_) == 1

@@ -454,7 +454,7 @@ def test_the_dict_holds_plain_values_only():
 
 def test_a_model_and_a_pipeline_can_be_audited(paper_data):
     model = DecoupledClassifier(IntersectionPartition())
-    model.fit(paper_data.X, paper_data.y, paper_data.sensitive_features)
+    model.fit(paper_data.X, paper_data.y, sensitive_features=paper_data.sensitive_features)
     result = AuditResult.of(model, paper_data.X, paper_data.y, sensitive_features=paper_data.sensitive_features)
     assert result.matrix.accuracy == pytest.approx(
         model.score(paper_data.X, paper_data.y, paper_data.sensitive_features)

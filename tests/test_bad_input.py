@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from dafh import DAFHClassifier, DecoupledClassifier
+from models import model_of
 
 X = np.random.default_rng(0).normal(size=(80, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -17,9 +18,9 @@ WITH_NAN = np.where(np.arange(240).reshape(80, 3) == 5, np.nan, X)
 TEXT = pd.DataFrame(X, columns=["age", "income", "score"]).assign(city="Oslo", job="none")
 
 
-def assert_refused(estimator, arguments, message, error=ValueError):
+def assert_refused(estimator, arguments, message, error=ValueError, **options):
     with pytest.raises(error, match=message) as caught:
-        estimator.fit(*arguments)
+        estimator.fit(*arguments, **options)
     assert "\n" not in str(caught.value).strip() or "NaN" in str(caught.value)
     assert vars(estimator) == estimator.get_params(deep=False)
 
@@ -53,7 +54,7 @@ def test_data_that_cannot_be_used(estimator, arguments, message):
     ],
 )
 def test_weights_that_cannot_be_used(weight, message):
-    assert_refused(DAFHClassifier(), (X, Y, weight), message)
+    assert_refused(DAFHClassifier(), (X, Y), message, sample_weight=weight)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_weights_that_cannot_be_used(weight, message):
         ({"optimizer": "lion"}, "optimizer"),
         ({"selection_size": 1.0}, "selection_size"),
         ({"random_state": "seed"}, "random_state"),
-        ({"envy_weight": -0.5}, "'envy_weight' parameter of DAFHClassifier must be a non-negative number"),
+        ({"envy_weight": -0.5}, "'envy_weight' parameter of Recipe must be a non-negative number"),
         ({"penalty": "big"}, "penalty"),
         ({"noise": []}, "noise"),
         ({"temperature": [[1, 2]]}, "temperature"),
@@ -81,7 +82,7 @@ def test_weights_that_cannot_be_used(weight, message):
     ],
 )
 def test_parameters_that_cannot_be_used(parameters, message):
-    assert_refused(DAFHClassifier(**parameters), (X, Y), message)
+    assert_refused(model_of(**parameters), (X, Y), message)
 
 
 def test_fewer_rows_than_groups():
@@ -101,10 +102,10 @@ def test_a_fitted_pooled_classifier_must_take_the_columns():
 
 def test_weights_for_a_pooled_classifier_that_takes_none():
     with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
-        DAFHClassifier(pooled=KNeighborsClassifier()).fit(X, Y, np.arange(1, 81))
+        DAFHClassifier(pooled=KNeighborsClassifier()).fit(X, Y, sample_weight=np.arange(1, 81))
 
 
-@pytest.mark.parametrize("estimator", [DAFHClassifier(n_replicas=2, max_epochs=2), DecoupledClassifier()])
+@pytest.mark.parametrize("estimator", [model_of(n_replicas=2, max_epochs=2), DecoupledClassifier()])
 def test_prediction_on_other_columns_is_refused(estimator):
     estimator.fit(X, Y)
     for method in ("predict", "predict_group", "predict_all", "predict_proba"):
@@ -122,9 +123,7 @@ def test_prediction_before_fit_is_refused(estimator, method):
 @pytest.mark.parametrize(
     "arguments", [(WITH_NAN, Y), (X[:, :2], np.ones(80)), (X[:, :2], Y, -np.ones(80)), (X[:1], Y[:1])]
 )
-@pytest.mark.parametrize(
-    "estimator", [DAFHClassifier(n_replicas=2, max_epochs=2, random_state=0), DecoupledClassifier()]
-)
+@pytest.mark.parametrize("estimator", [model_of(n_replicas=2, max_epochs=2, random_state=0), DecoupledClassifier()])
 def test_a_failed_fit_leaves_the_previous_model_in_place(estimator, arguments):
     model = clone(estimator).fit(X, Y)
     before = model.predict_proba(X)
@@ -135,7 +134,7 @@ def test_a_failed_fit_leaves_the_previous_model_in_place(estimator, arguments):
 
 
 def test_an_interrupted_fit_leaves_the_previous_model_in_place(monkeypatch):
-    model = DAFHClassifier(n_replicas=2, max_epochs=2, random_state=0).fit(X, Y)
+    model = model_of(n_replicas=2, max_epochs=2, random_state=0).fit(X, Y)
     before = model.predict_proba(X)
 
     def interrupt(*_):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dafh import DAFHClassifier
 from dafh.engine.networks import Parameters, apply_classifiers, init_replica
-from dafh.groups.cuts import Cuts, find_cuts
+from dafh.groups.cuts import find_cuts
+from models import model_of
 
 ONES = np.ones(2000)
 
@@ -131,17 +131,34 @@ def test_the_group_classifier_gains_by_cuts(bump):
     X, y = bump
     scores = {}
     for most in (0, 64):
-        model = DAFHClassifier(group_cuts=most, n_replicas=4, max_epochs=10, random_state=0).fit(X[:4000], y[:4000])
-        assert (model._model.cuts is None) == (most == 0)
+        model = model_of(group_cuts=most, n_replicas=4, max_epochs=10, random_state=0).fit(X[:4000], y[:4000])
         scores[most] = model.score(X[4000:], y[4000:])
     assert scores[64] > scores[0]
 
 
-def test_cuts_are_served_as_they_were_trained_at_any_offset(bump):
+def test_groups_do_not_depend_on_the_offset_of_a_column(bump):
     X, y = bump
-    far = X[:3000] + np.array([1e4, 0, 0, -1e5])
-    model = DAFHClassifier(max_epochs=3, guard=None, random_state=0).fit(far, y[:3000])
-    assert isinstance(model._model.cuts, Cuts)
-    assert model._model.center is not None
-    group, _ = model._route(far, far)
-    np.testing.assert_array_equal(group, model.predict_group(far))
+    settings = {"max_epochs": 3, "n_replicas": 2, "guard": None, "random_state": 0}
+    near = model_of(**settings).fit(X[:3000], y[:3000])
+    offset = np.array([1e4, 0, 0, -1e5])
+    far = model_of(**settings).fit(X[:3000] + offset, y[:3000])
+    alike = far.predict_group(X + offset) == near.predict_group(X)
+    assert alike.mean() > 0.99  # Rounding moves a row at a border now and then.
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_neighbouring_numbers_are_cut_between(dtype):
+    one = dtype(1)
+    x = np.repeat([np.nextafter(one, dtype(0)), one, np.nextafter(one, dtype(2))], 200)
+    residual = np.where(x >= one, 0.5, -0.5)[:, None] + 0.01 * np.random.default_rng(0).normal(size=(600, 1))
+    cuts = find_cuts(x[:, None], residual, np.ones(600), most=1)
+    np.testing.assert_array_equal(cuts.above(x[:, None])[:, 0], x >= one)
+
+
+def test_a_column_of_neighbouring_numbers_does_not_break_training():
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(400) % 2, np.float32(1), np.nextafter(np.float32(1), np.float32(2)))
+    X = np.column_stack([x, rng.normal(size=400), np.where(rng.random(400) < 0.5, x, np.float32(0))]).astype(np.float32)
+    y = (X[:, 1] + 2 * (x > 1) > 0.5).astype(int)
+    model = model_of(max_epochs=2, n_replicas=2, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()

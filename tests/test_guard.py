@@ -13,6 +13,7 @@ from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, PreferenceMat
 from dafh.datasets import make_paper_synthetic
 from dafh.exceptions import InputError
 from dafh.partitions import AttributePartition, IntersectionPartition, PooledPartition, RandomPartition, TreePartition
+from models import model_of
 
 QUICK = {"n_replicas": 2, "max_epochs": 6, "n_folds": 1, "random_state": 0}
 
@@ -55,7 +56,7 @@ def overfitted(guard, **options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 5))
     y = (X[:, 0] + rng.normal(size=1200) > 0) * 1
-    model = DAFHClassifier(n_groups=3, guard=guard, noise=3.0, **QUICK | options)
+    model = model_of(n_groups=3, guard=guard, noise=3.0, **QUICK | options)
     return model.fit(X, y), X, y
 
 
@@ -93,7 +94,7 @@ def test_what_serves_is_what_the_report_says():
 
 
 def test_proof_keeps_good_classifiers_and_its_rows_from_everything(paper_data):
-    model = DAFHClassifier(guard="proof", random_state=0, n_replicas=4, n_folds=1).fit(paper_data.X, paper_data.y)
+    model = model_of(guard="proof", random_state=0, n_replicas=4, n_folds=1).fit(paper_data.X, paper_data.y)
     assert model.serves_.tolist() == [0, 1]
     assert not model.guard_report_.cross_fitted
     assert model.guard_report_.n_rows == pytest.approx(800, abs=1)
@@ -101,7 +102,7 @@ def test_proof_keeps_good_classifiers_and_its_rows_from_everything(paper_data):
 
 
 def test_recalibration_decides_anew_and_refits_nothing(paper_data):
-    model = DAFHClassifier(**QUICK | {"n_replicas": 4, "max_epochs": 40}).fit(paper_data.X, paper_data.y)
+    model = model_of(**QUICK | {"n_replicas": 4, "max_epochs": 40}).fit(paper_data.X, paper_data.y)
     trained, kept = model._trained, model.predict_group(paper_data.X)
     # People for whom the pooled classifier is always right.
     model.recalibrate(paper_data.X, model.pooled_.predict(paper_data.X))
@@ -115,7 +116,7 @@ def test_recalibration_decides_anew_and_refits_nothing(paper_data):
 
 def test_calibration_rows_of_the_user_are_used_for_the_guard_only(paper_data):
     fresh = make_paper_synthetic(700, random_state=5)
-    model = DAFHClassifier(guard="proof", **QUICK | {"max_epochs": 30, "n_replicas": 4})
+    model = model_of(guard="proof", **QUICK | {"max_epochs": 30, "n_replicas": 4})
     model.fit(paper_data.X, paper_data.y, X_calibration=fresh.X, y_calibration=fresh.y)
     assert model.guard_report_.n_rows == 700
     again = clone(model).set_params(guard=None).fit(paper_data.X, paper_data.y)
@@ -128,12 +129,12 @@ def test_calibration_rows_that_make_no_sense_are_refused(paper_data, monkeypatch
         patch.setattr("dafh.estimators.dafh.fit_population", None)  # Refused before anything is trained.
         for X_bad, y_bad, message in ((X, y[:5], "one label for each"), (X, np.full(4000, "x"), "was not fitted with")):
             with pytest.raises(InputError, match=message):
-                DAFHClassifier(**QUICK).fit(X, y, X_calibration=X_bad, y_calibration=y_bad)
+                model_of(**QUICK).fit(X, y, X_calibration=X_bad, y_calibration=y_bad)
     with pytest.raises(InputError, match="belong together"):
-        DAFHClassifier(**QUICK).fit(X, y, X_calibration=X)
+        model_of(**QUICK).fit(X, y, X_calibration=X)
     with pytest.raises(InputError, match="guard is off"):
-        DAFHClassifier(guard=None, **QUICK).fit(X, y, X_calibration=X, y_calibration=y)
-    model = DAFHClassifier(guard=None, **QUICK).fit(X, y)
+        model_of(guard=None, **QUICK).fit(X, y, X_calibration=X, y_calibration=y)
+    model = model_of(guard=None, **QUICK).fit(X, y)
     with pytest.raises(InputError, match="guard is off"):
         model.recalibrate(X, y)
     with pytest.raises(ValueError, match="'guard' parameter"):
@@ -146,7 +147,7 @@ def test_calibration_rows_that_make_no_sense_are_refused(paper_data, monkeypatch
 )
 def test_bad_parameters_of_the_guard_are_named(options, paper_data):
     with pytest.raises(ValueError, match=next(iter(options))):
-        DAFHClassifier(**QUICK | options).fit(paper_data.X, paper_data.y)
+        model_of(**QUICK | options).fit(paper_data.X, paper_data.y)
 
 
 def test_a_group_given_back_gets_the_incumbents_own_word():
@@ -157,7 +158,7 @@ def test_a_group_given_back_gets_the_incumbents_own_word():
     thresholded = FixedThresholdClassifier(LogisticRegression(), threshold=0.7).fit(X, y)
     for pooled in (thresholded, HistGradientBoostingClassifier(max_iter=5)):
         for start in ("warm", "cold"):
-            model = DAFHClassifier(pooled=pooled, start=start, guard="proof", noise=2.0, **QUICK).fit(X, y)
+            model = model_of(pooled=pooled, start=start, guard="proof", noise=2.0, **QUICK).fit(X, y)
             assert 2 in model.serves_
             rows = model.serves_[model.predict_group(X)] == 2
             np.testing.assert_array_equal(model.predict(X)[rows], model.pooled_.predict(X)[rows])
@@ -171,9 +172,9 @@ def test_few_different_rows_are_guarded_row_by_row(guard):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (250, 2)).astype(float)
     y = (X[:, 0] + rng.random(250) > 0.8) * 1
-    model = DAFHClassifier(guard=guard, **QUICK).fit(X, y)
+    model = model_of(guard=guard, **QUICK).fit(X, y)
     assert model.guard_report_.n_rows == (50 if guard == "proof" else 0)
-    tiny = DAFHClassifier(guard=guard, **QUICK).fit(X[:8], np.tile([0, 1], 4))
+    tiny = model_of(guard=guard, **QUICK).fit(X[:8], np.tile([0, 1], 4))
     assert str(tiny.guard_report_)
     assert DecoupledClassifier(guard=guard, random_state=0).fit(X[:8], np.tile([0, 1], 4)).guard_report_ is not None
 
@@ -182,14 +183,14 @@ def test_few_different_rows_are_guarded_row_by_row(guard):
 def test_a_few_rows_are_guarded_too():
     X, y = np.arange(40.0)[:, None], np.tile([0, 1], 20)
     for guard in ("veto", "proof"):
-        model = DAFHClassifier(guard=guard, **QUICK).fit(X, y)
+        model = model_of(guard=guard, **QUICK).fit(X, y)
         assert str(model.guard_report_)
         assert set(model.predict(X)) <= {0, 1}
 
 
 def test_weights_count_in_the_guard(paper_data):
     weight = np.random.default_rng(0).uniform(0.1, 3, len(paper_data.y))
-    model = DAFHClassifier(**QUICK).fit(paper_data.X, paper_data.y, sample_weight=weight)
+    model = model_of(**QUICK).fit(paper_data.X, paper_data.y, sample_weight=weight)
     assert model.guard_report_.n_rows < 400
     model.recalibrate(paper_data.X, paper_data.y, sample_weight=weight)
     assert 1000 < model.guard_report_.n_rows < 4000
@@ -197,7 +198,7 @@ def test_weights_count_in_the_guard(paper_data):
 
 def test_a_guarded_pipeline_can_be_audited(paper_data):
     frame = paper_data.X.assign(colour=np.where(np.arange(4000) % 3, "red", None))
-    model = tabular_pipeline(DAFHClassifier(**QUICK)).fit(frame, paper_data.y)
+    model = tabular_pipeline(model_of(**QUICK)).fit(frame, paper_data.y)
     result = AuditResult.of(model, frame, paper_data.y, sensitive_features=paper_data.sensitive_features)
     assert result.matrix.accuracy == pytest.approx(model.score(frame, paper_data.y))
     assert result.named is not None
@@ -218,7 +219,9 @@ def segments(n=2000, seed=0):
 @pytest.mark.parametrize("guard", ["veto", "proof"])
 def test_a_decoupled_classifier_is_guarded(guard):
     X, y, table = segments()
-    model = DecoupledClassifier(AttributePartition("group"), guard=guard, random_state=0).fit(X, y, table)
+    model = DecoupledClassifier(AttributePartition("group"), guard=guard, random_state=0).fit(
+        X, y, sensitive_features=table
+    )
     special = model.predict_group(X, table)[table["group"] == "a"][0]
     assert model.serves_[special] == special
     assert model.guard_report_.n_rows == pytest.approx(2000 if guard == "veto" else 400, abs=1)
@@ -238,16 +241,16 @@ def test_a_useless_partition_is_given_back_to_the_pooled_classifier():
 
 def test_a_decoupled_classifier_can_be_recalibrated():
     X, y, table = segments()
-    model = DecoupledClassifier(AttributePartition("group"), random_state=0).fit(X, y, table)
+    model = DecoupledClassifier(AttributePartition("group"), random_state=0).fit(X, y, sensitive_features=table)
     assert model.guard_report_ is None
     with pytest.raises(InputError, match="guard is off"):
-        model.recalibrate(X, y, table)
+        model.recalibrate(X, y, sensitive_features=table)
     fresh = segments(600, seed=1)
-    model.set_params(guard="proof").recalibrate(*fresh)
+    model.set_params(guard="proof").recalibrate(fresh[0], fresh[1], sensitive_features=fresh[2])
     assert model.guard_report_.n_rows == 600
     assert set(model.serves_) >= {2, 3}  # "a" is the smallest group, and comes last.
     unknown = pd.DataFrame({"group": ["z"] * 600})
-    model.recalibrate(fresh[0], fresh[1], unknown)  # Nobody of a known group: nothing is shown.
+    model.recalibrate(fresh[0], fresh[1], sensitive_features=unknown)  # Nobody of a known group: nothing is shown.
     assert model.serves_.tolist() == [3, 3, 3]
 
 
@@ -256,13 +259,13 @@ def test_rows_of_the_user_guard_a_decoupled_classifier_too():
     fresh = segments(600, seed=1)
     calibration = dict(zip(("X_calibration", "y_calibration", "sensitive_features_calibration"), fresh, strict=True))
     model = DecoupledClassifier(AttributePartition("group"), guard="proof", random_state=0)
-    assert model.fit(X, y, table, **calibration).guard_report_.n_rows == 600
+    assert model.fit(X, y, sensitive_features=table, **calibration).guard_report_.n_rows == 600
 
 
 def test_people_whom_a_guarded_tree_knows_in_part_are_served_by_the_pooled_classifier():
     X, y, table = segments()
     table["half"] = np.where(np.arange(2000) % 2, "odd", "even")
-    model = DecoupledClassifier(TreePartition(), guard="veto", random_state=0).fit(X, y, table)
+    model = DecoupledClassifier(TreePartition(), guard="veto", random_state=0).fit(X, y, sensitive_features=table)
     unseen = table.assign(half="other", group="z")
     np.testing.assert_array_equal(model.predict(X, unseen), model.pooled_.predict(X))
 
@@ -270,7 +273,7 @@ def test_people_whom_a_guarded_tree_knows_in_part_are_served_by_the_pooled_class
 def test_tiny_groups_and_classes_survive_the_folds_of_the_guard():
     X, y, _ = segments(60)
     table = pd.DataFrame({"id": np.arange(60) // 2})
-    model = DecoupledClassifier(IntersectionPartition(), guard="veto").fit(X, y, table)
+    model = DecoupledClassifier(IntersectionPartition(), guard="veto").fit(X, y, sensitive_features=table)
     assert model.n_groups_ == 30
     y[:-1] = 0
     y[-1] = 1  # One row of a class: no fold can hold it out.

@@ -45,8 +45,8 @@ def people(n=1200, seed=0, noise=0.0):
 
 def test_groups_are_served_by_their_own_classifier():
     x, y, table = people()
-    model = DecoupledClassifier(AttributePartition("side")).fit(x, y, table)
-    assert model.score(x, y, table) > 0.98
+    model = DecoupledClassifier(AttributePartition("side")).fit(x, y, sensitive_features=table)
+    assert model.score(x, y, sensitive_features=table) > 0.98
     assert model.pooled_.score(x, y) < 0.6
     matrix = PreferenceMatrix.of(model, x, y, sensitive_features=table)
     assert matrix.violations == 0
@@ -56,7 +56,7 @@ def test_groups_are_served_by_their_own_classifier():
 def test_a_group_with_one_label_gets_that_label():
     x, y, table = people()
     y = np.where(table.side == "left", 1, y)
-    model = DecoupledClassifier(AttributePartition("side")).fit(x, y, table)
+    model = DecoupledClassifier(AttributePartition("side")).fit(x, y, sensitive_features=table)
     left = table.side == "left"
     assert (model.predict(x, table)[left] == 1).all()
     np.testing.assert_array_equal(model.predict_proba(x, table)[left], [[0, 1]] * left.sum())
@@ -65,7 +65,7 @@ def test_a_group_with_one_label_gets_that_label():
 def test_a_tiny_group_is_served_by_the_pooled_classifier():
     x, y, table = people()
     table.loc[:4, "hat"] = "crown"
-    model = DecoupledClassifier(AttributePartition("hat"), min_group_size=10).fit(x, y, table)
+    model = DecoupledClassifier(AttributePartition("hat"), min_group_size=10).fit(x, y, sensitive_features=table)
     crown = model.partition_.group_names_.index("hat=crown")
     assert model.estimators_[crown] is model.pooled_
     np.testing.assert_array_equal(model.predict_all(x)[:, crown], model.predict_all(x)[:, -1])
@@ -74,7 +74,7 @@ def test_a_tiny_group_is_served_by_the_pooled_classifier():
 def test_a_combination_not_seen_in_training_is_served_by_the_pooled_classifier():
     x, y, table = people()
     seen = ~((table.hat == "cap") & (table.side == "left"))
-    model = DecoupledClassifier(IntersectionPartition()).fit(x[seen], y[seen], table[seen])
+    model = DecoupledClassifier(IntersectionPartition()).fit(x[seen], y[seen], sensitive_features=table[seen])
     assert model.n_groups_ == 3
     assert (model.predict_group(x, table)[~seen] == 3).all()
     np.testing.assert_array_equal(model.predict(x, table)[~seen], model.pooled_.predict(x[~seen]))
@@ -92,7 +92,7 @@ def test_a_partition_that_needs_attributes_says_so(partition):
     with pytest.raises(InputError, match=f"{type(partition).__name__} divides rows by sensitive attributes") as caught:
         DecoupledClassifier(partition).fit(x, y)
     assert "\n" not in str(caught.value)
-    model = DecoupledClassifier(IntersectionPartition()).fit(x, y, table)
+    model = DecoupledClassifier(IntersectionPartition()).fit(x, y, sensitive_features=table)
     with pytest.raises(InputError, match="pass sensitive_features"):
         model.predict(x)
 
@@ -103,16 +103,19 @@ def test_a_partition_that_needs_attributes_says_so(partition):
 )
 def test_attributes_come_in_any_table(as_given):
     x, y, table = people()
-    model = DecoupledClassifier(IntersectionPartition()).fit(x, y, as_given(table))
+    model = DecoupledClassifier(IntersectionPartition()).fit(x, y, sensitive_features=as_given(table))
     assert model.n_groups_ == 4
-    assert model.score(x, y, as_given(table)) > 0.98
+    assert model.score(x, y, sensitive_features=as_given(table)) > 0.98
 
 
 def test_the_order_of_attribute_columns_does_not_matter_and_a_missing_one_is_named():
     x, y, table = people()
-    model = DecoupledClassifier(IntersectionPartition()).fit(x, y, table)
+    model = DecoupledClassifier(IntersectionPartition()).fit(x, y, sensitive_features=table)
     np.testing.assert_array_equal(model.predict(x, table), model.predict(x, table[["side", "hat"]]))
-    for fitted in (model, DecoupledClassifier(TreePartition(["side"], random_state=0)).fit(x, y, table)):
+    for fitted in (
+        model,
+        DecoupledClassifier(TreePartition(["side"], random_state=0)).fit(x, y, sensitive_features=table),
+    ):
         with pytest.raises(InputError, match="no column 'side'"):
             fitted.predict(x, table[["hat"]])
 
@@ -126,7 +129,7 @@ def test_one_seed_makes_partition_and_classifiers_reproducible():
 def test_a_missing_attribute_is_a_value_of_its_own():
     x, y, table = people()
     table.loc[:99, "side"] = None
-    model = DecoupledClassifier(AttributePartition("side")).fit(x, y, table)
+    model = DecoupledClassifier(AttributePartition("side")).fit(x, y, sensitive_features=table)
     assert "side=(missing)" in model.partition_.group_names_
 
 
@@ -142,22 +145,24 @@ def test_a_missing_attribute_is_a_value_of_its_own():
 def test_attributes_that_cannot_be_used(partition, table, message):
     x, y, attributes = people()
     with pytest.raises(InputError, match=message):
-        DecoupledClassifier(partition).fit(x, y, attributes if table is None else table)
+        DecoupledClassifier(partition).fit(x, y, sensitive_features=attributes if table is None else table)
 
 
 @pytest.mark.parametrize("estimator", [DecisionTreeClassifier(max_depth=2), LinearSVC()])
 def test_any_classifier_can_be_decoupled(estimator):
     x, y, table = people()
-    model = DecoupledClassifier(AttributePartition("side"), estimator).fit(x, y, table)
-    assert model.score(x, y, table) > 0.95
+    model = DecoupledClassifier(AttributePartition("side"), estimator).fit(x, y, sensitive_features=table)
+    assert model.score(x, y, sensitive_features=table) > 0.95
     assert hasattr(model, "predict_proba") == hasattr(estimator, "predict_proba")
 
 
 def test_weights_reach_the_classifiers():
     x, y, table = people(noise=0.3)
     only = (table.hat == "cap").to_numpy().astype(float)
-    weighted = DecoupledClassifier(AttributePartition("side")).fit(x, y, table, sample_weight=only)
-    removed = DecoupledClassifier(AttributePartition("side")).fit(x[only > 0], y[only > 0], table[only > 0])
+    weighted = DecoupledClassifier(AttributePartition("side")).fit(x, y, sensitive_features=table, sample_weight=only)
+    removed = DecoupledClassifier(AttributePartition("side")).fit(
+        x[only > 0], y[only > 0], sensitive_features=table[only > 0]
+    )
     np.testing.assert_allclose(weighted.predict_proba(x, table), removed.predict_proba(x, table), atol=1e-6)
 
 
@@ -208,8 +213,8 @@ def test_the_tree_finds_the_attribute_that_matters_and_leaves_the_other():
     x, y, table = people()
     partition = TreePartition(random_state=0).fit(x, y, table)
     assert sorted(partition.group_names_) == ["side=left", "side=right"]
-    model = DecoupledClassifier(TreePartition(random_state=0)).fit(x, y, table)
-    assert model.score(x, y, table) > 0.98
+    model = DecoupledClassifier(TreePartition(random_state=0)).fit(x, y, sensitive_features=table)
+    assert model.score(x, y, sensitive_features=table) > 0.98
 
 
 def test_where_no_attribute_matters_everybody_is_served_by_one_model():
@@ -244,7 +249,7 @@ def test_a_split_into_a_part_that_is_too_small_is_not_made():
 def test_an_unseen_value_is_served_by_the_deepest_ancestor_that_fits():
     x, y, table = people(3000)
     y = np.where(table.hat == "cap", y, x[:, 0] > 0)  # the side matters to those with a cap only
-    model = DecoupledClassifier(TreePartition(random_state=0)).fit(x, y, table)
+    model = DecoupledClassifier(TreePartition(random_state=0)).fit(x, y, sensitive_features=table)
     first = model.partition_._root.attribute
     second = {"hat": "side", "side": "hat"}[first]
     value = next(name.split(", ")[0].split("=")[1] for name in model.partition_.group_names_ if ", " in name)
@@ -348,7 +353,7 @@ def test_every_baseline_by_name_has_the_same_interface(name):
     if name == "trivial":
         table = table[["side"]]
     model = make_baseline(name, random_state=0)
-    model.fit(x, y, table)
+    model.fit(x, y, sensitive_features=table)
     assert model.predict_all(x).shape == (600, model.n_groups_ + 1)
     assert 0 <= PreferenceMatrix.of(model, x, y, sensitive_features=table).accuracy <= 1
 

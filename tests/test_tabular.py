@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dafh import DAFHClassifier, DecoupledClassifier, tabular_pipeline
+from dafh import DAFHClassifier, DecoupledClassifier, Recipe, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.partitions import AttributePartition
 from dafh.tables.encoder import TableEncoder
@@ -133,14 +133,18 @@ def test_a_column_without_any_value_is_kept_harmless():
 
 
 def test_a_fitted_pipeline_can_be_pickled():
-    model = tabular_pipeline(DAFHClassifier(n_replicas=2, max_epochs=2, random_state=0)).fit(mixed_frame(), LABEL)
+    model = tabular_pipeline(DAFHClassifier(random_state=0, recipe=Recipe(n_replicas=2, max_epochs=2))).fit(
+        mixed_frame(), LABEL
+    )
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(mixed_frame()), model.predict(mixed_frame()))
 
 
 def test_models_of_this_package_in_the_pipeline():
     frame = mixed_frame()
-    model = tabular_pipeline(DAFHClassifier(n_replicas=2, max_epochs=2, random_state=0)).fit(frame, LABEL)
+    model = tabular_pipeline(DAFHClassifier(random_state=0, recipe=Recipe(n_replicas=2, max_epochs=2))).fit(
+        frame, LABEL
+    )
     assert model.predict(frame).shape == (N,)
     groups = frame[["member"]]
     decoupled = tabular_pipeline(DecoupledClassifier(AttributePartition()))

@@ -35,6 +35,8 @@ class Selection:
         Weight of Pr without harm in the criterion.
     patience : int
         Training ends after this many epochs without improvement.
+    last : bool
+        Train to the end and take the last epoch, as the paper does; only the replica is then selected.
     """
 
     def __init__(self, n_folds: int, pr_weight: float, patience: int = 0, *, last: bool = False) -> None:

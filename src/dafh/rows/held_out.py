@@ -61,21 +61,21 @@ class HeldOut:
         if n_rows < FEWEST_ROWS_TO_SPLIT or not share:
             return drawn
         enough = min(int(np.ceil(_ENOUGH_ROWS_HELD_OUT / (share * n_rows))), _MOST_FOLDS)
-        n_folds = min(enough if n_folds == "auto" else n_folds, int(1 / share + 1e-9))
+        n_drawn = min(enough if n_folds == "auto" else n_folds, int(1 / share + 1e-9))
         # The smaller of the two parts that are wanted must get a row of a class, or the class is left alone.
         least = min(size for size in (share, selection_size) if size > 0)
         fold, calibrates = drawn.fold, drawn.calibrates
         for rows in shuffled_classes(label, rng):
             if len(rows) * least < 1:
                 continue
-            first = (np.arange(n_folds + 1) * share * len(rows)).astype(int)
-            for number in range(n_folds):
+            first = (np.arange(n_drawn + 1) * share * len(rows)).astype(int)
+            for number in range(n_drawn):
                 members = rows[first[number] : first[number + 1]]
                 fold[members] = number
                 calibrates[members[int(np.ceil(len(members) * selection_size / share)) :]] = True
         # A fold without any row to choose by cannot judge its models.
         selecting = fold[(fold >= 0) & ~calibrates] if selection_size else fold[fold >= 0]
-        return cls(fold, calibrates, n_folds) if len(np.unique(selecting)) == n_folds else cls.none(n_rows)
+        return cls(fold, calibrates, n_drawn) if len(np.unique(selecting)) == n_drawn else cls.none(n_rows)
 
     @property
     def selection(self) -> NDArray[np.intp]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard import GuardKind
 from dafh.exceptions import InputError
+from dafh.groups.recipe import Recipe
 from dafh.models.files import save
 from dafh.tables.encoder import tabular_pipeline
 from dafh.tables.files import DataFile
@@ -108,11 +109,11 @@ class TrainingTable:
         pooled: str = "lr",
         seed: int = 0,
         verbose: int = 0,
-        **settings: Any,
+        recipe: Recipe | None = None,
     ) -> Any:
         """Fit a pipeline of encoder and DAFHClassifier; `pooled` is "lr" or "boosting"."""
         model = DAFHClassifier(
-            n_groups, pooled=_pooled(pooled), guard=guard, random_state=seed, verbose=verbose, **settings
+            n_groups, pooled=_pooled(pooled), guard=guard, random_state=seed, verbose=verbose, recipe=recipe
         )
         return tabular_pipeline(model, self.schema.features).fit(self.features, self.y)
 
