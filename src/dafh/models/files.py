@@ -48,6 +48,7 @@ _LARGEST_RATIO = 100
 # Everything beyond skops' own list (scikit-learn's estimators, NumPy, plain Python) that a model may be made of.
 _OWN_TYPES = (
     "dafh.groups.cuts.Cuts",
+    "dafh.groups.recipe.Recipe",
     "dafh.groups.serving.CorrectionModel",
     "dafh.linear.logistic.StandardizedLogisticRegression",
     "dafh.estimators.dafh.DAFHClassifier",
