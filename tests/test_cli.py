@@ -67,7 +67,7 @@ def test_data_fetch_says_where_each_file_is(tmp_path, monkeypatch):
 def test_an_unknown_data_set_is_explained():
     result = run("data", "fetch", "compas")
     assert result.exit_code == 2
-    assert "there is no data set 'compas'; there are adult, arrest" in result.output
+    assert "There is no data set 'compas'; choose from adult, arrest" in result.output
 
 
 def test_a_folder_that_is_not_there_is_refused_before_the_work():

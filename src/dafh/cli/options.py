@@ -3,9 +3,12 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from dafh.tables.files import DataFile
 
 MODEL = click.Path(path_type=Path)
 
@@ -14,32 +17,36 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how a text file is laid out, and hand the command a DataFile as `data`."""
 
     @functools.wraps(command)
-    def with_file(*, data: str | None, delimiter: str | None, header: bool | None, encoding: str, **rest: Any) -> Any:
-        return command(data=None if data is None else _data_file(data, delimiter, header, encoding), **rest)
+    def with_file(*, data: str | None, **rest: Any) -> Any:
+        layout = {name: rest.pop(name) for name in ("delimiter", "header", "encoding", "decimal")}
+        return command(data=None if data is None else _data_file(data, **layout), **rest)
 
     wrapped: Callable[..., Any] = with_file
     options = [
-        click.option("--delimiter", metavar="CHAR", help="Between the cells of a CSV file; guessed if not given."),
+        click.option("--delimiter", metavar="CHAR", help="What separates the cells of a CSV file; guessed."),
         click.option("--header/--no-header", default=None, help="Whether the first line has the names; guessed."),
         click.option("--encoding", default="utf-8-sig", metavar="NAME", help="Of a CSV file.  [default: UTF-8]"),
+        click.option(
+            "--decimal", type=click.Choice([".", ","]), help="Decimal mark of numbers in a CSV file; guessed in fit."
+        ),
     ]
     for option in reversed(options):
         wrapped = option(wrapped)
     return wrapped
 
 
-def _data_file(path: str, delimiter: str | None, header: bool | None, encoding: str) -> Any:
+def _data_file(path: str, delimiter: str | None, header: bool | None, encoding: str, decimal: str | None) -> "DataFile":
     from dafh.tables.files import DataFile
 
     if delimiter is not None:
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
         if len(delimiter) != 1:
             raise click.BadParameter(f"{delimiter!r} is not one character.", param_hint="--delimiter")
-    return DataFile(path, delimiter, header, encoding)
+    return DataFile(path, delimiter, header, encoding, decimal)
 
 
 def check_writable(out: Path) -> None:
-    """Refuse before the work, not after it."""
+    """Refuse a path that cannot be written to before the work, not after it."""
     from dafh.tables import writing
 
     writing.check_writable(out)
@@ -50,9 +57,9 @@ SENSITIVE = click.option(
     "--sensitive",
     multiple=True,
     metavar="NAME,...",
-    help="Columns that name groups; without it those named in fit, as far as they are there.",
+    help="Sensitive attributes to audit by.  [default: those named in fit]",
 )
-TARGET = click.option("--target", help="Column with the truth, if it is not called as in fit.")
+TARGET = click.option("--target", help="Target column, if it has another name than in training.")
 LEVEL = click.option(
     "--level",
     type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
@@ -65,15 +72,19 @@ MARGIN = click.option(
     type=click.FloatRange(0, 1, max_open=True),
     default=0.0,
     show_default=True,
-    help="Harm that is tolerated, as a share of rows: 0.01 is one point.",
+    help="Harm that is tolerated, as a share of rows: 0.01 is one percentage point.",
 )
 DEPTH = click.option(
-    "--depth", type=click.IntRange(min=1), default=2, show_default=True, help="Attributes to intersect at most."
+    "--depth",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Most attributes to intersect.",
 )
 SEEDS = click.option(
     "--seeds",
     type=click.IntRange(0, 20),
     default=0,
     show_default=True,
-    help="Seeds to fit copies with, two or more, to see how far the groups depend on it.",
+    help="Fit this many copies with other seeds, two or more, to see how far the groups depend on the seed.",
 )

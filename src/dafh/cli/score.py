@@ -1,32 +1,36 @@
 """dafh predict: score a table."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dafh.cli.options import MODEL, check_writable, data_options
 from dafh.cli.output import say
 
+if TYPE_CHECKING:
+    from dafh.tables.files import DataFile
+
 
 @click.command(epilog="Example: dafh predict model.dafh people.csv --keep id --out scored.csv")
 @click.argument("model", type=MODEL)
 @click.argument("data", metavar="DATA")
 @click.option(
-    "--out", default="-", metavar="FILE", help="Where the scores go: .csv, .csv.gz or .parquet.  [default: stdout]"
+    "--out", default="-", metavar="FILE", help="File to write: .csv, .csv.gz or .parquet.  [default: standard output]"
 )
 @click.option("--keep", multiple=True, metavar="NAME,...", help='Columns to carry over from DATA; "all" for every one.')
 @data_options
 def predict(
     model: Path,
-    data: Any,
+    data: "DataFile",
     out: str,
     keep: tuple[str, ...],
 ) -> None:
     """Score a table: prediction, probability and group of each row.
 
-    DATA is read in pieces, so that a file larger than the memory is fine. In CSV output, text that a spreadsheet would
-    run as a formula gets an apostrophe in front.
+    DATA is read in pieces, so it may be larger than memory. Columns are found by name. A value that cannot be read,
+    such as a word among numbers, counts as missing and is reported. In CSV output, text that a spreadsheet would run as
+    a formula gets an apostrophe in front.
     """
     import time
 
@@ -44,6 +48,6 @@ def predict(
     for note in data.notes:
         say(note)
     if writer.n_defused:
-        say(f"{writer.n_defused:,} cells would be formulas in a spreadsheet: they got an apostrophe in front.")
+        say(f"{writer.n_defused:,} cells would be formulas in a spreadsheet: an apostrophe was put in front of each.")
     seconds = time.monotonic() - start
     say(f"{n_rows:,} rows in {seconds:.1f} s ({n_rows / max(seconds, 1e-9):,.0f} rows a second).")

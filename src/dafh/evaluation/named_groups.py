@@ -11,11 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.frames import MISSING, OTHER, check_attributes
-from dafh.text import clipped
+from dafh.frames import MISSING, OTHER, Table, check_attributes
+from dafh.tables.values import DATE, category_name, is_ordered, to_floats, typed_kind
+from dafh.text import clipped, write_apart
 
-# A number with more values than this is cut into quarters: people of one age are no group, people of an age are.
-_MOST_NUMBERS = 12
+# Numbers and dates with more values than this are cut into quarters: a group for each age would have few rows each.
+_MOST_VALUES = 12
 # Of more categories than this, the rare ones are put together.
 _MOST_CATEGORIES = 50
 
@@ -31,8 +32,7 @@ class Attribute:
     @classmethod
     def of(cls, column: pd.Series) -> "Attribute":
         """Number the values of a column; a missing one is a value too."""
-        ordered = _is_numeric(column) or pd.api.types.is_datetime64_any_dtype(column)
-        if ordered and column.nunique() > _MOST_NUMBERS:
+        if is_ordered(column) and column.nunique() > _MOST_VALUES:
             codes, values = _quarters(column)
         else:
             codes, values = _categories(column)
@@ -46,7 +46,7 @@ class NamedGroups:
     attributes: list[Attribute]
 
     @classmethod
-    def of(cls, sensitive_features: Any, n_rows: int) -> "NamedGroups":
+    def of(cls, sensitive_features: Table, n_rows: int) -> "NamedGroups":
         """Take any table of attributes with one row for each row of the data."""
         table = check_attributes(sensitive_features, n_rows)
         return cls([Attribute.of(table.iloc[:, i]) for i in range(table.shape[1])])
@@ -99,34 +99,32 @@ def _tabulate(
     return Tabulation([" & ".join(name) for name in zip(*parts, strict=True)], total[kept], squares[kept])
 
 
-def _is_numeric(column: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-
-
-def _quarters(column: pd.Series) -> tuple[NDArray[Any], list[str]]:
+def _quarters(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Cut a number or a date at its quartiles; every quarter is named by the smallest and largest value in it."""
-    if _is_numeric(column):
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        known = np.isfinite(numbers)
-    else:
-        known = column.notna().to_numpy()
-        numbers = column.to_numpy().astype("datetime64[s]").astype(np.float64)
+    numbers = to_floats(column)
+    known = np.isfinite(numbers)
+    # Where one value is frequent, quartiles coincide or lie between two values: then there are fewer than four parts.
     cuts = np.unique(np.quantile(numbers[known], [0.25, 0.5, 0.75])) if known.any() else np.array([])
-    codes = np.searchsorted(cuts, numbers, side="left")
-    values = []
-    for quarter in range(len(cuts) + 1):
-        members = column[known & (codes == quarter)]
-        values.append(f"{_short(members.min())} to {_short(members.max())}" if len(members) else "none")
-    return np.where(known, codes, len(values)), [*values, MISSING]
+    parts, place = np.unique(np.searchsorted(cuts, numbers[known], side="left"), return_inverse=True)
+    codes = np.full(len(numbers), len(parts), np.intp)
+    codes[known] = place
+    members = [numbers[codes == part] for part in range(len(parts))]
+    # All bounds at once: with digits for one quarter alone, two neighbours may read the same.
+    bounds = write_apart([end(values) for values in members for end in (np.min, np.max)], is_date=_holds_dates(column))
+    names = [f"{low} to {high}" for low, high in zip(bounds[::2], bounds[1::2], strict=True)]
+    return codes, [*names, MISSING]
 
 
-def _short(value: Any) -> str:
-    return f"{value:%Y-%m-%d}" if hasattr(value, "year") else f"{value:g}"
+def _holds_dates(column: pd.Series) -> bool:
+    return (typed_kind(column) or "").startswith(DATE)
 
 
-def _categories(column: pd.Series) -> tuple[NDArray[Any], list[str]]:
+def _categories(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     codes, values = pd.factorize(column, sort=False)
-    names = [clipped(value) for value in values]
+    if _holds_dates(column):
+        names = write_apart(to_floats(pd.Series(values)).tolist(), is_date=True)
+    else:
+        names = [clipped(category_name(value)) for value in values]
     order = np.argsort(np.array(names, dtype=object), kind="stable") if names else np.array([], np.intp)
     if len(names) > _MOST_CATEGORIES:
         frequent = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable")

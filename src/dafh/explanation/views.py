@@ -8,12 +8,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.tables.values import DATE, to_floats, typed_kind
-from dafh.text import clipped
+from dafh.text import clipped, write_date, write_number
 
 # Only the most frequent categories of a column are described. A rule about a rare one would match few rows.
 _MOST_CATEGORIES = 20
-# Asked for more digits than this, a date is written to the second, otherwise to the day.
-_DAY_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -41,13 +39,7 @@ class View:
 
     def amount(self, value: float, digits: int = 3) -> str:
         """Write a number or a date with a few digits."""
-        if self.is_date:
-            when = np.datetime64(round(float(value) * 86_400), "s")
-            return str(when.astype("datetime64[D]")) if digits <= _DAY_DIGITS else str(when).replace("T", " ")
-        if abs(value) >= 1e15:
-            return f"{value:.{digits}g}"
-        whole = len(f"{abs(value):.0f}")  # Never fewer digits than before the decimal point: 1,234, not 1.23e+03.
-        return f"{value:,.{max(digits - whole, 0)}f}" if whole >= digits else f"{value:.{digits}g}"
+        return write_date(value, digits) if self.is_date else write_number(value, digits)
 
     def bound(self, value: float, beyond: float) -> str:
         """Write a bound with enough digits that the next value, `beyond` it, still lies on the other side."""

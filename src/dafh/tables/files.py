@@ -1,7 +1,7 @@
-"""CSV and Parquet files: read whole or in chunks, from a path or a pipe; results written so that no half file is left.
+"""CSV and Parquet files: read whole or in pieces, from a path or a pipe.
 
-What a file is, is told by its first bytes and not by its name: Parquet, gzip, or text. The layout of a text file
-(delimiter, header) is guessed from its first lines.
+The first bytes of a file say what it is (Parquet, gzip or text), not its name. The layout of a text file is guessed
+from its first lines.
 """
 
 import codecs
@@ -19,18 +19,19 @@ from typing import Any
 import pandas as pd
 
 from dafh.exceptions import InputError
-from dafh.tables.layout import LINES_TO_GUESS_BY, Layout, cells
+from dafh.tables.layout import Layout, cells
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
 from dafh.text import clipped, listed, quoted
 
 ROWS_PER_CHUNK = 50_000
 _BYTES_TO_GUESS_BY = 2**22
+_LINES_OF_NAMES = 50
 _UNWANTED = "\0"
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-@dataclass(frozen=True)
+@dataclass
 class DataFile:
     r"""A CSV or Parquet file, or a pipe that carries one.
 
@@ -38,12 +39,13 @@ class DataFile:
     ----------
     path : str or Path
         "-" is standard input.
-    delimiter, header
-        None: guessed from the first lines.
+    delimiter, header, decimal
+        How a text file is laid out: what is between cells, whether the first line has the names, and the decimal mark,
+        "." or ",". None: guessed from the first lines.
     encoding : str
-        Of a text file; a byte order mark is not part of it.
+        Of a text file; a byte order mark is not part of it. Files that begin with the mark of UTF-16 are read as such.
     leave_out : names of columns
-        Not to be read, where more than one column has such a name.
+        Names that may occur more than once, because none of those columns is wanted.
 
     Examples
     --------
@@ -60,12 +62,14 @@ class DataFile:
     delimiter: str | None = None
     header: bool | None = None
     encoding: str = "utf-8-sig"
+    decimal: str | None = None
     leave_out: Collection[str] = ()
-    """Names that may occur more than once, because none of those columns is wanted."""
     notes: list[str] = field(default_factory=list, compare=False)
-    """What was guessed about the file, for the user to hear."""
+    """What was guessed about the file, for the user to read."""
     left_out: list[str] = field(default_factory=list, compare=False)
     """Names out of `leave_out` that were found more than once."""
+    layout: Layout | None = field(default=None, init=False, compare=False)
+    """Layout of a text file, once it was read: a pipe cannot be asked twice."""
 
     @property
     def name(self) -> str:
@@ -85,9 +89,9 @@ class DataFile:
         rows : int or None
             Rows of a piece; None: all of a text file at once.
         text : names of columns, or None for all
-            Columns of a text file to be read letter by letter: "007" stays "007", and "None" is no gap.
+            Columns of a text file to be read as strings: "007" stays "007", and "None" is no gap.
         """
-        with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name):
+        with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
             head, stream = _open(self.path, stack)
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
@@ -101,10 +105,12 @@ class DataFile:
         sample = _first_lines(head, encoding)
         if not sample:
             raise InputError(f"{self.name} is empty.")
-        names, layout = self._columns(sample)
+        self.layout = layout = self._guess_layout(sample)
+        names = self._names(sample, layout)
         raw = [name for name in names if text is None or name in text]
         options: dict[str, Any] = {
             "sep": layout.delimiter,
+            "decimal": layout.decimal,
             "header": 0 if layout.has_header else None,
             "names": names,
             "skipinitialspace": True,
@@ -132,38 +138,43 @@ class DataFile:
         self._check_unique(names)
         nested = [field.name for field in file.schema_arrow if _is_nested(field.type)]
         if nested:
-            self._note(f"Left out, no single values: {', '.join(clipped(name, 40) for name in nested[:6])}.")
+            shown = ", ".join(clipped(name, 40) for name in nested[:6])
+            self._note(f"Left out, cells hold lists, records or bytes: {shown}.")
         if not file.metadata.num_rows or len(nested) == len(names):
             raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
         kept = [name for name in names if name not in nested]
         for batch in file.iter_batches(rows or ROWS_PER_CHUNK, columns=kept):
-            # Whole numbers stay whole where there are gaps among them: account numbers do not fit into fractions.
-            yield batch.to_pandas(types_mapper=_nullable_types().get).rename(columns=str)
+            # Whole numbers stay whole where there are gaps among them: account numbers do not fit into fractions. Days
+            # become dates like all others, and not objects, which a piece without any could not tell from text.
+            table = batch.to_pandas(types_mapper=_nullable_types().get, date_as_object=False)
+            yield table.rename(columns=str)
 
     def _check_unique(self, names: list[str]) -> None:
         repeated = [quoted(name) for name in dict.fromkeys(names) if names.count(name) > 1]
         if repeated:
             what = f"{listed(repeated[:5])}{' and others' if len(repeated) > 5 else ''}"
-            raise InputError(f"{self.name} has more than one column called {what}: rename them, or --drop them in fit.")
+            raise InputError(f"{self.name} has more than one column called {what}: rename them, or leave them out.")
 
-    def _columns(self, sample: list[str]) -> tuple[list[str], Layout]:
-        """Names of the columns, and the layout."""
-        guess = Layout.guess(sample)
-        layout = Layout(
-            self.delimiter or guess.delimiter,
-            guess.has_header if self.header is None else self.header,
-        )
-        first = cells(sample[:LINES_TO_GUESS_BY], layout.delimiter)[0]
+    def _guess_layout(self, sample: list[str]) -> Layout:
+        layout = Layout.guess(sample, delimiter=self.delimiter, has_header=self.header, decimal=self.decimal)
+        if layout.decimal == "," and self.decimal is None:
+            self._note(f"The numbers in {self.name} look like ones with a decimal comma: 7,5 is read as 7.5.")
+        return layout
+
+    def _names(self, sample: list[str], layout: Layout) -> list[str]:
+        """Names of the columns; those that are not wanted get others, by which they can be told apart."""
+        # One row is enough, but the names may have line breaks in them.
+        first = cells(sample[:_LINES_OF_NAMES], layout.delimiter)[0]
         if not layout.has_header:
             names = [f"column_{number}" for number in range(1, len(first) + 1)]
             self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")
-            return names, layout
+            return names
         names = [name.strip() or f"column_{number}" for number, name in enumerate(first, 1)]
         unwanted = {name for name in names if name in self.leave_out and names.count(name) > 1}
         self.left_out[:] = sorted(unwanted)
         names = [f"{_UNWANTED}{i}" if name in unwanted else name for i, name in enumerate(names)]
         self._check_unique(names)
-        return names, layout
+        return names
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
@@ -241,12 +252,13 @@ def _first_lines(head: bytes, encoding: str) -> list[str]:
     decoder = codecs.getincrementaldecoder(encoding)()
     decoded = decoder.decode(head)
     complete = decoded[: decoded.rfind("\n") + 1] or decoded
-    lines = complete.splitlines(keepends=True)[:LINES_TO_GUESS_BY]
+    # Not `splitlines`, which also ends lines at U+0085, U+2028 or a form feed: CSV knows only \n, \r\n and \r.
+    lines = list(io.StringIO(complete, newline=""))
     return lines if any(line.strip() for line in lines) else []
 
 
 @contextlib.contextmanager
-def _told_in_one_sentence(name: str) -> Iterator[None]:
+def _told_in_one_sentence(name: str, encoding: str) -> Iterator[None]:
     """Turn what can go wrong in reading a file into one sentence."""
     try:
         yield
@@ -256,8 +268,11 @@ def _told_in_one_sentence(name: str) -> Iterator[None]:
         raise InputError(f"{name} is a folder, not a file.") from error
     except PermissionError as error:
         raise InputError(f"{name} cannot be read: no permission.") from error
-    except (UnicodeDecodeError, LookupError) as error:
-        raise InputError(f"{name} is not text in this encoding; --encoding latin-1 reads most others.") from error
+    except UnicodeError as error:
+        known = encoding.removesuffix("-sig").upper()
+        raise InputError(f"{name} is not {known} text: name its encoding (latin-1 reads most others).") from error
+    except LookupError as error:
+        raise InputError(f"{name} cannot be read: there is no encoding {quoted(encoding)}.") from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
         raise InputError(f"{name} cannot be read as a table: {_first_line(error)}.") from error
     except (OSError, EOFError) as error:

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.tables.values import with_gaps
+from dafh.tables.values import typed_kind, with_gaps
 from dafh.text import listed, quoted
 
 _MOST_CLASSES = 50
@@ -19,22 +19,30 @@ def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
     known = with_gaps(table[target]).notna()
     if not known.any():
         raise InputError(f"The target {quoted(target)} has no values.")
-    return table[known] if not known.all() else table
+    return table if known.all() else table[known]
+
+
+def without_target(table: pd.DataFrame, known: pd.DataFrame) -> list[str]:
+    """Say how many rows of a table were left out because their target is not known."""
+    n_rows = len(table) - len(known)
+    return [f"Left out, no target: {n_rows:,} rows."] if n_rows else []
 
 
 def read_labels(column: pd.Series) -> NDArray[Any]:
     """Take the target of a training table as class labels: whole numbers, flags or text."""
     name, (codes, values) = quoted(column.name), pd.factorize(column)
     if len(values) > _MOST_CLASSES:
-        raise InputError(f"The target {name} has {len(values):,} different values; a class label has few.")
-    if pd.api.types.is_bool_dtype(column.dtype):
+        raise InputError(f"The target {name} has {len(values):,} different values; class labels are few.")
+    if typed_kind(column) == "flag":
         labels: list[Any] = [bool(value) for value in values]
     else:
         texts = [_label_text(value) for value in values]
         whole = all(_WHOLE.fullmatch(text) for text in texts) and len(set(texts)) == len(texts)  # "1" is not "01".
         labels = [int(text) for text in texts] if whole else [str(value) for value in values]
         if pd.api.types.is_float_dtype(column.dtype) and isinstance(labels[0], str):
-            raise InputError(f"The target {name} holds fractions like {texts[0]}; a class label is text or whole.")
+            raise InputError(
+                f"The target {name} holds fractions like {texts[0]}; class labels are whole numbers or text."
+            )
     if len(set(labels)) < 2:
         raise InputError(f"The target {name} has one value only ({quoted(values[0])}): there is nothing to learn.")
     kind = object if isinstance(labels[0], str) else bool if isinstance(labels[0], bool) else np.int64
@@ -42,7 +50,7 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
 
 
 def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
-    """Take the target of another table as labels that a model knows, whichever type the file forces on them."""
+    """Take the target of another table as labels that a model knows, whatever type its file gives them."""
     fold = str.lower if classes.dtype == bool else str
     known = {fold(_label_text(label)): position for position, label in enumerate(classes)}
     known |= {str(label): position for position, label in enumerate(classes)}
@@ -57,7 +65,7 @@ def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
     return classes[np.array(places)[codes]]
 
 
-_WHOLE = re.compile(r"-?\d{1,18}")
+_WHOLE = re.compile(r"-?\d{1,18}", flags=re.ASCII)
 
 
 def _label_text(value: Any) -> str:

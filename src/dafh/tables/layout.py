@@ -1,13 +1,26 @@
 """The layout of a text file, guessed from its first lines."""
 
+import contextlib
 import csv
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dafh.tables.values import is_number
 
 _DELIMITERS = (",", ";", "\t", "|", " ")
-LINES_TO_GUESS_BY = 50
+# Delimiter and header show in the first lines. A decimal mark may not: all lines at hand are searched for it.
+_LINES_FOR_DELIMITER = 50
+_LONGEST_CELL = 2**24
+# Numbers that make sense only with a decimal comma, or only with a point. 7,181 is not among them: it may be thousands.
+_NEEDS = {
+    mark: re.compile(
+        rf"[+-]?(0{point}\d+|\d*{point}(\d{{1,2}}|\d{{4,}})|\d{{4,}}{point}\d+"
+        rf"|\d{{1,3}}({other}\d{{3}})+{point}\d+|\d{{1,3}}({other}\d{{3}}){{2,}})"
+    )
+    for mark, point, other in ((",", ",", r"\."), (".", r"\.", ","))
+}
+_MAY_BE_EITHER = re.compile(r"[+-]?\d{1,3},\d{3}")
 
 
 @dataclass(frozen=True)
@@ -16,33 +29,53 @@ class Layout:
 
     delimiter: str = ","
     has_header: bool = True
+    decimal: str = "."
 
     @classmethod
-    def guess(cls, lines: Sequence[str]) -> "Layout":
-        """Guess from the first lines.
+    def guess(
+        cls,
+        lines: Sequence[str],
+        *,
+        delimiter: str | None = None,
+        has_header: bool | None = None,
+        decimal: str | None = None,
+    ) -> "Layout":
+        """Guess from the first lines what is not given.
 
         The delimiter is the one that cuts all lines into the same number of cells, two or more. There is no header if
-        some cell of the first line is a number, and none is a word above a number.
+        some cell of the first line is a number, and none is a word above a number. Numbers have a decimal comma if
+        cells are parted by something else, some number needs one (34,66), and none needs a point (34.66). In a file
+        parted by semicolons 7,181 is enough: programs write semicolons where the comma is the decimal mark.
 
         Examples
         --------
         >>> Layout.guess(["age;job", "30;cook"])
-        Layout(delimiter=';', has_header=True)
-        >>> Layout.guess(["30,cook", "41,clerk"])
-        Layout(delimiter=',', has_header=False)
+        Layout(delimiter=';', has_header=True, decimal='.')
+        >>> Layout.guess(["30,5;cook", "41;clerk"])
+        Layout(delimiter=';', has_header=False, decimal=',')
         """
-        delimiter = max(_DELIMITERS, key=lambda candidate: _evenness(lines, candidate))
-        rows = cells(lines, delimiter)
-        if len(rows) < 2:
-            return cls(delimiter)
-        pairs = list(zip(rows[0], rows[1], strict=False))
-        words_above_numbers = any(not is_number(above) and is_number(below) for above, below in pairs)
-        return cls(delimiter, words_above_numbers or not any(is_number(above) for above, _ in pairs))
+        first = lines[:_LINES_FOR_DELIMITER]
+        delimiter = delimiter or max(_DELIMITERS, key=lambda candidate: _evenness(first, candidate))
+        decimal = decimal or _decimal_mark(lines, delimiter)
+        if has_header is None:
+            has_header = _has_header(cells(first, delimiter), decimal)
+        return cls(delimiter, has_header, decimal)
 
 
 def cells(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """Cut lines into cells; empty lines are left out."""
-    return [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
+    with _long_cells():
+        return [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
+
+
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    """Allow cells longer than the 131,072 letters of the csv module: contracts and images are put into tables too."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _evenness(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
@@ -55,3 +88,26 @@ def _evenness(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
         return (0.0, 0)
     # Blanks cut any sentence: they count only where nothing else does.
     return (widths.count(widths[0]) / len(widths) - (delimiter == " "), widths[0])
+
+
+def _decimal_mark(lines: Sequence[str], delimiter: str) -> str:
+    if delimiter == ",":
+        return "."  # A comma within a cell would be quoted, and is more likely one of a list.
+    either = False
+    found: set[str] = set()
+    for row in cells(lines, delimiter):
+        for cell in map(str.strip, row):
+            if "," in cell or "." in cell:
+                found.update(mark for mark, pattern in _NEEDS.items() if pattern.fullmatch(cell))
+                either = either or _MAY_BE_EITHER.fullmatch(cell) is not None
+    if "." in found:
+        return "."
+    return "," if "," in found or (either and delimiter == ";") else "."
+
+
+def _has_header(rows: list[list[str]], decimal: str) -> bool:
+    if len(rows) < 2:
+        return True
+    pairs = [(is_number(above, decimal), is_number(below, decimal)) for above, below in zip(*rows[:2], strict=False)]
+    words_above_numbers = any(below and not above for above, below in pairs)
+    return words_above_numbers or not any(above for above, _ in pairs)

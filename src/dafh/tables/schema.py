@@ -1,7 +1,7 @@
 """What the columns of a table are: features, target, sensitive attributes, or nothing to learn from.
 
-The guesses are cautious, and said aloud: what nobody said about a column is in `TableSchema.notes`. A schema is plain
-data, so that it can be kept in a model file and read the next table the same way.
+Guesses are cautious, and reported in `TableSchema.notes`. A schema is plain data: a model file keeps it, and the next
+table is read the same way.
 """
 
 import re
@@ -15,7 +15,8 @@ import pandas as pd
 
 from dafh.exceptions import InputError
 from dafh.tables.leakage import ROWS_TO_COMPARE, positions, predicts
-from dafh.tables.values import as_kind, date_words, guess_kind, with_gaps
+from dafh.tables.unread import UnreadValues
+from dafh.tables.values import date_words, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
 from dafh.text import clipped, quoted
 
 # Text with so many different values is a name, a number plate, a sentence: nothing to learn from, and often personal.
@@ -23,6 +24,7 @@ _UNIQUE_SHARE = 0.3
 _MANY_VALUES = 200
 # Fewer rows than this say little about how often values repeat.
 _ROWS_TO_JUDGE_BY = 30
+_DROPPED = "as you said"
 _MOST_NAMES = 6
 _MOST_NAMES_IN_NOTES = 40
 
@@ -34,11 +36,16 @@ class TableSchema:
     target: str
     features: dict[str, str]
     """Column and kind: number, flag, category, or date with its format."""
-    sensitive: tuple[str, ...] = ()
+    sensitive: dict[str, str] = field(default_factory=dict)
+    """Attributes that are kept out of training, with their kind."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Column and reason."""
     notes: tuple[str, ...] = ()
     """What was guessed, in sentences."""
+    decimal: str = "."
+    """Decimal mark of numbers in text files."""
+    gap_words: dict[str, list[str]] = field(default_factory=dict)
+    """Column, and words that stand for a gap in it: "unknown" among numbers."""
 
     @classmethod
     def guess(
@@ -49,6 +56,7 @@ class TableSchema:
         drop: Iterable[str] = (),
         sensitive: Iterable[str] = (),
         categories: Iterable[str] = (),
+        decimal: str = ".",
     ) -> "TableSchema":
         """Guess what the columns of a table are; what the user says of a column is not guessed.
 
@@ -58,13 +66,15 @@ class TableSchema:
         target : str
         drop, sensitive, categories : names of columns
             To leave out; to keep out of training and to audit by; to read as categories although they hold numbers.
+        decimal : {".", ","}
+            Decimal mark of numbers that were read as strings.
 
         Examples
         --------
         >>> table = pd.DataFrame({"id": range(40), "age": [20, 30] * 20, "job": ["cook", "clerk"] * 20})
         >>> schema = TableSchema.guess(table.assign(y=[0, 1] * 20), "y")
         >>> schema.features, schema.left_out
-        ({'age': 'number', 'job': 'category'}, {'id': 'every row has a value of its own'})
+        ({'age': 'number', 'job': 'category'}, {'id': 'a different value in every row'})
         """
         drop, sensitive, categories = (tuple(dict.fromkeys(names)) for names in (drop, sensitive, categories))
         check_columns(table.columns, [target], "the target")
@@ -72,21 +82,28 @@ class TableSchema:
             check_columns(table.columns, names)
         if target in (*drop, *sensitive):
             raise InputError(f"The target {quoted(target)} cannot also be left out or sensitive.")
-        left_out = dict.fromkeys(drop, "as you said")
+        left_out = dict.fromkeys(drop, _DROPPED)
         features: dict[str, str] = {}
+        gap_words: dict[str, list[str]] = {}
         for name in table.columns:
             if name == target or name in left_out or name in sensitive:
                 continue
-            kind = "category" if name in categories else guess_kind(table[name])
-            reason = None if name in categories else _nothing_to_learn(as_kind(table[name], kind), name, kind)
-            if reason is None:
-                features[name] = kind
-            else:
+            kind = "category" if name in categories else guess_kind(table[name], decimal)
+            values, unread = read_as(table[name], kind, decimal)
+            reason = None if name in categories else _nothing_to_learn(values, name, kind)
+            if reason is not None:
                 left_out[name] = reason
+                continue
+            features[name] = kind
+            if len(unread):
+                gap_words[name] = sorted({str(value) for value in unread})
         if not features:
             raise InputError("No column is left to learn from: all are the target, sensitive or left out.")
-        schema = cls(target, features, sensitive, left_out)
-        return replace(schema, notes=(*schema._sentences(set(drop)), *schema._suspicions(table)))
+        attributes = {
+            name: "category" if name in categories else guess_kind(table[name], decimal) for name in sensitive
+        }
+        schema = cls(target, features, attributes, left_out, (), decimal, gap_words)
+        return replace(schema, notes=tuple(schema._sentences(set(drop))))
 
     def _sentences(self, said: set[str]) -> list[str]:
         sentences = []
@@ -100,29 +117,36 @@ class TableSchema:
             if names:
                 heading = headings.get(kind) or f"Dates ({date_words(kind)})"
                 sentences.append(f"{heading}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
+        for name, words in self.gap_words.items():
+            shown = " and ".join(quoted(word, 30) for word in words)
+            sentences.append(f"Counted as missing in {clipped(name, 40)}: {shown}.")
         if self.sensitive:
-            sentences.append(f"Kept out of training, used in the audit: {_named(self.sensitive)}.")
+            sentences.append(f"Kept out of training, used in the audit: {_named(list(self.sensitive))}.")
         return sentences
 
-    def _suspicions(self, table: pd.DataFrame) -> list[str]:
-        """Features that nearly tell the target, or a sensitive attribute that was to be kept out."""
+    def leakage_notes(self, table: pd.DataFrame) -> list[str]:
+        """Warn of features that give away the target, or a sensitive attribute that is kept out of training."""
         rows = table.iloc[:: max(len(table) // ROWS_TO_COMPARE, 1)]
         if len(rows) < 2 * _ROWS_TO_JUDGE_BY:
             return []
-        features = {name: positions(as_kind(rows[name], kind)) for name, kind in self.features.items()}
+        features = {str(name): positions(values) for name, values in self.features_of(rows).items()}
         found = []
         for outcome in (self.target, *self.sensitive):
             told = positions(with_gaps(rows[outcome]))
             telling = [name for name, values in features.items() if predicts(values, told)]
-            if telling and outcome == self.target:
-                found.append(f"Look twice, each alone nearly tells the target: {_named(telling)}. Is it known in time?")
-            elif telling:
-                found.append(f"Look twice, each alone nearly tells {clipped(outcome, 40)}: {_named(telling)}.")
+            if telling:
+                what = "the target" if outcome == self.target else clipped(outcome, 40)
+                one = len(telling) == 1
+                each = f"{_named(telling)} alone predicts" if one else f"each of {_named(telling)} alone predicts"
+                in_time = f" {'Is it' if one else 'Are they'} available at prediction time?"
+                found.append(
+                    f"Possible leakage: {each} {what} almost perfectly.{in_time if outcome == self.target else ''}"
+                )
         return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a model file."""
-        return {**asdict(self), "sensitive": list(self.sensitive), "notes": list(self.notes)}
+        return {**asdict(self), "notes": list(self.notes)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "TableSchema":
@@ -130,29 +154,69 @@ class TableSchema:
         return cls(
             str(values["target"]),
             dict(values["features"]),
-            tuple(values["sensitive"]),
+            dict(values["sensitive"]),
             dict(values["left_out"]),
             tuple(values["notes"]),
+            str(values["decimal"]),
+            {str(name): list(words) for name, words in values["gap_words"].items()},
         )
 
     @property
     def text_columns(self) -> list[str]:
-        """Columns to read letter by letter from a CSV file: what looks like a number may be a category."""
+        """Columns to read as strings from a CSV file: what looks like a number may be a category."""
         return [self.target, *(name for name, kind in self.features.items() if kind != "number")]
 
-    def with_numbers(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return a table that was read letter by letter with those columns as numbers that are numbers to the model.
+    def features_of(self, table: pd.DataFrame, unread: UnreadValues | None = None) -> pd.DataFrame:
+        """Take the features from a table with columns in any order, as numbers, dates and text.
 
-        Those that are neither feature nor sensitive stay as they are: account numbers, say.
+        Parameters
+        ----------
+        table : data frame
+            As a file gives it, typed or read as strings.
+        unread : UnreadValues, optional
+            Counts what cannot be read and becomes a gap; one for all pieces of a file.
         """
-        names = [name for name, kind in self.features.items() if kind == "number"]
-        names += [name for name in self.sensitive if guess_kind(table[name]) == "number"]
-        return table.assign(**{name: as_kind(table[name], "number") for name in names})
-
-    def features_of(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Take the features from a table with columns in any order, as numbers, dates and text."""
         check_columns(table.columns, self.features, "which the model was fitted with")
-        parts = {name: as_kind(table[name], kind) for name, kind in self.features.items()}
+        return self._read(table, self.features, unread or UnreadValues())
+
+    def attributes_of(self, table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+        """Take sensitive attributes from a table; kinds that training did not settle are guessed."""
+        check_columns(table.columns, names, "to audit by")
+        settled = {**self.features, **self.sensitive}
+        kinds = {name: settled.get(name) or guess_kind(table[name], self.decimal) for name in names}
+        found = self._read(table, kinds, UnreadValues())
+        # Features count flags as 1 and 0; people who read about groups want them as they were.
+        flags = [name for name, kind in kinds.items() if kind == "flag"]
+        return found.assign(**{name: found[name].map({1.0: "True", 0.0: "False"}) for name in flags})
+
+    def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unread: UnreadValues) -> pd.DataFrame:
+        parts = {}
+        for name, kind in kinds.items():
+            values, strange = read_as(table[name], kind, self.decimal)
+            # Words that were gaps in training still are, however many of them a file has.
+            strange = strange[~strange.isin(self.gap_words.get(name, ()))] if len(strange) else strange
+            unread.add(name, kind, int(values.notna().sum()) + len(strange), strange)
+            parts[name] = values
+        return pd.DataFrame(parts, index=table.index)
+
+    def stored(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return rows as a typed file is to hold them.
+
+        Whole numbers are whole, whatever they are for. Other numbers are floats if they are features or sensitive; all
+        other text stays as it is.
+        """
+        kinds = {**self.features, **self.sensitive}
+        parts = {}
+        for name, column in table.items():
+            number = kinds.get(str(name)) == "number"
+            parts[name] = column
+            if typed_kind(column) is None:
+                words = self.gap_words.get(str(name), ())
+                whole = whole_numbers(with_gaps(column.where(~column.isin(words))) if number else column)
+                if whole is not None:
+                    parts[name] = whole
+                elif number:
+                    parts[name] = read_as(column, "number", self.decimal).values
         return pd.DataFrame(parts, index=table.index)
 
 
@@ -180,20 +244,20 @@ def _nothing_to_learn(column: pd.Series, name: str, kind: str) -> str | None:
     known = column.dropna()
     n_values = known.nunique()
     if n_values < 2:
-        return "it has one value only" if len(known) else "it is empty"
+        return "only one value" if len(known) else "no values"
     if len(known) < _ROWS_TO_JUDGE_BY:
         return None
     if kind == "number":
-        return "every row has a value of its own" if _counts_rows(known, name) else None
+        return "a different value in every row" if _counts_rows(known, name) else None
     if kind != "category" or n_values <= _UNIQUE_SHARE * len(known):
         return None
     if n_values == len(known):
-        return "every row has a value of its own"
-    return "it has too many different values" if n_values >= min(_MANY_VALUES, 0.9 * len(known)) else None
+        return "a different value in every row"
+    return "too many different values" if n_values >= min(_MANY_VALUES, 0.9 * len(known)) else None
 
 
 def _counts_rows(known: pd.Series, name: str) -> bool:
-    """Whether whole numbers only number the rows: all different, and in order or called an id."""
+    """Whether whole numbers only identify the rows: all different, and ascending or called an id."""
     if not known.is_unique or not (known == np.floor(known)).all():
         return False
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)  # customer_id, customerId, Customer ID

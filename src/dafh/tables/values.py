@@ -195,6 +195,19 @@ def category_name(value: object) -> str:
     return text.split(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
 
 
+def whole_numbers(column: pd.Series) -> pd.Series | None:
+    """Text as whole numbers, if that loses nothing (``007`` would lose its zeros); None if it does."""
+    codes, values = _factorized(column)
+    texts = [str(value) for value in values]
+    if not texts or not all(re.fullmatch(r"0|-?[1-9]\d{0,18}", text, flags=re.ASCII) for text in texts):
+        return None
+    found = [int(text) for text in texts]
+    if max(map(abs, found)) >= 2**63:
+        return None
+    numbers = pd.array([*found, None], dtype="Int64")
+    return pd.Series(numbers[codes], column.index, name=column.name)
+
+
 def to_floats(column: pd.Series) -> NDArray[np.float64]:
     """Numbers and flags as floats, dates as days since 1970; gaps, and numbers too large to square, as NaN."""
     kind = typed_kind(column)

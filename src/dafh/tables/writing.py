@@ -38,7 +38,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a place that cannot be written to, before the work and not after it."""
+    """Refuse a path that cannot be written to, before the work and not after it."""
     folder = path.resolve().parent
     if path.is_dir():
         raise InputError(f"{path} is a folder, not a file to write to.")
@@ -55,8 +55,8 @@ def check_writable(path: Path) -> None:
 class TableWriter:
     """Write frames with the same columns one after the other, as CSV (packed if the name ends in .gz) or Parquet.
 
-    Text that a spreadsheet would run as a formula gets an apostrophe in front in a CSV file, which spreadsheets show as
-    the plain text; `n_defused` counts how often. Parquet holds text as text and is left alone.
+    In a CSV file, text that a spreadsheet would run as a formula gets an apostrophe in front, which spreadsheets do not
+    show; `n_defused` counts how often. Parquet holds text as text and is left alone.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -106,15 +106,24 @@ class TableWriter:
         import pyarrow
         import pyarrow.parquet
 
+        # The categories of a piece are not those of the next one; as values they fit into one column.
+        encoded = [name for name in table.columns if isinstance(table[name].dtype, pd.CategoricalDtype)]
+        table = table.astype(dict.fromkeys(encoded, object))
         if self._parquet is None:
-            rows = pyarrow.Table.from_pandas(table, preserve_index=False)
-            self._parquet = self._stack.enter_context(pyarrow.parquet.ParquetWriter(self._target, rows.schema))
+            schema = pyarrow.Table.from_pandas(table, preserve_index=False).schema
+            for place, kind in enumerate(schema.types):
+                # A column without values so far must take text later; all other types are known from the start.
+                if pyarrow.types.is_null(kind):
+                    schema = schema.set(place, schema.field(place).with_type(pyarrow.string()))
+            self._parquet = self._stack.enter_context(pyarrow.parquet.ParquetWriter(self._target, schema))
         self._parquet.write_table(pyarrow.Table.from_pandas(table, schema=self._parquet.schema, preserve_index=False))
 
 
-def _is_formula(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith(_FORMULA_STARTS) and not is_number(value)
+def _is_formula(value: object) -> bool:
+    if not isinstance(value, str) or not value.startswith(_FORMULA_STARTS):
+        return False
+    return not (is_number(value) or is_number(value, decimal=","))
 
 
-def _defused(value: Any) -> str:
+def _defused(value: object) -> str:
     return f"'{value}"

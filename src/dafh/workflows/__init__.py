@@ -2,7 +2,8 @@
 
 - `training`: read a table, fit a model, write it with the rows that were held out;
 - `serving`: read a model file, then score, audit or explain with it;
-- `tables`: names of columns, rows with a known target, fingerprints.
+- `fingerprints`: whether a table is one that a model was trained on;
+- `names`: names of columns as commands take them.
 
 A new command gets its work done here, and its words in `dafh.cli`.
 """

@@ -16,31 +16,18 @@ from dafh.explanation.stability import stability
 from dafh.explanation.words import Explanation
 from dafh.models.files import ModelFile, open_model
 from dafh.tables.files import ROWS_PER_CHUNK, DataFile
-from dafh.tables.labels import match_labels
+from dafh.tables.labels import labelled_rows, match_labels, without_target
 from dafh.tables.schema import TableSchema, check_columns
-from dafh.tables.values import with_gaps
-from dafh.workflows.tables import fingerprint, row_hashes, split_names, with_target
+from dafh.tables.unread import UnreadValues
+from dafh.workflows.fingerprints import fingerprint, row_hashes
+from dafh.workflows.names import names_beside, split_names
 
-SAME_ROWS = (
-    "These are rows that the model was trained on: all figures are too good. Ask people it has not seen, or fit with "
-    "--test-size to keep some back."
-)
-
-
-def _names_beside(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
-    """Other names for columns whose own are taken."""
-    found: dict[str, str] = {}
-    for name in names:
-        new = name
-        while new in taken or new in found.values() or (new != name and new in names):
-            new = f"{new} (given)"
-        found[name] = new
-    return found
+SAME_ROWS = "These results are optimistic: the rows were used for training. Use held-out rows."
 
 
 @dataclass(frozen=True)
-class AskedRows:
-    """Rows of a file, ready to be asked how a model serves them."""
+class LabelledRows:
+    """Rows of a file with their target, read as the model takes them."""
 
     features: pd.DataFrame
     y: NDArray[Any]
@@ -61,19 +48,19 @@ class FileModel:
         file = open_model(path)
         schema = file.card.get("schema")
         if schema is None:
-            raise InputError(f"{path} was saved from Python, not by dafh fit: it does not say which columns are what.")
+            raise InputError(f"{path} was saved from Python and has no schema: it does not say what its columns hold.")
         try:
             return cls(file, TableSchema.from_dict(schema))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"{path} does not say which columns are what.") from error
+            raise InputError(f"{path} has a malformed schema: it does not say what its columns hold.") from error
 
     @property
     def model(self) -> Any:
-        """The pipeline."""
+        """The fitted pipeline of encoder and estimator."""
         return self.file.model
 
-    def read(self, data: DataFile, sensitive: Sequence[str] = (), target: str | None = None) -> AskedRows:
-        """Read rows with their target, and with the attributes that are known about them.
+    def read(self, data: DataFile, sensitive: Sequence[str] = (), target: str | None = None) -> LabelledRows:
+        """Read rows with their target and their sensitive attributes.
 
         Parameters
         ----------
@@ -81,32 +68,35 @@ class FileModel:
         sensitive : names of columns
             Without any, those that were named in training, as far as the file has them.
         target : str, optional
-            Where it is called something else than in training.
+            Target column, if it has another name than in training.
         """
         target = target or self.schema.target
-        data = replace(data, leave_out=tuple(self.schema.left_out))
-        table = data.read(text=[*self.schema.text_columns, target])
+        data = self._as_trained(data)
+        # All columns as strings, as in training: numbers come out the same to the last digit, and so do fingerprints.
+        table = data.read(text=None)
         check_columns(table.columns, [target], "the target")
-        known, notes = with_target(table, target, data)
-        features = self.schema.features_of(known)
-        attributes = self._attributes(known, sensitive)
-        y = match_labels(known[target], self.model.classes_)
-        if fingerprint(row_hashes(features, known[target])) in self.file.card.get("fingerprints", []):
-            notes.append(SAME_ROWS)
-        return AskedRows(features, y, attributes, tuple(notes))
-
-    def _attributes(self, table: pd.DataFrame, sensitive: Sequence[str]) -> pd.DataFrame | None:
+        known = labelled_rows(table, target)
+        unread = UnreadValues()
+        features = self.schema.features_of(known, unread)
         names = split_names(sensitive, table.columns)
-        check_columns(table.columns, names, "to audit by")
         names = names or [name for name in self.schema.sensitive if name in table.columns]
-        return table[names].apply(with_gaps) if names else None
+        attributes = self.schema.attributes_of(known, names) if names else None
+        y = match_labels(known[target], self.model.classes_)
+        notes = [*data.notes, *without_target(table, known), *unread.notes()]
+        if fingerprint(row_hashes(features, y)) in self.file.card.get("fingerprints", []):
+            notes.append(SAME_ROWS)
+        return LabelledRows(features, y, attributes, tuple(notes))
 
-    def audit(self, rows: AskedRows, **options: Any) -> AuditResult:
-        """Ask whether any group is served worse than it could be."""
+    def _as_trained(self, data: DataFile) -> DataFile:
+        """Read a file as the training table was read, but for what the user says about it."""
+        return replace(data, leave_out=tuple(self.schema.left_out), decimal=data.decimal or self.schema.decimal)
+
+    def audit(self, rows: LabelledRows, **options: Any) -> AuditResult:
+        """Test whether any group is served worse than it could be."""
         return AuditResult.of(self.model, rows.features, rows.y, sensitive_features=rows.sensitive, **options)
 
-    def explain(self, rows: AskedRows, n_seeds: int = 0) -> Explanation:
-        """Put the groups into words; `n_seeds` copies are fitted on the rows to see how far the groups depend on it."""
+    def explain(self, rows: LabelledRows, n_seeds: int = 0) -> Explanation:
+        """Describe the groups in words; copies fitted with `n_seeds` seeds show how far they depend on the seed."""
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
         if not n_seeds:
             return words
@@ -123,19 +113,23 @@ class FileModel:
             To carry over from the file; "all" is every column.
         rows : int
             Rows at a time.
+
+        What was guessed about the file, and values that could not be read, are in its `notes` at the end.
         """
         done = 0
-        data = replace(data, leave_out=tuple(self.schema.left_out))
-        # Kept columns are read letter by letter: an account number must come out as it went in.
+        data = self._as_trained(data)
+        unread = UnreadValues()
+        # Kept columns are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *keep, *split_names(keep, ())}
         for chunk in data.chunks(rows=rows, text=as_text):
             names = list(chunk.columns) if as_text is None else split_names(keep, chunk.columns)
             check_columns(chunk.columns, names, "to carry over")
-            scored = self._scored(self.schema.features_of(chunk))
+            scored = self._scored(self.schema.features_of(chunk, unread))
             scored.insert(0, "row", np.arange(done + 1, done + 1 + len(chunk)))
             done += len(chunk)
-            kept = chunk[names].reset_index(drop=True).rename(columns=_names_beside(names, list(scored.columns)))
+            kept = chunk[names].reset_index(drop=True).rename(columns=names_beside(names, list(scored.columns)))
             yield pd.concat([kept, scored], axis=1)
+        data.notes.extend(unread.notes())
 
     def _scored(self, features: pd.DataFrame) -> pd.DataFrame:
         encoder, model = self.model[:-1], self.model[-1]

@@ -16,18 +16,19 @@ from dafh.groups.recipe import Recipe
 from dafh.models.files import save
 from dafh.tables.encoder import tabular_pipeline
 from dafh.tables.files import DataFile
-from dafh.tables.labels import read_labels
+from dafh.tables.labels import labelled_rows, read_labels, without_target
 from dafh.tables.schema import TableSchema, check_columns
 from dafh.tables.writing import TableWriter
 from dafh.text import clipped, quoted
-from dafh.workflows.tables import fingerprint, row_hashes, split_names, with_target
+from dafh.workflows.fingerprints import fingerprint, row_hashes
+from dafh.workflows.names import split_names
 
 _FEWEST_ROWS = 20
 
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """A table to train on, what its columns are, and what was guessed about them."""
+    """A table to train on, what its columns hold, and what was guessed about them."""
 
     name: str
     training: pd.DataFrame
@@ -35,9 +36,10 @@ class TrainingTable:
     schema: TableSchema
     notes: tuple[str, ...]
     test_rows: pd.DataFrame | None
-    """Rows kept from everything."""
+    """Held-out rows: not used in training, nor in anything learned from values."""
     fingerprints: tuple[str, ...]
     features: pd.DataFrame
+    """Features of the training rows, typed."""
 
     @classmethod
     def read(
@@ -51,7 +53,7 @@ class TrainingTable:
         test_size: float = 0.0,
         seed: int = 0,
     ) -> "TrainingTable":
-        """Read a file and guess what its columns are.
+        """Read a file and guess what its columns hold.
 
         Parameters
         ----------
@@ -60,7 +62,7 @@ class TrainingTable:
         drop, sensitive, categories : names of columns
             See `TableSchema.guess`; names may be joined by commas.
         test_size : float
-            Share of the rows that are kept from everything; `seed` draws them.
+            Share of the rows that are held out, drawn with `seed`.
         """
         data = replace(data, leave_out=split_names(drop, ()))
         table = data.read(text=None)
@@ -70,31 +72,35 @@ class TrainingTable:
             for name, names in {"drop": drop, "sensitive": sensitive, "categories": categories}.items()
         }
         said["drop"] = [name for name in said["drop"] if name in table.columns or name not in data.left_out]
-        known, notes = with_target(table, target, data)
+        known = labelled_rows(table, target)
         if len(known) < _FEWEST_ROWS:
             raise InputError(f"{data.name} has {len(known)} rows with a target: at least {_FEWEST_ROWS} are needed.")
         y = read_labels(known[target])
-        test = _kept_back(len(known), test_size, seed)
+        test = _held_out(len(known), test_size, seed)
         if len(np.unique(y[~test])) < 2:
             raise InputError(f"The rows left to train on have one value of {quoted(target)} only.")
-        training = known[~test]
-        schema = TableSchema.guess(training, target, **said)
+        # From all rows, held-out ones too: whether a column holds numbers must not depend on where the one word among
+        # them was drawn. Kinds and columns to leave out are all that held-out rows decide; every statistic (medians,
+        # categories, leakage) comes from training rows alone.
+        decimal = data.layout.decimal if data.layout else "."
+        schema = TableSchema.guess(known, target, **said, decimal=decimal)
         schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(data.left_out, "as you said")})
         features = schema.features_of(known)
-        hashes = row_hashes(features, known[target])
+        hashes = row_hashes(features, y)
+        training = known[~test]
         return cls(
             Path(data.name).name,
             training,
             y[~test],
             schema,
-            (*notes, *schema.notes),
-            schema.with_numbers(known[test]).reset_index(drop=True) if test.any() else None,
+            (*data.notes, *without_target(table, known), *schema.notes, *schema.leakage_notes(training)),
+            schema.stored(known)[test].reset_index(drop=True) if test.any() else None,
             tuple(dict.fromkeys(fingerprint(part) for part in (hashes, hashes[~test]))),
             features[~test],
         )
 
     def headline(self) -> str:
-        """Say how many rows there are, and of which labels."""
+        """Say how many rows there are, and the share of each label."""
         values, counts = np.unique(self.y, return_counts=True)
         shares = [f"{clipped(v, 30)} {n / len(self.y):.0%}" for v, n in zip(values, counts, strict=True)]
         more = ", …" if len(shares) > 5 else ""
@@ -118,7 +124,7 @@ class TrainingTable:
         return tabular_pipeline(model, self.schema.features).fit(self.features, self.y)
 
     def save(self, model: Any, path: Path) -> Path | None:
-        """Write a model that was fitted on the table, and the rows kept back beside it; returns where those are."""
+        """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
         details = {
             "data": self.name,
             "rows": len(self.y),
@@ -136,9 +142,9 @@ class TrainingTable:
         return beside
 
 
-def _kept_back(n_rows: int, test_size: float, seed: int) -> NDArray[np.bool_]:
+def _held_out(n_rows: int, test_size: float, seed: int) -> NDArray[np.bool_]:
     chosen = np.zeros(n_rows, bool)
-    # A seed of its own: which rows are kept back has nothing to do with how training starts.
+    # A stream of its own: which rows are held out has nothing to do with the random numbers of training.
     order = np.random.default_rng([seed, n_rows]).permutation(n_rows)
     chosen[order[: round(test_size * n_rows)]] = True
     return chosen

@@ -1,4 +1,4 @@
-"""The commands for people with a table, from a CSV file to a report."""
+"""The commands that take a table, from a CSV file to a report."""
 
 import gzip
 import json
@@ -50,7 +50,7 @@ def people(n=300, seed=0):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a table, a model fitted on it by the command line, and the rows kept back."""
+    """A folder with a table, a model fitted on it by the command line, and the held-out rows."""
     path = tmp_path_factory.mktemp("people")
     people().to_csv(path / "people.csv", index=False)
     arguments = ["--target", "hired", "--sensitive", "sex", "--test-size", "0.3", "--out", path / "model.dafh"]
@@ -64,13 +64,13 @@ def test_fit_says_what_it_guesses_and_what_came_of_it(folder):
     text = (folder / "fit.txt").read_text()
     for said in (
         "210 rows to train on; target hired (no",
-        "Left out, every row has a value of its own: person_id.",
+        "Left out, a different value in every row: person_id.",
         "Numbers: age.",
         "Dates (year-month-day): since.",
         "Categories: job.",
         "Kept out of training, used in the audit: sex.",
         'Guard "veto"',
-        "Rows kept back:",
+        "Held-out rows:",
         "Next: dafh audit",
     ):
         assert said in text, said
@@ -83,7 +83,7 @@ def test_the_model_is_the_one_that_python_gives(folder):
     np.testing.assert_array_equal(load(folder / "model.dafh").predict_proba(rows), again.predict_proba(rows))
 
 
-def test_rows_kept_back_were_not_trained_on(folder):
+def test_held_out_rows_were_not_trained_on(folder):
     kept = pd.read_parquet(folder / "model.test.parquet")
     table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
     assert len(kept) == 90
@@ -137,7 +137,7 @@ def test_columns_of_one_name_can_be_dropped_together(folder):
     arguments = ["--target", "hired", "--groups", "1", "--guard", "none", "--out", folder / "d.dafh"]
     refused = run("fit", folder / "doubled.csv", *arguments)
     assert refused.exit_code == 2
-    assert "more than one column called 'age': rename them, or --drop them" in refused.stderr
+    assert "more than one column called 'age': rename them, or leave them out" in refused.stderr
     accepted = run("fit", folder / "doubled.csv", *arguments, "--drop", "age")
     assert accepted.exit_code == 0, accepted.output
     assert "Numbers: age" not in accepted.stderr
@@ -145,14 +145,14 @@ def test_columns_of_one_name_can_be_dropped_together(folder):
         assert run(command, folder / "d.dafh", folder / "doubled.csv").exit_code == 0
 
 
-def test_rows_kept_back_by_an_earlier_fit_are_pointed_at(tmp_path):
+def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path):
     people().to_csv(tmp_path / "people.csv", index=False)
     quick = ["--target", "hired", "--groups", "1", "--guard", "none", "--out", tmp_path / "m.dafh"]
     assert "earlier fit" not in run("fit", tmp_path / "people.csv", *quick, "--test-size", "0.3").stderr
     assert "m.test.parquet is from an earlier fit" in run("fit", tmp_path / "people.csv", *quick).stderr
 
 
-def test_fit_points_at_columns_that_tell_too_much(tmp_path):
+def test_fit_warns_of_leakage(tmp_path):
     rng = np.random.default_rng(0)
     table = people().assign(
         group=lambda t: np.where(t["age"] > 45, "old", "young"), label=lambda t: 1 * (t["hired"] == "yes")
@@ -160,9 +160,9 @@ def test_fit_points_at_columns_that_tell_too_much(tmp_path):
     table = table.assign(other=rng.normal(size=300))
     table.to_csv(tmp_path / "t.csv", index=False)
     notes = " ".join(TrainingTable.read(DataFile(tmp_path / "t.csv"), "hired", sensitive=["group"]).notes)
-    assert "each alone nearly tells the target: label." in notes
-    assert "each alone nearly tells group: age." in notes
-    assert "other" not in notes.split("Look twice", 1)[1]
+    assert "label alone predicts the target almost perfectly. Is it available at prediction time?" in notes
+    assert "age alone predicts group almost perfectly." in notes
+    assert "other" not in notes.split("Possible leakage", 1)[1]
 
 
 def test_chunks_do_not_change_predictions(folder):
@@ -209,8 +209,8 @@ def test_an_audit_of_the_training_rows_says_so(folder):
     table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
     table.training.sample(frac=1, random_state=0).to_csv(folder / "training.csv", index=False)
     for name in ("people.csv", "training.csv"):
-        assert "rows that the model was trained on" in run("audit", folder / "model.dafh", folder / name).stderr
-    assert "trained on" not in run("audit", folder / "model.dafh", folder / "model.test.parquet").stderr
+        assert "the rows were used for training" in run("audit", folder / "model.dafh", folder / name).stderr
+    assert "used for training" not in run("audit", folder / "model.dafh", folder / "model.test.parquet").stderr
 
 
 def test_fail_on_harm_is_an_exit_code(folder):
