@@ -103,15 +103,16 @@ def test_proof_keeps_good_classifiers_and_its_rows_from_everything(paper_data):
 
 def test_recalibration_decides_anew_and_refits_nothing(paper_data):
     model = model_of(**QUICK | {"n_replicas": 4, "max_epochs": 40}).fit(paper_data.X, paper_data.y)
-    trained, kept = model._trained, model.predict_group(paper_data.X)
-    # People for whom the pooled classifier is always right.
+    before, kept = model.decision_function(paper_data.X), model.predict_group(paper_data.X)
+    assert model.serves_.tolist() == [0, 1]
+    # Labels that the pooled classifier always gets right.
     model.recalibrate(paper_data.X, model.pooled_.predict(paper_data.X))
     assert model.serves_.tolist() == [2, 2]
-    assert model._trained is trained
     np.testing.assert_array_equal(model.predict(paper_data.X), model.pooled_.predict(paper_data.X))
     model.set_params(guard="proof").recalibrate(paper_data.X, paper_data.y)
     assert model.serves_.tolist() == [0, 1]
     np.testing.assert_array_equal(model.predict_group(paper_data.X), kept)
+    np.testing.assert_array_equal(model.decision_function(paper_data.X), before)
 
 
 def test_calibration_rows_of_the_user_are_used_for_the_guard_only(paper_data):
@@ -186,6 +187,59 @@ def test_a_few_rows_are_guarded_too():
         model = model_of(guard=guard, **QUICK).fit(X, y)
         assert str(model.guard_report_)
         assert set(model.predict(X)) <= {0, 1}
+
+
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+@pytest.mark.parametrize("estimator", [model_of(guard="proof", **QUICK), DecoupledClassifier(guard="proof")])
+def test_proof_without_a_row_to_judge_by_leaves_everything_to_the_pooled_classifier(estimator):
+    """One row of the rare class: where it is drawn for calibration, none can be spared, and nothing is proved."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = (np.arange(40) == 0).astype(int)
+    models = [clone(estimator).set_params(random_state=seed, calibration_size=0.5).fit(X, y) for seed in range(6)]
+    n_rows = [model.guard_report_.n_rows for model in models]
+    assert 0 in n_rows
+    assert 20 in n_rows
+    unproved = models[n_rows.index(0)]
+    assert unproved.serves_.tolist() == [2, 2]
+    assert "had no rows to decide by" in str(unproved.guard_report_)
+    np.testing.assert_array_equal(unproved.predict(X), unproved.pooled_.predict(X))
+
+
+@pytest.mark.parametrize("estimator", [model_of(guard="veto", **QUICK), DecoupledClassifier(random_state=0)])
+def test_an_empty_calibration_part_is_refused_or_proves_nothing(estimator, paper_data):
+    X, y = paper_data.X, paper_data.y
+    model = estimator.fit(X, y).set_params(guard="proof")
+    with pytest.raises(ValueError, match="0 sample"):
+        model.recalibrate(X[:0], y[:0])
+    tiny = clone(estimator).set_params(guard="proof", calibration_size=1e-5).fit(X, y)
+    assert tiny.guard_report_.n_rows == 0
+    assert tiny.serves_.tolist() == [2, 2]
+
+
+def test_shares_that_leave_nothing_to_train_on_are_refused(paper_data):
+    model = model_of(selection_size=0.6, calibration_size=0.4)
+    with pytest.raises(InputError, match="leave no rows to train on"):
+        model.fit(paper_data.X, paper_data.y)
+    # Under "proof" the calibration rows are set aside first, and selection takes its share of the rest.
+    apart = model_of(
+        selection_size=0.6, calibration_size=0.4, guard="proof", max_epochs=1, n_replicas=1, random_state=0
+    )
+    assert apart.fit(paper_data.X, paper_data.y).guard_report_.n_rows == 1600
+
+
+@pytest.mark.parametrize("estimator", [DAFHClassifier(), DecoupledClassifier()])
+def test_weights_and_attributes_are_never_taken_for_each_other(estimator, paper_data):
+    for method in ("fit", "recalibrate"):
+        with pytest.raises(TypeError, match="positional"):
+            getattr(estimator, method)(paper_data.X, paper_data.y, np.ones(4000))
+
+
+def test_the_last_epoch_can_be_guarded_too(paper_data):
+    model = model_of(guard="veto", select="last", random_state=0, n_replicas=2, max_epochs=5)
+    model.fit(paper_data.X, paper_data.y)
+    assert model.best_epoch_ == 5
+    assert model.guard_report_.cross_fitted
+    assert model.guard_report_.n_rows == pytest.approx(2000, abs=10)  # Five folds of a tenth each.
 
 
 def test_weights_count_in_the_guard(paper_data):
