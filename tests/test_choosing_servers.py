@@ -188,4 +188,4 @@ def test_the_promise_holds_in_a_thousand_worlds_each():
     table = guard_table(1000)
     harmed = table[[name for name in table if name.startswith("harmed")]].to_numpy()
     assert harmed.max() <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 1000)
-    assert table["kept, 3 points better"].min() >= 0.9
+    assert table["kept, 3 percentage points better"].min() >= 0.9

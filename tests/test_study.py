@@ -24,7 +24,7 @@ from dafh.study import grid, published
 from dafh.study.document import write_document
 from dafh.study.grid import Setting, execute_grid, grid_settings, sgd_logistic
 from dafh.study.methods import Split, execute
-from dafh.study.reproduce import ARTEFACTS, Request, chosen_settings, display, grid_values, provenance, reproduce
+from dafh.study.reproduce import ARTEFACTS, Request, chosen_settings, display, provenance, reproduce
 from dafh.study.runner import Job, RemainingTime, run_jobs
 from dafh.study.store import ResultStore
 from dafh.study.tables import TABLES, cells_won, paired_mean, significant_after_holm, summarize, with_yardsticks
@@ -95,17 +95,19 @@ def test_another_programs_database_is_left_alone(tmp_path):
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE results (id, a)")
     before = path.read_bytes()
-    with pytest.raises(InputError, match="database of another program"):
+    with pytest.raises(InputError, match="belongs to another program"):
         ResultStore(path)
     assert path.read_bytes() == before
 
 
 def test_what_is_no_store_is_refused_in_one_sentence(tmp_path):
     (tmp_path / "text").write_text("hello, this is no database, and never was one")
-    with pytest.raises(InputError, match="cannot be used as a store"):
+    with pytest.raises(InputError, match="cannot be used to store results"):
         ResultStore(tmp_path / "text")
-    with ResultStore(tmp_path / "old") as store:
-        store._connection.execute("PRAGMA user_version = 99")
+    ResultStore(tmp_path / "old").close()
+    with sqlite3.connect(tmp_path / "old") as other:
+        other.execute("PRAGMA user_version = 99")
+    other.close()
     with pytest.raises(InputError, match="another version"):
         ResultStore(tmp_path / "old")
 
@@ -360,42 +362,57 @@ def test_tables_chosen_on_test_rows_never_carry_the_honest_label(tmp_path, monke
 def test_a_folder_that_cannot_hold_the_output_is_refused_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr("dafh.study.reproduce.execute", None)
     (tmp_path / "figures").write_text("in the way")
-    with pytest.raises(InputError, match="cannot hold tables and figures"):
+    with pytest.raises(InputError, match="Tables and figures cannot be written to"):
         reproduce(Request.of(("manual",), "honest", 2, tmp_path))
 
 
-def test_the_page_is_written_from_complete_results_only(tmp_path):
+def page_from(tmp_path, *, share=None, without=""):
+    """Write the page from made-up results of two splits; `share` is the accuracy and the Pr without harm of DAFH."""
+    rows = []
+    for table in TABLES.values():
+        honest, paper = (results_of(with_yardsticks(table()), protocol, 2) for protocol in ("honest", "paper"))
+        if share is not None:
+            honest.loc[honest["method"] == "dafh", ["accuracy", "pr"]] = share
+        rows += honest.to_dict("records") + paper[paper["protocol"] == "paper"].to_dict("records")
+    grid = [row for row in rows if row["method"] == "grid" and row["n_groups"] == 2]
     store = tmp_path / "results.sqlite"
     with ResultStore(store) as opened:
-        for protocol in ("honest", "paper"):
-            for table in TABLES.values():
-                frame = results_of(with_yardsticks(table()), protocol, 2)
-                settings = {} if protocol == "honest" else grid_settings()[0]._asdict()
-                for row in frame.to_dict("records"):
-                    job = Job(*(row.pop(name) for name in ("protocol", "dataset", "method", "n_groups", "split")))
-                    extra = settings if job.method.startswith("grid") else {}
-                    opened.put(job.key, asdict(job), [row | extra], 0.0)
-        opened.put("x", asdict(Job("paper", "adult", "grid-convergence", 2, 9)), [{"step": 1}], 0.0)
-    monkey = pytest.MonkeyPatch()
-    with monkey.context() as patch:
-        patch.setattr("dafh.study.document.chosen_settings", lambda _: grid_values())
-        write_document(store, tmp_path / "page.md")
-    page = (tmp_path / "page.md").read_text()
-    for part in ("## Protocol honest", "## Protocol paper", "of 15; not", "figures/convergence.png", "4 − 2/K"):
-        assert part in page
+        for row in [*rows, *(row | {"method": "grid-cold"} for row in grid)]:
+            fields = dict(row)
+            job = Job(*(fields.pop(name) for name in ("protocol", "dataset", "method", "n_groups", "split")))
+            settings = [s._asdict() for s in grid_settings()] if job.method in ("grid", "grid-cold") else [{}]
+            if job.key != without:
+                opened.put(job.key, asdict(job), [fields | setting for setting in settings], 0.0)
+    write_document(store, tmp_path / "page.md")
+    return (tmp_path / "page.md").read_text()
+
+
+def test_the_page_counts_what_the_results_show(tmp_path):
+    assert "| 15 of 15 |" in page_from(tmp_path, share=0.999)
+    page = page_from(tmp_path, share=0.1)
+    assert "| 0 of 15; not adult K = 2," in page
+    assert "more accurate than DAFH for adult K = 2, adult K = 3" in page
+
+
+def test_the_page_has_our_numbers_beside_the_published_ones(tmp_path):
+    page = page_from(tmp_path, share=0.9)
+    lines = [line for line in page.splitlines() if line.startswith("| adult | 2 | DAFH |")]
+    assert lines[0].split(" | ")[6:9] == ["83.36", "90.00 ± 0.00", "+6.64"]
     assert "nan" not in page
-    with ResultStore(store) as opened:
-        opened._connection.execute("DELETE FROM results WHERE key = 'honest/bank/dafh/K4/split1'")
-        opened._connection.commit()
-    with pytest.raises(InputError, match="has not all results of the protocol honest"):
-        write_document(store, tmp_path / "page.md")
+
+
+def test_a_page_is_not_written_from_incomplete_results(tmp_path):
+    with pytest.raises(
+        InputError, match=r"lacks 1 of \d+ results of the protocol 'honest', such as honest/bank/dafh/K4/split1"
+    ):
+        page_from(tmp_path, without="honest/bank/dafh/K4/split1")
+    assert not (tmp_path / "page.md").exists()
 
 
 def test_unknown_names_are_refused_with_the_known_ones(tmp_path):
     run = CliRunner().invoke(main, ["reproduce", "tabel", "--out", str(tmp_path / "x")])
     assert run.exit_code == 2
-    assert "nothing called 'tabel'" in run.output
-    assert "clustering" in run.output
+    assert "'tabel' cannot be reproduced: choose from hyperparameters, k2, clustering" in run.output
 
 
 @pytest.mark.skipif(not os.environ.get("DAFH_DATA"), reason="needs the data sets at hand: DAFH_DATA names no folder")

@@ -1,11 +1,12 @@
 """Studies: the paper's tables and figures, the synthetic experiment, and checks of the guarantee.
 
 - `reproduce`: from a request to jobs, tables and figures;
-- `runner` and `store`: jobs in parallel, results in SQLite that survive a kill;
+- `runner` and `store`: jobs in parallel, and their results in SQLite, safe if the process is killed;
 - `methods` and `grid`: what one job does, under the honest protocol and under the paper's;
 - `published` and `tables`: the paper's numbers, and ours beside them;
 - `document`: the page docs/reproduction.md;
-- `synthetic`, `guarantee`: the demo's experiment, and the guard in simulated worlds.
+- `synthetic`: the experiment behind the demo;
+- `guarantee`: coverage of the intervals and error rates of the guard, by enumeration and simulation.
 
 A new table is an entry in `tables.TABLES`; a new method a branch in `methods`.
 """

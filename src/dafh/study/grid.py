@@ -1,10 +1,10 @@
-"""The paper's protocol: its 96 settings, its SGD for all methods. For comparison with the printed numbers only.
+"""The paper's protocol: its 96 settings and its SGD for all methods, to compare with the printed numbers only.
 
-The grid is not 96 runs: settings that share a batch size are trained as one population, and fewer epochs are
-checkpoints of a longer run. What the paper leaves open is read as follows: the surrogate with the missing absolute
-value, the penalty subtracted, θ updated first and the classifiers against the new θ (as Algorithm 1 is printed), and
-classifiers that start at random (method "grid-cold") or at a pooled classifier that was trained by the same SGD for 4
-epochs ("grid"): at the settings that the paper prints, a random start does not reach its numbers.
+The grid does not need 96 runs: settings with the same batch size are trained as one population, and the results for
+fewer epochs are checkpoints of the longest run. Where the paper leaves a choice, we take the surrogate with the missing
+absolute value, subtract the penalty, update θ first and then the classifiers with the new θ (as Algorithm 1 is
+printed). The classifiers start at random (method "grid-cold") or at a pooled classifier after 4 epochs of the same SGD
+("grid"): with the printed settings, a random start does not reach the printed numbers.
 """
 
 import itertools
@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dafh.classifiers.fitting import seeded
+from dafh.engine.networks import Layer
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, evaluate_population, init_population, predict_population, train_population
 from dafh.evaluation.audit import audit
@@ -31,12 +32,13 @@ PENALTIES = (0.0, 1.0, 10.0, 100.0)
 MOMENTUM = 0.9
 N_CONVERGENCE_STEPS = 40
 _HIDDEN = 100
-# Relative to the pooled logit, as in a fit with defaults; a random start has no pooled logit to be relative to.
+# Standard deviation of the initial classifiers. A warm start adds them to the pooled logit, as a fit with defaults
+# does; a random start has nothing to add them to and needs the larger value.
 _NOISE = {"warm": 0.3, "cold": 1.0}
 
 
 class Setting(NamedTuple):
-    """One of the 96."""
+    """One of the 96 settings."""
 
     batch_size: int
     epochs: int
@@ -46,7 +48,7 @@ class Setting(NamedTuple):
 
 
 def grid_settings() -> list[Setting]:
-    """All combinations of the paper's table of hyper-parameters."""
+    """All combinations in the paper's table of hyper-parameters."""
     return [
         Setting(*values) for values in itertools.product(BATCH_SIZES, EPOCHS, GROUP_RATES, CLASSIFIER_RATES, PENALTIES)
     ]
@@ -63,7 +65,7 @@ def execute_grid(job: Job) -> list[Row]:
     return list(_baseline_rows(job, data, kind))
 
 
-def _rows(X: NDArray[Any], y: NDArray[Any], base: NDArray[Any] | float = 0.0) -> Rows:
+def _rows(X: NDArray[np.float64], y: NDArray[np.int_], base: NDArray[np.float64] | float = 0.0) -> Rows:
     n = len(y)
     logits = np.zeros((n, 1), np.float32) + np.float32(base)
     return Rows(
@@ -76,7 +78,9 @@ def _rows(X: NDArray[Any], y: NDArray[Any], base: NDArray[Any] | float = 0.0) ->
     )
 
 
-def _settings(group_rate: Any, classifier_rate: Any, penalty: Any, *, envy_weight: float, anchor: float) -> Settings:
+def _settings(
+    group_rate: ArrayLike, classifier_rate: ArrayLike, penalty: ArrayLike, *, envy_weight: float, anchor: float
+) -> Settings:
     rate, other, lam = (np.asarray(values, np.float64) for values in (group_rate, classifier_rate, penalty))
     every = np.ones_like(other)
     return Settings(
@@ -91,10 +95,12 @@ def _settings(group_rate: Any, classifier_rate: Any, penalty: Any, *, envy_weigh
     )
 
 
-def sgd_logistic(X: NDArray[Any], y: NDArray[Any], batch_size: int, seed: int) -> dict[tuple[int, float], Any]:
-    """Logistic regression by the paper's SGD: parameters after each number of epochs, for each learning rate.
+def sgd_logistic(
+    X: NDArray[np.float64], y: NDArray[np.int_], batch_size: int, seed: int
+) -> dict[tuple[int, float], Layer]:
+    """Fit logistic regression by the paper's SGD; return the classifier for each number of epochs and learning rate.
 
-    With one group and an envy weight of 2, the objective's fairness terms cancel, and what is left is the likelihood.
+    With one group and an envy weight of 2 the fairness terms of the objective cancel, and only the likelihood is left.
     """
     plan = Plan((X.shape[1], 1), (X.shape[1], 1), optimizer="sgd", momentum=MOMENTUM)
     rates = np.array(CLASSIFIER_RATES)
@@ -116,7 +122,7 @@ def sgd_logistic(X: NDArray[Any], y: NDArray[Any], batch_size: int, seed: int) -
     }
 
 
-def _linear(layer: Any, X: NDArray[Any]) -> NDArray[np.float64]:
+def _linear(layer: Layer, X: NDArray[np.float64]) -> NDArray[np.float64]:
     """Logits of one linear classifier, (n, 1)."""
     return X @ np.float64(layer.weight[0]) + np.float64(layer.bias[0])
 
@@ -162,9 +168,9 @@ def _dafh_rows(job: Job, data: Split, start: str) -> Iterator[Row]:
 
 
 def _convergence_rows(job: Job, data: Split) -> Iterator[Row]:
-    """Pr without harm and accuracy after every step with the paper's settings for the data set, all rows in one batch.
+    """Pr without harm and accuracy after every step, with the paper's settings for the data set and full batches.
 
-    Test rows are looked at, and nothing is chosen by them.
+    Test rows are measured too, but nothing is chosen by them.
     """
     _, _, group_rate, rate, penalty = CHOSEN_SETTINGS[job.dataset]
     first = sgd_logistic(data.X, data.y, min(BATCH_SIZES), job.split)[max(EPOCHS), min(CLASSIFIER_RATES)]
@@ -191,7 +197,7 @@ def _convergence_rows(job: Job, data: Split) -> Iterator[Row]:
 
 
 def _baseline_rows(job: Job, data: Split, kind: str) -> Iterator[Row]:
-    """A partition with one classifier per part, all by SGD, for the settings that such classifiers have."""
+    """Metrics of a given partition with one classifier for each group, all trained by the same SGD."""
     plain = Job(job.protocol, job.dataset, kind, job.n_groups, job.split)
     attributes, attributes_test = choose_attributes(plain, data)
     unfitted: Any = make_baseline(kind, n_groups=job.n_groups, random_state=job.split).partition
@@ -205,5 +211,6 @@ def _baseline_rows(job: Job, data: Split, kind: str) -> Iterator[Row]:
             models = [*(fitted[epochs, rate] for fitted in own), everybody[epochs, rate]]
             labels = np.column_stack([_linear(layer, data.X_test)[:, 0] > 0 for layer in models]) * 1
             result = audit(data.y_test, labels[:, :-1], np.where(groups < 0, len(own), groups), pooled=labels[:, -1])
+            # A given partition has no group classifier to train, and no penalty.
             setting = Setting(batch_size, epochs, 0.0, rate, 0.0)
             yield setting._asdict() | figures(result) | {"n_models": len(own)}

@@ -1,6 +1,6 @@
-"""Does the guarantee hold? Coverage of the intervals, harmed worlds and power of the guard, as tables.
+"""Check of the guarantee: coverage of the intervals, and how often the guard errs in simulated worlds.
 
-``python -m dafh.study.guarantee`` prints the tables of docs/guarantee.md; the slow tests assert what they show.
+``python -m dafh.study.guarantee`` prints the tables of docs/guarantee.md. The slow tests assert what they show.
 """
 
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.stats import paired_interval
 from dafh.text import markdown
 
-# Outcomes rarer than this are left out of an enumeration.
+# Outcomes with a smaller probability are left out of an enumeration; all of them together change no printed digit.
 _NEGLIGIBLE = 1e-10
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How often an interval holds the true gap, and how often each limit misses it."""
+    """How often an interval contains the true gap, and how often it misses on each side."""
 
     inside: float
     missed_above: float
@@ -33,7 +33,10 @@ class Coverage:
 
 
 def interval_coverage(n_rows: int, discordance: float, gap: float, confidence: float = 0.95) -> Coverage:
-    """Coverage of `paired_interval`, by enumeration of all outcomes, not by simulation."""
+    """Coverage of `paired_interval`, by enumerating all outcomes.
+
+    Enumeration has no sampling error: by simulation, 95.0 % could not be told from 94.9 %.
+    """
     total = np.arange(*_likely(n_rows, discordance))
     share_better = (discordance + gap) / 2 / discordance
     better = np.arange(_likely(int(total[0]), share_better)[0], _likely(int(total[-1]), share_better)[1])
@@ -62,7 +65,7 @@ def coverage_table(
     discordances: ArrayLike = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4),
     relative_gaps: ArrayLike = (0.0, 0.1, 0.25, 0.5, 0.75, 0.95),
 ) -> pd.DataFrame:
-    """Worst and mean coverage over all discordances and gaps, one row per number of rows."""
+    """Worst and mean coverage over all discordances and gaps, for each number of rows."""
     table = []
     for n_rows in np.atleast_1d(sizes):
         cases = [
@@ -85,18 +88,18 @@ def coverage_table(
 
 @dataclass(frozen=True)
 class World:
-    """A population in which it is known what every classifier does to every group."""
+    """A population in which the error of every classifier in every group is known."""
 
     sizes: NDArray[np.intp]
-    """Rows that the guard sees of each group, (K,)."""
+    """Calibration rows of each group, (K,)."""
     harm: NDArray[np.float64]
-    """Error of classifier j on group k minus that of the pooled one, (K, K)."""
+    """Error of classifier j in group k minus that of the pooled classifier, (K, K)."""
     discordance: float
-    """Share of rows that exactly one of a classifier and the pooled one gets right."""
+    """Share of rows on which either a classifier or the pooled one is right, but not both."""
     pooled_error: float = 0.25
 
     def draw(self, rng: np.random.Generator) -> ComparedRows:
-        """Draw the guard's rows; given the pooled classifier, the others err independently."""
+        """Draw calibration rows; given the pooled classifier, the errors of the others are independent."""
         group = np.repeat(np.arange(len(self.sizes)), self.sizes)
         pooled = rng.random(len(group)) >= self.pooled_error
         worse, better = (self.discordance + self.harm) / 2, (self.discordance - self.harm) / 2
@@ -108,22 +111,23 @@ class World:
         )
 
     def guard(self, rng: np.random.Generator, **options: Any) -> GuardReport:
-        """Let the guard choose_servers on rows of this world."""
+        """Run the guard on calibration rows of this world."""
         return choose_servers(self.draw(rng).paired_counts(), **options)
 
     def is_harmed(self, report: GuardReport) -> bool:
-        """Whether any group is truly served worse than by the pooled classifier, by more than the margin."""
+        """Whether any group is served worse than by the pooled classifier, by more than the margin."""
         harm = np.column_stack([self.harm, np.zeros(len(self.sizes))])
         return bool((harm[np.arange(len(self.sizes)), report.serves] > report.margin + 1e-12).any())
 
 
 def harmful_world(rng: np.random.Generator, n_groups: int, kind: str = "varied", margin: float = 0.0) -> World:
-    """World whose own classifiers are all truly worse than the pooled one, by more than the margin.
+    """Make a world in which the guard can do harm.
 
-    "varied": by 0.2 to 5 points, groups of 50 to 5,000 rows. "imbalanced": one group of 5,000 rows, the others of 50.
-    "ties": worse by next to nothing, which is where a test errs most often; few rows tell the classifiers apart.
-    "open gate": own classifiers are truly better, and those of other groups worse than the pooled one by next to
-    nothing: the second step, the repair of envy, is reached, and must not be taken.
+    "varied": own classifiers are worse than the pooled one by 0.2 to 5 percentage points, in groups of 50 to 5,000
+    rows. "imbalanced": the same, with one group of 5,000 rows and the others of 50. "ties": own classifiers are worse
+    by almost nothing, where a test errs most often. "open gate": own classifiers are better, and those of other groups
+    are worse than the pooled one by almost nothing, so that the guard gets to its second step (repair of envy) and
+    must not replace anything there. The margin is added to all of these.
     """
     discordance = float(rng.uniform(0.06, 0.3))
     sizes = np.exp(rng.uniform(np.log(50), np.log(5000), n_groups)).astype(np.intp)
@@ -140,21 +144,21 @@ def harmful_world(rng: np.random.Generator, n_groups: int, kind: str = "varied",
 
 
 def helpful_world(n_groups: int, gain: float = 0.03, rows: int = 2000, discordance: float = 0.1) -> World:
-    """World whose own classifiers are truly better than the pooled one, and others' classifiers are as good as it."""
+    """Make a world in which own classifiers are better than the pooled one, and those of other groups equal to it."""
     return World(np.full(n_groups, rows), -gain * np.eye(n_groups), discordance)
 
 
 def harmed_share(
     n_groups: int, n_worlds: int, kind: str, seed: int, *, guard: GuardKind = "proof", margin: float = 0.0
 ) -> float:
-    """Share of harmful worlds in which some group is truly served worse after the guard."""
+    """Share of harmful worlds in which some group is served worse after the guard."""
     rng = np.random.default_rng(seed)
     worlds = (harmful_world(rng, n_groups, kind, margin) for _ in range(n_worlds))
     return float(np.mean([world.is_harmed(world.guard(rng, kind=guard, margin=margin)) for world in worlds]))
 
 
 def kept_share(n_groups: int, n_worlds: int, seed: int, *, guard: GuardKind = "proof", gain: float = 0.03) -> float:
-    """Share of own classifiers that the guard keeps where they are truly better."""
+    """Share of own classifiers that the guard keeps where they are better."""
     rng = np.random.default_rng(seed)
     world = helpful_world(n_groups, gain)
     kept = [(world.guard(rng, kind=guard).serves == np.arange(n_groups)).mean() for _ in range(n_worlds)]
@@ -162,14 +166,14 @@ def kept_share(n_groups: int, n_worlds: int, seed: int, *, guard: GuardKind = "p
 
 
 def guard_table(n_worlds: int = 1000, seed: int = 0) -> pd.DataFrame:
-    """Harmed worlds, in percent, and own classifiers kept, one row per number of groups."""
+    """Shares of harmed worlds and of own classifiers kept, for each number of groups."""
     table = []
     for n_groups in (2, 4, 8):
-        row: dict[str, Any] = {"groups": n_groups}
+        row: dict[str, float] = {"groups": n_groups}
         for kind in ("varied", "imbalanced", "ties", "open gate"):
             row[f"harmed, {kind}"] = harmed_share(n_groups, n_worlds, kind, seed)
-        row["harmed, ties, margin 1 point"] = harmed_share(n_groups, n_worlds, "ties", seed, margin=0.01)
-        row["kept, 3 points better"] = kept_share(n_groups, n_worlds // 5, seed)
+        row["harmed, ties, margin 1 percentage point"] = harmed_share(n_groups, n_worlds, "ties", seed, margin=0.01)
+        row["kept, 3 percentage points better"] = kept_share(n_groups, n_worlds // 5, seed)
         table.append(row)
     return pd.DataFrame(table)
 
@@ -177,7 +181,7 @@ def guard_table(n_worlds: int = 1000, seed: int = 0) -> pd.DataFrame:
 def as_markdown(table: pd.DataFrame) -> str:
     """Write a table of shares in percent."""
 
-    def text(value: Any) -> str:
+    def text(value: float) -> str:
         return f"{value:,}" if isinstance(value, (int, np.integer)) else f"{100 * value:.2f}"
 
     return markdown(pd.DataFrame({name: [text(value) for value in table[name].tolist()] for name in table}), "---:")

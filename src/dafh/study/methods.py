@@ -1,7 +1,7 @@
-"""What a job of a study does: one method on one split of one data set, measured on rows it never saw."""
+"""What a job of a study does: fit one method on one split of one data set, and measure it on the test rows."""
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from dafh.rivals.baselines import make_baseline
 from dafh.study.runner import Job, Row
 from dafh.tables.encoder import TableEncoder
 
-# Attributes whose combinations are the groups of LR-All and TreeLR. The paper does not say which it uses.
+# Attributes whose combinations are the groups of LR-All and TreeLR. The paper does not say which ones it uses.
 GROUP_ATTRIBUTES = {
     "adult": ["sex", "born_in_us", "marital_group"],
     "arrest": ["sex", "age_group"],
@@ -28,27 +28,27 @@ GROUP_ATTRIBUTES = {
     "german": ["sex", "age_group"],
     "bank": ["age_group", "marital"],
 }
-# These methods divide people by attributes, which are therefore taken out of X.
+# These methods divide rows by sensitive attributes, which are therefore left out of X.
 BY_ATTRIBUTES = ("lr-all", "treelr")
 TEST_SIZE = 0.25
 
 
 class Split(NamedTuple):
-    """Encoded rows to train on and to test on; attributes stay beside them."""
+    """Encoded training and test rows, with the sensitive attributes beside them."""
 
-    X: NDArray[Any]
-    y: NDArray[Any]
+    X: NDArray[np.float64]
+    y: NDArray[np.int_]
     attributes: pd.DataFrame
-    X_test: NDArray[Any]
-    y_test: NDArray[Any]
+    X_test: NDArray[np.float64]
+    y_test: NDArray[np.int_]
     attributes_test: pd.DataFrame
 
 
 @lru_cache(maxsize=2)
 def load_split(dataset: str, split: int, remove: str = "paper") -> Split:
-    """Divide a data set at random, with the split's number as seed; the encoder sees training rows only.
+    """Split a data set at random, with the number of the split as the seed; the encoder sees training rows only.
 
-    Bank includes the length of the call here, as in the paper.
+    Bank includes the duration of the call here, as in the paper.
     """
     options = {"include_duration": True} if dataset == "bank" else {}
     data = FETCHERS[dataset](remove=remove, **options)
@@ -84,7 +84,7 @@ def _dafh(job: Job, data: Split) -> Row:
 
 
 def _one_model(job: Job, data: Split) -> Row:
-    """The yardsticks: logistic regression converged on all training rows, and the most frequent label."""
+    """Yardsticks: logistic regression fitted to convergence on all training rows, or the majority class."""
     model = clone(_YARDSTICKS[job.method]).fit(data.X, data.y)
     return {"accuracy": model.score(data.X_test, data.y_test), "n_models": 1}
 
@@ -99,7 +99,7 @@ def _baseline(job: Job, data: Split) -> Row:
 
 
 def choose_attributes(job: Job, data: Split) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Attributes that the method divides people by: the paper's one, the combinations, or all."""
+    """Attributes that the method divides rows by: the one of the paper, those of LR-All and TreeLR, or all."""
     columns = list(data.attributes.columns)
     if job.method == "trivial":
         columns = columns[:1]
@@ -109,11 +109,11 @@ def choose_attributes(job: Job, data: Split) -> tuple[pd.DataFrame, pd.DataFrame
 
 
 def _composition(job: Job, data: Split) -> list[Row]:
-    """Who is in the groups that DAFH finds: the share of race × sex × age in each, among the test rows."""
+    """Share of each combination of race, sex and age in the groups that DAFH finds, on the test rows."""
     model = DAFHClassifier(n_groups=job.n_groups, random_state=job.split).fit(data.X, data.y)
-    people = data.attributes_test[["race_group", "sex", "age_group"]].assign(group=model.predict_group(data.X_test))
-    people["race_group"] = people["race_group"].map({"Caucasian": "White"}).fillna("Non-White")
-    shares = people.groupby("group").value_counts(normalize=True).rename("share").reset_index()
+    rows = data.attributes_test[["race_group", "sex", "age_group"]].assign(group=model.predict_group(data.X_test))
+    rows["race_group"] = rows["race_group"].map({"Caucasian": "White"}).fillna("Non-White")
+    shares = rows.groupby("group").value_counts(normalize=True).rename("share").reset_index()
     return [{str(key): value for key, value in row.items()} for row in shares.to_dict("records")]
 
 
@@ -122,7 +122,11 @@ _METHODS = {"dafh": _dafh, "pooled": _one_model, "majority": _one_model}
 
 
 def figures(result: AuditResult) -> Row:
-    """Every figure of the paper's tables, and those without which they must not be read."""
+    """All metrics of the paper's tables, and those that are needed to interpret them.
+
+    Copies of the pooled classifier have a perfect Pr without harm: only accuracy against the pooled classifier,
+    disagreement and group sizes tell them apart from a good model.
+    """
     matrix = result.matrix
     present = matrix.sizes > 0
     asked = result.questions[result.questions["n"] > 0]

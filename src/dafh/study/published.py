@@ -1,6 +1,6 @@
-"""What the paper prints, table by table, in percent: mean and standard deviation where it gives one.
+"""The numbers that the paper prints, in percent: the mean, and the standard deviation where it gives one.
 
-The tables do not agree with each other (Violent and Arrest at K = 2), so every value stays with its table.
+The tables disagree with each other (Violent and Arrest at K = 2), so each table keeps its own values.
 """
 
 from typing import NamedTuple

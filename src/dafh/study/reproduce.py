@@ -1,4 +1,4 @@
-"""Every table and figure of the paper, from jobs to files."""
+"""Make the tables and figures of the paper: from a request to jobs, and from results to files."""
 
 import json
 import platform
@@ -37,17 +37,17 @@ _SETTING_NAMES = {
     "penalty": "penalty λ",
 }
 _PROTOCOL_NOTES = {
-    "honest": "Within a split everything is chosen on training rows, and test rows are touched once. The defaults of "
-    "the method were chosen on other splits of the same data sets (docs/experiments.md).",
-    "paper": "The paper's 96 settings and SGD, from a pooled classifier that had 4 epochs of the same SGD; the setting "
-    "with the best mean accuracy on the TEST rows is shown, as in the paper. For comparison with the printed numbers "
-    "only.",
+    "honest": "Within a split everything is chosen on training rows, and test rows are used once. The defaults of the "
+    "method were chosen on other splits of the same data sets (docs/experiments.md).",
+    "paper": "The paper's 96 settings and its SGD, starting at a pooled classifier after 4 epochs of the same SGD. The "
+    "setting with the best mean accuracy on the TEST rows is shown, as in the paper, to compare with the printed "
+    "numbers only.",
 }
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be reproduced, and where it goes."""
+    """What to reproduce, and where to write it."""
 
     names: tuple[str, ...]
     protocol: str
@@ -56,15 +56,15 @@ class Request:
 
     @classmethod
     def of(cls, names: tuple[str, ...], protocol: str, n_splits: int, out: Path) -> "Request":
-        """Check names; none, or "all", is everything."""
+        """Check the names; no name, or "all", means everything."""
         unknown = [name for name in names if name not in (*ARTEFACTS, "all")]
         if unknown:
-            raise InputError(f"there is nothing called {unknown[0]!r} to reproduce; there are {', '.join(ARTEFACTS)}.")
+            raise InputError(f"{unknown[0]!r} cannot be reproduced: choose from {', '.join(ARTEFACTS)}.")
         chosen = ARTEFACTS if not names or "all" in names else tuple(dict.fromkeys(names))
         return cls(chosen, protocol, n_splits, out)
 
     def tables(self) -> list[Table]:
-        """Tables among what is asked for, with their yardsticks."""
+        """Tables that were asked for, with their yardsticks."""
         return [with_yardsticks(TABLES[name]()) for name in self.names if name in TABLES]
 
     def jobs(self) -> list[Job]:
@@ -77,7 +77,7 @@ class Request:
             jobs += [Job("paper", "violent", "grid-convergence", 2, split) for split in range(self.n_splits)]
             jobs += [Job("honest", "violent", "trivial", 2, split) for split in range(self.n_splits)]
         if "composition" in self.names:
-            # Groups of different models have nothing in common but their number: one model, as in the paper.
+            # Group 0 of one model has nothing to do with group 0 of another, so that splits cannot be averaged.
             jobs.append(Job("honest", "arrest", "composition", 2, 0))
         return list(dict.fromkeys(jobs))
 
@@ -85,7 +85,7 @@ class Request:
 def reproduce(
     request: Request, *, n_jobs: int = 1, on_done: Callable[[Job, int, int, float | None], None] | None = None
 ) -> list[Path]:
-    """Run what the store does not have yet, then write every table and figure; return the files."""
+    """Run the jobs that the store does not have yet, write every table and figure, and return the files."""
     _make_folders(request.out)
     with ResultStore(request.out / STORE) as store:
         jobs = request.jobs()
@@ -97,7 +97,7 @@ def reproduce(
         note = f"{table.note} {provenance(request)}".strip()
         files += write_table(request, table.name, table.title, summary, display(summary, table.metrics), note)
     if "hyperparameters" in request.names:
-        as_paper = replace(request, protocol="paper")  # Chosen on test rows, whatever the protocol of the rest.
+        as_paper = replace(request, protocol="paper")  # these are chosen on test rows under every protocol
         values, chosen = grid_values(), chosen_settings(results)
         note = provenance(as_paper)
         files += write_table(as_paper, "hyperparameters", "The paper's settings", values, values, note)
@@ -109,16 +109,16 @@ def reproduce(
 
 
 def _make_folders(out: Path) -> None:
-    """Refuse before the work, not after it."""
+    """Make the folders, or fail before hours of work and not after them."""
     try:
         for folder in ("tables", "figures"):
             (out / folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{out} cannot hold tables and figures: {error}.") from error
+        raise InputError(f"Tables and figures cannot be written to {out}: {error}.") from error
 
 
 def fingerprint() -> str:
-    """What results depend on besides the job: versions, and the defaults of the method."""
+    """What results depend on besides the job: versions and default settings."""
     packages = {name: version(name) for name in _PACKAGES}
     pooled = StandardizedLogisticRegression().get_params()
     defaults = {**DAFHClassifier().get_params(), "veto_level": VETO_LEVEL, "regularisation": pooled["C"]}
@@ -137,7 +137,7 @@ def grid_values() -> pd.DataFrame:
 def chosen_settings(results: pd.DataFrame) -> pd.DataFrame:
     """Setting with the best mean test accuracy at K = 2 on each data set, beside the one that the paper prints.
 
-    Both from a start at the pooled classifier and from a random one.
+    For a start at the pooled classifier and for a random one.
     """
     starts = {"grid": "pooled", "grid-cold": "random"}
     return pd.concat([_chosen(results, method, start) for method, start in starts.items()], ignore_index=True)
@@ -161,7 +161,7 @@ def _chosen(results: pd.DataFrame, method: str, start: str) -> pd.DataFrame:
 
 
 def display(summary: pd.DataFrame, metrics: tuple[str, ...]) -> pd.DataFrame:
-    """Write a summary for people: one column each for published, ours and difference."""
+    """Format a summary: for each metric the published value, ours and the difference."""
     shown = summary[["dataset", "K", "method"]].rename(columns={"dataset": "data set"})
     for metric in metrics:
         name = METRICS[metric]
@@ -188,7 +188,7 @@ def _number(value: float, digits: int, sign: str = "") -> str:
 
 
 def provenance(request: Request) -> str:
-    """How the numbers of a file came about."""
+    """How the numbers of a file were made: protocol, splits and versions."""
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return (
         f"Protocol {request.protocol}: {_PROTOCOL_NOTES[request.protocol]} {request.n_splits} random splits 75/25, "

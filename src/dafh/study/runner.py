@@ -1,4 +1,4 @@
-"""Run the jobs of a study: those that are not done yet, several at a time, each written as soon as it is done."""
+"""Run the jobs of a study that are not done yet, several at a time, and store each as soon as it is done."""
 
 import time
 from collections import defaultdict
@@ -24,17 +24,17 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Name of the job; stable, and the same in every run."""
+        """Name of the job, the same in every run."""
         return f"{self.protocol}/{self.dataset}/{self.method}/K{self.n_groups}/split{self.split}"
 
     @property
     def kind(self) -> tuple[str, str]:
-        """What jobs that take about the same time have in common."""
+        """Data set and method: jobs of one kind take about the same time."""
         return self.dataset, self.method
 
 
 class RemainingTime:
-    """Estimate what is left, from how long jobs of the same kind took; honest about kinds not seen yet."""
+    """Estimate the time that the remaining jobs need, from how long jobs of the same kind took."""
 
     def __init__(self, jobs: Iterable[Job], n_jobs: int) -> None:
         self.waiting: dict[tuple[str, str], int] = defaultdict(int)
@@ -44,15 +44,17 @@ class RemainingTime:
             self.waiting[job.kind] += 1
 
     def done(self, job: Job, seconds: float) -> None:
-        """Note that a job has ended."""
+        """Record how long a job took."""
         self.waiting[job.kind] -= 1
         self.taken[job.kind].append(seconds)
 
     def seconds(self) -> float | None:
-        """Estimate what is left; None while nothing is known. A kind not seen yet counts as the slowest one seen."""
+        """Return the seconds left, or None before the first job is done."""
         means = {kind: sum(taken) / len(taken) for kind, taken in self.taken.items()}
         if not means:
             return None
+        # A kind that has not run yet counts as the slowest so far: an estimate that shrinks annoys less than one that
+        # grows.
         slowest = max(means.values())
         return sum(number * means.get(kind, slowest) for kind, number in self.waiting.items()) / self.n_jobs
 
@@ -68,13 +70,20 @@ def run_jobs(
 ) -> int:
     """Run the jobs that the store does not have, and return how many that were.
 
-    Jobs go through joblib, so that another backend (Dask, Ray) can take them; results are written by this process only.
+    Jobs go through joblib, so that another backend (Dask, Ray) can run them. Only this process writes results.
 
     Parameters
     ----------
-    execute : function of a job that returns its rows; must be importable from other processes if ``n_jobs > 1``
-    made_by : what the results depend on besides the job; results of anything else are not taken for these
-    on_done : called after each job with the job, how many are done, how many there are, and the seconds left
+    jobs : list of Job
+    store : ResultStore
+    execute : function of a job that returns its rows
+        Other processes must be able to import it if ``n_jobs > 1``.
+    n_jobs : int, default=1
+        Jobs at a time.
+    made_by : str, default=""
+        What the results depend on besides the job, such as versions. Stored results with another value are made again.
+    on_done : function, optional
+        Called after each job with the job, how many are done, how many there are, and the seconds left.
     """
     known = store.keys(made_by)
     pending = [job for job in jobs if job.key not in known]
@@ -87,12 +96,14 @@ def run_jobs(
     return len(pending)
 
 
-def _results(pending: list[Job], execute: Callable[[Job], list[Row]], n_jobs: int) -> Iterable[Any]:
+def _results(
+    pending: list[Job], execute: Callable[[Job], list[Row]], n_jobs: int
+) -> Iterable[tuple[Job, list[Row], float]]:
     if n_jobs == 1 or len(pending) <= 1:
         return (_timed(execute, job) for job in pending)
     from joblib import Parallel, delayed, parallel_config
 
-    # One thread each: as many processes as cores are busy already. Another backend brings its own rules.
+    # One thread for each process: there are as many processes as cores already. Another backend has its own rules.
     config = parallel_config("loky", inner_max_num_threads=1) if _default_backend() else nullcontext()
     with config:
         parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=2 * n_jobs)
@@ -102,7 +113,7 @@ def _results(pending: list[Job], execute: Callable[[Job], list[Row]], n_jobs: in
 def _default_backend() -> bool:
     from joblib.parallel import DEFAULT_BACKEND, get_active_backend
 
-    # The name of a backend's class is all that joblib shows of it in public: LokyBackend is "loky".
+    # joblib tells nothing else about a backend in public: the class of "loky" is LokyBackend.
     return type(get_active_backend()[0]).__name__.lower().startswith(DEFAULT_BACKEND)
 
 

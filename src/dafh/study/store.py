@@ -1,4 +1,4 @@
-"""Results of a study in one file that survives a kill at any moment."""
+"""Results of a study in one file, which stays whole if the process is killed."""
 
 import json
 import sqlite3
@@ -11,20 +11,21 @@ import pandas as pd
 
 from dafh.exceptions import InputError
 
-# A change of what results mean makes old ones useless; it must not make them look right.
+# Changes with the meaning of the results, so that old ones are refused instead of misread.
 _SCHEMA = 2
-# Marks the file as ours ("dafh" in ASCII): nobody else's database is ever written to.
+# Marks the file as ours ("dafh" in ASCII), so that we never write to a database of another program.
 _APPLICATION = 0x64616668
 
 
 class ResultStore:
-    """Jobs and what they gave, in SQLite: a job is there with all its rows, or not at all.
+    """Jobs and their results in SQLite: a job is stored with all its rows or not at all.
 
-    One process writes (the one that hands out the jobs); the file is in WAL mode, so that others can read meanwhile.
+    Only the process that hands out the jobs writes. The file is in WAL mode, so that others can read at the same time.
 
     Parameters
     ----------
-    path : path of the file; made with its folder if it is not there
+    path : Path
+        File of the store; it is created, with its folder, if it does not exist.
 
     Examples
     --------
@@ -45,21 +46,21 @@ class ResultStore:
             self._connection.execute("PRAGMA synchronous=FULL")
             self._create()
         except (OSError, sqlite3.Error) as error:
-            raise InputError(f"{self.path} cannot be used as a store of results: {error}.") from error
+            raise InputError(f"{self.path} cannot be used to store results: {error}.") from error
 
     def _check_owner(self) -> None:
-        """Refuse a file that something else has made, before anything is written to it."""
+        """Refuse the file of another program, or of another version, before anything is written to it."""
         owner, version = (
             self._connection.execute(f"PRAGMA {n}").fetchone()[0] for n in ("application_id", "user_version")
         )
         if not self._connection.execute("SELECT name FROM sqlite_master").fetchall():
             return
         if owner != _APPLICATION:
-            raise InputError(f"{self.path} is a database of another program: choose another folder.")
+            raise InputError(f"{self.path} belongs to another program: choose another folder.")
         if version != _SCHEMA:
             raise InputError(
-                f"{self.path} was written by another version of dafh (format {version}, this one has {_SCHEMA}): "
-                "choose another folder, or remove it."
+                f"{self.path} was written by another version of dafh (format {version} instead of {_SCHEMA}): choose "
+                "another folder, or delete the file."
             )
 
     def _create(self) -> None:
@@ -82,12 +83,12 @@ class ResultStore:
         self._connection.close()
 
     def keys(self, made_by: str | None = None) -> set[str]:
-        """Keys of all jobs that are done, or of those done by this version of the code and its settings."""
+        """Keys of all stored jobs, or of those with this `made_by`."""
         query = "SELECT key FROM results WHERE made_by = coalesce(?, made_by)"
         return {key for (key,) in self._connection.execute(query, (made_by,))}
 
     def put(self, key: str, job: dict[str, Any], rows: list[dict[str, Any]], seconds: float, made_by: str = "") -> None:
-        """Write a job with all its rows, in one transaction, in the place of what another version made of it."""
+        """Write a job with all its rows in one transaction; it replaces an older result of the same job."""
         row = (key, json.dumps(job, sort_keys=True), json.dumps(rows), seconds, made_by)
         try:
             with self._connection:
@@ -96,7 +97,7 @@ class ResultStore:
             raise InputError(f"{self.path} cannot be written: {error}.") from error
 
     def rows(self, keys: list[str]) -> list[dict[str, Any]]:
-        """Rows of the jobs with these keys, in their order, each with what describes the job."""
+        """Rows of the jobs with these keys, in this order; each row also holds the fields of its job."""
         return list(self._iterate(keys))
 
     def _iterate(self, keys: list[str]) -> Iterator[dict[str, Any]]:
@@ -112,5 +113,5 @@ class ResultStore:
         return dict(self._connection.execute("SELECT key, seconds FROM results"))
 
     def frame(self, keys: list[str]) -> pd.DataFrame:
-        """Return the rows as a table; the same jobs give the same table, whenever and in whatever order they ran."""
+        """Return the rows as a table, which does not depend on when and in what order the jobs ran."""
         return pd.DataFrame(self.rows(keys))

@@ -1,13 +1,13 @@
-"""The paper's experiment on synthetic data: no partition, by one attribute, by the other, and learned."""
+"""The paper's experiment on synthetic data: pooled, groups by one attribute, by the other, and learned groups."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from dafh.classifiers.protocols import Classifier
 from dafh.datasets import make_paper_synthetic
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
@@ -17,24 +17,24 @@ from dafh.partitions import AttributePartition
 
 @dataclass(frozen=True)
 class SyntheticResult:
-    """One method on the test rows."""
+    """What one method does on the test rows."""
 
     method: str
     matrix: PreferenceMatrix
     groups: NDArray[np.intp]
-    model: Any
+    model: Classifier
 
 
 @dataclass(frozen=True)
 class SyntheticExperiment:
-    """All four methods, and the test rows that they are judged on."""
+    """All four methods, and the test rows that they are compared on."""
 
     X: pd.DataFrame
     y: NDArray[np.int_]
     results: list[SyntheticResult]
 
     def table(self) -> pd.DataFrame:
-        """One row per method: Pr without harm, accuracy, violations, and gains over the pooled classifier."""
+        """Pr without harm, accuracy, violations and gains over the pooled classifier, for each method."""
         rows = [
             {
                 "method": result.method,
@@ -77,8 +77,8 @@ def run_synthetic(
     return SyntheticExperiment(X_test, y_test, [_pooled_result(learned, X_test, y_test), *results])
 
 
-def _pooled_result(model: Any, X: pd.DataFrame, y: NDArray[np.int_]) -> SyntheticResult:
-    """The pooled classifier as the only one: one group, served by it."""
+def _pooled_result(model: DAFHClassifier, X: pd.DataFrame, y: NDArray[np.int_]) -> SyntheticResult:
+    """Result of the pooled classifier, which serves all rows as one group."""
     labels = model.pooled_.predict(X)
     groups = np.zeros(len(y), np.intp)
     matrix = PreferenceMatrix.from_predictions(y, labels[:, None], groups, labels)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from dafh.stats import holm
@@ -43,7 +44,7 @@ METRICS = {
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a table: a method on a data set, with what the paper prints for it."""
+    """One row of a table: a method on a data set, and the numbers that the paper prints for it."""
 
     dataset: str
     method: str
@@ -62,7 +63,7 @@ class Table:
     note: str = ""
 
     def jobs(self, protocol: str, n_splits: int) -> list[Job]:
-        """What has to be run for it."""
+        """Jobs that the table needs."""
         needed = {(line.dataset, line.method, line.n_groups) for line in self.lines}
         return [
             Job(_protocol(protocol, method), dataset, _method(protocol, method), n_groups, split)
@@ -72,12 +73,12 @@ class Table:
 
 
 def _protocol(protocol: str, method: str) -> str:
-    """Yardsticks are the same under every protocol: converged, and run once."""
+    """Protocol that a method runs under; yardsticks are the same under both, and run once."""
     return "honest" if method in YARDSTICKS else protocol
 
 
 def _method(protocol: str, method: str) -> str:
-    """How a method is run under a protocol: the paper's trains all of them on its grid, by its SGD."""
+    """Name of the job of a method: the paper's protocol trains all methods on its grid, by its SGD."""
     if protocol == "honest" or method in (*YARDSTICKS, *BY_ATTRIBUTES):
         return method
     return "grid" if method == "dafh" else f"grid-{method}"
@@ -129,11 +130,11 @@ def with_yardsticks(table: Table) -> Table:
 
 
 def summarize(table: Table, results: pd.DataFrame, protocol: str) -> pd.DataFrame:
-    """One row per line of the table, metric by metric: published, ours with its deviation, and the difference.
+    """Summarise results: for each line of the table and each metric the published value, ours and the difference.
 
-    Under the protocol "paper" the setting is chosen as the paper does: the one with the best mean accuracy on the test
-    rows. Beside every metric that copies of the pooled classifier would win stand accuracy against that classifier,
-    disagreement and group sizes.
+    Under the protocol "paper" the setting with the best mean accuracy on the test rows is taken, as in the paper.
+    Accuracy against the pooled classifier, disagreement and group sizes are always there, because copies of the pooled
+    classifier would win several of the paper's metrics.
     """
     pooled = results[(results["method"] == "pooled") & (results["protocol"] == "honest")]
     yardstick = pooled.set_index(["dataset", "split"])["accuracy"]
@@ -162,7 +163,7 @@ SETTING = list(Setting._fields)
 
 
 def _choose(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of a grid, the setting with the best mean accuracy on the test rows; anything else as it is."""
+    """Rows of the setting with the best mean accuracy on the test rows; results without settings stay as they are."""
     if "batch_size" not in rows or rows["batch_size"].isna().all():
         return rows
     best: Any = rows.groupby(SETTING)["accuracy"].mean().idxmax()
@@ -184,14 +185,14 @@ def _compare(metric: str, mine: pd.DataFrame, printed: published.Value | None) -
 
 
 def _against_pooled(mine: pd.DataFrame, yardstick: pd.Series, dataset: str) -> Row:
-    """Accuracy against the converged pooled classifier on the same splits, with the paired 95 % interval."""
+    """Accuracy minus that of the converged pooled classifier on the same splits, with the paired 95 % interval."""
     difference = 100 * (mine.set_index("split")["accuracy"] - yardstick[dataset]).dropna().to_numpy()
     mean, low, high = paired_mean(difference)
     return {"to pooled": mean, "to pooled low": low, "to pooled high": high}
 
 
-def paired_mean(differences: Any) -> tuple[float, float, float]:
-    """Mean of paired differences with its 95 % interval (Student)."""
+def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
+    """Mean of paired differences with its 95 % interval (Student's t)."""
     values = np.asarray(differences, np.float64)
     if len(values) < 2:
         return (float(values.mean()) if len(values) else np.nan), np.nan, np.nan
@@ -200,14 +201,14 @@ def paired_mean(differences: Any) -> tuple[float, float, float]:
 
 
 def significant_after_holm(results: pd.DataFrame, level: float = 0.05) -> tuple[int, int]:
-    """Violations on test rows that Holm's correction over all tests of all DAFH models leaves, and all tests."""
+    """Count the violations that are significant after Holm's correction over all DAFH models, and all tests."""
     mine = results[(results["method"] == "dafh") & (results["protocol"] == "honest")]
     p = np.concatenate([np.asarray(values, np.float64) for values in mine["p_values"]]) if len(mine) else np.array([])
     return int((holm(p) <= level).sum()), len(p)
 
 
 def cells_won(summary: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Cells (data set and K) of the clustering table where Pr and accuracy are above the published ones; the rest."""
+    """Cells (data set and K) of the clustering table where both Pr and accuracy beat the published ones; the others."""
     mine = summary[summary["method"] == NAMES["dafh"]]
     names = [f"{row.dataset} K = {row.K}" for row in mine.itertuples()]
     won = (mine["pr difference"] > 0) & (mine["accuracy difference"] > 0)
