@@ -369,7 +369,7 @@ def test_capacity_controls_are_compared_with_logistic_regression():
 
 
 def test_an_unknown_baseline_is_explained():
-    with pytest.raises(InputError, match="no baseline 'best'; there are pooled, trivial"):
+    with pytest.raises(InputError, match="no baseline 'best': choose from pooled, trivial"):
         make_baseline("best")
 
 

@@ -1,23 +1,55 @@
-"""Progress of a fit: a bar on a terminal, a few plain lines in a log."""
+"""Progress of downloads, fits and studies: a bar on a terminal, a few plain lines in a log."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Protocol
 
-Report = Callable[[int, dict[str, Any]], None]
+import numpy as np
+from numpy.typing import NDArray
+
+Curves = dict[str, NDArray[np.float64]]
+"""Figures after every epoch, by name: arrays of shape (epochs, replicas)."""
+EpochReport = Callable[[int, Curves], None]
+"""Called with the number of epochs so far and their curves."""
 Transfer = Callable[[str, int, int | None], None]
+"""Called with the name of the source, the bytes so far, and the total number of bytes where it is known."""
 
 
-def _best(curves: dict[str, Any], rule: Any) -> str:
+class SelectionRule(Protocol):
+    """What is needed of the rule that selects the checkpoint; `dafh.engine.selection` has it."""
+
+    def choose(self, curves: Curves) -> tuple[int, int]:
+        """Replica and epoch of the best checkpoint."""
+        ...
+
+    def judged(self, curves: Curves) -> Curves:
+        """Curves as averages over the folds."""
+        ...
+
+
+class NamedJob(Protocol):
+    """What is needed of a job."""
+
+    @property
+    def key(self) -> str:
+        """Name of the job."""
+        ...
+
+
+JobReport = Callable[[NamedJob, int, int, float | None], None]
+"""Called with the job that ended, the jobs done, all jobs, and the seconds left where they can be estimated."""
+
+
+def _best(curves: Curves, rule: SelectionRule) -> str:
     replica, epoch = rule.choose(curves)
     judged = rule.judged(curves)
     accuracy, pr = judged["selection_accuracy"][epoch, replica], judged["selection_pr"][epoch, replica]
-    return f"best so far: epoch {epoch + 1}, accuracy {accuracy:.1%}, without harm {pr:.1%}"
+    return f"best so far: epoch {epoch + 1}, accuracy {accuracy:.1%}, Pr without harm {pr:.1%}"
 
 
 @contextmanager
 def transfer_reporter(title: str) -> Iterator[Transfer]:
-    """Yield a function to be called as bytes arrive; shows a bar on a terminal, and nothing in a log."""
+    """Yield a function to call as bytes arrive; it shows a bar on a terminal, and nothing in a log."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -33,8 +65,8 @@ def transfer_reporter(title: str) -> Iterator[Transfer]:
 
 
 @contextmanager
-def epoch_reporter(max_epochs: int, verbose: int, rule: Any) -> Iterator[Report | None]:
-    """Yield a function to be called after every epoch, or None where nothing is to be said; `rule` knows the best."""
+def epoch_reporter(max_epochs: int, verbose: int, rule: SelectionRule) -> Iterator[EpochReport | None]:
+    """Yield a function to call after every epoch, or None if nothing is to be shown; `rule` finds the best epoch."""
     if not verbose:
         yield None
         return
@@ -46,7 +78,7 @@ def epoch_reporter(max_epochs: int, verbose: int, rule: Any) -> Iterator[Report 
     with Progress(*columns, TextColumn("{task.description}"), console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=max_epochs)
 
-        def report(epoch: int, curves: dict[str, Any]) -> None:
+        def report(epoch: int, curves: Curves) -> None:
             text = _best(curves, rule)
             bar.update(task, completed=epoch, description=text)
             if not console.is_terminal and (epoch == 1 or epoch % max(max_epochs // 5, 1) == 0):
@@ -56,8 +88,8 @@ def epoch_reporter(max_epochs: int, verbose: int, rule: Any) -> Iterator[Report 
 
 
 @contextmanager
-def study_reporter() -> Iterator[Callable[[Any, int, int, float | None], None]]:
-    """Yield a function to be called after every job of a study: a bar on a terminal, a line now and then in a log."""
+def study_reporter() -> Iterator[JobReport]:
+    """Yield a function to call after every job of a study; it shows a bar, or about 20 lines in a log."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -66,17 +98,17 @@ def study_reporter() -> Iterator[Callable[[Any, int, int, float | None], None]]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
 
-        def report(job: Any, done: int, total: int, seconds_left: float | None) -> None:
-            left = "" if seconds_left is None else f"about {_duration(seconds_left)} left"
-            bar.update(task, completed=done, total=total, description=f"{left}; last: {job.key}")
+        def report(job: NamedJob, done: int, total: int, seconds_left: float | None) -> None:
+            left = "" if seconds_left is None else f", about {_duration(seconds_left)} left"
+            bar.update(task, completed=done, total=total, description=f"last: {job.key}{left}")
             if not console.is_terminal and (done in (1, total) or done % max(total // 20, 1) == 0):
-                console.print(f"{done} of {total} jobs done, {left}", highlight=False, soft_wrap=True)
+                console.print(f"{done} of {total} jobs done{left}", highlight=False, soft_wrap=True)
 
         yield report
 
 
 def _duration(seconds: float) -> str:
-    """Write a time as people say it.
+    """Write a time in the unit that fits.
 
     Examples
     --------

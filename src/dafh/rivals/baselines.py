@@ -1,7 +1,6 @@
-"""The comparators of the paper and the capacity controls, by name and ready to fit."""
+"""The baselines of the paper and capacity controls, by name and ready to fit."""
 
 from collections.abc import Callable
-from typing import Any
 
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -10,6 +9,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from dafh.checks import RandomState
+from dafh.classifiers.protocols import Classifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
@@ -33,7 +34,7 @@ _PARTITIONS: dict[str, Callable[[], Partition]] = {
     "treelr": TreePartition,
     "random": RandomPartition,
 }
-# The network stops when held-out rows stop improving: a control should be as strong as it can honestly be.
+# The network stops early on held-out rows, because a control that overfits would make every method look good.
 _CONTROLS = {
     "majority": DummyClassifier(strategy="most_frequent"),
     "mlp": make_pipeline(StandardScaler(), MLPClassifier((100,), early_stopping=True, max_iter=200)),
@@ -44,20 +45,20 @@ BASELINES = (*_PARTITIONS, *_CONTROLS)
 
 
 def make_baseline(
-    name: str, *, n_groups: int = 2, estimator: Any = None, random_state: Any = None
+    name: str, *, n_groups: int = 2, estimator: Classifier | None = None, random_state: RandomState = None
 ) -> DecoupledClassifier:
-    """Return a comparator, unfitted.
+    """Return an unfitted baseline.
 
     Parameters
     ----------
     name : str
         ``"pooled"``, ``"trivial"`` (by one attribute), ``"clustering"``, ``"manual"`` (the paper's rules for Arrest),
-        ``"lr-all"`` (all combinations of attributes), ``"treelr"``, ``"random"``; or a capacity control, one model for
-        everybody: ``"majority"``, ``"mlp"`` (100 hidden units), ``"boosting"``.
+        ``"lr-all"`` (all combinations of attributes), ``"treelr"``, ``"random"``; or a capacity control, which is one
+        stronger or weaker model for all rows: ``"majority"``, ``"mlp"`` (100 hidden units), ``"boosting"``.
     n_groups : int, default=2
-        For the partitions that take a number of groups.
+        Number of groups, for the partitions that have such a setting.
     estimator : classifier or None, default=None
-        Base classifier of all partitions, and the pooled classifier of the controls; None is logistic regression,
+        Own classifiers of all partitions, and the pooled classifier of the controls; None is logistic regression
         fitted to convergence.
     random_state : int, RandomState or None, default=None
 
@@ -77,7 +78,7 @@ def make_baseline(
             partition.set_params(n_groups=n_groups)
         return DecoupledClassifier(partition, estimator, random_state=random_state)
     if name not in _CONTROLS:
-        raise InputError(f"There is no baseline {name!r}; there are {', '.join(BASELINES)}.")
+        raise InputError(f"There is no baseline {name!r}: choose from {', '.join(BASELINES)}.")
     control = clone(_CONTROLS[name])
     seeds = {key: random_state for key in control.get_params() if key.split("__")[-1] == "random_state"}
     control.set_params(**seeds)
