@@ -106,5 +106,5 @@ def test_colours_and_percentages_reach_the_figure():
 
     chart = synthetic_panels(run_synthetic(1_000, random_state=0), n_points=50).to_dict()
     subtitles = [panel["title"]["subtitle"] for panel in chart["concat"]]
-    assert re.fullmatch(r"Acc \d+\.\d%", subtitles[0])
-    assert re.fullmatch(r"Pr \d+\.\d%, Acc \d+\.\d%", subtitles[3])
+    assert re.fullmatch(r"accuracy \d+\.\d%", subtitles[0])
+    assert re.fullmatch(r"Pr without harm \d+\.\d%, accuracy \d+\.\d%", subtitles[3])

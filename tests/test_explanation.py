@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, explain, tabular_pipeline
+from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, Recipe, explain, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.explanation import Effect, Explanation, GroupInWords, Rule, stability
 from dafh.partitions import AttributePartition, RandomPartition
@@ -146,7 +146,7 @@ def test_few_rows_and_one_group_are_no_trouble():
 def test_arrays_and_pipelines_are_described_by_the_columns_they_are_given():
     table = people(600)
     y = np.where(table["age"] > 40, "yes", "no")
-    quick = {"n_replicas": 2, "max_epochs": 2, "random_state": 0, "guard": None}
+    quick = {"recipe": Recipe(n_replicas=2, max_epochs=2), "random_state": 0, "guard": None}
     model = tabular_pipeline(DAFHClassifier(**quick)).fit(table[["job", "income"]], y)
     words = explain(model, table[["job", "income"]])
     said = " ".join(contrast.column for group in words.groups for contrast in group.contrasts)
@@ -271,7 +271,7 @@ def test_groups_by_attributes_are_explained_audited_and_compared_in_any_pipeline
 
 def test_stability_of_a_model_that_takes_no_attributes_leaves_them_out():
     X, y, side = sided(200)
-    model = DAFHClassifier(n_replicas=1, max_epochs=1, guard=None)
+    model = DAFHClassifier(recipe=Recipe(n_replicas=1, max_epochs=1), guard=None)
     assert -1 <= stability(model, X, y, sensitive_features=side, seeds=(0, 1)) <= 1
 
 

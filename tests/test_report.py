@@ -233,8 +233,8 @@ def data_of(chart):
 def test_the_heat_map_has_every_cell_and_frames_the_own_ones():
     cells = data_of(plots.preference_matrix(audited()))
     assert len(cells) == 6
-    assert {cell["serves"] for cell in cells if cell["own"]} == {"serves the group"}
-    assert all(re.fullmatch(r"\d+\.\d %", cell["label"]) for cell in cells)
+    assert {cell["serves"] for cell in cells if cell["own"]} == {"yes"}
+    assert all(re.fullmatch(r"\d+\.\d%", cell["label"]) for cell in cells)
 
 
 def test_gap_charts_show_their_questions_in_points():

@@ -1,12 +1,13 @@
-"""Charts, in Altair: the same code for a notebook, for the HTML report, and for PNG and SVG files.
+"""Charts in Altair; the same code serves notebooks, the HTML report, and PNG and SVG files.
 
 - `audit`: preference matrix, gains, envy, named groups, composition;
-- `training`: how a fit went;
-- `partitions`: two features, the groups and the borders of their classifiers;
+- `training`: accuracy and Pr without harm over the epochs of a fit;
+- `partitions`: two features, the groups, and the decision borders of their classifiers;
 - `study`: figures of the paper;
-- `style`: colours and sizes.
+- `style`: colours, sizes and axis labels.
 
-A new chart of an audit belongs in `audit`; to show it in the report, name it in `dafh.report.page`.
+A new chart of an audit belongs in `audit`; to show it in the report, add it to `dafh.report.page`. No chart may depend
+on colour alone: add a shape, a dash or a label.
 """
 
 from dafh.plots.audit import composition, envy, gains, named_groups, preference_matrix

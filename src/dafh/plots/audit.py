@@ -1,44 +1,62 @@
-"""Charts of an audit: who is served how well, by whom, and how sure that is."""
+"""Charts of an audit: how well each classifier serves each group, and how certain that is."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from dafh.plots.style import WIDTH, group_colours
+from dafh.evaluation.result import AuditResult
+from dafh.exceptions import InputError
+from dafh.plots.style import SIGNED, WIDTH, bar_colours, text_on_bars
+from dafh.text import clipped, percent
 
-# Verdicts differ in shape as well as in colour.
+# Verdicts differ in shape as well as in colour, for readers who cannot tell the colours apart.
 _VERDICTS = {
     "satisfied": ("#2f7d0e", "circle"),
     "undecided": ("#767676", "diamond"),
     "violated": ("#c2310c", "triangle-down"),
 }
+_LEGEND_WORDS = "datum.label == 'undecided' ? 'undecided (not enough data)' : datum.label"
+# A named group of two attributes takes two lines: in one, it would be cut off or leave no room for the chart.
+_TWO_LINES = r"split(replace(datum.label, / & /g, ' &\n'), '\n')"
+# Narrower segments of a bar have no room for the number of their group.
+_NARROWEST_LABELLED = 0.05
 
 
-def preference_matrix(result: Any) -> alt.LayerChart:
-    """Draw the error of every classifier on every group; colour says how it compares with the group's own.
+def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
+    """Draw the error of every classifier on every group; colour compares it with the group's own classifier.
 
     Parameters
     ----------
-    result : AuditResult, or what its `cells` returns
+    result : AuditResult, or the table that its `cells` returns
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
+    >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
+    >>> chart = preference_matrix(audit(y, own, groups, pooled=1 - y))
+    >>> chart.data.loc[chart.data["group"] == "group 0", ["classifier", "label"]].to_numpy().tolist()
+    [['classifier 0', '0.0%'], ['classifier 1', '100.0%'], ['pooled', '100.0%']]
     """
-    cells = result.cells() if hasattr(result, "cells") else result
+    cells = result.cells() if isinstance(result, AuditResult) else result
     cells = cells.assign(
         group="group " + cells["group"].astype(str),
-        classifier=[name if name == "pooled" else f"model {name}" for name in cells["classifier"].astype(str)],
-        label=[f"{100 * error:.1f} %" if np.isfinite(error) else "–" for error in cells["error"].astype(float)],
-        interval=_intervals(cells),
+        classifier=[name if name == "pooled" else f"classifier {name}" for name in cells["classifier"].astype(str)],
+        label=[percent(error) for error in cells["error"].astype(float)],
+        interval=_intervals(cells, "{:.1f} to {:.1f}%"),
         points=100 * cells["gap"].astype(float),
-        serves=np.where(cells["own"], "serves the group", ""),
+        serves=np.where(cells["own"], "yes", "no"),
     )
-    # Light at both ends, so that the numbers stay readable; never a scale of mere rounding.
+    # The largest gap sets the scale, but never less than half a point: otherwise rounding errors would get full colour.
     limit = max(float(np.nanmax(np.abs(cells["points"]), initial=0.0)), 0.5)
     colour = alt.Color(
         "points:Q",
-        title="error against own, in points",
+        title="difference from the own classifier's error, in percentage points",
+        # Both ends are light, so that the numbers stay readable.
         scale=alt.Scale(domain=[-limit, 0, limit], range=["#f0a35e", "#f4f4f0", "#9cc4e4"], interpolate="rgb"),
-        legend=alt.Legend(format="+.1~f", orient="bottom", gradientLength=180, titleLimit=240),
+        legend=alt.Legend(labelExpr=SIGNED, orient="bottom", gradientLength=180, titleLimit=400),
     )
     base = alt.Chart(cells).encode(
         alt.X(
@@ -52,132 +70,188 @@ def preference_matrix(result: Any) -> alt.LayerChart:
             "group:N",
             "classifier:N",
             alt.Tooltip("error:Q", format=".2%"),
-            "interval:N",
-            alt.Tooltip("points:Q", format="+.2f", title="points against own"),
-            alt.Tooltip("rows:Q", format=","),
-            alt.Tooltip("serves:N", title="own"),
+            alt.Tooltip("interval:N", title="interval of the error"),
+            alt.Tooltip("points:Q", format="+.2f", title="percentage points above own"),
+            alt.Tooltip("rows:Q", format=",.0f"),
+            alt.Tooltip("serves:N", title="serves the group"),
         ],
     )
     tiles = base.mark_rect(stroke="#bbbbbb", strokeWidth=0.5).encode(colour)
-    # Above its neighbours, which would cover half of the frame.
+    # A layer of its own: in the same layer, the neighbouring tiles would cover half of each frame.
     frames = base.transform_filter("datum.own").mark_rect(fill="transparent", stroke="#1f5fb0", strokeWidth=3)
     numbers = base.mark_text(color="#111111", fontSize=13, dy=-6).encode(alt.Text("label:N"))
     intervals = base.mark_text(color="#333333", fontSize=10, dy=9).encode(alt.Text("interval:N"))
-    return alt.layer(tiles, frames, numbers, intervals).properties(height=56 * cells["group"].nunique(), width=WIDTH)
+    return alt.layer(tiles, frames, numbers, intervals).properties(
+        height=56 * cells["group"].nunique(),
+        width=WIDTH,
+        title=_note("error of each classifier on each group; framed: the classifier that serves the group"),
+    )
 
 
-def gains(result: Any) -> alt.LayerChart:
+def gains(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     """Draw what each group gains over the pooled classifier, with intervals; left of zero is harm.
 
     Parameters
     ----------
-    result : AuditResult, or a table of questions as its `to_frame` returns
+    result : AuditResult, or its table `questions`
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
+    >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
+    >>> chart = gains(audit(y, own, groups, pooled=1 - y))
+    >>> chart.layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
+    [['group 0', 100.0, 'satisfied'], ['group 1', 100.0, 'satisfied']]
     """
-    asked = _questions(result)
-    asked = asked[asked["kind"] == "rationality"]
-    return _gap_chart(
-        asked, "group " + asked["group"].astype(str), ["gain over the pooled model,", "in points of error"]
-    )
+    asked = _questions(result, "rationality")
+    names = "group " + asked["group"].astype(str)
+    return _gap_chart(asked, list(names), ["gain over the pooled classifier,", "in percentage points"])
 
 
-def envy(result: Any) -> alt.LayerChart:
-    """Draw how much better each group fares with its own classifier than with another group's; left of zero is envy.
+def envy(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
+    """Draw what each group gains with its own classifier over each other group's; left of zero is envy.
 
     Parameters
     ----------
-    result : AuditResult, or a table of questions as its `to_frame` returns
+    result : AuditResult, or its table `questions`
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
+    >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
+    >>> chart = envy(audit(y, own, groups, pooled=y))
+    >>> chart.layer[1].data["name"].tolist()
+    ['group 0 against classifier 1', 'group 1 against classifier 0']
     """
-    asked = _questions(result)
-    asked = asked[asked["kind"] == "envy"]
-    names = "group " + asked["group"].astype(str) + ", model " + asked["rival"].astype(str)
-    return _gap_chart(asked, names, ["own model against the other,", "in points of error"])
+    asked = _questions(result, "envy")
+    names = "group " + asked["group"].astype(str) + " against classifier " + asked["rival"].astype(str)
+    return _gap_chart(asked, list(names), ["gain of the own classifier over the other,", "in percentage points"])
 
 
-def named_groups(result: Any, *, n_groups: int = 20) -> alt.LayerChart:
-    """Draw what named groups gain over the pooled classifier: those with the most evidence of harm first.
+def named_groups(result: AuditResult | pd.DataFrame, *, n_groups: int = 20) -> alt.LayerChart:
+    """Draw what named groups gain over the pooled classifier, those with the most evidence of harm first.
 
     Parameters
     ----------
     result : AuditResult with sensitive features, or its table `named`
-    n_groups : int
-        Groups to draw.
+    n_groups : int, default=20
+        Number of groups to draw.
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y, sex = np.tile([0, 1], 200), np.repeat(["f", "m"], 200)
+    >>> new, region = np.where(sex == "f", 1 - y, y), np.zeros(400, int)
+    >>> chart = named_groups(audit(y, new, region, pooled=y, sensitive_features=pd.DataFrame({"sex": sex})))
+    >>> chart.layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
+    [['sex = f', -100.0, 'violated'], ['sex = m', 0.0, 'undecided']]
     """
-    asked = result.named if hasattr(result, "named") else result
+    asked = result.named if isinstance(result, AuditResult) else result
+    if asked is None:
+        raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
     asked = asked.sort_values("p", kind="stable").head(n_groups)
-    names = asked["group"].astype(str).map(lambda name: name if len(name) <= 60 else name[:59] + "…")
-    return _gap_chart(asked, names, ["gain over the pooled model,", "in points of error"])
+    names = [clipped(name) for name in asked["group"]]
+    return _gap_chart(asked, names, ["gain over the pooled classifier,", "in percentage points"])
 
 
-def composition(result: Any) -> alt.Chart:
-    """Draw who is in which group: for every value of every attribute, the share of its people in each group.
+def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
+    """Draw who is in which group: for every value of every attribute, the share of its rows in each group.
 
     Parameters
     ----------
     result : AuditResult with sensitive features, or its table `composition`
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
+    >>> sex = pd.DataFrame({"sex": np.where(groups == 0, "f", "m")})
+    >>> chart = composition(audit(y, np.column_stack([y, y]), groups, pooled=y, sensitive_features=sex))
+    >>> chart.data[["named_group", "group", "share"]].to_numpy().tolist()
+    [['sex = f', 'group 0', 1.0], ['sex = m', 'group 0', 0.0], ['sex = f', 'group 1', 0.0], ['sex = m', 'group 1', 1.0]]
     """
-    table = result.composition if hasattr(result, "composition") else result
-    shares = table.melt(["named_group", "weight"], var_name="group", value_name="share")
-    shares["group"] = "group " + shares["group"].str.removeprefix("in_")
+    table = result.composition if isinstance(result, AuditResult) else result
+    if table is None:
+        raise InputError("There are no attributes to draw: pass sensitive_features to the audit.")
+    shares = table.melt(["named_group", "weight"], var_name="number", value_name="share")
+    shares["number"] = shares["number"].str.removeprefix("in_")
+    shares["group"] = "group " + shares["number"]
     names = list(dict.fromkeys(shares["group"]))
+    shares["order"] = [names.index(name) for name in shares["group"]]  # As text, group 10 would precede group 2.
+    x = alt.X("share:Q", stack="normalize", title="share of rows in each group", axis=alt.Axis(format="%", tickCount=5))
+    base = alt.Chart(shares).encode(
+        alt.Y("named_group:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)),
+        alt.Order("order:O"),
+        tooltip=[
+            alt.Tooltip("named_group:N", title="who"),
+            "group:N",
+            alt.Tooltip("share:Q", format=".1%"),
+            alt.Tooltip("weight:Q", format=",.0f", title="rows"),
+        ],
+    )
+    legend = alt.Legend(orient="bottom", columns=6)
+    bars = base.mark_bar().encode(x, alt.Color("group:N", title=None, scale=bar_colours(names), legend=legend))
+    # The number of the group on its bar: the colours alone do not tell groups apart for everyone.
+    narrow = f"datum.share < {_NARROWEST_LABELLED}"
+    numbers = base.mark_text(fontSize=10).encode(
+        alt.X("share:Q", stack="normalize", bandPosition=0.5),
+        alt.Text("number:N"),
+        alt.Color("group:N", scale=text_on_bars(names), legend=None),
+        opacity=alt.condition(narrow, alt.value(0), alt.value(1)),
+    )
     return (
-        alt.Chart(shares)
-        .mark_bar()
-        .encode(
-            alt.X("share:Q", stack="normalize", title="share in each group", axis=alt.Axis(format="%", tickCount=5)),
-            alt.Y("named_group:N", sort=None, title=None),
-            alt.Color("group:N", title=None, scale=group_colours(names), legend=alt.Legend(orient="bottom")),
-            tooltip=[
-                alt.Tooltip("named_group:N", title="who"),
-                "group:N",
-                alt.Tooltip("share:Q", format=".1%"),
-                alt.Tooltip("weight:Q", format=",.0f", title="rows"),
-            ],
-        )
+        alt.layer(bars, numbers)
+        .resolve_scale(color="independent")
         .properties(height=22 * shares["named_group"].nunique(), width=WIDTH)
     )
 
 
-def _questions(result: Any) -> pd.DataFrame:
-    return result.questions if hasattr(result, "questions") else result
+def _questions(result: AuditResult | pd.DataFrame, kind: str) -> pd.DataFrame:
+    asked = result.questions if isinstance(result, AuditResult) else result
+    return asked[asked["kind"] == kind]
 
 
-def _intervals(table: pd.DataFrame, scale: str = "{:.1f}") -> list[str]:
+def _intervals(table: pd.DataFrame, form: str) -> list[str]:
     pairs = zip(table["low"].astype(float), table["high"].astype(float), strict=True)
-    return [f"{scale.format(100 * low)} to {scale.format(100 * high)}" for low, high in pairs]
+    return [form.format(100 * low, 100 * high) if np.isfinite(low) else "" for low, high in pairs]
 
 
-def _gap_chart(asked: pd.DataFrame, names: Any, title: list[str]) -> alt.LayerChart:
-    """Draw gaps as points with intervals around them, one line each, and a line at zero."""
+def _note(text: str) -> alt.Title:
+    """A line above a chart that says how to read it."""
+    return alt.Title(text, fontSize=11, fontWeight="normal", anchor="start", color="#333333")
+
+
+def _gap_chart(asked: pd.DataFrame, names: Sequence[str], title: list[str]) -> alt.LayerChart:
+    """Draw gaps as points with their intervals, one line each, and a line at zero."""
     table = asked.assign(
         name=list(names),
         points=100 * asked["gap"].astype(float),
         from_=100 * asked["low"].astype(float),
         to=100 * asked["high"].astype(float),
-        interval=_intervals(asked, "{:+.2f}"),
+        interval=_intervals(asked, "{:+.2f} to {:+.2f}"),
     )
     verdicts = list(_VERDICTS)
-    colour = alt.Color(
-        "verdict:N",
-        title=None,
-        scale=alt.Scale(domain=verdicts, range=[_VERDICTS[v][0] for v in verdicts]),
-        legend=alt.Legend(orient="bottom"),
-    )
-    shape = alt.Shape(
-        "verdict:N", title=None, scale=alt.Scale(domain=verdicts, range=[_VERDICTS[v][1] for v in verdicts])
-    )
+    legend = alt.Legend(orient="bottom", labelExpr=_LEGEND_WORDS, labelLimit=240)
+    # All three verdicts stay in the legend, whether they occur or not: charts of one report then look alike.
+    colours, shapes = ([_VERDICTS[verdict][i] for verdict in verdicts] for i in (0, 1))
+    colour = alt.Color("verdict:N", title=None, scale=alt.Scale(domain=verdicts, range=colours), legend=legend)
+    shape = alt.Shape("verdict:N", title=None, scale=alt.Scale(domain=verdicts, range=shapes), legend=legend)
     base = alt.Chart(table).encode(
-        y=alt.Y("name:N", sort=None, title=None),
+        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelExpr=_TWO_LINES, labelLimit=260)),
         tooltip=[
             alt.Tooltip("name:N", title="who"),
-            alt.Tooltip("points:Q", format="+.2f", title="gap"),
+            alt.Tooltip("points:Q", format="+.2f", title="gain in percentage points"),
             "interval:N",
             alt.Tooltip("n:Q", format=",.0f", title="rows"),
-            alt.Tooltip("p_corrected:Q", format=".3f", title="corrected p"),
+            alt.Tooltip("p_corrected:Q", format=".3f", title="corrected p of harm"),
             "verdict:N",
         ],
     )
-    x = alt.X("from_:Q", title=title, axis=alt.Axis(format="+.2~f"))
+    x = alt.X("from_:Q", title=title, axis=alt.Axis(labelExpr=SIGNED))
     lines = base.mark_rule(strokeWidth=2).encode(x, alt.X2("to:Q"), color=colour)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X("points:Q", title=title), colour, shape)
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="zero:Q")
-    return alt.layer(zero, lines, dots).properties(height=26 * table["name"].nunique(), width=WIDTH)
+    height = 34 if any(" & " in name for name in names) else 26
+    return alt.layer(zero, lines, dots).properties(height=height * table["name"].nunique(), width=WIDTH)

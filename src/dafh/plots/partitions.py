@@ -1,77 +1,168 @@
-"""Two features, the groups, and the border of each group's classifier."""
+"""Two features, the groups, and the decision border of each group's classifier."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import altair as alt
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dafh.classifiers.protocols import Classifier
+from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.plots.style import LINE_COLOURS, POINT_COLOURS
 
+# Points along each side of the grid on which borders are found: about one per pixel.
 _GRID = 240
 _SIZE = 250
 
 
+class MethodOutcome(Protocol):
+    """What a panel shows of one method: the study's `SyntheticResult` has it."""
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+
+    @property
+    def model(self) -> Classifier:
+        """The fitted model."""
+
+    @property
+    def groups(self) -> NDArray[np.intp]:
+        """Group of each test row."""
+
+    @property
+    def matrix(self) -> PreferenceMatrix:
+        """Its metrics on the test rows."""
+
+
+class Experiment(Protocol):
+    """Test rows and the outcomes of several methods on them: the study's `SyntheticExperiment`."""
+
+    @property
+    def X(self) -> pd.DataFrame:  # noqa: N802
+        """Test rows with two features."""
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Their labels."""
+
+    @property
+    def results(self) -> Sequence[MethodOutcome]:
+        """One outcome for each method."""
+
+
 def partition_panel(
-    model: Any, X: pd.DataFrame, y: ArrayLike, groups: NDArray[np.intp], *, title: str, subtitle: str = ""
+    model: Classifier, X: pd.DataFrame, y: ArrayLike, groups: NDArray[np.intp], *, title: str, subtitle: str = ""
 ) -> alt.LayerChart:
-    """Draw rows with two features, coloured by group, and the border of each group's classifier.
+    """Draw rows with two features, coloured by group, and the decision border of each group's classifier.
 
     Parameters
     ----------
     model : fitted classifier
-        With `predict_all`, or with `predict` only for a single classifier.
+        Either with `predict_all`, or a single classifier with `predict`.
     X : data frame with two columns
     y, groups : arrays with one entry per row
+    title, subtitle : str
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = pd.DataFrame({"a": [-1.0, -0.5, 0.5, 1.0], "b": [0.0, 1.0, 0.0, 1.0]})
+    >>> y = np.array([0, 0, 1, 1])
+    >>> panel = partition_panel(LogisticRegression().fit(X, y), X, y, np.zeros(4, int), title="Pooled")
+    >>> rows, border = panel.layer
+    >>> len(rows.data), bool(border.data["a"].between(-0.5, 0.5).all())
+    (4, True)
     """
     first, second = X.columns
-    group_names = [str(k) for k in range(int(groups.max()) + 1)]
-    points = X.assign(group=groups.astype(str), label=np.asarray(y).astype(str))
+    group_names = [f"group {k}" for k in range(int(groups.max()) + 1)]
+    points = X.assign(group=[group_names[k] for k in groups], label=[f"label {label}" for label in np.asarray(y)])
     limits = [(float(X[name].min()) - 0.1, float(X[name].max()) + 0.1) for name in (first, second)]
     x_axis = alt.X(f"{first}:Q", scale=alt.Scale(domain=limits[0], nice=False), axis=alt.Axis(grid=False))
     y_axis = alt.Y(f"{second}:Q", scale=alt.Scale(domain=limits[1], nice=False), axis=alt.Axis(grid=False))
 
-    def colours(palette: tuple[str, ...]) -> alt.Color:
-        return alt.Color("group:N", scale=alt.Scale(domain=group_names, range=list(palette)), legend=None)
+    def colours(palette: tuple[str, ...], legend: alt.Legend | None) -> alt.Color:
+        shades = [palette[k % len(palette)] for k in range(len(group_names))]
+        return alt.Color("group:N", scale=alt.Scale(domain=group_names, range=shades), legend=legend)
 
-    shape = alt.Shape("label:N", scale=alt.Scale(range=["cross", "circle"]), legend=None)
+    legend = alt.Legend(orient="bottom", title=None, columns=2)
+    shape = alt.Shape("label:N", scale=alt.Scale(range=["cross", "circle"]), legend=legend)
     rows = (
         alt.Chart(points)
-        .mark_point(size=16, opacity=0.75, filled=True)
-        .encode(x_axis, y_axis, colours(POINT_COLOURS), shape, tooltip=["group", "label", first, second])
+        .mark_point(size=16, opacity=0.8, filled=True)
+        .encode(x_axis, y_axis, colours(POINT_COLOURS, legend), shape, tooltip=["group:N", "label:N", first, second])
     )
-    borders = _decision_borders(model, [first, second], limits, len(group_names))
-    lines = alt.Chart(borders).mark_circle(size=7, opacity=1).encode(x_axis, y_axis, colours(LINE_COLOURS))
-    heading = alt.Title(title, subtitle=subtitle)
+    borders = _decision_borders(model, [first, second], limits, group_names)
+    lines = alt.Chart(borders).mark_circle(size=7, opacity=1).encode(x_axis, y_axis, colours(LINE_COLOURS, None))
+    # Points and borders of a group have different shades, so that the borders stand out.
     return (
-        alt.layer(rows, lines).resolve_scale(color="independent").properties(title=heading, width=_SIZE, height=_SIZE)
+        alt.layer(rows, lines)
+        .resolve_scale(color="independent")
+        .properties(title=alt.Title(title, subtitle=subtitle), width=_SIZE, height=_SIZE)
     )
 
 
-def _decision_borders(model: Any, names: list[str], limits: list[tuple[float, float]], n_groups: int) -> pd.DataFrame:
-    """Points of a fine grid between which a classifier's label changes: any shape of border, from labels alone."""
+def _decision_borders(
+    model: Classifier, names: list[str], limits: list[tuple[float, float]], group_names: list[str]
+) -> pd.DataFrame:
+    """Points of a fine grid at which the label of a classifier changes.
+
+    This needs labels only, and therefore works for classifiers of any kind and borders of any shape.
+    """
     axes = [np.linspace(low, high, _GRID) for low, high in limits]
     across, up = np.meshgrid(*axes)
     grid = pd.DataFrame({names[0]: across.ravel(), names[1]: up.ravel()})
     labels = model.predict_all(grid) if hasattr(model, "predict_all") else model.predict(grid)[:, None]
     found = []
-    for k in range(n_groups):
+    for k, name in enumerate(group_names):
         plane = labels[:, k].reshape(_GRID, _GRID)
         changes = np.zeros_like(plane, dtype=bool)
         changes[:, 1:] |= plane[:, 1:] != plane[:, :-1]
         changes[1:, :] |= plane[1:, :] != plane[:-1, :]
-        found.append(grid[changes.ravel()].assign(group=str(k)))
+        found.append(grid[changes.ravel()].assign(group=name))
     return pd.concat(found, ignore_index=True)
 
 
-def side_by_side(panels: list[Any], *, columns: int = 4) -> alt.ConcatChart:
-    """Put panels into one chart."""
+def side_by_side(panels: Sequence[alt.LayerChart], *, columns: int = 4) -> alt.ConcatChart:
+    """Put panels into one chart.
+
+    Examples
+    --------
+    >>> point = alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x")
+    >>> chart = side_by_side([point, point, point], columns=2)
+    >>> len(chart.concat), chart.columns
+    (3, 2)
+    """
+    # Each panel keeps its own groups: group 0 of one method has nothing to do with group 0 of another.
     return alt.concat(*panels, columns=columns).resolve_scale(color="independent", shape="independent")
 
 
-def synthetic_panels(experiment: Any, *, n_points: int = 700) -> alt.ConcatChart:
-    """Draw the four panels of the paper's synthetic figure from a `SyntheticExperiment`."""
+def synthetic_panels(experiment: Experiment, *, n_points: int = 700) -> alt.ConcatChart:
+    """Draw the four panels of the paper's synthetic figure.
+
+    Parameters
+    ----------
+    experiment : SyntheticExperiment
+        What `dafh.study.synthetic.run_synthetic` returns.
+    n_points : int, default=700
+        Number of rows to draw; more would hide each other.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(200, random_state=0)
+    >>> model, groups = LogisticRegression().fit(data.X, data.y), np.zeros(200, int)
+    >>> labels = model.predict(data.X)
+    >>> matrix = PreferenceMatrix.from_predictions(data.y, labels[:, None], groups, labels)
+    >>> result = SimpleNamespace(method="Pooled", model=model, groups=groups, matrix=matrix)
+    >>> chart = synthetic_panels(SimpleNamespace(X=data.X, y=data.y, results=[result]))
+    >>> chart.concat[0].title["text"]
+    'Pooled'
+    """
     X, y = experiment.X.iloc[:n_points], experiment.y[:n_points]
     panels = [
         partition_panel(
@@ -87,7 +178,7 @@ def synthetic_panels(experiment: Any, *, n_points: int = 700) -> alt.ConcatChart
     return side_by_side(panels)
 
 
-def _figures(matrix: Any) -> str:
-    if len(matrix.own) == 1:  # Pr says nothing where there is no choice.
-        return f"Acc {matrix.accuracy:.1%}"
-    return f"Pr {matrix.pr_without_harm:.1%}, Acc {matrix.accuracy:.1%}"
+def _figures(matrix: PreferenceMatrix) -> str:
+    if len(matrix.own) == 1:  # With a single classifier there is no other to prefer, so Pr would say nothing.
+        return f"accuracy {matrix.accuracy:.1%}"
+    return f"Pr without harm {matrix.pr_without_harm:.1%}, accuracy {matrix.accuracy:.1%}"

@@ -1,13 +1,23 @@
-"""Colours and sizes that all charts share."""
+"""Colours, sizes and axis labels that all charts share."""
 
 import altair as alt
 
-# Points and lines of a group share a hue; pairs differ in lightness too, for readers who see no colour.
-POINT_COLOURS = ("#9fd356", "#ffb454", "#8ec5ff", "#e5a3e0", "#c9c9c9", "#f2e06b")
-LINE_COLOURS = ("#2f7d0e", "#c2570c", "#1f5fb0", "#8b2f86", "#555555", "#8a7a00")
+# Six hues for groups, light for points and dark for lines over them. Neighbours differ in lightness as well as in hue,
+# and blue and orange come first: readers who cannot tell red from green can tell these apart.
+POINT_COLOURS = ("#74b3e8", "#ffc06a", "#5da449", "#dba9dd", "#a3a3a3", "#efe27a")
+LINE_COLOURS = ("#1f5fb0", "#c2570c", "#1d5c0b", "#8b2f86", "#444444", "#8a7a00")
 WIDTH = 460
 
+SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+.2~f')"
+"""Vega expression for labels of differences: a sign on all but zero, which Vega would write as +0."""
 
-def group_colours(names: list[str]) -> alt.Scale:
-    """Give each name a colour of its own, as far as they last."""
-    return alt.Scale(domain=names, range=[LINE_COLOURS[i % len(LINE_COLOURS)] for i in range(len(names))])
+
+def bar_colours(names: list[str]) -> alt.Scale:
+    """Return one colour for each name, dark and light in turn, so that neighbouring bars differ in print as well."""
+    pairs = list(zip(LINE_COLOURS, POINT_COLOURS, strict=True))
+    return alt.Scale(domain=names, range=[pairs[i % len(pairs)][i % 2] for i in range(len(names))])
+
+
+def text_on_bars(names: list[str]) -> alt.Scale:
+    """Return the colour of text on each of the `bar_colours`: white on dark, black on light."""
+    return alt.Scale(domain=names, range=[("white", "black")[i % 2] for i in range(len(names))])
