@@ -145,6 +145,29 @@ def test_columns_of_one_name_can_be_dropped_together(folder):
         assert run(command, folder / "d.dafh", folder / "doubled.csv").exit_code == 0
 
 
+def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_path):
+    table = people().assign(wage=lambda t: (t["age"] * 12.5).astype(str))
+    german = table.assign(wage=table["wage"].str.replace(".", ","))
+    german.loc[3, "wage"] = "unknown"
+    table.to_csv(tmp_path / "points.csv", index=False)
+    german.to_csv(tmp_path / "commas.csv", sep=";", index=False)
+    quick = ["--target", "hired", "--groups", "1", "--guard", "none"]
+    for name in ("points", "commas"):
+        fitted = run("fit", tmp_path / f"{name}.csv", *quick, "--out", tmp_path / f"{name}.dafh")
+        assert fitted.exit_code == 0, fitted.output
+    assert "decimal comma" in fitted.stderr
+    assert "Counted as missing in wage: 'unknown'." in fitted.stderr
+    german.drop(index=3).assign(wage=lambda t: ["old", *t["wage"][1:]]).to_csv(
+        tmp_path / "next.csv", sep=";", index=False
+    )
+    scored = run("predict", tmp_path / "commas.dafh", tmp_path / "next.csv")
+    assert scored.exit_code == 0, scored.output
+    assert "Column 'wage': 1 of 299 values could not be read, such as 'old'; they count as missing." in scored.stderr
+    refused = run("predict", tmp_path / "points.dafh", tmp_path / "next.csv")
+    assert "held numbers in fit and holds" in refused.stderr
+    assert run("predict", tmp_path / "points.dafh", tmp_path / "next.csv", "--decimal", ",").exit_code == 0
+
+
 def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path):
     people().to_csv(tmp_path / "people.csv", index=False)
     quick = ["--target", "hired", "--groups", "1", "--guard", "none", "--out", tmp_path / "m.dafh"]

@@ -83,6 +83,44 @@ def test_other_encodings_are_read_when_named(tmp_path):
         DataFile(path, encoding="klingon").read()
 
 
+@pytest.mark.parametrize("letter", ["\x85", "\u2028", "\x0c", "\x0b", "\x1c"])
+def test_only_line_feeds_and_returns_end_a_line(tmp_path, letter):
+    content = f"na{letter}me;age\nK{letter}ln;1\nb;2\n"
+    encoding = "latin-1" if letter == "\x85" else "utf-8"
+    table = DataFile(written(tmp_path, content.encode(encoding)), encoding=encoding).read()
+    assert table.to_dict("list") == {f"na{letter}me": [f"K{letter}ln", "b"], "age": [1, 2]}
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_lines_end_as_in_every_system(tmp_path, ending):
+    assert len(DataFile(written(tmp_path, PEOPLE.replace("\n", ending))).read()) == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_wide_encodings_are_known_by_their_mark(tmp_path, encoding, packed):
+    content = "Stadt;n\nKöln;1\nBonn;2\n".encode(encoding)
+    table = DataFile(written(tmp_path, gzip.compress(content) if packed else content)).read()
+    assert table["Stadt"].tolist() == ["Köln", "Bonn"]
+
+
+def test_names_and_cells_may_be_very_long(tmp_path):
+    table = DataFile(written(tmp_path, f"{'n' * 200_000},age\n{'x' * 300_000},30\ny,41\n")).read()
+    assert [len(name) for name in table.columns] == [200_000, 3]
+    assert len(table.iloc[0, 0]) == 300_000
+
+
+def test_rows_wider_than_the_header_are_refused_and_trailing_delimiters_are_not(tmp_path):
+    with pytest.raises(InputError, match="its first line has 2 cells, and another one has 3"):
+        DataFile(written(tmp_path, "a,b\n1,2,3\n4,5,6\n")).read()
+    assert DataFile(written(tmp_path, "a,b\n1,2,\n4,5,\n")).read()["b"].tolist() == [2, 5]
+
+
+def test_names_with_line_breaks_and_columns_without_names_are_read(tmp_path):
+    table = DataFile(written(tmp_path, '"a\nb",,c\n"1\n2",,3\n')).read(text=None)
+    assert table.to_dict("list") == {"a\nb": ["1\n2"], "column_2": [""], "c": ["3"]}
+
+
 def test_a_question_mark_is_a_gap(tmp_path):
     assert DataFile(written(tmp_path, "a,b\n1, ?\n2,x\n")).read()["b"].isna().tolist() == [True, False]
 
@@ -128,7 +166,7 @@ BAD_FILES = {
     "is empty.": b"\n \n",
     "has a header and no rows": b"a,b\n",
     "more than one column called 'a'": b"a,b,a\n1,2,3\n",
-    "cannot be read as a table: Expected 2 fields in line 3, saw 3": b"a,b\n1,2\n3,4,5\n",
+    "cannot be read as a table: Expected 2 fields in line 60, saw 3": b"a,b\n" + b"1,2\n" * 58 + b"3,4,5\n",
     "is damaged": b"PAR1 and nothing more",
     "cannot be read: Compressed file ended": gzip.compress(PEOPLE.encode() * 50)[:40],
     "is not UTF-8 text": bytes(range(128, 256)) * 4,
@@ -385,12 +423,6 @@ def test_numbers_of_any_size_are_read():
     schema = TableSchema.guess(table, "y")
     assert schema.features == {"n": "number", "m": "number"}
     assert schema.features_of(table)["n"].tolist()[1:3] == [1, 2]
-
-
-def test_utf16_is_recognised(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("Stadt;n\nKöln;1\nBonn;2\n", encoding="utf-16")
-    assert DataFile(path).read()["Stadt"].tolist() == ["Köln", "Bonn"]
 
 
 def test_nested_columns_of_parquet_are_left_out_and_that_is_said(tmp_path):

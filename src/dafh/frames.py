@@ -1,6 +1,6 @@
 """Data frames of any library, and tables of sensitive attributes."""
 
-from typing import Any
+from typing import Any, cast
 
 import narwhals.stable.v1 as nw
 import pandas as pd
@@ -16,17 +16,17 @@ OTHER = "(other)"
 """What the rare categories of a long list are called, put together."""
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: object) -> bool:
     """Whether X is a data frame (pandas, polars, ...) and not an array or a list."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
-def take_rows(X: Any, rows: NDArray[Any]) -> Any:
+def take_rows(X: Table, rows: NDArray[Any]) -> Any:
     """Return some rows of an array or of a data frame of any library, in the order of their positions."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    return X.iloc[rows] if hasattr(X, "iloc") else cast(Any, X)[rows]
 
 
-def to_pandas(table: Any) -> pd.DataFrame:
+def to_pandas(table: Table) -> pd.DataFrame:
     """Turn a frame or a series of any library, an array or a dictionary into a pandas frame."""
     if isinstance(table, pd.DataFrame):
         return table
@@ -41,7 +41,7 @@ def to_pandas(table: Any) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def check_sensitive_features(sensitive_features: Any, n_rows: int) -> pd.DataFrame | None:
+def check_sensitive_features(sensitive_features: Table | None, n_rows: int) -> pd.DataFrame | None:
     """Turn any table of attributes into a pandas frame with text column names; a missing value is a value too."""
     if sensitive_features is None:
         return None
@@ -49,7 +49,7 @@ def check_sensitive_features(sensitive_features: Any, n_rows: int) -> pd.DataFra
     return table.astype(object).where(table.notna(), MISSING)
 
 
-def check_attributes(sensitive_features: Any, n_rows: int) -> pd.DataFrame:
+def check_attributes(sensitive_features: Table, n_rows: int) -> pd.DataFrame:
     """Turn any table of attributes into a pandas frame with text column names, its values left as they are."""
     table = to_pandas(sensitive_features).reset_index(drop=True)
     if len(table) != n_rows:

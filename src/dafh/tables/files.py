@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pandas as pd
 
@@ -24,11 +24,19 @@ from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
 from dafh.text import clipped, listed, quoted
 
+if TYPE_CHECKING:
+    import pyarrow
+
 ROWS_PER_CHUNK = 50_000
 _BYTES_TO_GUESS_BY = 2**22
 _LINES_OF_NAMES = 50
 _UNWANTED = "\0"
-_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_BYTE_ORDER_MARKS = (
+    ("utf-32", codecs.BOM_UTF32_LE),
+    ("utf-32", codecs.BOM_UTF32_BE),
+    ("utf-16", codecs.BOM_UTF16_LE),
+    ("utf-16", codecs.BOM_UTF16_BE),
+)
 
 
 @dataclass
@@ -43,7 +51,7 @@ class DataFile:
         How a text file is laid out: what is between cells, whether the first line has the names, and the decimal mark,
         "." or ",". None: guessed from the first lines.
     encoding : str
-        Of a text file; a byte order mark is not part of it. Files that begin with the mark of UTF-16 are read as such.
+        Of a text file; a byte order mark is not part of it. The mark of UTF-16 or UTF-32 overrides it.
     leave_out : names of columns
         Names that may occur more than once, because none of those columns is wanted.
 
@@ -99,9 +107,11 @@ class DataFile:
                 yield from self._text_chunks(head, stream, rows, text)
 
     def _text_chunks(
-        self, head: bytes, stream: Any, rows: int | None, text: Collection[str] | None
+        self, head: bytes, stream: BinaryIO, rows: int | None, text: Collection[str] | None
     ) -> Iterator[pd.DataFrame]:
-        encoding = "utf-16" if head.startswith(_BYTE_ORDER_MARKS) else self.encoding
+        # UTF-32 first: its mark begins like that of UTF-16.
+        marked = (name for name, mark in _BYTE_ORDER_MARKS if head.startswith(mark))
+        encoding = next(marked, self.encoding)
         sample = _first_lines(head, encoding)
         if not sample:
             raise InputError(f"{self.name} is empty.")
@@ -121,7 +131,8 @@ class DataFile:
             "low_memory": False,
             "index_col": False,
         }
-        if self.left_out:  # Only then: with it, rows that are too long are no longer refused.
+        if any(name.startswith(_UNWANTED) for name in names):
+            # Only then: with it, rows that are too long are no longer refused.
             options["usecols"] = [name for name in names if not name.startswith(_UNWANTED)]
         if rows is None:
             yield _some_rows(pd.read_csv(stream, **options), self.name)
@@ -130,7 +141,9 @@ class DataFile:
             for chunk in reader:
                 yield _some_rows(chunk, self.name)
 
-    def _parquet_chunks(self, stream: Any, rows: int | None, stack: contextlib.ExitStack) -> Iterator[pd.DataFrame]:
+    def _parquet_chunks(
+        self, stream: BinaryIO, rows: int | None, stack: contextlib.ExitStack
+    ) -> Iterator[pd.DataFrame]:
         import pyarrow.parquet
 
         file = pyarrow.parquet.ParquetFile(_seekable(stream, stack))
@@ -164,17 +177,30 @@ class DataFile:
     def _names(self, sample: list[str], layout: Layout) -> list[str]:
         """Names of the columns; those that are not wanted get others, by which they can be told apart."""
         # One row is enough, but the names may have line breaks in them.
-        first = cells(sample[:_LINES_OF_NAMES], layout.delimiter)[0]
+        rows = cells(sample[:_LINES_OF_NAMES], layout.delimiter)
+        first = rows[0]
+        self._check_widths(rows)
+        # Lines that end with a delimiter have one cell more than there are names, and nothing in it.
+        empty = [f"{_UNWANTED}{i}" for i in range(len(first), max(map(len, rows)))]
         if not layout.has_header:
             names = [f"column_{number}" for number in range(1, len(first) + 1)]
             self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")
-            return names
+            return names + empty
         names = [name.strip() or f"column_{number}" for number, name in enumerate(first, 1)]
         unwanted = {name for name in names if name in self.leave_out and names.count(name) > 1}
         self.left_out[:] = sorted(unwanted)
         names = [f"{_UNWANTED}{i}" if name in unwanted else name for i, name in enumerate(names)]
         self._check_unique(names)
-        return names
+        return names + empty
+
+    def _check_widths(self, rows: list[list[str]]) -> None:
+        """Refuse rows with more cells than names: pandas would drop the last cells, or take the first for names."""
+        wide = next((row for row in rows if any(cell.strip() for cell in row[len(rows[0]) :])), None)
+        if wide is not None:
+            raise InputError(
+                f"{self.name} cannot be read as a table: its first line has {len(rows[0])} cells, and another one has "
+                f"{len(wide)}."
+            )
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
@@ -187,16 +213,16 @@ def _some_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:
     return table
 
 
-def _open(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, Any]:
+def _open(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, BinaryIO]:
     """Open for reading, unpacked if it is packed; return the first bytes, and the stream from its beginning."""
-    stream: Any = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
+    stream: BinaryIO = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
     head, stream = _look_ahead(stream, 2)
     if head == b"\x1f\x8b":
-        stream = stack.enter_context(gzip.open(stream))  # noqa: SIM115
+        stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))  # noqa: SIM115
     return _look_ahead(stream, _BYTES_TO_GUESS_BY)
 
 
-def _look_ahead(stream: Any, n_bytes: int) -> tuple[bytes, Any]:
+def _look_ahead(stream: BinaryIO, n_bytes: int) -> tuple[bytes, BinaryIO]:
     head = stream.read(n_bytes)
     if stream.seekable() and not isinstance(stream, gzip.GzipFile):  # It claims to be, over a pipe too.
         stream.seek(0)
@@ -207,7 +233,7 @@ def _look_ahead(stream: Any, n_bytes: int) -> tuple[bytes, Any]:
 class _Rejoined(io.RawIOBase):
     """A pipe from its beginning, after its first bytes were read."""
 
-    def __init__(self, head: bytes, rest: Any) -> None:
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head = head
         self._rest = rest
 
@@ -221,7 +247,7 @@ class _Rejoined(io.RawIOBase):
         return len(block)
 
 
-def _seekable(stream: Any, stack: contextlib.ExitStack) -> Any:
+def _seekable(stream: BinaryIO, stack: contextlib.ExitStack) -> BinaryIO:
     """Return a stream that can jump: Parquet has its index at the end, where a pipe cannot go first."""
     if stream.seekable():
         return stream
@@ -240,7 +266,7 @@ def _nullable_types() -> dict[Any, Any]:
     return {arrow[name]: getattr(pd, f"{name}Dtype")() for name in names}
 
 
-def _is_nested(kind: Any) -> bool:
+def _is_nested(kind: "pyarrow.DataType") -> bool:
     """Whether a type of Arrow holds lists, records or bytes instead of single values."""
     import pyarrow
 

@@ -68,7 +68,7 @@ def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
 _WHOLE = re.compile(r"-?\d{1,18}", flags=re.ASCII)
 
 
-def _label_text(value: Any) -> str:
+def _label_text(value: object) -> str:
     """Write a label the same way, whether it was read as text, as a whole number or as a fraction."""
     text = str(value)
     if re.fullmatch(r"-?\d{1,18}(\.0*)?", text):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
@@ -55,7 +56,7 @@ class FileModel:
             raise InputError(f"{path} has a malformed schema: it does not say what its columns hold.") from error
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Pipeline:
         """The fitted pipeline of encoder and estimator."""
         return self.file.model
 
@@ -77,10 +78,11 @@ class FileModel:
         check_columns(table.columns, [target], "the target")
         known = labelled_rows(table, target)
         unread = UnreadValues()
-        features = self.schema.features_of(known, unread)
+        schema = self._schema_of(data)
+        features = schema.features_of(known, unread)
         names = split_names(sensitive, table.columns)
         names = names or [name for name in self.schema.sensitive if name in table.columns]
-        attributes = self.schema.attributes_of(known, names) if names else None
+        attributes = schema.attributes_of(known, names) if names else None
         y = match_labels(known[target], self.model.classes_)
         notes = [*data.notes, *without_target(table, known), *unread.notes()]
         if fingerprint(row_hashes(features, y)) in self.file.card.get("fingerprints", []):
@@ -90,6 +92,10 @@ class FileModel:
     def _as_trained(self, data: DataFile) -> DataFile:
         """Read a file as the training table was read, but for what the user says about it."""
         return replace(data, leave_out=tuple(self.schema.left_out), decimal=data.decimal or self.schema.decimal)
+
+    def _schema_of(self, data: DataFile) -> TableSchema:
+        """Schema with the decimal mark of a file that was read: users may say that it has another one."""
+        return replace(self.schema, decimal=data.layout.decimal) if data.layout else self.schema
 
     def audit(self, rows: LabelledRows, **options: Any) -> AuditResult:
         """Test whether any group is served worse than it could be."""
@@ -124,7 +130,7 @@ class FileModel:
         for chunk in data.chunks(rows=rows, text=as_text):
             names = list(chunk.columns) if as_text is None else split_names(keep, chunk.columns)
             check_columns(chunk.columns, names, "to carry over")
-            scored = self._scored(self.schema.features_of(chunk, unread))
+            scored = self._scored(self._schema_of(data).features_of(chunk, unread))
             scored.insert(0, "row", np.arange(done + 1, done + 1 + len(chunk)))
             done += len(chunk)
             kept = chunk[names].reset_index(drop=True).rename(columns=names_beside(names, list(scored.columns)))

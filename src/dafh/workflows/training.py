@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard import GuardKind
@@ -116,14 +117,14 @@ class TrainingTable:
         seed: int = 0,
         verbose: int = 0,
         recipe: Recipe | None = None,
-    ) -> Any:
+    ) -> Pipeline:
         """Fit a pipeline of encoder and DAFHClassifier; `pooled` is "lr" or "boosting"."""
         model = DAFHClassifier(
             n_groups, pooled=_pooled(pooled), guard=guard, random_state=seed, verbose=verbose, recipe=recipe
         )
         return tabular_pipeline(model, self.schema.features).fit(self.features, self.y)
 
-    def save(self, model: Any, path: Path) -> Path | None:
+    def save(self, model: Pipeline, path: Path) -> Path | None:
         """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
         details = {
             "data": self.name,
