@@ -223,9 +223,9 @@ def test_patience_counts_epochs_without_improvement_of_the_best_replica():
     assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
 
 
-@given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=2), min_size=1, max_size=6))
-def test_the_checkpoint_that_is_kept_is_the_one_that_is_chosen(brier):
-    rule = Selection(0, 0.1)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=2), min_size=1, max_size=6), st.booleans())
+def test_the_checkpoint_that_is_kept_is_the_one_that_is_chosen(brier, last):
+    rule = Selection(0, 0.1, last=last)
     newest = [rule.is_newest_best(curves(brier[: n + 1])) for n in range(len(brier))]
     assert max(np.flatnonzero(newest)) == rule.choose(curves(brier)).epoch
 

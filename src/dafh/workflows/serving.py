@@ -106,7 +106,8 @@ class FileModel:
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
         if not n_seeds:
             return words
-        agreement = stability(self.model, rows.features, rows.y, seeds=range(n_seeds))
+        seeds = range(n_seeds)
+        agreement = stability(self.model, rows.features, rows.y, sensitive_features=rows.sensitive, seeds=seeds)
         return Explanation(words.groups, agreement)
 
     def score(self, data: DataFile, keep: Sequence[str] = (), rows: int = ROWS_PER_CHUNK) -> Iterator[pd.DataFrame]:
