@@ -18,15 +18,19 @@ class _CombinationPartition(Partition):
 
     def fit(self, X: Any, y: Any, sensitive_features: pd.DataFrame | None = None, sample_weight: Any = None) -> Self:
         """Collect the combinations that occur."""
-        self._names = self._columns(list(self._require(sensitive_features).columns))
-        table = self._table(sensitive_features)
-        combinations = table.drop_duplicates()
-        self._values = [combinations[name].to_numpy() for name in self._names]
+        names = self._columns(list(self._require(sensitive_features).columns))
+        self._names = names
+        combinations = self._table(sensitive_features).drop_duplicates()
+        self.set_groups(names, [combinations[name].to_numpy() for name in names])
+        return self
+
+    def set_groups(self, names: list[str], values: list[NDArray[Any]]) -> None:
+        """Set the attributes, and for each its value in every group."""
+        self._names, self._values = names, values
         self.group_names_ = [
             ", ".join(f"{name}={value}" for name, value in zip(self._names, values, strict=True))
             for values in zip(*self._values, strict=True)
         ]
-        return self
 
     def assign(self, X: Any, sensitive_features: pd.DataFrame | None = None) -> NDArray[np.intp]:
         """Look each row's combination up; one that was not seen in training is nobody's."""

@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import StandardScaler
 
 from dafh.partitions.base import Partition
@@ -18,6 +19,13 @@ class ClusterPartition(Partition):
     n_groups : int, default=2
         Number of clusters, at most the number of different rows.
     random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    mean_, scale_ : arrays of shape (d,)
+        Of the columns, over different rows.
+    centers_ : array of shape (`n_groups_`, d)
+        Centre of each cluster in standardised columns.
     """
 
     def __init__(self, n_groups: int = 2, *, random_state: Any = None) -> None:
@@ -30,12 +38,15 @@ class ClusterPartition(Partition):
         distinct, inverse = np.unique(np.asarray(X, np.float64), axis=0, return_inverse=True)
         weight = np.bincount(inverse, sample_weight)
         n_groups = min(self.n_groups, len(distinct))
-        self._scaler = StandardScaler().fit(distinct, sample_weight=weight)
-        self._clusters = KMeans(n_groups, n_init=10, random_state=self.random_state)
-        self._clusters.fit(self._scaler.transform(distinct), sample_weight=weight)
+        scaler = StandardScaler().fit(distinct, sample_weight=weight)
+        clusters = KMeans(n_groups, n_init=10, random_state=self.random_state)
+        clusters.fit(scaler.transform(distinct), sample_weight=weight)
+        # Kept as arrays: all that new rows need, and all that a model file has to hold.
+        self.mean_, self.scale_, self.centers_ = scaler.mean_, scaler.scale_, clusters.cluster_centers_
         self.group_names_ = [f"cluster {k}" for k in range(n_groups)]
         return self
 
     def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
         """Nearest cluster of each row."""
-        return self._clusters.predict(self._scaler.transform(np.asarray(X, np.float64))).astype(np.intp)
+        scaled = (np.asarray(X, np.float64) - self.mean_) / self.scale_
+        return pairwise_distances_argmin(scaled, self.centers_).astype(np.intp)

@@ -45,7 +45,7 @@ class RandomPartition(Partition):
 
     def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
         """Group of each row, by chance but for good."""
-        return hashed_group(X, self._salt, self.n_groups)
+        return hashed_group(X, self._salt, self.n_groups_)
 
 
 def draw_salt(random_state: Any) -> int:

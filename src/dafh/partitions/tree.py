@@ -101,17 +101,21 @@ class TreePartition(Partition):
         )
         work = _Work(X, y, sample_weight, table, names, grow, prune, self.estimator)
         root = work.grown()
-        self.tree_ = work.best(list(_prunings(root)), self.alpha) or (root,)
-        inner = [] if self.tree_ == (root,) else _ancestors(root, self.tree_)
-        # Groups are the leaves; the nodes above them wait behind, for people with a value nobody had in training.
-        self._nodes = [*self.tree_, *inner]
+        leaves = work.best(list(_prunings(root)), self.alpha) or (root,)
+        self.set_tree(root, leaves, [] if leaves == (root,) else _ancestors(root, leaves))
+        return self
+
+    def set_tree(self, root: Node, leaves: Tree, inner: list[Node]) -> None:
+        """Set the tree: its root, the leaves that are groups, and the nodes between them."""
+        # Nodes between root and leaves wait behind the groups, for rows with a value that nobody had in training.
+        self.tree_ = leaves
+        self._nodes = [*leaves, *inner]
         for code, node in enumerate(self._nodes):
             node.code = code
-        for leaf in self.tree_:
+        for leaf in leaves:
             leaf.children = {}
         self._root = root
-        self.group_names_ = [node.name for node in self.tree_]
-        return self
+        self.group_names_ = [node.name for node in leaves]
 
     def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
         """Leaf of each row; a code of `n_groups_` or more is an ancestor, for values not seen in training."""

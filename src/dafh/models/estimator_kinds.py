@@ -1,0 +1,253 @@
+"""Kinds of our own estimators, and of what they are made of: guard report, group network, corrections."""
+
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dafh.classifiers.fitting import is_fitted
+from dafh.estimators.dafh import DAFHClassifier
+from dafh.estimators.decoupled import DecoupledClassifier
+from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
+from dafh.evaluation.paired import PairedCounts
+from dafh.groups.cuts import Cuts
+from dafh.groups.serving import CorrectionModel, Weights
+from dafh.models.container import Json, MalformedError
+from dafh.models.description import Fields, Kind, NotPlainError, Writer
+from dafh.models.partition_kinds import MOST_GROUPS
+from dafh.models.settings import Buildable, read_settings, write_settings
+from dafh.models.values import (
+    read_columns,
+    read_labels,
+    read_table,
+    write_columns,
+    write_labels,
+    write_table,
+)
+
+_PARTS = frozenset({"verbose", "pooled", "estimator", "partition", "recipe"})
+"""Parameters that are parts of their own, or none of the file's business."""
+_MOST_CUTS = 100_000
+_WIDEST_LAYER = 2**14
+"""Prediction takes memory for a block of rows times this."""
+
+DAFH_SETTINGS = Buildable(DAFHClassifier, DAFHClassifier._constraints, _PARTS)
+DECOUPLED_SETTINGS = Buildable(DecoupledClassifier, DecoupledClassifier._constraints, _PARTS)
+
+
+# ---- what the guard decided ----
+
+
+def _write_report(report: GuardReport | None, writer: Writer) -> Json:
+    if report is None:
+        return None
+    return {
+        "kind": report.kind,
+        "level": float(report.level),
+        "margin": float(report.margin),
+        "serves": writer.array(report.serves),
+        "table": write_table(report.table, writer),
+        "cross_fitted": bool(report.cross_fitted),
+    }
+
+
+def _read_report(fields: Fields, n_groups: int) -> GuardReport | None:
+    if not fields.has("guard_report"):
+        return None
+    inner = fields.fields("guard_report")
+    report = GuardReport(
+        kind=inner.choice("kind", get_args(GuardKind)),  # type: ignore[arg-type]
+        level=inner.number("level", 0, 1),
+        margin=inner.number("margin", 0, 1),
+        serves=inner.wholes("serves", n_groups, least=0, most=n_groups).astype(np.intp),
+        table=read_table(inner, "table"),
+        cross_fitted=inner.flag("cross_fitted"),
+    )
+    inner.close()
+    # The report of a guard that had nothing to judge has the same columns, of the same types.
+    expected = choose_servers(PairedCounts.zero(1, 1)).table.select_dtypes("number").columns
+    every = choose_servers(PairedCounts.zero(1, 1)).table.columns
+    table = report.table
+    numbers = table.select_dtypes("number").columns
+    if list(table.columns) != list(every) or list(numbers) != list(expected) or list(table.index) != [*range(n_groups)]:
+        raise fields.refuse("guard_report")
+    return report
+
+
+# ---- classifiers that a model serves with ----
+
+
+def _check_classes(model: Any, *classifiers: Any) -> None:
+    """Refuse classifiers that predict labels the model does not have."""
+    known = set(model.classes_.tolist())
+    for classifier in classifiers:
+        own = getattr(classifier, "classes_", None)
+        if own is None or not set(np.asarray(own).tolist()) <= known:
+            raise MalformedError("a classifier in it predicts labels that the model does not have")
+        if getattr(classifier, "n_features_in_", model.n_features_in_) != model.n_features_in_:
+            raise MalformedError("a classifier in it takes other columns than the model")
+
+
+def _write_parameter(estimator: Any, name: str, writer: Writer) -> Json:
+    value = getattr(estimator, name)
+    return None if value is None else writer.part(value, "unfitted")
+
+
+def _read_parameter(fields: Fields, name: str, model: Any) -> None:
+    if fields.has(name):
+        model.set_params(**{name: fields.part(name, "unfitted")})
+
+
+# ---- DecoupledClassifier ----
+
+
+def _write_decoupled(model: DecoupledClassifier, writer: Writer) -> dict[str, Json]:
+    if not is_fitted(model):
+        raise NotPlainError("not fitted")
+
+    def own(classifiers: list[Any]) -> Json:
+        # A group with too few rows has the pooled classifier itself, which is written once.
+        return [None if one is model.pooled_ else writer.part(one, "classifier") for one in classifiers]
+
+    return {
+        "settings": write_settings(model, DECOUPLED_SETTINGS),
+        **{name: _write_parameter(model, name, writer) for name in ("partition", "estimator", "pooled")},
+        "labels": write_labels(model.classes_),
+        **write_columns(model),
+        "fitted_partition": writer.part(model.partition_, "partition"),
+        "pooled_classifier": writer.part(model.pooled_, "classifier"),
+        "own_classifiers": own(model._own_estimators),
+        "substitutes": own(model._substitutes),
+        "guard_report": _write_report(model.guard_report_, writer),
+    }
+
+
+def _read_decoupled(fields: Fields) -> DecoupledClassifier:
+    model: Any = read_settings(fields, DECOUPLED_SETTINGS)
+    for name in ("partition", "estimator", "pooled"):
+        _read_parameter(fields, name, model)
+    model.classes_ = read_labels(fields, "labels")
+    read_columns(fields, model)
+    model.partition_ = fields.part("fitted_partition", "partition")
+    model.n_groups_ = model.partition_.n_groups_
+    model.pooled_ = fields.part("pooled_classifier", "classifier")
+
+    def own(name: str) -> list[Any]:
+        described = fields.items(name, MOST_GROUPS)
+        return [model.pooled_ if one is None else fields.reader.part(one, "classifier") for one in described]
+
+    model._own_estimators, model._substitutes = own("own_classifiers"), own("substitutes")
+    if len(model._own_estimators) != model.n_groups_ or len(model._substitutes) != _n_substitutes(model.partition_):
+        raise MalformedError(f"{fields.where} has not one classifier for each group")
+    _check_classes(model, model.pooled_, *model._own_estimators, *model._substitutes)
+    if len(getattr(model.partition_, "mean_", range(model.n_features_in_))) != model.n_features_in_:
+        raise MalformedError(f"the partition of {fields.where} takes other columns than the model")
+    model._serve(_read_report(fields, model.n_groups_))
+    return model
+
+
+def _n_substitutes(partition: Any) -> int:
+    """Nodes of a tree between its root and its leaves."""
+    return len(partition._nodes) - partition.n_groups_ if hasattr(partition, "_nodes") else 0
+
+
+# ---- DAFHClassifier ----
+
+
+def _write_dafh(model: DAFHClassifier, writer: Writer) -> dict[str, Json]:
+    if not is_fitted(model):
+        raise NotPlainError("not fitted")
+    # A fitted incumbent is a parameter and the pooled classifier at once; it is written once.
+    incumbent = model.pooled is not None and model.pooled is model.pooled_
+    return {
+        "settings": write_settings(model, DAFH_SETTINGS),
+        "pooled": None if incumbent else _write_parameter(model, "pooled", writer),
+        "incumbent": incumbent,
+        "labels": write_labels(model.classes_),
+        **write_columns(model),
+        "pooled_classifier": writer.part(model.pooled_, "classifier"),
+        "n_groups": int(model.n_groups_),
+        "corrections": _write_corrections(model._trained, writer),
+        "guard_report": _write_report(model.guard_report_, writer),
+        "history": write_table(model.history_, writer),
+        "population": write_table(model.population_, writer),
+        "best_epoch": int(model.best_epoch_),
+        "label_information": float(model.label_information_),
+    }
+
+
+def _read_dafh(fields: Fields) -> DAFHClassifier:
+    model: Any = read_settings(fields, DAFH_SETTINGS)
+    _read_parameter(fields, "pooled", model)
+    model.classes_ = read_labels(fields, "labels")
+    n_columns = read_columns(fields, model)
+    model.pooled_ = fields.part("pooled_classifier", "classifier")
+    if fields.flag("incumbent"):
+        model.set_params(pooled=model.pooled_)
+    _check_classes(model, model.pooled_)
+    model.n_groups_ = fields.whole("n_groups", 1, MOST_GROUPS)
+    m = 1 if len(model.classes_) == 2 else len(model.classes_)
+    model._trained = _read_corrections(fields.fields("corrections"), n_columns, model.n_groups_, m)
+    model._serve(_read_report(fields, model.n_groups_))
+    model.history_, model.population_ = read_table(fields, "history"), read_table(fields, "population")
+    model.best_epoch_ = fields.whole("best_epoch", 1, 10**9)
+    model.label_information_ = fields.number("label_information", 0, 1 + 1e-9)
+    return model
+
+
+def _write_corrections(model: CorrectionModel, writer: Writer) -> Json:
+    def layers(network: Weights) -> Json:
+        return [[writer.array(weight), writer.array(bias)] for weight, bias in network]
+
+    cuts = model.cuts
+    return {
+        "center": None if model.center is None else writer.array(model.center),
+        "group": layers(model.group),
+        "classifiers": layers(model.classifiers),
+        "base": layers(model.base),
+        "cut_columns": None if cuts is None else writer.array(cuts.column),
+        "cut_thresholds": None if cuts is None else writer.array(cuts.threshold),
+    }
+
+
+def _read_corrections(fields: Fields, n_columns: int, n_groups: int, m: int) -> CorrectionModel:
+    cuts = None
+    if fields.has("cut_columns"):
+        column = fields.wholes("cut_columns", None, least=0, most=n_columns - 1).astype(np.intp)
+        cuts = Cuts(column, fields.floats("cut_thresholds", len(column)))
+    fields.has("cut_thresholds")
+    n_seen = n_columns + (0 if cuts is None else len(cuts))
+    model = CorrectionModel(
+        center=fields.floats("center", n_columns) if fields.has("center") else None,
+        group=_read_layers(fields, "group", (), n_seen, n_groups),
+        classifiers=_read_layers(fields, "classifiers", (n_groups,), n_columns, m),
+        base=_read_layers(fields, "base", (), n_columns, m),
+        cuts=cuts,
+    )
+    fields.close()
+    if not model.group or not model.classifiers or len(model.base) > 1:
+        raise MalformedError("its networks are not complete")
+    return model
+
+
+def _read_layers(fields: Fields, name: str, leading: tuple[int, ...], n_inputs: int, n_outputs: int) -> Weights:
+    """Layers that fit together, from a number of inputs to a number of outputs."""
+    layers: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    described = fields.items(name, 100)
+    for number, layer in enumerate(described, 1):
+        if not isinstance(layer, list) or len(layer) != 2:
+            raise fields.refuse(name)
+        inner = Fields({"weight": layer[0], "bias": layer[1]}, f"layer {number} of {name!r}", fields.reader)
+        wanted = n_outputs if number == len(described) else None
+        weight = inner.floats("weight", *leading, n_inputs, wanted)
+        n_inputs = weight.shape[-1]
+        if n_inputs > max(_WIDEST_LAYER, n_outputs):
+            raise fields.refuse(name, "is too wide")
+        layers.append((weight, inner.floats("bias", *leading, n_inputs)))
+    return tuple(layers)
+
+
+ESTIMATOR_KINDS: tuple[Kind, ...] = (
+    Kind("decoupled classifier", "classifier", (DecoupledClassifier,), _write_decoupled, _read_decoupled),
+    Kind("dafh classifier", "classifier", (DAFHClassifier,), _write_dafh, _read_dafh),
+)

@@ -1,0 +1,8 @@
+"""The short list of kinds that are built from a file; everything else is foreign."""
+
+from dafh.models.classifier_kinds import CLASSIFIER_KINDS
+from dafh.models.description import Kind
+from dafh.models.estimator_kinds import ESTIMATOR_KINDS
+from dafh.models.partition_kinds import PARTITION_KINDS
+
+KINDS: tuple[Kind, ...] = (*CLASSIFIER_KINDS, *PARTITION_KINDS, *ESTIMATOR_KINDS)
