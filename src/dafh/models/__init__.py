@@ -5,7 +5,7 @@
 - `container`: the bytes of a file, their limits and the checksum; a new file format changes `container.FORMAT`;
 - `description`: from objects to plain values and back, entry by checked entry;
 - `kinds`: the list of what is built from a file. A new kind is a `Kind` in one of `classifier_kinds`,
-  `partition_kinds` and `estimator_kinds`, with a round trip in the tests;
+  `encoder_kind`, `partition_kinds` and `estimator_kinds`, with a round trip in the tests;
 - `settings`, `values`: constructor parameters, labels, columns and tables, which several kinds share;
 - `trees`, `layers`: classifiers of scikit-learn that come back as arrays with a `predict` of our own;
 - `foreign`: everything else, stored by skops and built only if the reader names its types.

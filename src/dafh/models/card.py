@@ -67,9 +67,7 @@ def read(text: bytes) -> dict[str, Any]:
         raise MalformedError(f"the model card is malformed: {error}") from error
     if not isinstance(card, dict):
         raise MalformedError("the model card is malformed")
-    for name, kind in {**_ENTRIES, **{name: kind for name, kind in _DETAILS.items() if name in card}}.items():
-        if not isinstance(card.get(name), kind) or (kind is int and isinstance(card[name], bool)):
-            raise MalformedError(f"the model card is malformed: {name!r} is not {_WORDS[kind]}")
+    _check_types(card, {**_ENTRIES, **{name: kind for name, kind in _DETAILS.items() if name in card}})
     guard, columns = card.get("guard"), card["columns"]
     sound = (
         all(isinstance(column, dict) and {"name", "type"} <= set(column) for column in columns)  # type: ignore[union-attr]
@@ -79,6 +77,12 @@ def read(text: bytes) -> dict[str, Any]:
     if not sound:
         raise MalformedError("the model card is malformed")
     return card
+
+
+def _check_types(card: Mapping[str, Json], expected: Mapping[str, type]) -> None:
+    for name, kind in expected.items():
+        if not isinstance(card.get(name), kind) or (kind is int and isinstance(card[name], bool)):
+            raise MalformedError(f"the model card is malformed: {name!r} is not {_WORDS[kind]}")
 
 
 _WORDS = {str: "a text", dict: "a mapping", list: "a list", int: "a whole number"}
@@ -113,7 +117,12 @@ def _plain_details(details: Mapping[str, object]) -> dict[str, Any]:
     taken = [name for name in details if name in _OWN]
     if taken:
         raise InputError(f"details may not hold {taken[0]!r}, which the model card says itself: use another name.")
-    return {_key(name): _plain(value, f"details[{name!r}]", 1) for name, value in details.items()}
+    found = {_key(name): _plain(value, f"details[{name!r}]", 1) for name, value in details.items()}
+    _check_types(found, {name: kind for name, kind in _DETAILS.items() if name in found})
+    schema = found.get("schema", {"features": {}})
+    if not isinstance(schema, dict) or not isinstance(schema.get("features"), dict):
+        raise MalformedError("the model card is malformed: 'schema' has no features")
+    return found
 
 
 def _key(name: object) -> str:

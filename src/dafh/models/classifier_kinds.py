@@ -23,6 +23,7 @@ from dafh.models.layers import LayeredClassifier
 from dafh.models.settings import BUILDABLE, read_settings, write_settings
 from dafh.models.trees import LARGEST_LEAF, BoostedTrees, trees_of
 from dafh.models.values import read_columns, read_labels, write_columns, write_labels
+from dafh.tables.encoder import TableEncoder
 
 _WIDEST_LAYER = 2**14
 """Prediction takes memory for rows times this."""
@@ -76,9 +77,7 @@ def _read_logistic(fields: Fields, name: str) -> Any:
 def _write_constant(model: DummyClassifier, writer: Writer) -> dict[str, Json]:
     if not is_fitted(model) or model.n_outputs_ != 1:
         raise NotPlainError("not one fitted output")
-    labels = write_labels(np.asarray(model.classes_))
-    settings = write_settings(model, BUILDABLE["constant"])
-    return {"settings": settings, "labels": labels, "prior": writer.array(np.asarray(model.class_prior_, np.float64))}
+    return {**_write_fitted(model, "constant"), "prior": writer.array(np.asarray(model.class_prior_, np.float64))}
 
 
 def _read_constant(fields: Fields) -> DummyClassifier:
@@ -88,7 +87,9 @@ def _read_constant(fields: Fields) -> DummyClassifier:
     if (prior < 0).any() or abs(prior.sum() - 1) > 1e-6:
         raise fields.refuse("prior", "does not add up to 1")
     # Its strategy is kept in a private attribute: fitted on one row for each label it has it, and the same prior.
-    return model.fit(np.zeros((len(labels), 1)), labels, sample_weight=prior)
+    model.fit(np.zeros((len(labels), 1)), labels, sample_weight=prior)
+    read_columns(fields, model)
+    return model
 
 
 def _write_scaler(scaler: StandardScaler, writer: Writer) -> dict[str, Json]:
@@ -195,7 +196,28 @@ def _read_pipeline(fields: Fields, role: Role) -> Pipeline:
     names = [name for name, _ in built]
     if not built or len(set(names)) < len(names) or any("__" in name or name in ("steps", "") for name in names):
         raise fields.refuse("steps")
+    if role != "unfitted":
+        _check_widths([step for _, step in built], fields)
     return Pipeline(built)
+
+
+def _check_widths(steps: list[Any], fields: Fields) -> None:
+    """Refuse steps that do not take what comes out of those before them."""
+    width: int | None = None
+    names: list[str] | None = None
+    for step in steps:
+        expected = getattr(step, "n_features_in_", None)
+        named = getattr(step, "feature_names_in_", None)
+        other_names = names is not None and named is not None and list(named) != names
+        if (width is not None and expected is not None and expected != width) or other_names:
+            raise fields.refuse("steps", "do not fit together")
+        if type(step) is TableEncoder:
+            names = list(step.get_feature_names_out())
+            width = len(names)
+        elif type(step) is StandardScaler:
+            width, names = expected, None
+        elif step != "passthrough":
+            width, names = None, None  # Foreign steps are the reader's own responsibility.
 
 
 def _unfitted(name: str, own: type[BaseEstimator], *more: type[BaseEstimator]) -> Kind:

@@ -190,7 +190,8 @@ class Fields:
     def floats(self, name: str, *shape: int | None, most: float = LARGEST_FLOAT) -> NDArray[Any]:
         """Return an array of finite floating point numbers; None in the shape is any size."""
         found = self._array(name, "f", shape)
-        if not (np.abs(found) <= most).all():
+        # As a Python float: compared with an array in single precision, the limit itself would overflow.
+        if np.isnan(found).any() or float(np.abs(found).max(initial=0)) > most:
             raise self.refuse(name, "holds numbers that are not finite")
         return found
 

@@ -73,9 +73,9 @@ def save(
             f"{type(model).__name__}."
         )
     check_is_fitted(final)
-    card = cards.make_card(model, details or {})
     writer = Writer(KINDS, foreign_writer(trusted))
     try:
+        card = cards.make_card(model, details or {})
         described = writer.part(model, "classifier")
         description = json.dumps({"arrays": writer.arrays.table, "model": described}, ensure_ascii=False)
         content = Content(cards.to_bytes(card), description.encode(), writer.arrays.to_bytes()).to_bytes()

@@ -2,7 +2,8 @@
 
 from dafh.models.classifier_kinds import CLASSIFIER_KINDS
 from dafh.models.description import Kind
+from dafh.models.encoder_kind import ENCODER_KINDS
 from dafh.models.estimator_kinds import ESTIMATOR_KINDS
 from dafh.models.partition_kinds import PARTITION_KINDS
 
-KINDS: tuple[Kind, ...] = (*CLASSIFIER_KINDS, *PARTITION_KINDS, *ESTIMATOR_KINDS)
+KINDS: tuple[Kind, ...] = (*CLASSIFIER_KINDS, *ENCODER_KINDS, *PARTITION_KINDS, *ESTIMATOR_KINDS)

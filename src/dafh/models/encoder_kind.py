@@ -1,0 +1,117 @@
+"""The kind of the table encoder: what it learned about each column, in plain values."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dafh.classifiers.fitting import is_fitted
+from dafh.models.container import Json
+from dafh.models.description import MOST_COLUMNS, Fields, Kind, NotPlainError, Writer
+from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
+from dafh.tables.values import DATE, DATE_FORMATS
+
+_LARGEST_NUMBER = 1e100
+_SMALLEST_SCALE = 1e-150
+_MOST_CATEGORIES = 1000
+_LONGEST_NAMES = 2**22
+"""Letters of the names of all encoded columns, each of which repeats the name of its column."""
+_LONGEST_FORMAT = 40
+
+
+def _write_unfitted(encoder: TableEncoder, _: Writer) -> dict[str, Json]:
+    kinds = encoder.kinds
+    return {"given_kinds": None if kinds is None else [[str(name), str(kind)] for name, kind in kinds.items()]}
+
+
+def _read_unfitted(fields: Fields) -> TableEncoder:
+    if not fields.has("given_kinds"):
+        return TableEncoder()
+    given = {}
+    for number, pair in enumerate(fields.items("given_kinds")):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise fields.refuse("given_kinds")
+        inner = Fields({"name": pair[0], "kind": pair[1]}, f"column {number} of {fields.where}", fields.reader)
+        given[inner.text("name")] = _read_kind(inner)
+    return TableEncoder(given)
+
+
+def _write(encoder: TableEncoder, writer: Writer) -> dict[str, Json]:
+    if not is_fitted(encoder):
+        raise NotPlainError("not fitted")
+    return {**_write_unfitted(encoder, writer), "columns": [_write_column(column) for column in encoder.columns_]}
+
+
+def _write_column(column: NumberColumn | CategoryColumn) -> Json:
+    if isinstance(column, CategoryColumn):
+        return {"name": column.name, "categories": list(column.categories), "has_other": bool(column.has_other)}
+    numbers = ("median", "mean", "scale", "gap_share", "gap_scale")
+    return {
+        "name": column.name,
+        "kind": column.kind,
+        **{name: float(getattr(column, name)) for name in numbers},
+    }
+
+
+def _read(fields: Fields) -> TableEncoder:
+    encoder: Any = _read_unfitted(fields)
+    columns = [_read_column(fields, number, value) for number, value in enumerate(fields.items("columns"))]
+    names = [column.name for column in columns]
+    if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
+        raise fields.refuse("columns", "holds no column, or one twice")
+    encoder.columns_ = columns
+    encoder.n_features_in_ = len(names)
+    encoder.feature_names_in_ = np.array(names, dtype=object)
+    length = sum(
+        len(column.name) * (len(column.categories) + 1) + sum(map(len, column.categories))
+        for column in columns
+        if isinstance(column, CategoryColumn)
+    )
+    if length > _LONGEST_NAMES:
+        raise fields.refuse("columns", "has names that are too long")
+    return encoder
+
+
+def _read_column(fields: Fields, number: int, value: Json) -> NumberColumn | CategoryColumn:
+    inner = Fields(value, f"column {number} of {fields.where}", fields.reader)
+    name = inner.text("name")
+    column: NumberColumn | CategoryColumn
+    if inner.has("categories"):
+        categories = inner.texts("categories")
+        if len(set(categories)) < len(categories) or len(categories) > _MOST_CATEGORIES:
+            raise inner.refuse("categories")
+        column = CategoryColumn(name, "category", tuple(categories), inner.flag("has_other"))
+    else:
+        column = NumberColumn(
+            name,
+            _read_kind(inner),
+            median=inner.number("median", -_LARGEST_NUMBER, _LARGEST_NUMBER),
+            mean=inner.number("mean", -_LARGEST_NUMBER, _LARGEST_NUMBER),
+            scale=inner.number("scale", _SMALLEST_SCALE),
+            gap_share=inner.number("gap_share", 0, 1),
+            gap_scale=inner.number("gap_scale", _SMALLEST_SCALE),
+        )
+        if column.kind == "category":
+            raise inner.refuse("kind")
+    inner.close()
+    return column
+
+
+def _read_kind(fields: Fields) -> str:
+    kind = fields.text("kind")
+    form = kind.removeprefix(DATE)
+    if kind in ("number", "flag", "category") or (kind.startswith(DATE) and form in DATE_FORMATS):
+        return kind
+    if not kind.startswith(DATE) or len(form) > _LONGEST_FORMAT:
+        raise fields.refuse("kind")
+    try:  # A format of the user's: pandas says whether it is one, now and not in the middle of a prediction.
+        pd.to_datetime(pd.Series(["x"]), format=form, errors="coerce")
+    except ValueError as error:
+        raise fields.refuse("kind", "is a format that dates do not have") from error
+    return kind
+
+
+ENCODER_KINDS: tuple[Kind, ...] = (
+    Kind("table encoder", "transformer", (TableEncoder,), _write, _read),
+    Kind("table encoder", "unfitted", (TableEncoder,), _write_unfitted, _read_unfitted),
+)
