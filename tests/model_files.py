@@ -6,7 +6,9 @@ import json
 import numpy as np
 import pandas as pd
 
-QUICK = {"n_replicas": 2, "max_epochs": 2, "random_state": 0}
+from dafh import Recipe
+
+QUICK = {"recipe": Recipe(n_replicas=2, max_epochs=2), "random_state": 0}
 
 
 def people(n=300, seed=0):
@@ -33,7 +35,7 @@ class Parts:
         assert n_card + n_description + n_arrays == len(rest)
         self.card = json.loads(rest[:n_card])
         description = json.loads(rest[n_card : n_card + n_description])
-        self.table, self.model = description["arrays"], description["model"]
+        self.table, self.names, self.model = (description[name] for name in ("arrays", "column_names", "model"))
         self.arrays, at = [], n_card + n_description
         for dtype, shape in self.table:
             size = int(np.prod(shape)) * {"float64": 8, "int64": 8, "float32": 4, "bool": 1, "bytes": 1}[dtype]
@@ -51,7 +53,8 @@ class Parts:
     def write(self, path, card=None, description=None):
         card = json.dumps(self.card).encode() if card is None else card
         if description is None:
-            description = json.dumps({"arrays": self.table, "model": self.model}).encode()
+            description = json.dumps({"arrays": self.table, "column_names": self.names, "model": self.model})
+            description = description.encode()
         data = b"".join(self.arrays)
         rest = b"%d %d %d\n" % (len(card), len(description), len(data)) + card + description + data
         path.write_bytes(with_checksum(rest, self.format))

@@ -30,12 +30,16 @@ _WIDEST_LAYER = 2**14
 _SMALLEST_SCALE = 1e-150
 
 
-def _write_fitted(estimator: Any, name: str) -> dict[str, Json]:
+def _write_fitted(estimator: Any, name: str, writer: Writer) -> dict[str, Json]:
     """Entries that all fitted classifiers have."""
     if not is_fitted(estimator):
         raise NotPlainError("not fitted")
     settings = write_settings(getattr(estimator, "trained_as", estimator), BUILDABLE[name])
-    return {"settings": settings, "labels": write_labels(np.asarray(estimator.classes_)), **write_columns(estimator)}
+    return {
+        "settings": settings,
+        "labels": write_labels(np.asarray(estimator.classes_)),
+        **write_columns(estimator, writer),
+    }
 
 
 def _read_unfitted(fields: Fields, name: str) -> Any:
@@ -52,7 +56,7 @@ def _write_logistic(model: Any, writer: Writer) -> dict[str, Json]:
     coefficients = model.coef_.toarray() if hasattr(model.coef_, "toarray") else np.asarray(model.coef_)
     intercept = np.broadcast_to(model.intercept_, len(coefficients))
     return {
-        **_write_fitted(model, name),
+        **_write_fitted(model, name, writer),
         "coefficients": writer.array(coefficients),
         "intercept": writer.array(intercept),
         **({"strength": float(model.C_)} if ours else {}),
@@ -77,7 +81,10 @@ def _read_logistic(fields: Fields, name: str) -> Any:
 def _write_constant(model: DummyClassifier, writer: Writer) -> dict[str, Json]:
     if not is_fitted(model) or model.n_outputs_ != 1:
         raise NotPlainError("not one fitted output")
-    return {**_write_fitted(model, "constant"), "prior": writer.array(np.asarray(model.class_prior_, np.float64))}
+    return {
+        **_write_fitted(model, "constant", writer),
+        "prior": writer.array(np.asarray(model.class_prior_, np.float64)),
+    }
 
 
 def _read_constant(fields: Fields) -> DummyClassifier:
@@ -95,7 +102,7 @@ def _read_constant(fields: Fields) -> DummyClassifier:
 def _write_scaler(scaler: StandardScaler, writer: Writer) -> dict[str, Json]:
     if not is_fitted(scaler):
         raise NotPlainError("not fitted")
-    found = {"settings": write_settings(scaler, BUILDABLE["standard scaler"]), **write_columns(scaler)}
+    found = {"settings": write_settings(scaler, BUILDABLE["standard scaler"]), **write_columns(scaler, writer)}
     for name, values in {"mean": scaler.mean_, "scale": scaler.scale_}.items():
         found[name] = None if values is None else writer.array(np.asarray(values, np.float64))
     return found
@@ -117,7 +124,7 @@ def _read_scaler(fields: Fields) -> StandardScaler:
 def _write_layers(model: Any, writer: Writer) -> dict[str, Json]:
     if is_fitted(model) and np.ndim(model.classes_) != 1:
         raise NotPlainError("several outputs")
-    found = _write_fitted(model, "network")
+    found = _write_fitted(model, "network", writer)
     pairs = zip(model.coefs_, model.intercepts_, strict=True)
     return {**found, "layers": [[writer.array(weight), writer.array(bias)] for weight, bias in pairs]}
 
@@ -139,7 +146,7 @@ def _read_layers(fields: Fields) -> LayeredClassifier:
 
 
 def _write_trees(model: Any, writer: Writer) -> dict[str, Json]:
-    found = _write_fitted(model, "boosted trees")
+    found = _write_fitted(model, "boosted trees", writer)
     names = ("baseline", "roots", "children", "column", "threshold", "gaps_left", "value")
     own = {name: getattr(model, f"{name}_") for name in names} if type(model) is BoostedTrees else trees_of(model)
     if own is None:

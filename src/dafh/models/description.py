@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dafh.models.container import Arrays, ArrayWriter, Json, MalformedError
 from dafh.text import clipped
 
-LONGEST_TEXT = 10_000
-"""Letters of a name, a label or a category."""
+LONGEST_TEXT = 2**18
+"""Letters of a name, a label or a category. Tables do hold documents; whatever repeats a text bounds the sum."""
 MOST_COLUMNS = 100_000
 LARGEST_FLOAT = 1e150
 """Numbers are at most this large: the product of two is still finite, and no prediction is lost to overflow."""
@@ -48,6 +48,7 @@ class Writer:
 
     def __init__(self, kinds: Iterable[Kind], write_foreign: Callable[[object, "Writer"], dict[str, Json]]) -> None:
         self.arrays = ArrayWriter()
+        self.names: list[list[str]] = []
         self._kinds = {(kind.role, own): kind for kind in kinds for own in kind.types}
         self._write_foreign = write_foreign
 
@@ -62,6 +63,15 @@ class Writer:
                 self.arrays.forget_from(before)
         return {"kind": "foreign", **self._write_foreign(value, self)}
 
+    def column_names(self, names: list[str]) -> Json:
+        """Store names of columns, and return their number.
+
+        All classifiers of a model take the same columns; with their names in each, they would be most of the file.
+        """
+        if names not in self.names:
+            self.names.append(names)
+        return self.names.index(names)
+
     def array(self, values: object) -> Json:
         """Store an array and return its number."""
         return self.arrays.add(np.asarray(values))
@@ -70,8 +80,11 @@ class Writer:
 class Reader:
     """Build parts from their description."""
 
-    def __init__(self, kinds: Iterable[Kind], arrays: Arrays, read_foreign: "Callable[[Fields], object]") -> None:
+    def __init__(
+        self, kinds: Iterable[Kind], arrays: Arrays, names: Json, read_foreign: "Callable[[Fields], object]"
+    ) -> None:
         self.arrays = arrays
+        self.names = _name_lists(names)
         self._kinds = {(kind.role, kind.name): kind for kind in kinds}
         self._read_foreign = read_foreign
 
@@ -88,6 +101,17 @@ class Reader:
             raise MalformedError(f"{clipped(name, 40)!r} is not a kind of {role} that this dafh knows")
         fields.close()
         return found
+
+
+def _name_lists(value: Json) -> list[NDArray[np.object_]]:
+    """Check lists of names of columns; whoever refers to one gets the same array, so that references cost nothing."""
+    found = []
+    for names in value if isinstance(value, list) else [None]:
+        texts = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        if not isinstance(names, list) or len(texts) < len(names) or len(set(texts)) < len(texts):
+            raise MalformedError("its names of columns are malformed")
+        found.append(np.array([*texts, None], dtype=object)[:-1])  # Without None, one text would become letters.
+    return found
 
 
 class Fields:

@@ -1,5 +1,6 @@
 """Kinds of our own estimators, and of what they are made of: guard report, group network, corrections."""
 
+from types import NoneType
 from typing import Any, get_args
 
 import numpy as np
@@ -11,6 +12,7 @@ from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
 from dafh.evaluation.paired import PairedCounts
 from dafh.groups.cuts import Cuts
+from dafh.groups.recipe import Recipe
 from dafh.groups.serving import CorrectionModel, Weights
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, Kind, NotPlainError, Writer
@@ -31,6 +33,7 @@ _MOST_CUTS = 100_000
 _WIDEST_LAYER = 2**14
 """Prediction takes memory for a block of rows times this."""
 
+RECIPE_SETTINGS = Buildable(Recipe, Recipe._constraints, largest=1_000_000)
 DAFH_SETTINGS = Buildable(DAFHClassifier, DAFHClassifier._constraints, _PARTS)
 DECOUPLED_SETTINGS = Buildable(DecoupledClassifier, DecoupledClassifier._constraints, _PARTS)
 
@@ -113,7 +116,7 @@ def _write_decoupled(model: DecoupledClassifier, writer: Writer) -> dict[str, Js
         "settings": write_settings(model, DECOUPLED_SETTINGS),
         **{name: _write_parameter(model, name, writer) for name in ("partition", "estimator", "pooled")},
         "labels": write_labels(model.classes_),
-        **write_columns(model),
+        **write_columns(model, writer),
         "fitted_partition": writer.part(model.partition_, "partition"),
         "pooled_classifier": writer.part(model.pooled_, "classifier"),
         "own_classifiers": own(model._own_estimators),
@@ -161,10 +164,11 @@ def _write_dafh(model: DAFHClassifier, writer: Writer) -> dict[str, Json]:
     incumbent = model.pooled is not None and model.pooled is model.pooled_
     return {
         "settings": write_settings(model, DAFH_SETTINGS),
+        "recipe": _write_parameter(model, "recipe", writer),
         "pooled": None if incumbent else _write_parameter(model, "pooled", writer),
         "incumbent": incumbent,
         "labels": write_labels(model.classes_),
-        **write_columns(model),
+        **write_columns(model, writer),
         "pooled_classifier": writer.part(model.pooled_, "classifier"),
         "n_groups": int(model.n_groups_),
         "corrections": _write_corrections(model._trained, writer),
@@ -178,7 +182,10 @@ def _write_dafh(model: DAFHClassifier, writer: Writer) -> dict[str, Json]:
 
 def _read_dafh(fields: Fields) -> DAFHClassifier:
     model: Any = read_settings(fields, DAFH_SETTINGS)
-    _read_parameter(fields, "pooled", model)
+    for name in ("recipe", "pooled"):
+        _read_parameter(fields, name, model)
+    if not isinstance(model.recipe, Recipe | NoneType):
+        raise fields.refuse("recipe")
     model.classes_ = read_labels(fields, "labels")
     n_columns = read_columns(fields, model)
     model.pooled_ = fields.part("pooled_classifier", "classifier")
@@ -204,6 +211,7 @@ def _write_corrections(model: CorrectionModel, writer: Writer) -> Json:
         "center": None if model.center is None else writer.array(model.center),
         "group": layers(model.group),
         "classifiers": layers(model.classifiers),
+        "pooled": model.pooled,
         "base": layers(model.base),
         "cut_columns": None if cuts is None else writer.array(cuts.column),
         "cut_thresholds": None if cuts is None else writer.array(cuts.threshold),
@@ -221,11 +229,12 @@ def _read_corrections(fields: Fields, n_columns: int, n_groups: int, m: int) -> 
         center=fields.floats("center", n_columns) if fields.has("center") else None,
         group=_read_layers(fields, "group", (), n_seen, n_groups),
         classifiers=_read_layers(fields, "classifiers", (n_groups,), n_columns, m),
+        pooled=fields.choice("pooled", ("added", "inside", "unused")),  # type: ignore[arg-type]
         base=_read_layers(fields, "base", (), n_columns, m),
         cuts=cuts,
     )
     fields.close()
-    if not model.group or not model.classifiers or len(model.base) > 1:
+    if not model.group or not model.classifiers or len(model.base) != (model.pooled == "inside"):
         raise MalformedError("its networks are not complete")
     return model
 
@@ -249,5 +258,12 @@ def _read_layers(fields: Fields, name: str, leading: tuple[int, ...], n_inputs: 
 
 ESTIMATOR_KINDS: tuple[Kind, ...] = (
     Kind("decoupled classifier", "classifier", (DecoupledClassifier,), _write_decoupled, _read_decoupled),
+    Kind(
+        "recipe",
+        "unfitted",
+        (Recipe,),
+        lambda recipe, _: {"settings": write_settings(recipe, RECIPE_SETTINGS)},
+        lambda fields: read_settings(fields, RECIPE_SETTINGS),
+    ),
     Kind("dafh classifier", "classifier", (DAFHClassifier,), _write_dafh, _read_dafh),
 )

@@ -77,8 +77,9 @@ def save(
     try:
         card = cards.make_card(model, details or {})
         described = writer.part(model, "classifier")
-        description = json.dumps({"arrays": writer.arrays.table, "model": described}, ensure_ascii=False)
-        content = Content(cards.to_bytes(card), description.encode(), writer.arrays.to_bytes()).to_bytes()
+        description = {"arrays": writer.arrays.table, "column_names": writer.names, "model": described}
+        text = json.dumps(description, ensure_ascii=False, allow_nan=False).encode()
+        content = Content(cards.to_bytes(card), text, writer.arrays.to_bytes()).to_bytes()
         # Read before it is written: limits and checks are those of `load`, so that nobody is left with a file that
         # cannot be opened.
         _build(read_content(io.BytesIO(content), len(content)), ForeignReader(trusted))
@@ -163,7 +164,8 @@ def _build(content: Content, foreign: ForeignReader) -> ModelFile:
     if not isinstance(description, dict):
         raise MalformedError("its description is malformed")
     arrays = Arrays(description.pop("arrays", None), content.arrays)
-    fields = Fields(description, "its description", Reader(KINDS, arrays, foreign))
+    reader = Reader(KINDS, arrays, description.pop("column_names", None), foreign)
+    fields = Fields(description, "its description", reader)
     model = fields.part("model", "classifier")
     fields.close()
     arrays.check_all_taken()

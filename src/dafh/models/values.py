@@ -27,10 +27,11 @@ class HasColumns(Protocol):
 # ---- columns of X ----
 
 
-def write_columns(estimator: HasColumns) -> dict[str, Json]:
+def write_columns(estimator: HasColumns, writer: Writer) -> dict[str, Json]:
     """Describe the columns that a fitted estimator takes."""
     names = getattr(estimator, "feature_names_in_", None)
-    return {"n_columns": int(estimator.n_features_in_), "column_names": None if names is None else list(names)}
+    number = None if names is None else writer.column_names([str(name) for name in names])
+    return {"n_columns": int(estimator.n_features_in_), "column_names": number}
 
 
 def read_columns(fields: Fields, estimator: HasColumns) -> int:
@@ -38,10 +39,10 @@ def read_columns(fields: Fields, estimator: HasColumns) -> int:
     n_columns = fields.whole("n_columns", 1, MOST_COLUMNS)
     estimator.n_features_in_ = n_columns
     if fields.has("column_names"):
-        names = fields.texts("column_names", n_columns)
-        if len(set(names)) < n_columns:
-            raise fields.refuse("column_names", "holds a name twice")
-        estimator.feature_names_in_ = _objects(names)
+        names = fields.reader.names[fields.whole("column_names", 0, len(fields.reader.names) - 1)]
+        if len(names) != n_columns:
+            raise fields.refuse("column_names", "does not name all columns")
+        estimator.feature_names_in_ = names
     return n_columns
 
 
