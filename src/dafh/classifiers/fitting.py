@@ -1,11 +1,11 @@
 """Copies of any classifier, fitted with weights and seeds, and predictions for rows it was not fitted on."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
@@ -13,14 +13,19 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from dafh.classifiers.logits import class_probabilities
 from dafh.classifiers.pipelines import final_classifier, parameter_path
+from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
-from dafh.frames import take_rows
+from dafh.frames import Table, take_rows
 
-# Fewer distinct rows than this cannot spare any: all rows then train and select.
+# With fewer distinct rows than this none can be held out: all of them train, and select.
 FEWEST_ROWS_TO_SPLIT = 60
 
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
+Folds = Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]
+"""Rows to fit on and rows to hold out, fold by fold."""
 
-def is_fitted(estimator: Any) -> bool:
+
+def is_fitted(estimator: Classifier) -> bool:
     """Whether the estimator can predict as it is."""
     try:
         check_is_fitted(estimator)
@@ -29,12 +34,15 @@ def is_fitted(estimator: Any) -> bool:
     return True
 
 
-def fit_clone(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[Any] | None) -> Any:
-    """Fit a fresh copy, handing the weights to whichever step of a pipeline takes them."""
+def fit_clone(
+    estimator: Classifier, X: Table, y: NDArray[np.generic], sample_weight: NDArray[np.float64] | None
+) -> Classifier:
+    """Fit a fresh copy; in a pipeline, the weights go to the classifier at its end."""
     model = clone(estimator)
     if sample_weight is None:
         return model.fit(X, y)
     classifier = final_classifier(model)
+    # Without this check a pipeline would fail with a message about its own internals.
     if not has_fit_parameter(classifier, "sample_weight"):
         raise InputError(
             f"{type(classifier).__name__} takes no sample_weight: leave the weights out, or choose another model."
@@ -42,38 +50,40 @@ def fit_clone(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[An
     return model.fit(X, y, **{f"{parameter_path(model)}sample_weight": sample_weight})
 
 
-def fit_group(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[Any] | None) -> Any:
-    """Fit a fresh copy on the rows of one group; rows that all have one label get that label."""
-    if len(np.unique(y)) == 1:
+def fit_group(
+    estimator: Classifier, X: Table, y: NDArray[np.generic], sample_weight: NDArray[np.float64] | None
+) -> Classifier:
+    """Fit a fresh copy on the rows of one group; a group with a single label always gets that label."""
+    if len(np.unique(y)) == 1:  # Most classifiers refuse a single class.
         return DummyClassifier(strategy="most_frequent").fit(X, y)
     return fit_clone(estimator, X, y, sample_weight)
 
 
-def seeded(estimator: Any, seed: int) -> Any:
-    """Return a copy in which every random state that was left open is given by the seed."""
+def seeded(estimator: Estimator, seed: int) -> Estimator:
+    """Return a copy in which the seed takes the place of every random state that is None, also of inner estimators."""
     model = clone(estimator)
-    open_states = {k: seed for k, v in model.get_params().items() if k.split("__")[-1] == "random_state" and v is None}
-    return model.set_params(**open_states)
+    states = {name: value for name, value in model.get_params().items() if name.split("__")[-1] == "random_state"}
+    return model.set_params(**{name: seed for name, value in states.items() if value is None})
 
 
 def out_of_fold_probabilities(
-    estimator: Any,
-    X: Any,
-    y: NDArray[Any],
-    classes: NDArray[Any],
-    sample_weight: Any,
+    estimator: Classifier,
+    X: Table,
+    y: NDArray[np.generic],
+    classes: NDArray[np.generic],
+    sample_weight: NDArray[np.float64] | None,
     n_folds: int,
     seed: int,
 ) -> NDArray[np.float64] | None:
     """Predict every row by a copy that was not fitted on it; None where a class is too rare to be left out.
 
-    In-sample probabilities of a flexible model are overconfident, and corrections trained on them would learn to
-    trust it where it has only memorised.
+    By hand and not by scikit-learn's `cross_val_predict`, which passes no weights without metadata routing, and warns
+    or fails where a fold misses a class.
     """
-    probabilities = np.empty((X.shape[0], len(classes)))
     folds = stratified_folds(y, n_folds, seed)
     if folds is None:
         return None
+    probabilities = np.empty((len(y), len(classes)))
     for train, test in folds:
         weight = None if sample_weight is None else sample_weight[train]
         model = fit_clone(estimator, take_rows(X, train), y[train], weight)
@@ -81,8 +91,12 @@ def out_of_fold_probabilities(
     return probabilities
 
 
-def stratified_folds(y: NDArray[Any], n_folds: int, seed: int) -> Iterator[Any] | None:
-    """Rows to fit on and rows to hold out, fold by fold; fewer folds for a rare class, None if it has one row only."""
+def stratified_folds(y: NDArray[np.generic], n_folds: int, seed: int) -> Folds | None:
+    """Divide rows into folds with the same share of every class.
+
+    A class with fewer rows than folds lowers the number of folds; None if it has a single row, which cannot be both
+    fitted on and held out.
+    """
     rarest = int(np.unique(y, return_counts=True)[1].min())
     n_folds = min(n_folds, rarest)
     if n_folds < 2:

@@ -1,4 +1,8 @@
-"""Forward pass of a trained model in NumPy: serving needs no JAX, no compilation and little memory."""
+"""The trained model in NumPy: serving needs no JAX, no compilation and little memory.
+
+Training sees standardised columns in single precision. Serving takes the columns as they come, because a standardised
+copy of a million rows would cost more than the prediction: center and scale become part of the first layer.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +23,7 @@ _CLOSE_CALL = 1e-3
 
 
 class Standardization(NamedTuple):
-    """What is subtracted from columns, and what they are divided by then."""
+    """Mean and standard deviation by which columns were standardised."""
 
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
@@ -60,10 +64,17 @@ class CorrectionModel:
         warm: bool = True,
         linear_base: Linear | None = None,
     ) -> "CorrectionModel":
-        """Take networks trained on standardised columns, and a linear model of raw ones, to the columns as served.
+        """Rewrite networks that were trained on standardised columns for the columns as they are served.
 
-        `above` says how the columns of the cuts were standardised; what the group network was given after them was
-        nothing but zeros.
+        Parameters
+        ----------
+        parameters : Parameters of the engine, of one replica
+        columns, above : Standardization
+            Of the columns, and of the cuts. After those the group network was given zeros, whose weights are dropped.
+        warm : bool
+            Whether the classifiers are corrections of the pooled one.
+        linear_base : linear classifier, optional
+            The pooled classifier, of columns as they are served, to become part of the model.
         """
         center, scale = columns
         keep_center = bool((np.abs(center) > _MILD_OFFSET * scale).any())
@@ -87,7 +98,7 @@ class CorrectionModel:
 
     @property
     def n_groups(self) -> int:
-        """Number of groups, and of decoupled classifiers."""
+        """Number of groups, and of own classifiers."""
         return int(self.group[-1][1].shape[-1])
 
     def serving(self, serves: NDArray[np.intp]) -> "CorrectionModel":

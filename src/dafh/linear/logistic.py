@@ -88,10 +88,11 @@ def _choose_strength(
     if len(y) < FEWEST_ROWS_TO_SPLIT:
         return _STRENGTHS[-1]
     classes, losses = np.unique(y), []
+    weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
     for strength in _STRENGTHS:
         model = LogisticRegression(C=strength, **solver)
-        probabilities = out_of_fold_probabilities(model, X, y, classes, sample_weight, n_folds=5, seed=0)
+        probabilities = out_of_fold_probabilities(model, X, y, classes, weight, n_folds=5, seed=0)
         if probabilities is None:
             return _STRENGTHS[-1]
-        losses.append(log_loss(y, probabilities, sample_weight=sample_weight, labels=classes))
+        losses.append(log_loss(y, probabilities, sample_weight=weight, labels=classes))
     return _STRENGTHS[int(np.argmin(losses))]
