@@ -142,17 +142,19 @@ def _nearly_all(read: pd.Series, texts: pd.Series, counts: NDArray[np.intp]) -> 
 
 def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
     """Read a column as one kind; typed columns are taken as they are where the kinds agree."""
-    known = with_gaps(column)
     if kind == "category":
-        values = as_categories(known)
-    elif kind.startswith(DATE):
-        values = _read_dates(known, kind.removeprefix(DATE))
-        known = known.where(~_by_value(known, _is_no_day).eq(True))
+        return Reading(as_categories(with_gaps(column)), column.iloc[:0])
+    if kind.startswith(DATE):
+        values = _read_dates(column, kind.removeprefix(DATE))
     elif kind == "flag":
-        values = _read_flags(known)
+        values = _read_flags(column)
     else:
-        values = _read_numbers(known, decimal)
-    return Reading(values, known[values.isna() & known.notna()])
+        values = _read_numbers(column, decimal)
+    # No word for a gap reads as a number, a flag or a date: it is enough to look at what could not be read.
+    unread = with_gaps(column[values.isna() & column.notna()]).dropna()
+    if kind.startswith(DATE) and len(unread):
+        unread = unread[~unread.map(_is_no_day).astype(bool)]
+    return Reading(values, unread)
 
 
 def as_kind(column: pd.Series, kind: str, decimal: str = ".") -> pd.Series:
