@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test slow check format bench docs clean
+.PHONY: help demo test slow check format mutation bench docs clean
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
 
@@ -31,6 +31,9 @@ check: $(READY)  ## format, lint, types
 format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+mutation: $(READY) ## small changes of the code that no test notices
+	$(BIN)/python benchmarks/mutation.py
 
 bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/bench.py
