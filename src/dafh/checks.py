@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from dafh.exceptions import InputError
-from dafh.frames import is_frame
+from dafh.frames import Table, is_frame
 
 # ---- parameters of estimators ----
 
@@ -82,12 +83,12 @@ RANDOM_STATE = Allowed(
 )
 
 
-def _is(value: Any, kind: type) -> bool:
+def _is(value: object, kind: type) -> bool:
     """Whether a value is a number of this kind; True and False are not."""
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
-def check_parameters(estimator: Any, constraints: Constraints) -> None:
+def check_parameters(estimator: BaseEstimator, constraints: Constraints) -> None:
     """Refuse the first parameter of an estimator that is none of what it may be."""
     for name, kinds in constraints.items():
         value = getattr(estimator, name)
@@ -103,7 +104,7 @@ def check_parameters(estimator: Any, constraints: Constraints) -> None:
 
 
 @contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
+def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
     """Put an estimator back as it was if what happens inside fails or is interrupted: no half-fitted models."""
     before = dict(vars(estimator))
     try:
@@ -114,7 +115,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-def check_features(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_validation", *, reset: bool) -> Any:
     """Validate X, and y where given, as floating point numbers; text gets a hint instead of a conversion error."""
     try:
         return validate_data(
@@ -131,7 +132,7 @@ def check_features(estimator: Any, X: Any, y: Any = "no_validation", *, reset: b
         raise
 
 
-def _text_message(estimator: Any, X: Any) -> str:
+def _text_message(estimator: BaseEstimator, X: Table) -> str:
     where = "X"
     if is_frame(X):
         text = [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if not _is_number(kind)]
@@ -143,7 +144,7 @@ def _text_message(estimator: Any, X: Any) -> str:
     )
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: object) -> bool:
     numeric = getattr(kind, "is_numeric", None)  # polars
     return bool(numeric()) if numeric is not None else getattr(kind, "kind", "O") in "biufc"
 
@@ -162,7 +163,7 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.fl
     return weights
 
 
-def check_known_labels(y: Any, classes: NDArray[Any], n_rows: int) -> None:
+def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None:
     """Refuse labels that a fitted classifier cannot predict, and another number of them than rows."""
     labels = np.asarray(y)
     if labels.shape != (n_rows,):

@@ -1,6 +1,7 @@
 """Data frames of any library, and tables of sensitive attributes."""
 
-from typing import Any, cast
+from collections.abc import Hashable, Iterable
+from typing import Any, Protocol, TypeGuard, cast
 
 import narwhals.stable.v1 as nw
 import pandas as pd
@@ -16,12 +17,26 @@ OTHER = "(other)"
 """What the rare categories of a long list are called, put together."""
 
 
-def is_frame(X: object) -> bool:
+class Frame(Protocol):
+    """A data frame of any library, as far as it is looked at here."""
+
+    @property
+    def columns(self) -> Iterable[Hashable]:
+        """Names of the columns."""
+        ...
+
+    @property
+    def dtypes(self) -> Iterable[object]:
+        """Types of the columns, in the same order."""
+        ...
+
+
+def is_frame(X: object) -> TypeGuard[Frame]:
     """Whether X is a data frame (pandas, polars, ...) and not an array or a list."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
-def take_rows(X: Table, rows: NDArray[Any]) -> Any:
+def take_rows(X: Table | Frame, rows: NDArray[Any]) -> Any:
     """Return some rows of an array or of a data frame of any library, in the order of their positions."""
     return X.iloc[rows] if hasattr(X, "iloc") else cast(Any, X)[rows]
 

@@ -6,12 +6,15 @@ copy of a million rows would cost more than the prediction: center and scale bec
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from dafh.groups.cuts import Cuts
+
+if TYPE_CHECKING:  # The engine imports JAX, which serving does without.
+    from dafh.engine.networks import Network, Parameters
 
 Weights = tuple[tuple[NDArray[Any], NDArray[Any]], ...]
 # Rows at a time: enough to keep all cores busy, few enough for the hidden layer to stay in the processor's cache.
@@ -56,7 +59,7 @@ class CorrectionModel:
     @classmethod
     def from_parameters(
         cls,
-        parameters: Any,
+        parameters: "Parameters",
         columns: Standardization,
         cuts: Cuts,
         above: Standardization,
@@ -80,7 +83,7 @@ class CorrectionModel:
         keep_center = bool((np.abs(center) > _MILD_OFFSET * scale).any())
         shift = center * 0 if keep_center else center
 
-        def unscaled(network: Any, shift: NDArray[Any], scale: NDArray[Any]) -> Weights:
+        def unscaled(network: "Network", shift: NDArray[Any], scale: NDArray[Any]) -> Weights:
             layers = [(np.asarray(w, np.float64), np.asarray(b, np.float64)) for w, b in network]
             weight = layers[0][0][..., : len(scale), :] / scale[:, None]
             layers[0] = (weight, layers[0][1] - shift @ weight)
@@ -147,14 +150,14 @@ class CorrectionModel:
         corrections = np.stack(outputs, axis=1)
         return corrections + _apply(_cast(self.base, rows.dtype), rows)[:, None] if self.base else corrections
 
-    def _as_one_linear_map(self, dtype: Any) -> NDArray[Any] | None:
+    def _as_one_linear_map(self, dtype: DTypeLike) -> NDArray[Any] | None:
         """All classifiers side by side, the base included, as one matrix; None where they are not linear."""
         if len(self.classifiers) > 1:
             return None
         weight = self.classifiers[0][0] + (self.base[0][0] if self.base else 0)
         return np.concatenate(list(weight), axis=1).astype(dtype)
 
-    def _biases(self, dtype: Any) -> NDArray[Any]:
+    def _biases(self, dtype: DTypeLike) -> NDArray[Any]:
         return (self.classifiers[0][1] + (self.base[0][1] if self.base else 0)).astype(dtype)
 
     def _settle(self, seen: NDArray[Any], group_logits: NDArray[np.float32]) -> NDArray[np.intp]:
@@ -197,7 +200,7 @@ class _Folded:
         return x
 
 
-def _cast(network: Weights, dtype: Any) -> Weights:
+def _cast(network: Weights, dtype: DTypeLike) -> Weights:
     return tuple((w.astype(dtype, copy=False), b.astype(dtype, copy=False)) for w, b in network)
 
 

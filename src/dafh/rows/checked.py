@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
 from dafh.checks import check_features, check_known_labels, check_weights
@@ -32,7 +33,7 @@ class CheckedRows:
     @classmethod
     def check(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         X: Table,
         y: ArrayLike,
         *,
@@ -70,7 +71,7 @@ class CheckedRows:
     @classmethod
     def check_more(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         X: Table,
         y: ArrayLike,
         *,
