@@ -1,6 +1,7 @@
-"""Speed and memory, side by side in one run and as ratios: these figures travel between machines, seconds do not.
+"""Speed and memory, mostly as ratios of two measurements in one run, which depend less on the machine than seconds.
 
-Run with ``make bench``; the table goes to benchmarks/README.md.
+``make bench`` writes the table to benchmarks/README.md. ``python benchmarks/bench.py --quick`` runs everything on small
+sizes and writes nothing: its figures mean nothing, but it shows in a few minutes that the benchmark still runs.
 """
 
 import os
@@ -11,6 +12,7 @@ import tempfile
 import time
 import tracemalloc
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,14 +28,27 @@ from dafh.engine.population import Plan, init_population, train_population
 from dafh.tables.files import DataFile
 from dafh.workflows.training import TrainingTable
 
-SIZES = ((36_000, 103), (5_000, 12))
 WIDTH, N_GROUPS, N_REPLICAS = 100, 2, 12
 HERE = Path(__file__).parent
 Table = list[tuple[str, str]]
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """Rows (and columns) that each part works on."""
+
+    trained: tuple[tuple[int, int], ...] = ((36_000, 103), (5_000, 12))
+    """About the training rows and encoded columns of Adult and of Arrest."""
+    audited: int = 1_000_000
+    scored: tuple[int, int] = (100_000, 1_000_000)
+    fitted: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+
+
+QUICK = Sizes(((600, 5),), 5_000, (1_000, 2_000), (1_000, 2_000))
+
+
 def best_of(function, repeats=3):
-    """Shortest of several runs: what the machine's other tenants add only ever lengthens one."""
+    """Shortest of several runs: other processes on the machine can only make a run longer."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -43,7 +58,7 @@ def best_of(function, repeats=3):
 
 
 def epoch_time(run):
-    """Time of one epoch, from runs of one and of five epochs: set-up cancels out."""
+    """Time of one epoch, from runs of one and of five epochs, so that set-up cancels out."""
     run(1)
     return (best_of(lambda: run(5)) - best_of(lambda: run(1))) / 4
 
@@ -80,7 +95,7 @@ def replica_epoch(X, y, batch, n_replicas):
 
 
 def products_epoch(X, batch):
-    """The two large matrix products of a step alone: features to hidden units, and back to the gradient."""
+    """Only the two large matrix products of a step: from features to hidden units, and back to the gradient."""
     weights = np.ones((X.shape[1], WIDTH), np.float32)
 
     def run():
@@ -91,8 +106,8 @@ def products_epoch(X, batch):
     return best_of(run, 5)
 
 
-def training(report: Table):
-    for n, d in SIZES:
+def training(report: Table, sizes: Sizes):
+    for n, d in sizes.trained:
         X, y = make_data(n, d)
         for batch in (256, 1024):
             mlp, products = mlp_epoch(X, y, batch), products_epoch(X, batch)
@@ -103,12 +118,13 @@ def training(report: Table):
             report.append(("the same, against the two large matrix products alone", f"{ours / products:.1f}"))
 
 
-def paper_grid(report: Table):
-    """The paper's 96 settings on one split: as populations with checkpoints, and one fit at a time, extrapolated.
+def paper_grid(report: Table, sizes: Sizes):
+    """The paper's 96 settings on one split: as populations with checkpoints, and one fit at a time (extrapolated).
 
-    16 settings share a batch size and a run of 4 epochs; alone, each is trained anew for 2, 3 and 4 epochs.
+    In a population, 16 settings share a batch size and a run of 4 epochs. One at a time, each is trained for 2, 3 and 4
+    epochs in separate runs.
     """
-    for n, d in SIZES:
+    for n, d in sizes.trained:
         X, y = make_data(n, d)
         together = alone = 0.0
         for batch in (256, 1024):
@@ -119,29 +135,29 @@ def paper_grid(report: Table):
         report.append((f"{name}: the same in seconds (one at a time: extrapolated)", f"{together:.1f} / {alone:.0f} s"))
 
 
-def auditing(report: Table):
-    """A million rows, eight classifiers, three attributes with all their intersections."""
+def auditing(report: Table, sizes: Sizes):
+    """Audit of eight classifiers with three attributes and all their intersections."""
     rng = np.random.default_rng(0)
-    n, n_groups = 1_000_000, 8
+    n, n_groups = sizes.audited, 8
     y, groups = rng.integers(0, 2, n), rng.integers(0, n_groups, n)
     predictions = np.where(rng.random((n, n_groups)) < 0.8, y[:, None], 1 - y[:, None])
     pooled = np.where(rng.random(n) < 0.8, y, 1 - y)
-    people = pd.DataFrame(
+    attributes = pd.DataFrame(
         {"sex": rng.choice(["f", "m", None], n), "race": rng.choice(list("abcde"), n), "age": rng.integers(18, 90, n)}
     )
-    inputs = sum(part.nbytes for part in (y, groups, predictions, pooled)) + people.memory_usage().sum()
-    run = partial(audit, y, predictions, groups, pooled=pooled, sensitive_features=people, depth=3)
+    inputs = sum(part.nbytes for part in (y, groups, predictions, pooled)) + attributes.memory_usage().sum()
+    run = partial(audit, y, predictions, groups, pooled=pooled, sensitive_features=attributes, depth=3)
     seconds = best_of(run, 2)
     tracemalloc.start()
     run()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    report.append(("audit, 1,000,000 rows, K = 8, three attributes intersected", f"{seconds:.1f} s"))
+    report.append((f"audit, {n:,} rows, K = 8, three attributes intersected", f"{seconds:.1f} s"))
     report.append(("the same: peak memory, against the inputs", f"{peak / inputs:.2f}"))
 
 
-def prediction(report: Table):
-    for n, d in SIZES:
+def prediction(report: Table, sizes: Sizes):
+    for n, d in sizes.trained:
         for dtype in (np.float64, np.float32):
             X, y = make_data(n, d)
             X = X.astype(dtype)
@@ -154,7 +170,7 @@ def prediction(report: Table):
             report.append((f"predict, {n:,} × {d}, {np.dtype(dtype).name}, against MLPClassifier", f"{ratio:.2f}"))
 
 
-# The high-water mark of the process itself, in MiB: what getrusage says includes that of its parent.
+# Peak memory of the process itself, in MiB. getrusage would include the peak of the parent process.
 PEAK_MEMORY = """
 def peak_memory():
     status = dict(line.split(":") for line in open("/proc/self/status"))
@@ -170,7 +186,7 @@ imported = time.time() - started
 import numpy as np
 import pandas as pd
 import dafh.engine.population as population
-from dafh import DAFHClassifier, audit
+from dafh import DAFHClassifier, Recipe
 first = []
 train_chunk = population._train_chunk
 def watched(*arguments):
@@ -181,15 +197,15 @@ population._train_chunk = watched
 rng = np.random.default_rng(0)
 X = rng.normal(size=(n, d)); y = (X[:, 0] * X[:, 1] + rng.normal(size=n) > 0) * 1
 before = time.time()
-options = {"max_epochs": epochs, "patience": epochs} if epochs else {}
-DAFHClassifier(random_state=0, **options).fit(X, y)
+recipe = Recipe(max_epochs=epochs, patience=epochs) if epochs else None
+DAFHClassifier(random_state=0, recipe=recipe).fit(X, y)
 print(imported, first[0], time.time() - before, peak_memory())
 """
 )
 
 
 def fresh_process(n, d, cache, epochs=0):
-    """Seconds to the imports and to the first step, seconds of the fit, and peak memory in MiB."""
+    """Seconds until the imports are done and until the first step is, seconds of the fit, and peak memory in MiB."""
     command = [sys.executable, "-c", FRESH_PROCESS, str(time.time()), str(n), str(d), str(epochs)]
     done = subprocess.run(
         command, env=os.environ | {"DAFH_COMPILATION_CACHE": cache}, capture_output=True, text=True, check=True
@@ -197,9 +213,9 @@ def fresh_process(n, d, cache, epochs=0):
     return [float(figure) for figure in done.stdout.split()]
 
 
-def processes(report: Table):
+def processes(report: Table, sizes: Sizes):
     with tempfile.TemporaryDirectory() as cache:
-        for n, d in SIZES:
+        for n, d in sizes.trained:
             cold = fresh_process(n, d, cache)
             warm = min((fresh_process(n, d, cache) for _ in range(3)), key=lambda figures: figures[1])
             name = f"fresh process, {n:,} × {d}"
@@ -212,16 +228,21 @@ def processes(report: Table):
             report.append((f"{name}: fit with defaults, empty / filled cache", f"{cold[2]:.1f} s / {warm[2]:.1f} s"))
             report.append((f"{name}: peak memory", f"{warm[3]:.0f} MiB"))
         fresh_process(1_000, 10, cache, epochs=1)  # compiles
-        lengths = [(n, fresh_process(n, 10, cache, epochs=4)) for n in (10_000, 100_000, 1_000_000)]
+        lengths = [(n, fresh_process(n, 10, cache, epochs=4)) for n in sizes.fitted]
         per_row = [figures[2] / n for n, figures in lengths]
         for (n, figures), cost in zip(lengths, per_row, strict=True):
-            report.append((f"fit of 4 epochs, {n:,} × 10: time a row, against 10,000 rows", f"{cost / per_row[0]:.2f}"))
+            report.append(
+                (
+                    f"fit of 4 epochs, {n:,} × 10: time per row, against {sizes.fitted[0]:,} rows",
+                    f"{cost / per_row[0]:.2f}",
+                )
+            )
             report.append(
                 (f"fit of 4 epochs, {n:,} × 10: seconds, peak memory", f"{figures[2]:.1f} s, {figures[3]:.0f} MiB")
             )
 
 
-def command_line(report: Table):
+def command_line(report: Table, _: Sizes):
     script = Path(sys.executable).parent / "dafh"
     seconds = best_of(lambda: subprocess.run([script, "--help"], capture_output=True, check=True), 5)
     report.append(("dafh --help", f"{seconds:.2f} s"))
@@ -240,32 +261,32 @@ print(peak_memory())
 )
 
 
-def scoring(report: Table):
-    """Score files of 6 numbers and 8 categories: memory must not grow with them."""
+def scoring(report: Table, sizes: Sizes):
+    """Score files of 6 numbers and 8 categories: peak memory must not grow with the file."""
     rng = np.random.default_rng(0)
 
-    def people(n):
+    def table_of(n):
         numbers = {f"number {i}": rng.normal(size=n).round(3) for i in range(6)}
         words = {f"word {i}": rng.choice([f"value {j}" for j in range(12)], n) for i in range(8)}
         return pd.DataFrame(numbers | words)
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        table = people(5_000)
+        table = table_of(5_000)
         table.assign(y=(table["number 0"] > 0) * 1).to_csv(path / "train.csv", index=False)
         training = TrainingTable.read(DataFile(path / "train.csv"), "y")
         training.save(training.fit(recipe=Recipe(n_replicas=2, max_epochs=2)), path / "model.dafh")
         figures = []
-        for n in (100_000, 1_000_000):
-            people(n).to_csv(path / "new.csv", index=False)
+        for n in sizes.scored:
+            table_of(n).to_csv(path / "new.csv", index=False)
             command = [sys.executable, "-c", SCORING, path / "model.dafh", path / "new.csv", "--out", path / "out.csv"]
             start = time.perf_counter()
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             figures.append((n / (time.perf_counter() - start), float(done.stdout)))
-    for (speed, memory), n in zip(figures, ("100,000", "1,000,000"), strict=True):
-        report.append((f"dafh predict, {n} × 14: rows a second, peak memory", f"{speed:,.0f}, {memory:.0f} MiB"))
+    for (speed, memory), n in zip(figures, sizes.scored, strict=True):
+        report.append((f"dafh predict, {n:,} × 14: rows per second, peak memory", f"{speed:,.0f}, {memory:.0f} MiB"))
     report.append(
-        ("the same: peak memory of the ten times longer file, as a ratio", f"{figures[1][1] / figures[0][1]:.2f}")
+        ("the same: peak memory of the longer file, against the shorter one", f"{figures[1][1] / figures[0][1]:.2f}")
     )
 
 
@@ -278,9 +299,9 @@ def machine():
 
 INTRODUCTION = """# Benchmarks
 
-Written by `make bench`. Ratios below 1 mean that dafh is the faster one; both sides ran in the same process or right
-after each other. MLPClassifier is scikit-learn's, with the same hidden width (100), batch size, precision and data.
-An epoch of a replica trains a group network of that width *and* the classifiers of two groups.
+Written by `make bench`. A ratio below 1 means that dafh is faster; both sides ran in the same process or directly
+after each other. MLPClassifier is scikit-learn's, with the same hidden width (100), batch size, precision and data. One
+epoch of a replica trains a group network of that width *and* the classifiers of two groups.
 
 Machine: {machine}.
 
@@ -290,14 +311,16 @@ Machine: {machine}.
 """
 
 
-def main():
+def main(*, quick: bool):
     report: Table = []
     for part in (command_line, scoring, auditing, processes, training, paper_grid, prediction):
-        part(report)
+        part(report, QUICK if quick else Sizes())
         print(*(f"{what}: {figure}" for what, figure in report), sep="\n", end="\n\n", flush=True)
+    if quick:
+        return
     rows = "\n".join(f"| {what} | {figure} |" for what, figure in report)
     (HERE / "README.md").write_text(INTRODUCTION.format(machine=machine(), rows=rows))
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -19,12 +19,13 @@ from sklearn.linear_model import LogisticRegression
 from dafh.cli import main
 from dafh.datasets import make_paper_synthetic
 from dafh.exceptions import InputError
+from dafh.groups.recipe import Recipe
 from dafh.plots.study import attribute_panels, study_convergence
 from dafh.study import grid, published
 from dafh.study.document import write_document
 from dafh.study.grid import Setting, execute_grid, grid_settings, sgd_logistic
 from dafh.study.methods import Split, execute
-from dafh.study.reproduce import ARTEFACTS, Request, chosen_settings, display, provenance, reproduce
+from dafh.study.reproduce import ARTEFACTS, Request, chosen_settings, display, fingerprint, provenance, reproduce
 from dafh.study.runner import Job, RemainingTime, run_jobs
 from dafh.study.store import ResultStore
 from dafh.study.tables import TABLES, cells_won, paired_mean, significant_after_holm, summarize, with_yardsticks
@@ -357,6 +358,14 @@ def test_tables_chosen_on_test_rows_never_carry_the_honest_label(tmp_path, monke
     assert {path.stem for path in files} == {"paper-hyperparameters", "paper-chosen"}
     assert all("TEST rows" in path.read_text() for path in files if path.suffix == ".md")
     assert "λ" not in (tmp_path / "tables" / "paper-chosen.tex").read_text()
+
+
+def test_results_are_made_again_when_a_default_of_the_method_changes(monkeypatch):
+    before = fingerprint()
+    assert fingerprint() == before
+    defaults = Recipe.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "max_epochs", 7)
+    assert fingerprint() != before
 
 
 def test_a_folder_that_cannot_hold_the_output_is_refused_before_the_work(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ import pandas as pd
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard import VETO_LEVEL
 from dafh.exceptions import InputError
+from dafh.groups.recipe import Recipe
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.study.grid import MOMENTUM, grid_settings
 from dafh.study.methods import execute
@@ -121,7 +122,9 @@ def fingerprint() -> str:
     """What results depend on besides the job: versions and default settings."""
     packages = {name: version(name) for name in _PACKAGES}
     pooled = StandardizedLogisticRegression().get_params()
-    defaults = {**DAFHClassifier().get_params(), "veto_level": VETO_LEVEL, "regularisation": pooled["C"]}
+    # With a recipe of its own, the parameters of the model include those of the recipe, which is None by default.
+    model = DAFHClassifier(recipe=Recipe()).get_params()
+    defaults = {**model, "veto_level": VETO_LEVEL, "regularisation": pooled["C"]}
     return json.dumps({"packages": packages, "defaults": defaults}, sort_keys=True, default=str)
 
 
