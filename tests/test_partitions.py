@@ -25,7 +25,7 @@ from dafh.partitions import (
     TreePartition,
     paper_manual_partition,
 )
-from dafh.partitions.tree import Node, _n_prunings, _prunings, _Work, separation
+from dafh.partitions.tree import Node, n_prunings, prunings, separation
 from dafh.rivals.baselines import BASELINES, make_baseline
 from dafh.stats import mcnemar_p
 
@@ -137,7 +137,7 @@ def test_a_missing_attribute_is_a_value_of_its_own():
     ("partition", "table", "message"),
     [
         (AttributePartition("sex"), None, "no column 'sex'; it has hat, side"),
-        (AttributePartition(), None, "Name the attribute"),
+        (AttributePartition(), None, "Choose the attribute"),
         (IntersectionPartition(), pd.DataFrame({"a": [1]}), "has 1 rows, the data have 1200"),
         (IntersectionPartition(), pd.DataFrame(index=range(1200)), "no columns"),
     ],
@@ -226,17 +226,12 @@ def test_where_no_attribute_matters_everybody_is_served_by_one_model():
 
 
 def test_a_tree_that_harms_a_group_is_discarded():
-    # The side decides the label while the tree is grown, and nothing at all where it is pruned.
-    x, y, table = people(1200)
-    grow, prune = train_test_split(np.arange(1200), test_size=1 / 3, stratify=y, random_state=0)
-    y[prune] = x[prune, 0] > 0
-    y[grow] = np.where(table.side[grow] == "right", x[grow, 0] > 0, x[grow, 0] < 0)
-    work = _Work(x, y, None, table, ["side"], grow, prune, None)
-    root = work.grown()
-    trees = list(_prunings(root))
-    assert len(trees) == 2
-    assert not work.is_harmless(trees[1], root, work.atomic_groups(), 0.1)
-    assert work.best(trees, 0.1) is None
+    # One rule for all rows, and too few rows on the left to learn it again in 40 columns.
+    x = np.random.default_rng(0).normal(size=(2000, 40))
+    table = pd.DataFrame({"side": np.where(np.arange(2000) < 240, "left", "right")})
+    strict, blind = (TreePartition(alpha=alpha, random_state=0).fit(x, x[:, 0] > 0, table) for alpha in (0.1, 1e-300))
+    assert sorted(blind.group_names_) == ["side=left", "side=right"]
+    assert strict.group_names_ == ["everybody"]
 
 
 def test_a_split_into_a_part_that_is_too_small_is_not_made():
@@ -250,7 +245,7 @@ def test_an_unseen_value_is_served_by_the_deepest_ancestor_that_fits():
     x, y, table = people(3000)
     y = np.where(table.hat == "cap", y, x[:, 0] > 0)  # the side matters to those with a cap only
     model = DecoupledClassifier(TreePartition(random_state=0)).fit(x, y, sensitive_features=table)
-    first = model.partition_._root.attribute
+    first = model.partition_.tree_[0].path[0][0]
     second = {"hat": "side", "side": "hat"}[first]
     value = next(name.split(", ")[0].split("=")[1] for name in model.partition_.group_names_ if ", " in name)
     inner = (table[first] == value).to_numpy()
@@ -296,8 +291,8 @@ def test_prunings_are_all_trees_that_cover_everybody_once():
         return node
 
     root = grow((), [[[], []], [], [[], [], []]])
-    mine = [frozenset(leaf.path for leaf in tree) for tree in _prunings(root)]
-    assert len(mine) == len(set(mine)) == _n_prunings(root) == 5
+    mine = [frozenset(leaf.path for leaf in tree) for tree in prunings(root)]
+    assert len(mine) == len(set(mine)) == n_prunings(root) == 5
     assert set(mine) == set(leaf_sets(root))
 
 
@@ -313,14 +308,25 @@ def test_pruning_takes_the_best_harmless_tree_of_an_enumeration(seed):
     def follows(path, rows):
         return np.all([table[a].to_numpy()[rows] == v for a, v in path] or [np.ones(len(rows), bool)], axis=0)
 
-    def right(path):
+    def right(path, judged=prune):
         rows = grow[follows(path, grow)]
-        return StandardizedLogisticRegression().fit(x[rows], y[rows]).predict(x[prune]) == y[prune]
+        return StandardizedLogisticRegression().fit(x[rows], y[rows]).predict(x[judged]) == y[judged]
+
+    # The first split is the one with the smaller score; with one column, every node can be split to the end.
+    def score(attribute):
+        paths = [((attribute, value),) for value in dict.fromkeys(table[attribute].to_numpy()[grow])]
+        leaves = [Node(path, np.flatnonzero(follows(path, grow)), right(path, grow)) for path in paths]
+        return separation(leaves, Node((), np.arange(len(grow)), right((), grow)))
+
+    first, second = sorted(["hat", "side"], key=score)
+    values = {"hat": ["bowler", "cap"], "side": ["left", "right"]}
+    below = [
+        [[((first, one),)], [((first, one), (second, other)) for other in values[second]]] for one in values[first]
+    ]
+    trees = [frozenset(left + right_hand) for left, right_hand in itertools.product(*below)]
 
     pooled, best = right(()), None
-    for paths in leaf_sets(partition._root):
-        if len(paths) < 2:
-            continue
+    for paths in trees:
         rights = {path: right(path) for path in paths}
         gains, smallest_p = [], 1.0
         for hat, side in itertools.product(["bowler", "cap"], ["left", "right"]):

@@ -1,14 +1,13 @@
-"""Who belongs to which group, given: ways to divide rows for `dafh.DecoupledClassifier`.
+"""Groups that are given: ways to divide rows for `dafh.DecoupledClassifier`.
 
 - `base`: what every partition does;
 - `attributes`: by the values of sensitive attributes, or by all their combinations;
-- `clusters`: rows that look alike;
-- `tree`: TreeLR, a tree over attributes that is pruned for no harm;
-- `rules`: by rules that somebody wrote down;
-- `controls`: everybody in one group, and groups by chance.
+- `clusters`: by similarity of the rows (k-means);
+- `tree`: TreeLR, a tree over attributes, pruned so that no group is harmed;
+- `rules`: by rules that the user writes;
+- `controls`: all rows in one group, and random groups.
 
-A new partition is a subclass of `base.Partition` in a file of its own, exported here; the guide has one from start to
-end.
+A new partition is a subclass of `base.Partition` in its own file, exported here; the guide has a complete example.
 """
 
 from dafh.partitions.attributes import AttributePartition, IntersectionPartition

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.partitions.base import Partition
+from dafh.partitions.base import Attributes, Features, Labels, Partition, Weights
 
 
 class _CombinationPartition(Partition):
@@ -16,7 +16,7 @@ class _CombinationPartition(Partition):
 
     needs_sensitive_features: ClassVar[bool] = True
 
-    def fit(self, X: Any, y: Any, sensitive_features: pd.DataFrame | None = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Collect the combinations that occur."""
         names = self._columns(list(self._require(sensitive_features).columns))
         self._names = names
@@ -32,8 +32,8 @@ class _CombinationPartition(Partition):
             for values in zip(*self._values, strict=True)
         ]
 
-    def assign(self, X: Any, sensitive_features: pd.DataFrame | None = None) -> NDArray[np.intp]:
-        """Look each row's combination up; one that was not seen in training is nobody's."""
+    def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
+        """Look up the combination of each row; one that was not seen in training belongs to no group."""
         table = self._table(sensitive_features)
         return pd.MultiIndex.from_arrays(self._values).get_indexer(pd.MultiIndex.from_frame(table))
 
@@ -45,7 +45,7 @@ class _CombinationPartition(Partition):
         return table[self._names]
 
     def _columns(self, available: list[str]) -> list[str]:
-        """Columns to combine, of those there are."""
+        """Columns to combine, out of those available."""
         raise NotImplementedError
 
 
@@ -60,8 +60,8 @@ class IntersectionPartition(_CombinationPartition):
     Examples
     --------
     >>> import pandas as pd
-    >>> people = pd.DataFrame({"sex": ["f", "f", "m"], "born": ["here", "there", "here"]})
-    >>> partition = IntersectionPartition().fit(None, None, people)
+    >>> attributes = pd.DataFrame({"sex": ["f", "f", "m"], "born": ["here", "there", "here"]})
+    >>> partition = IntersectionPartition().fit(None, None, attributes)
     >>> partition.group_names_
     ['sex=f, born=here', 'sex=f, born=there', 'sex=m, born=here']
     >>> partition.assign(None, pd.DataFrame({"sex": ["m", "m"], "born": ["here", "there"]}))
@@ -81,7 +81,14 @@ class AttributePartition(_CombinationPartition):
     Parameters
     ----------
     attribute : str or None, default=None
-        Column of `sensitive_features`; None is enough where there is only one.
+        Column of `sensitive_features`; None takes the only one there is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> attributes = pd.DataFrame({"sex": ["f", "m", "f"]})
+    >>> AttributePartition().fit(None, None, attributes).assign(None, attributes)
+    array([0, 1, 0])
     """
 
     def __init__(self, attribute: str | None = None) -> None:
@@ -89,5 +96,5 @@ class AttributePartition(_CombinationPartition):
 
     def _columns(self, available: list[str]) -> list[str]:
         if self.attribute is None and len(available) > 1:
-            raise InputError(f"Name the attribute to divide by, AttributePartition(attribute=...), out of {available}.")
+            raise InputError(f"Choose the attribute to divide by, AttributePartition(attribute=...), from {available}.")
         return available if self.attribute is None else [self.attribute]

@@ -1,4 +1,4 @@
-"""What every partition does: learn who belongs together, and say it of new rows."""
+"""What every partition does: learn groups from training rows, and assign new rows to them."""
 
 from typing import Any, ClassVar, Self
 
@@ -9,19 +9,24 @@ from sklearn.base import BaseEstimator
 
 from dafh.exceptions import InputError
 
+Features = NDArray[np.float64]
+Labels = NDArray[Any]
+Attributes = pd.DataFrame | None
+Weights = NDArray[np.float64] | None
+
 NOBODY = -1
-"""Group of a row that fits none of the groups seen in `fit`; the pooled classifier serves it."""
+"""Group of a row that fits none of the groups; the pooled classifier serves it."""
 
 
 class Partition(BaseEstimator):
     """Base of all partitions: a way to divide rows into groups, with or without sensitive attributes.
 
-    A subclass writes `fit`, which sets `group_names_`, and `assign`. See the user guide for one from start to end.
+    A subclass defines `fit`, which sets `group_names_`, and `assign`. The user guide has a complete example.
 
     Attributes
     ----------
     group_names_ : list of str
-        What each group is, for tables and reports.
+        Name of each group in tables and reports.
     """
 
     needs_sensitive_features: ClassVar[bool] = False
@@ -32,26 +37,23 @@ class Partition(BaseEstimator):
         """Number of groups found in `fit`."""
         return len(self.group_names_)
 
-    def fit(
-        self,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sensitive_features: pd.DataFrame | None = None,
-        sample_weight: NDArray[np.float64] | None = None,
-    ) -> Self:
+    def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Learn the groups from training rows."""
         raise NotImplementedError
 
-    def assign(self, X: NDArray[Any], sensitive_features: pd.DataFrame | None = None) -> NDArray[np.intp]:
+    def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1, or `NOBODY`."""
         raise NotImplementedError
 
-    def members(self, X: NDArray[Any], sensitive_features: pd.DataFrame | None = None) -> list[NDArray[np.intp]]:
-        """Training rows of each group; more entries than groups are for codes that `assign` gives beyond them."""
+    def members(self, X: Features, sensitive_features: Attributes = None) -> list[NDArray[np.intp]]:
+        """Training rows of each group, by position.
+
+        A partition whose `assign` returns codes of `n_groups_` or more has an entry for each of them too.
+        """
         groups = self.assign(X, sensitive_features)
         return [np.flatnonzero(groups == k) for k in range(self.n_groups_)]
 
-    def _require(self, sensitive_features: pd.DataFrame | None) -> pd.DataFrame:
+    def _require(self, sensitive_features: Attributes) -> pd.DataFrame:
         if sensitive_features is None:
             raise InputError(f"{type(self).__name__} divides rows by sensitive attributes: pass sensitive_features=...")
         return sensitive_features

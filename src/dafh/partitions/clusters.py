@@ -1,6 +1,6 @@
-"""Groups of rows that look alike."""
+"""Groups of similar rows."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,33 +8,35 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import StandardScaler
 
-from dafh.partitions.base import Partition
+from dafh.checks import RandomState
+from dafh.partitions.base import Attributes, Features, Labels, Partition, Weights
 
 
 class ClusterPartition(Partition):
-    """K-means clusters of the standardised features; needs no sensitive attribute, and does not look at y.
+    """K-means clusters of the standardised features; uses neither sensitive attributes nor y.
 
     Parameters
     ----------
     n_groups : int, default=2
-        Number of clusters, at most the number of different rows.
+        Number of clusters; there are fewer if there are fewer distinct rows.
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
     mean_, scale_ : arrays of shape (d,)
-        Of the columns, over different rows.
+        Mean and standard deviation of each column, over the training rows.
     centers_ : array of shape (`n_groups_`, d)
         Centre of each cluster in standardised columns.
     """
 
-    def __init__(self, n_groups: int = 2, *, random_state: Any = None) -> None:
+    def __init__(self, n_groups: int = 2, *, random_state: RandomState = None) -> None:
         self.n_groups = n_groups
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Find the clusters."""
-        # Equal rows are merged, so that a weight of 2 means exactly what a row given twice means.
+        # Equal rows are merged, so that a row with weight 2 gives exactly the same clusters as the row given twice:
+        # k-means++ draws its starting points by position.
         distinct, inverse = np.unique(np.asarray(X, np.float64), axis=0, return_inverse=True)
         weight = np.bincount(inverse, sample_weight)
         n_groups = min(self.n_groups, len(distinct))
@@ -46,7 +48,7 @@ class ClusterPartition(Partition):
         self.group_names_ = [f"cluster {k}" for k in range(n_groups)]
         return self
 
-    def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
+    def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
         """Nearest cluster of each row."""
         scaled = (np.asarray(X, np.float64) - self.mean_) / self.scale_
         return pairwise_distances_argmin(scaled, self.centers_).astype(np.intp)

@@ -1,36 +1,37 @@
-"""Groups by rules that somebody wrote down, among them the paper's manual partition."""
+"""Groups by rules that the user writes, such as the paper's manual partition."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dafh.checks import RandomState
 from dafh.exceptions import InputError
-from dafh.partitions.base import NOBODY, Partition
+from dafh.partitions.base import NOBODY, Attributes, Features, Labels, Partition, Weights
 from dafh.partitions.controls import draw_salt, hashed_group
 
 
 class RulePartition(Partition):
-    """Groups by rules that somebody wrote down.
+    """Groups by rules that the user writes.
 
     Parameters
     ----------
     rules : mapping of str to function
-        Name of each group, and a function of `sensitive_features` that gives a boolean per row. The first rule that
-        holds decides.
+        Name of each group, and a function of `sensitive_features` that returns a boolean for each row. The first rule
+        that holds decides.
     rest : {"pooled", "random"}, default="pooled"
-        Rows that no rule holds for: served by the pooled classifier, or spread over the groups at random, as in the
-        paper's manual partition.
+        What happens to rows for which no rule holds: the pooled classifier serves them, or they are spread over the
+        groups at random, as in the paper's manual partition.
     random_state : int, RandomState or None, default=None
 
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> people = pd.DataFrame({"age": [20, 30, 70]})
+    >>> attributes = pd.DataFrame({"age": [20, 30, 70]})
     >>> partition = RulePartition({"young": lambda t: t.age < 25, "old": lambda t: t.age > 65})
-    >>> partition.fit(np.zeros((3, 1)), None, people).assign(np.zeros((3, 1)), people)
+    >>> partition.fit(np.zeros((3, 1)), None, attributes).assign(np.zeros((3, 1)), attributes)
     array([ 0, -1,  1])
     """
 
@@ -38,16 +39,16 @@ class RulePartition(Partition):
 
     def __init__(
         self,
-        rules: Mapping[str, Callable[[pd.DataFrame], Any]],
+        rules: Mapping[str, Callable[[pd.DataFrame], ArrayLike]],
         *,
         rest: Literal["pooled", "random"] = "pooled",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.rules = rules
         self.rest = rest
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Check the rules."""
         self._require(sensitive_features)
         if not self.rules or self.rest not in ("pooled", "random"):
@@ -56,21 +57,28 @@ class RulePartition(Partition):
         self.group_names_ = list(self.rules)
         return self
 
-    def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
+    def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
         """Group of the first rule that holds."""
         table = self._require(sensitive_features)
         groups = np.full(len(table), NOBODY, np.intp)
         if self.rest == "random":
             groups = hashed_group(X, self._salt, len(self.rules))
+        # The first rule that holds decides, so it is applied last.
         for k, rule in reversed(list(enumerate(self.rules.values()))):
             groups[np.asarray(rule(table), dtype=bool)] = k
         return groups
 
 
-def paper_manual_partition(*, random_state: Any = None) -> RulePartition:
+def paper_manual_partition(*, random_state: RandomState = None) -> RulePartition:
     """Return the paper's manual partition of Arrest.
 
-    Non-white men under 45 are one group, non-white women from 25 to 45 the other, and the rest is spread over both.
+    Non-white men up to 45 are one group and non-white women from 25 to 45 the other; all other rows are spread over
+    both at random.
+
+    Examples
+    --------
+    >>> list(paper_manual_partition().rules)
+    ['non-white men under 45', 'non-white women 25 to 45']
     """
     return RulePartition(_MANUAL_RULES, rest="random", random_state=random_state)
 

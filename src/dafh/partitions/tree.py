@@ -1,4 +1,4 @@
-"""TreeLR: a tree over sensitive attributes, grown for preference and pruned for no harm (Ustun, Liu, Parkes, 2019)."""
+"""TreeLR: a tree over sensitive attributes, pruned so that no group is harmed (Ustun, Liu, Parkes, 2019)."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -10,65 +10,77 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from dafh.checks import RandomState
 from dafh.classifiers.fitting import fit_group
+from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.partitions.base import NOBODY, Partition
+from dafh.partitions.base import NOBODY, Attributes, Features, Labels, Partition, Weights
 from dafh.stats import mcnemar_p
 
+# All prunings are compared, and their number grows exponentially with the number of splits.
 _MOST_TREES = 100_000
 
 
 @dataclass
 class Node:
-    """A group of people who share some attribute values."""
+    """Rows with the same values of some attributes."""
 
     path: tuple[tuple[str, Any], ...]
-    """Attributes on the way here and their values; empty for the root."""
+    """Attributes and values that lead here from the root; empty for the root."""
     rows: NDArray[np.intp]
-    """Its rows among those that grow the tree."""
+    """Its rows, by position among the rows that grow the tree."""
     right: NDArray[np.bool_]
-    """Where its model is right: first on all rows that grow the tree, then on those that prune it."""
+    """Whether its model is right: first for all rows that grow the tree, then for those that prune it."""
     attribute: str | None = None
     children: dict[Any, "Node"] = field(default_factory=dict)
     code: int = NOBODY
-    """Group of those whom no child takes in."""
+    """Group of the rows that belong to no child."""
 
     @property
     def name(self) -> str:
-        """Attribute values in words."""
+        """Attributes and values as text."""
         return ", ".join(f"{attribute}={value}" for attribute, value in self.path) or "everybody"
 
 
 Tree = tuple[Node, ...]
-"""A pruned tree, as its leaves."""
+"""A pruned tree, given by its leaves."""
 
 
 class TreePartition(Partition):
     """Groups as the leaves of a tree over sensitive attributes.
 
-    Two thirds of the rows grow the tree: again and again the split that makes preferences clearest on them, until no
-    leaf can be split. The other third prunes it: of all trees left by collapsing siblings, those in which some group of
-    people is significantly better off with another model are discarded, and of the rest the one with the largest
-    smallest gain over the pooled model is taken. If none is left, everybody is served by the pooled model. A value not
-    seen in training is served by the deepest ancestor that fits, else by the pooled model.
+    Two thirds of the rows grow the tree: the split after which leaves most clearly prefer their own classifiers is
+    applied until no leaf can be split. The other third prunes it. All trees that remain after collapsing siblings are
+    compared. Those in which some combination of attribute values is significantly better off with another classifier
+    are discarded, and of the others the one whose smallest gain over the pooled classifier is largest is taken. If none
+    is left, the pooled classifier serves all rows. A row with a value that was not seen in training is served by the
+    deepest ancestor that fits, or else by the pooled classifier.
 
     Parameters
     ----------
     attributes : sequence of str, or None, default=None
         Columns of `sensitive_features` to split by; None takes all of them.
     estimator : classifier or None, default=None
-        Model of a node while the tree is built; None is logistic regression, fitted to convergence.
+        Classifier of a node while the tree is built; None is logistic regression fitted to convergence.
     alpha : float, default=0.1
-        Level of the tests, divided by their number.
+        Significance level of the tests, which is divided by their number.
     prune_size : float, default=1/3
-        Share of the rows that prunes.
+        Share of the rows that prune the tree.
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
     tree_ : tuple of Node
         The leaves that were kept.
+
+    Examples
+    --------
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(4000, random_state=0)
+    >>> tree = TreePartition(random_state=0).fit(data.X.to_numpy(), data.y, data.sensitive_features)
+    >>> tree.n_groups_
+    4
     """
 
     needs_sensitive_features: ClassVar[bool] = True
@@ -77,10 +89,10 @@ class TreePartition(Partition):
         self,
         attributes: Sequence[str] | None = None,
         *,
-        estimator: Any = None,
+        estimator: Classifier | None = None,
         alpha: float = 0.10,
         prune_size: float = 1 / 3,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.attributes = attributes
         self.estimator = estimator
@@ -88,8 +100,8 @@ class TreePartition(Partition):
         self.prune_size = prune_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        """Grow and prune."""
+    def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
+        """Grow and prune the tree."""
         table = self._require(sensitive_features).reset_index(drop=True)
         names = list(table.columns) if self.attributes is None else list(self.attributes)
         _require_columns(table, names)
@@ -99,9 +111,9 @@ class TreePartition(Partition):
             stratify=y if np.unique(y, return_counts=True)[1].min() > 1 else None,
             random_state=self.random_state,
         )
-        work = _Work(X, y, sample_weight, table, names, grow, prune, self.estimator)
-        root = work.grown()
-        leaves = work.best(list(_prunings(root)), self.alpha) or (root,)
+        search = _TreeSearch(X, y, sample_weight, table, names, grow, prune, self.estimator)
+        root = search.grown()
+        leaves = search.best(list(prunings(root)), self.alpha) or (root,)
         self.set_tree(root, leaves, [] if leaves == (root,) else _ancestors(root, leaves))
         return self
 
@@ -117,8 +129,8 @@ class TreePartition(Partition):
         self._root = root
         self.group_names_ = [node.name for node in leaves]
 
-    def assign(self, X: Any, sensitive_features: Any = None) -> NDArray[np.intp]:
-        """Leaf of each row; a code of `n_groups_` or more is an ancestor, for values not seen in training."""
+    def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
+        """Leaf of each row; codes of `n_groups_` or more are ancestors, for values that were not seen in training."""
         table = self._require(sensitive_features).reset_index(drop=True)
         _require_columns(table, [name for node in self._nodes for name, _ in node.path])
         groups = np.full(len(table), NOBODY, np.intp)
@@ -131,8 +143,8 @@ class TreePartition(Partition):
                 waiting += [(child, rows[values == value]) for value, child in node.children.items()]
         return groups
 
-    def members(self, X: Any, sensitive_features: Any = None) -> list[NDArray[np.intp]]:
-        """Training rows of every leaf, then of every ancestor between the leaves and the root."""
+    def members(self, X: Features, sensitive_features: Attributes = None) -> list[NDArray[np.intp]]:
+        """Training rows of each leaf, then of each node between the leaves and the root."""
         table = self._require(sensitive_features).reset_index(drop=True)
         return [np.flatnonzero(_follows(table, node.path)) for node in self._nodes]
 
@@ -150,20 +162,21 @@ def _follows(table: pd.DataFrame, path: tuple[tuple[str, Any], ...]) -> NDArray[
     return holds
 
 
-def _prunings(node: Node) -> Iterator[Tree]:
-    """Every tree that collapsing sets of siblings can leave, the single node included."""
+def prunings(node: Node) -> Iterator[Tree]:
+    """Yield every tree that remains after collapsing siblings, down to the single node."""
     yield (node,)
     if node.children:
-        for parts in itertools.product(*(list(_prunings(child)) for child in node.children.values())):
+        for parts in itertools.product(*(list(prunings(child)) for child in node.children.values())):
             yield tuple(leaf for part in parts for leaf in part)
 
 
-def _n_prunings(node: Node) -> int:
-    return 1 + (int(np.prod([float(_n_prunings(child)) for child in node.children.values()])) if node.children else 0)
+def n_prunings(node: Node) -> int:
+    """Count the trees of `prunings` without making them."""
+    return 1 + (int(np.prod([float(n_prunings(child)) for child in node.children.values()])) if node.children else 0)
 
 
 def _ancestors(root: Node, tree: Tree) -> list[Node]:
-    """Nodes strictly between the root and the leaves of a tree."""
+    """Nodes between the root and the leaves of a tree, without either."""
     leaves = {leaf.path for leaf in tree}
     found, waiting = [], list(root.children.values())
     while waiting:
@@ -175,18 +188,18 @@ def _ancestors(root: Node, tree: Tree) -> list[Node]:
 
 
 @dataclass
-class _Work:
-    """The data of one fit, and the models of all nodes that were ever considered."""
+class _TreeSearch:
+    """The search for one tree: its data, and the classifiers of all nodes that were tried."""
 
-    X: Any
-    y: Any
-    weight: Any
+    X: Features
+    y: Labels
+    weight: Weights
     table: pd.DataFrame
     names: list[str]
     grow: NDArray[np.intp]
     prune: NDArray[np.intp]
-    estimator: Any
-    nodes: dict[Any, Node] = field(default_factory=dict)
+    estimator: Classifier | None
+    nodes: dict[frozenset[tuple[str, Any]], Node] = field(default_factory=dict)
 
     def grown(self) -> Node:
         """Apply the best feasible split until there is none."""
@@ -202,9 +215,9 @@ class _Work:
             _, _, chosen, attribute, children = min(candidates, key=lambda candidate: candidate[:2])
             chosen.attribute, chosen.children = attribute, children
             leaves = self.leaves_after(leaves, chosen, children)
-        if _n_prunings(root) > _MOST_TREES:
+        if n_prunings(root) > _MOST_TREES:
             raise InputError(
-                "The tree has too many prunings to compare: name fewer attributes, TreePartition(attributes=...)."
+                "The tree has too many prunings to compare: choose fewer attributes, TreePartition(attributes=...)."
             )
         return root
 
@@ -213,7 +226,7 @@ class _Work:
         return [leaf for leaf in leaves if leaf is not split] + list(children.values())
 
     def splits(self, leaves: list[Node]) -> Iterator[tuple[Node, str, dict[Any, Node]]]:
-        """All feasible splits of all leaves, with fitted children."""
+        """Yield all feasible splits of all leaves, with fitted children."""
         for leaf in leaves:
             used = {attribute for attribute, _ in leaf.path}
             for attribute in self.names:
@@ -221,9 +234,9 @@ class _Work:
                     yield leaf, attribute, {v: self.node((*leaf.path, (attribute, v)), r) for v, r in parts.items()}
 
     def feasible_parts(self, leaf: Node, attribute: str) -> dict[Any, NDArray[np.intp]]:
-        """Rows of each value of an attribute; nothing if any of them has too few rows, or too few of a class."""
+        """Rows of each value of an attribute; empty if a value has too few rows, or too few rows of a class."""
         values = self.table[attribute].to_numpy()[self.grow[leaf.rows]]
-        # In the order of appearance: values need not be comparable.
+        # In the order of appearance, because values of different types cannot be sorted.
         parts = {value: leaf.rows[values == value] for value in dict.fromkeys(values)}
         labels = self.y[self.grow]
         d = self.X.shape[1]
@@ -236,12 +249,12 @@ class _Work:
         return parts if feasible else {}
 
     def node(self, path: tuple[tuple[str, Any], ...], rows: NDArray[np.intp]) -> Node:
-        """Fit the model of a node, once: the same values in another order are the same people."""
+        """Fit the classifier of a node, only once: the same values in another order are the same rows."""
         key = frozenset(path)
         if key not in self.nodes:
             taken = self.grow[rows]
             weight = None if self.weight is None else self.weight[taken]
-            # Without a choice of its strength: of the many nodes that are tried, few are kept and fitted anew.
+            # With a fixed C: many nodes are tried, few are kept, and those are fitted again by DecoupledClassifier.
             estimator = StandardizedLogisticRegression(C=1.0) if self.estimator is None else self.estimator
             model = fit_group(estimator, self.X[taken], self.y[taken], weight)
             order = np.concatenate([self.grow, self.prune])
@@ -250,7 +263,7 @@ class _Work:
         return Node(path, rows, known.right)
 
     def best(self, trees: list[Tree], alpha: float) -> Tree | None:
-        """Of the trees with at least two leaves and no significant harm, the one with the best gains."""
+        """Return the tree with the best gains, of those with at least two leaves and no significant harm."""
         root = self.nodes[frozenset()]
         atoms = self.atomic_groups()
         scored = [
@@ -263,18 +276,18 @@ class _Work:
         return max(scored, key=lambda entry: (*entry[0], -entry[1]))[2]
 
     def atomic_groups(self) -> list[NDArray[np.intp]]:
-        """Pruning rows of every combination of all attributes, counted from the first pruning row."""
+        """Pruning rows of each combination of all attributes, by position among the pruning rows."""
         rows = self.table.iloc[self.prune][self.names].reset_index(drop=True)
         return [np.asarray(part) for part in rows.groupby(self.names, sort=False, observed=True).indices.values()]
 
     def gains(self, tree: Tree, root: Node, atoms: list[NDArray[np.intp]]) -> tuple[float, float, float]:
-        """Smallest, largest and median gain over the pooled model, over atomic groups."""
+        """Smallest, largest and median gain over the pooled classifier, over atomic groups."""
         own, pooled, _ = self.judged(tree, root)
         gains = [float(own[rows].mean() - pooled[rows].mean()) for rows in atoms]
         return min(gains), max(gains), float(np.median(gains))
 
     def is_harmless(self, tree: Tree, root: Node, atoms: list[NDArray[np.intp]], alpha: float) -> bool:
-        """Whether no atomic group is significantly better off with the pooled or with another leaf's model."""
+        """Whether no atomic group is significantly better off with the pooled or with another leaf's classifier."""
         own, pooled, others = self.judged(tree, root)
         n_tests = len(atoms) * (len(tree) - 1) + len(atoms)
         for rows in atoms:
@@ -286,7 +299,7 @@ class _Work:
         return True
 
     def judged(self, tree: Tree, root: Node) -> tuple[NDArray[np.bool_], NDArray[np.bool_], list[NDArray[np.bool_]]]:
-        """Where the own model, the pooled one and every leaf's is right, on the pruning rows."""
+        """Whether the own, the pooled and every leaf's classifier is right, for the pruning rows."""
         n_grow = len(self.grow)
         own = root.right[n_grow:].copy()
         table = self.table.iloc[self.prune]
@@ -297,7 +310,7 @@ class _Work:
 
 
 def separation(leaves: Sequence[Node], root: Node) -> float:
-    """Score of a tree on the rows that grew it: small where every leaf clearly prefers its own model."""
+    """Score of a tree on the rows that grew it; small if every leaf clearly prefers its own classifier."""
     total = 0.0
     for leaf in leaves:
         n, own = len(leaf.rows), 1 - leaf.right[leaf.rows].mean()
