@@ -5,9 +5,19 @@ import json
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
-from dafh import Recipe
+from dafh import DAFHClassifier, DecoupledClassifier, Recipe, tabular_pipeline
+from dafh.partitions import PooledPartition
+from dafh.rivals.baselines import make_baseline
 
+SVC_TYPES = ["sklearn.svm._classes.SVC"]
 QUICK = {"recipe": Recipe(n_replicas=2, max_epochs=2), "random_state": 0}
 
 
@@ -23,6 +33,31 @@ def people(n=300, seed=0):
     )
     y = np.where(table["age"] + 10 * (table["job"] == "cook") + rng.normal(0, 8, n) > 50, "yes", "no")
     return table, y, pd.DataFrame({"sex": rng.choice(["f", "m"], n), "born": rng.choice(["here", "there"], n)})
+
+
+def models():
+    """Fitted models of many kinds, each with 20 rows it can be asked about, as arguments of `predict`."""
+    table, y, attributes = people()
+    X, by = table[["age"]].to_numpy(float), {"sensitive_features": attributes}
+    Z = np.random.default_rng(0).normal(size=(300, 1))
+    turned = np.where(attributes["sex"] == "f", attributes["born"].map({"here": 1, "there": -1}), 1)
+    z = (Z[:, 0] * turned > 0).astype(int)
+    scaled = make_pipeline(StandardScaler(), LogisticRegression())
+    boosted = HistGradientBoostingClassifier(max_iter=3)
+    plain = (X[:20],)
+    with threadpool_limits(1):
+        return {
+            "dafh": (tabular_pipeline(DAFHClassifier(**QUICK)).fit(table, y), (table[:20],)),
+            "incumbent": (DAFHClassifier(pooled=clone(boosted).fit(X, y), **QUICK).fit(X, y), plain),
+            "boosting": (make_baseline("pooled", estimator=boosted).fit(X, y), plain),
+            "pipeline": (DecoupledClassifier(PooledPartition(), scaled).fit(X, y), plain),
+            "network": (make_baseline("mlp", random_state=0).fit(X, y), plain),
+            "tree": (make_baseline("treelr", random_state=0).fit(Z, z, **by), (Z[:20], attributes[:20])),
+            "combinations": (make_baseline("lr-all").fit(X, y, **by), (*plain, attributes[:20])),
+            "clusters": (make_baseline("clustering", random_state=0).fit(X, y), plain),
+            "random": (make_baseline("random", random_state=0).fit(X, y), plain),
+            "foreign": (make_baseline("pooled", estimator=SVC()).fit(X, y), plain),
+        }
 
 
 class Parts:
@@ -66,12 +101,14 @@ def with_checksum(rest, number):
 
 
 def find(node, kind):
-    """First part of a kind in a description."""
+    """Part of a kind in a description; the fitted one, which has more entries, where there is any."""
+    return max((part for part in parts_of(node) if part["kind"] == kind), key=len)
+
+
+def parts_of(node):
     if isinstance(node, dict):
-        if node.get("kind") == kind:
-            return node
+        if "kind" in node:
+            yield node
         node = list(node.values())
     for inner in node if isinstance(node, list) else []:
-        if (found := find(inner, kind)) is not None:
-            return found
-    return None
+        yield from parts_of(inner)

@@ -26,11 +26,10 @@ import dafh
 from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, tabular_pipeline
 from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.models import open_model, read_card
+from dafh.models.trees import as_boosted_trees
 from dafh.partitions import PooledPartition, RulePartition
 from dafh.rivals.baselines import make_baseline
-from model_files import QUICK, Parts, people
-
-SVC_TYPES = ["sklearn.svm._classes.SVC"]
+from model_files import QUICK, SVC_TYPES, Parts, people
 
 
 @pytest.fixture(autouse=True)
@@ -158,16 +157,12 @@ def test_classifiers_of_scikit_learn_come_back_with_the_same_predictions(name, d
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), n_classes=st.integers(2, 4), n_rows=st.integers(30, 300), gaps=st.floats(0, 0.5))
 def test_boosted_trees_of_any_table_predict_as_scikit_learn_does(seed, n_classes, n_rows, gaps):
-    from dafh.models.trees import BoostedTrees, trees_of
-
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 3)).round(rng.integers(0, 3))
     X[rng.random(X.shape) < gaps] = np.nan
     y = np.append(np.arange(n_classes), rng.integers(0, n_classes, n_rows - n_classes))
     fitted = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2, random_state=0).fit(X, y)
-    trees = BoostedTrees(clone(fitted))
-    trees.n_features_in_ = 3
-    trees.set_trees(fitted.classes_, **trees_of(fitted))
+    trees = as_boosted_trees(fitted)
     new = np.append(X, rng.normal(size=(50, 3)), axis=0)
     np.testing.assert_array_equal(trees.predict(new), fitted.predict(new))
     np.testing.assert_allclose(trees.predict_proba(new), fitted.predict_proba(new), rtol=1e-12)

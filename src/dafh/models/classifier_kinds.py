@@ -21,7 +21,7 @@ from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, Kind, NotPlainError, Role, Writer
 from dafh.models.layers import LayeredClassifier
 from dafh.models.settings import BUILDABLE, read_settings, write_settings
-from dafh.models.trees import LARGEST_LEAF, BoostedTrees, trees_of
+from dafh.models.trees import LARGEST_LEAF, BoostedTrees, as_boosted_trees
 from dafh.models.values import read_columns, read_labels, write_columns, write_labels
 from dafh.tables.encoder import TableEncoder
 
@@ -147,11 +147,11 @@ def _read_layers(fields: Fields) -> LayeredClassifier:
 
 def _write_trees(model: Any, writer: Writer) -> dict[str, Json]:
     found = _write_fitted(model, "boosted trees", writer)
-    names = ("baseline", "roots", "children", "column", "threshold", "gaps_left", "value")
-    own = {name: getattr(model, f"{name}_") for name in names} if type(model) is BoostedTrees else trees_of(model)
-    if own is None:
+    trees = model if type(model) is BoostedTrees else as_boosted_trees(model)
+    if trees is None:
         raise NotPlainError("its trees cannot be read as arrays")
-    return {**found, **{name: writer.array(own[name]) for name in names}}
+    names = ("baseline", "roots", "children", "column", "threshold", "gaps_left", "value")
+    return {**found, **{name: writer.array(getattr(trees, f"{name}_")) for name in names}}
 
 
 def _read_trees(fields: Fields) -> BoostedTrees:
@@ -217,7 +217,7 @@ def _check_widths(steps: list[Any], fields: Fields) -> None:
         named = getattr(step, "feature_names_in_", None)
         other_names = names is not None and named is not None and list(named) != names
         if (width is not None and expected is not None and expected != width) or other_names:
-            raise fields.refuse("steps", "do not fit together")
+            raise fields.refuse("steps", "holds steps that do not fit together")
         if type(step) is TableEncoder:
             names = list(step.get_feature_names_out())
             width = len(names)

@@ -81,7 +81,7 @@ class Reader:
     """Build parts from their description."""
 
     def __init__(
-        self, kinds: Iterable[Kind], arrays: Arrays, names: Json, read_foreign: "Callable[[Fields], object]"
+        self, kinds: Iterable[Kind], arrays: Arrays, names: Json, read_foreign: "Callable[[Fields, Role], object]"
     ) -> None:
         self.arrays = arrays
         self.names = _name_lists(names)
@@ -93,9 +93,9 @@ class Reader:
         fields = Fields(value, f"a {role}", self)
         name = fields.text("kind")
         if name == "foreign":
-            found = self._read_foreign(fields)
+            found = self._read_foreign(fields, role)
         elif (role, name) in self._kinds:
-            fields.where = f"its {name}"
+            fields.where = f"the {role} {name!r}"
             found = self._kinds[role, name].read(fields)
         else:
             raise MalformedError(f"{clipped(name, 40)!r} is not a kind of {role} that this dafh knows")

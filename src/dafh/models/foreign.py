@@ -17,7 +17,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from dafh.classifiers.fitting import is_fitted
 from dafh.exceptions import InputError
 from dafh.models.container import LARGEST_FILE, LARGEST_TEXT, Json, MalformedError, parse
-from dafh.models.description import Fields, Writer
+from dafh.models.description import Fields, Role, Writer
 from dafh.text import clipped
 
 # Containers and plain values. Whatever else stands in the file has to be named.
@@ -29,6 +29,12 @@ _HARMLESS = {
         "collections": ("OrderedDict", "defaultdict"),
     }.items()
     for name in names
+}
+_NEEDED: dict[Role, tuple[str, ...]] = {
+    "classifier": ("predict", "classes_"),
+    "transformer": ("transform",),
+    "partition": ("assign", "group_names_", "n_groups_"),
+    "unfitted": ("fit", "get_params"),
 }
 
 
@@ -61,8 +67,8 @@ class ForeignReader:
         self.trusted = trusted
         self.found = False
 
-    def __call__(self, fields: Fields) -> object:
-        """Build a part."""
+    def __call__(self, fields: Fields, role: Role) -> object:
+        """Build a part that must have this role."""
         import skops.io
 
         self.found = True
@@ -74,9 +80,12 @@ class ForeignReader:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", InconsistentVersionWarning)  # Said once for the whole file.
-                return skops.io.loads(blob, trusted=list(self.trusted))
+                found = skops.io.loads(blob, trusted=list(self.trusted))
         except Exception as error:  # skops and the classes it builds fail in any way they like.
             raise MalformedError(f"a foreign part cannot be built ({_short(error)})") from error
+        if not all(hasattr(found, name) for name in _NEEDED[role]):
+            raise MalformedError(f"{_name(found)} cannot be used as a {role} here")
+        return found
 
 
 def _types(blob: bytes) -> set[str]:

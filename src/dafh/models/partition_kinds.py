@@ -98,7 +98,7 @@ def _read_clusters(fields: Fields) -> ClusterPartition:
     partition.scale_ = fields.floats("scale", len(partition.mean_))
     partition.centers_ = fields.floats("centers", None, len(partition.mean_))
     if not len(partition.mean_) or not (partition.scale_ >= 1e-150).all() or len(partition.centers_) > MOST_GROUPS:
-        raise MalformedError(f"{fields.where} are malformed")
+        raise MalformedError(f"{fields.where} is malformed")
     partition.group_names_ = [f"cluster {k}" for k in range(len(partition.centers_))]
     return partition
 

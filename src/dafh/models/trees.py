@@ -1,8 +1,9 @@
 """Boosted trees as plain arrays: read from scikit-learn's once they are fitted, and served by NumPy."""
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -18,6 +19,7 @@ from dafh.models.container import MalformedError
 _BLOCK = 2**18
 _DEEPEST_TREE = 1000
 LARGEST_LEAF = 1e100
+_PROBES = 200
 
 
 class BoostedTrees(ClassifierMixin, BaseEstimator):
@@ -140,24 +142,41 @@ def _depth(roots: NDArray[np.int64], children: NDArray[np.int64], inner: NDArray
     return depth
 
 
-def trees_of(fitted: HistGradientBoostingClassifier) -> dict[str, NDArray[np.generic]] | None:
+def as_boosted_trees(fitted: HistGradientBoostingClassifier) -> BoostedTrees | None:
+    """Turn a fitted classifier into `BoostedTrees`; None if its trees cannot be read, or would predict otherwise."""
+    arrays = _read_trees(fitted)
+    if arrays is None:
+        return None
+    trees = BoostedTrees(clone(fitted))
+    trees.n_features_in_ = fitted.n_features_in_
+    if hasattr(fitted, "feature_names_in_"):
+        trees.feature_names_in_ = fitted.feature_names_in_
+    trees.set_trees(np.asarray(fitted.classes_), **arrays)
+    # The meaning of a private attribute may change with a version: both are asked about rows at and beside thresholds.
+    rng = np.random.default_rng(0)
+    values = np.append(arrays["threshold"], [-np.inf, np.inf, np.nan])
+    values = np.concatenate([values, np.nextafter(values, np.inf), np.nextafter(values, -np.inf)])
+    probes = rng.choice(values[~np.isinf(values)], (_PROBES, fitted.n_features_in_))
+    rows = pd.DataFrame(probes, columns=getattr(fitted, "feature_names_in_", None))
+    given = rows if hasattr(fitted, "feature_names_in_") else probes
+    return trees if np.allclose(trees.predict_proba(given), fitted.predict_proba(given)) else None
+
+
+def _read_trees(fitted: HistGradientBoostingClassifier) -> dict[str, NDArray[Any]] | None:
     """Read the trees of a fitted classifier as the arrays that `BoostedTrees.set_trees` takes.
 
-    This is the one place that reads private attributes of scikit-learn: it has no public access to the trees of
-    gradient boosting, and writing them with pickle, or as scikit-learn's own objects, is what model files are there to
-    avoid. It only reads, when a model is saved, and `save` compares nothing it has not checked: an attribute that was
-    renamed makes the classifier a foreign part, not a wrong one.
+    This is the one place that reads private attributes of scikit-learn. It has no public access to the trees of
+    gradient boosting, and to write them with pickle, or as scikit-learn's own objects, is what model files are there to
+    avoid. It only reads, and only when a model is saved.
 
-    Returns None for trees that split by categories, and where scikit-learn has changed.
+    Returns None for trees that split by categories, and where scikit-learn has changed: the classifier is then a
+    foreign part.
     """
     try:
-        stages, baseline = fitted._predictors, np.asarray(fitted._baseline_prediction, np.float64).ravel()
-        nodes = [np.asarray(tree.nodes) for stage in stages for tree in stage]
-        # The dtype of a node is checked by reading every field by name.
-        parts = {
-            name: np.concatenate([tree[name] for tree in nodes])
-            for name in ("left", "right", "feature_idx", "num_threshold", "missing_go_to_left", "value", "is_leaf")
-        }
+        nodes = [np.asarray(tree.nodes) for stage in fitted._predictors for tree in stage]
+        baseline = np.asarray(fitted._baseline_prediction, np.float64).ravel()
+        names = ("left", "right", "feature_idx", "num_threshold", "missing_go_to_left", "value", "is_leaf")
+        parts = {name: np.concatenate([tree[name] for tree in nodes]) for name in names}
         if any(tree["is_categorical"].any() for tree in nodes) or fitted.is_categorical_ is not None:
             return None
     except (AttributeError, KeyError, ValueError, IndexError):

@@ -66,7 +66,7 @@ def read_labels(fields: Fields, name: str, least: int = 2) -> NDArray[np.generic
     inner.close()
     types = {type(value) for value in values}
     if len(values) < least or len(types) != 1 or not types <= set(_PLAIN):
-        raise fields.refuse(name, "are not labels of one type")
+        raise fields.refuse(name, "does not hold labels of one type")
     if kind == "object":
         labels: NDArray[Any] = _objects(values)
     elif kind == "text":
@@ -75,7 +75,7 @@ def read_labels(fields: Fields, name: str, least: int = 2) -> NDArray[np.generic
         labels = _numbers(fields, name, values, kind)
     sorted_values = labels.tolist()
     if sorted_values != values or not all(one < other for one, other in pairwise(sorted_values)):
-        raise fields.refuse(name, "are not sorted labels")
+        raise fields.refuse(name, "does not hold sorted labels")
     return labels
 
 
@@ -83,18 +83,18 @@ def _fixed_width(fields: Fields, name: str, values: list[Json]) -> NDArray[np.ge
     texts = [value for value in values if isinstance(value, str)]
     width = max(map(len, texts), default=0)
     if len(texts) < len(values) or width > LONGEST_TEXT or 4 * width * len(texts) > _LARGEST_LABELS:
-        raise fields.refuse(name, "are too long or not text")
+        raise fields.refuse(name, "holds labels that are too long or not text")
     return np.array(texts, f"<U{max(width, 1)}")
 
 
 def _numbers(fields: Fields, name: str, values: list[Json], kind: str) -> NDArray[np.generic]:
     wanted = {"b": bool, "i": int, "u": int, "f": float}[np.dtype(kind).kind]
     if not all(type(value) is wanted for value in values):
-        raise fields.refuse(name, "are not labels of one type")
+        raise fields.refuse(name, "does not hold labels of one type")
     try:
         return np.array(values, kind)
     except OverflowError as error:
-        raise fields.refuse(name, "are out of range") from error
+        raise fields.refuse(name, "holds labels that are out of range") from error
 
 
 def _objects(values: list[Json] | list[str]) -> NDArray[np.object_]:
