@@ -197,6 +197,13 @@ def hidden_call(archive):
     return repacked(archive, schema_json=json.dumps(schema).encode())
 
 
+def disguised(archive):
+    """A sparse matrix that says it is a dictionary."""
+    return repacked(
+        archive, schema_json=b'{"__class__": "dict", "__module__": "builtins", "__loader__": "SparseMatrixNode"}'
+    )
+
+
 class Bomb:
     """Unpickled, it would leave a file behind."""
 
@@ -290,6 +297,11 @@ FORGERIES = {
     "pickle as a foreign part": ("foreign", blob(lambda _: pickle.dumps(Bomb())), "foreign part is malformed"),
     "call inside a foreign part": ("foreign", blob(hidden_call), "posix.system"),
     "another class": ("foreign", blob(lambda _: skops.io.dumps(LogisticRegression())), "LogisticRegression"),
+    "matrix in disguise": ("foreign", blob(disguised), "builtins.dict by SparseMatrixNode"),
+    "foreign part of nothing": ("foreign", blob(lambda _: skops.io.dumps({"a": np.ones(3)})), "no estimator"),
+    "foreign classifier as partition": (
+        "foreign", lambda p: p.model.update(fitted_partition=p.model["pooled_classifier"]),
+        "cannot be used as a partition"),
     "zips in zips": ("foreign", blob(zips_in_zips), "more than it holds"),
     "packed schema": ("foreign", blob(lambda a: repacked(a, zipfile.ZIP_DEFLATED, zeros=b"\0" * 10**8)), "more than"),
     "member declared huge": ("foreign", blob(declared_huge), "foreign part"),

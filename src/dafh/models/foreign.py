@@ -30,6 +30,11 @@ _HARMLESS = {
     }.items()
     for name in names
 }
+# What builds them. Other loaders of skops build something else, whatever class the node names.
+_PLAIN_LOADERS = {
+    *("BytearrayNode", "BytesNode", "DefaultDictNode", "DictNode", "DTypeNode", "JsonNode", "ListNode"),
+    *("NdArrayNode", "SetNode", "TupleNode", "TypeNode"),
+}
 _NEEDED: dict[Role, tuple[str, ...]] = {
     "classifier": ("predict", "classes_"),
     "transformer": ("transform",),
@@ -101,12 +106,15 @@ def _types(blob: bytes) -> set[str]:
         if isinstance(value, dict):
             waiting += value.values()
             if "__class__" in value or "__module__" in value:
-                found.add(f"{value.get('__module__')}.{value.get('__class__')}")
+                name, loader = f"{value.get('__module__')}.{value.get('__class__')}", value.get("__loader__")
+                found.add(f"{name} by {loader}" if name in _HARMLESS and loader not in _PLAIN_LOADERS else name)
             taken += sizes.get(str(value.get("file")), 0)
         elif isinstance(value, list):
             waiting += value
     if taken > LARGEST_FILE:
         raise MalformedError("a foreign part would unpack to more than it holds")
+    if found <= _HARMLESS:  # So nothing is given to skops unless the reader has named something.
+        raise MalformedError("a foreign part holds no estimator")
     return found
 
 
