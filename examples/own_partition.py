@@ -1,7 +1,7 @@
 """A partition of your own: two groups, split at one value of one feature.
 
-A partition says who belongs to which group. `DecoupledClassifier` does the rest: a classifier for every group, a pooled
-one beside them, the rules for difficult groups, and an interface that every metric understands.
+A partition assigns rows to groups. `DecoupledClassifier` does the rest: it fits a classifier for each group and a
+pooled one, handles groups with few rows or one label, and has the interface that all metrics use.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from dafh.partitions import Partition
 
 
 class ThresholdPartition(Partition):
-    """Split one feature in two at the quantile that separates the labels best within both halves.
+    """Split one feature at the quantile where the shares of a label in both halves differ most.
 
     Parameters
     ----------

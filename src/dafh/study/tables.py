@@ -109,7 +109,7 @@ def _harm() -> Table:
     lines = [Line(d, m, 2, published.HARM[d, m]) for d in _HARM_DATASETS for m in methods]
     metrics = ("violations", "max_gain", "max_envy_gap", "disparity_change", "n_models")
     note = (
-        "LR-All and TreeLR divide people by attributes, which are therefore not among their features, and are fitted "
+        "LR-All and TreeLR divide rows by attributes, which are therefore not among their features, and are fitted "
         "to convergence under both protocols. Their gains are over a pooled classifier without those features, which "
         "is weaker by about 3 points on Adult and Arrest: they are not comparable with the other rows; accuracy to "
         "converged pooled is. Groups: sex × born in the US × marital status on Adult, sex × age on Arrest and Violent."
