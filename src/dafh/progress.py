@@ -1,5 +1,6 @@
 """Progress of downloads, fits and studies: a bar on a terminal, a few plain lines in a log."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -77,11 +78,12 @@ def epoch_reporter(max_epochs: int, verbose: int, rule: SelectionRule) -> Iterat
     columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=max_epochs)
+        every = math.ceil(max_epochs / 5)  # Rounded down, a fit of nine epochs would write nine lines.
 
         def report(epoch: int, curves: Curves) -> None:
             text = _best(curves, rule)
             bar.update(task, completed=epoch, description=text)
-            if not console.is_terminal and (epoch == 1 or epoch % max(max_epochs // 5, 1) == 0):
+            if not console.is_terminal and (epoch == 1 or epoch % every == 0):
                 console.print(f"epoch {epoch} of at most {max_epochs}; {text}", highlight=False, soft_wrap=True)
 
         yield report
@@ -101,7 +103,8 @@ def study_reporter() -> Iterator[JobReport]:
         def report(job: NamedJob, done: int, total: int, seconds_left: float | None) -> None:
             left = "" if seconds_left is None else f", about {_duration(seconds_left)} left"
             bar.update(task, completed=done, total=total, description=f"last: {job.key}{left}")
-            if not console.is_terminal and (done in (1, total) or done % max(total // 20, 1) == 0):
+            # Rounded down instead, 39 jobs would write 39 lines.
+            if not console.is_terminal and (done in (1, total) or done % math.ceil(total / 20) == 0):
                 console.print(f"{done} of {total} jobs done{left}", highlight=False, soft_wrap=True)
 
         yield report

@@ -21,7 +21,8 @@ def percent(value: float) -> str:
     >>> percent(0.123), percent(np.nan)
     ('12.3%', '–')
     """
-    return "–" if np.isnan(value) else f"{100 * value:.1f}%"
+    # The z drops the sign of what rounds to zero: "-0.0%" would look like a mistake.
+    return "–" if np.isnan(value) else f"{100 * value:z.1f}%"
 
 
 def points(value: float) -> str:
@@ -32,7 +33,7 @@ def points(value: float) -> str:
     >>> points(0.0123), points(np.nan)
     ('+1.23', '–')
     """
-    return "–" if np.isnan(value) else f"{100 * value:+.2f}"
+    return "–" if np.isnan(value) else f"{100 * value:+z.2f}"
 
 
 def write_number(value: float, digits: int = 3) -> str:
@@ -43,10 +44,11 @@ def write_number(value: float, digits: int = 3) -> str:
     >>> [write_number(value) for value in (0.012345, 12.345, 1234.5)]
     ['0.0123', '12.3', '1,234']
     """
-    whole = len(f"{abs(value):.0f}")
+    # Not rounded: 99.94 has two digits before the point, and 100 would have three.
+    whole = len(f"{np.trunc(abs(value)):.0f}")
     if whole > _MOST_WHOLE_DIGITS:
         return f"{value:.{digits}g}"
-    return f"{value:,.0f}" if whole >= digits else f"{value:,.{digits}g}"
+    return f"{value:z,.0f}" if whole >= digits else f"{value:z,.{digits}g}"
 
 
 def write_date(days: float, digits: int = 3) -> str:
@@ -147,9 +149,11 @@ def markdown(table: pd.DataFrame, align: str = "---") -> str:
     | --- |
     | 10 |
     """
-    lines = [list(map(str, table.columns)), [align] * table.shape[1]]
-    lines += [[str(value) for value in row] for row in table.itertuples(index=False)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    # A bar or a line break inside a cell would end the cell.
+    rows = [table.columns, *table.itertuples(index=False)]
+    cells = [[" ".join(str(value).replace("|", r"\|").splitlines()) for value in row] for row in rows]
+    cells.insert(1, [align] * table.shape[1])
+    return "\n".join("| " + " | ".join(line) + " |" for line in cells)
 
 
 def render_html(*parts: str | pd.DataFrame) -> str:
@@ -187,10 +191,18 @@ def plain(value: object) -> Any:
     """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
+    if isinstance(value, np.datetime64 | np.timedelta64):  # `tolist` makes bare integers of nanoseconds.
+        return plain(pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value))
+    if isinstance(value, np.longdouble):  # Its `tolist` returns a long double again.
+        return plain(float(value))
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, np.ndarray):
+        return [plain(item) for item in value] if value.ndim else plain(value[()])
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, float):
         return value if np.isfinite(value) else None
+    if value is pd.NA or value is pd.NaT:
+        return None
     return value if isinstance(value, str | int | bool | None) else str(value)
