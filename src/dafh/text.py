@@ -150,7 +150,7 @@ def markdown(table: pd.DataFrame, align: str = "---") -> str:
     | 10 |
     """
     # A bar or a line break inside a cell would end the cell.
-    rows = [table.columns, *table.itertuples(index=False)]
+    rows: list[Iterable[object]] = [table.columns, *table.itertuples(index=False, name=None)]
     cells = [[" ".join(str(value).replace("|", r"\|").splitlines()) for value in row] for row in rows]
     cells.insert(1, [align] * table.shape[1])
     return "\n".join("| " + " | ".join(line) + " |" for line in cells)
