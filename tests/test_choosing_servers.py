@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.evaluation.guard import choose_servers
-from dafh.evaluation.paired import ComparedRows, PairedCounts
+from dafh.evaluation.paired import PairedCounts
 from dafh.exceptions import InputError
 from dafh.stats import excluded_harm
 from dafh.study.guarantee import World, guard_table, harmed_share, kept_share
@@ -131,19 +131,6 @@ def test_the_sentence_names_everyone():
     assert sentence("own", "own", "own").endswith("every group keeps its own classifier.")
     assert sentence("pooled", "pooled", "own").endswith("group 0 and group 1 are served by the pooled classifier.")
     assert sentence("pooled", "pooled", "pooled").endswith("every group is served by the pooled classifier.")
-
-
-def test_counts_of_parts_add_up_to_the_counts_of_all_rows():
-    rng = np.random.default_rng(0)
-    rows = ComparedRows(
-        rng.random((200, 3)) < 0.7, np.ones((200, 2), bool), rng.integers(0, 2, 200), np.arange(2), np.ones(200)
-    )
-    total = PairedCounts.zero(2, 2)
-    for part in (slice(0, 90), slice(90, 90), slice(90, 200)):
-        chosen = ComparedRows(rows.right[part], rows.differ[part], rows.group[part], rows.own, rows.weight[part])
-        total = total.plus(chosen.paired_counts())
-    assert total == rows.paired_counts()
-    assert total.n_rows.sum() == 200
 
 
 # ---- the promise ----

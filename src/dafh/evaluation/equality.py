@@ -34,8 +34,12 @@ class EqualByValue:
 
 
 def _same(one: object, other: object) -> bool:
+    for kind in (np.ndarray, pd.DataFrame):
+        # An array or a table beside None is a difference, and not one for every element.
+        if isinstance(one, kind) != isinstance(other, kind):
+            return False
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        # NumPy looks for NaN only where asked to, and cannot look for it among strings.
+        # NumPy looks for NaN only if asked to, and cannot look for it among strings.
         return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc" and other.dtype.kind in "fc")
     if isinstance(one, pd.DataFrame) and isinstance(other, pd.DataFrame):
         return one.equals(other)

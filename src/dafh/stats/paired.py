@@ -1,14 +1,14 @@
-"""Two classifiers on the same rows: tests, intervals, corrections for many questions, and rows needed.
+"""Two classifiers on the same rows: test, interval, corrections for many questions, and rows needed.
 
-All functions take counts, one number or arrays of them that broadcast:
+All functions take counts: numbers, or arrays that broadcast.
 
-- b, `own_worse`: rows that the own classifier gets wrong and its rival right,
-- c, `own_better`: rows that the own classifier gets right and its rival wrong,
-- n, `n_rows`: all rows, also those on which both are right or both wrong.
+- b, `own_worse`: rows that the own classifier gets wrong and its rival right;
+- c, `own_better`: rows that the own classifier gets right and its rival wrong;
+- n, `n_rows`: all rows, including those on which both are right or both are wrong.
 
-The *gap* is the rival's error rate minus the own one, (c − b) / n: negative where the own classifier does harm. Rows
-are assumed to be independent draws from the population in question that took no part in making or choosing the
-classifiers. Counts need not be whole numbers: rows with unequal weights enter with their effective number.
+The *gap* is the rival's error rate minus the own error rate, (c − b) / n. It is negative if the own classifier does
+harm. Rows are assumed to be independent draws from the population in question, and not to have been used to train or
+choose the classifiers. Counts need not be whole numbers: weighted rows are counted by their effective number.
 """
 
 from typing import Any, NamedTuple
@@ -21,9 +21,10 @@ from dafh.exceptions import InputError
 
 Numbers = NDArray[np.float64] | Any
 
-# Rounding of a count: what is this close to a tie is one.
+# Keeps divisions and beta functions defined where a count is zero; the result is then replaced.
 _TINY = 1e-12
-# Below this probability of missing on one side, only the exact interval holds it in small groups.
+# Smallest error probability on one side that the recovered limits hold in groups under 50 rows. Below it, where many
+# questions are corrected for, the wider exact limits are used.
 _SMALLEST_TAIL = 0.002
 
 
@@ -37,22 +38,22 @@ class PairedInterval(NamedTuple):
 def mcnemar_p(own_worse: ArrayLike, own_better: ArrayLike, *, mid: bool = False) -> Numbers:
     """Exact one-sided McNemar test of "the own classifier is not worse than its rival".
 
-    Only rows on which exactly one of the two is right say anything. If neither classifier is better, each of those is
-    as likely to speak for one as for the other, so ``p = P[Bin(b + c, ½) ≤ c]``. With the arguments exchanged, it is
-    the test of "the own classifier is not better".
+    Only discordant rows, on which exactly one of the two is right, carry information. If neither classifier is better,
+    each of them favours either one with probability ½, so ``p = P[Bin(b + c, ½) ≤ c]``. With the arguments exchanged,
+    it is the test of "the own classifier is not better".
 
     Parameters
     ----------
     own_worse, own_better : number or array
         b and c, see the module.
     mid : bool, default=False
-        Count the observed outcome itself by one half. That is no exact test any more, but an even-handed measure: equal
-        counts give one half, and exchanging the arguments gives 1 − p.
+        Count the observed outcome by one half (mid-p). The test is then no longer exact but symmetric: equal counts
+        give ½, and exchanging the arguments gives 1 − p.
 
     Returns
     -------
     float or array
-        Small where the own classifier is worse; 1 (or one half) where no row tells them apart.
+        Small if the own classifier is worse; 1, or ½ for mid-p, if there is no discordant row.
 
     Examples
     --------
@@ -60,9 +61,9 @@ def mcnemar_p(own_worse: ArrayLike, own_better: ArrayLike, *, mid: bool = False)
     (0.03125, 1.0, 0.5)
     """
     b, c = (np.asarray(count, np.float64) for count in (own_worse, own_better))
-    # The binomial distribution function as an incomplete beta function, which also takes effective counts.
+    # The binomial distribution function as an incomplete beta function: scipy's binomtest takes whole numbers only.
     p = np.where(b > 0, betainc(np.maximum(b, _TINY), c + 1, 0.5), 1.0)
-    if mid:  # P[X ≤ c] and P[X < c], halfway.
+    if mid:  # Halfway between P[X ≤ c] and P[X < c].
         p = (p + np.where(c > 0, 1.0 - betainc(np.maximum(c, _TINY), b + 1, 0.5), 0.0)) / 2
     return p[()]
 
@@ -70,21 +71,21 @@ def mcnemar_p(own_worse: ArrayLike, own_better: ArrayLike, *, mid: bool = False)
 def paired_interval(
     own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike, confidence: float = 0.95
 ) -> PairedInterval:
-    """Confidence interval for the gap of two classifiers on the same rows.
+    """Confidence interval for the gap between two classifiers on the same rows.
 
-    The exact (Clopper-Pearson) limits of the two discordant shares are put together by the method of variance
-    estimates recovery, with the correlation of two multinomial counts. Of the methods compared (Tango's score interval,
-    Bonett and Price's adjusted Wald interval, an exact one by splitting the level) it is the narrowest that holds its
-    level in small groups, on each side and at every confidence from 80 to 99.6 %: the table is in
-    ``docs/guarantee.md``. Each limit alone is therefore also a one-sided limit at (1 + confidence) / 2. Where more is
-    asked (many questions, corrected), its limits would be missed too often in groups under 50 rows, and the exact
-    interval takes its place.
+    The exact (Clopper-Pearson) limits of the two discordant shares are combined by the method of variance estimates
+    recovery (MOVER), with the correlation of two multinomial counts. Of the methods compared (Tango's score interval,
+    Bonett and Price's adjusted Wald interval, an exact interval that splits the level) it is the narrowest that holds
+    its level in small groups, on each side and at every confidence from 80 to 99.6 %; ``docs/guarantee.md`` has the
+    table. Each limit is therefore also a one-sided limit at confidence (1 + confidence) / 2. At higher confidence it
+    would fail too often in groups under 50 rows, and the exact interval is used instead.
 
     Parameters
     ----------
     own_worse, own_better, n_rows : number or array
-        b, c and n, see the module. No rows at all leave the interval at −1 to 1.
+        b, c and n, see the module. Without rows the interval is −1 to 1.
     confidence : float, default=0.95
+        Probability that the interval covers the true gap, between 0 and 1.
 
     Returns
     -------
@@ -110,14 +111,16 @@ def paired_interval(
 
 def _check_counts(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike) -> list[NDArray[np.float64]]:
     b, c, n = (np.asarray(count, np.float64) for count in np.broadcast_arrays(own_worse, own_better, n_rows))
+    # Effective counts are sums of floating point numbers: a sum may exceed the number of rows by rounding.
     if (b < 0).any() or (c < 0).any() or (b + c > n * (1 + 1e-9) + 1e-9).any():
         raise InputError("Counts must not be negative, and own_worse + own_better must not exceed n_rows.")
     return [b, c, n]
 
 
 def _recovered_limits(
-    b: NDArray[Any], c: NDArray[Any], n: NDArray[Any], tail: float
-) -> tuple[NDArray[Any], NDArray[Any]]:
+    b: NDArray[np.float64], c: NDArray[np.float64], n: NDArray[np.float64], tail: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Combine the exact limits of both discordant shares into limits of their difference (MOVER)."""
     rows = np.maximum(n, _TINY)
     worse, better = b / rows, c / rows
     (worse_low, worse_high), (better_low, better_high) = (_share_limits(count, rows, tail) for count in (b, c))
@@ -129,9 +132,16 @@ def _recovered_limits(
     return low, high
 
 
-def _exact_limits(b: NDArray[Any], c: NDArray[Any], n: NDArray[Any], tail: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Limits that hold whatever the sample: a tenth of the level for the discordance, the rest for who wins it."""
+def _exact_limits(
+    b: NDArray[np.float64], c: NDArray[np.float64], n: NDArray[np.float64], tail: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Limits that hold in samples of any size: (share of discordant rows) × (2 × share of them won − 1), each bounded.
+
+    Which classifier wins the discordant rows is the uncertain part in nearly every sample. It gets nine tenths of the
+    error probability, and the share of discordant rows gets the rest.
+    """
     discordant = b + c
+    # The product is extreme where the second factor is, and with the first factor as large or as small as it can be.
     few, many = _share_limits(discordant, np.maximum(n, _TINY), tail / 10)
     lost, won = _share_limits(c, np.maximum(discordant, _TINY), tail * 0.9)
     lost, won = np.where(discordant > 0, lost, 0.0), np.where(discordant > 0, won, 1.0)
@@ -140,7 +150,7 @@ def _exact_limits(b: NDArray[Any], c: NDArray[Any], n: NDArray[Any], tail: float
 
 
 def share_interval(count: ArrayLike, n_rows: ArrayLike, confidence: float = 0.95) -> PairedInterval:
-    """Exact interval (Clopper-Pearson) for the share that `count` of `n_rows` rows estimate; 0 to 1 without rows.
+    """Exact (Clopper-Pearson) interval for the share that `count` of `n_rows` rows estimate; 0 to 1 without rows.
 
     Examples
     --------
@@ -154,23 +164,28 @@ def share_interval(count: ArrayLike, n_rows: ArrayLike, confidence: float = 0.95
     return PairedInterval(np.where(known, low, 0.0)[()], np.where(known, high, 1.0)[()])
 
 
-def _share_limits(count: NDArray[Any], rows: NDArray[Any], tail: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Clopper-Pearson limits of a share, each with the given probability of being missed."""
+def _share_limits(
+    count: NDArray[np.float64], rows: NDArray[np.float64], tail: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Clopper-Pearson limits of a share, each with the error probability `tail`."""
     rest = np.maximum(rows - count, 0.0)
     low = betaincinv(np.maximum(count, _TINY), rest + 1, tail)
     high = betaincinv(count + 1, np.maximum(rest, _TINY), 1 - tail)
     return np.where(count > 0, low, 0.0), np.where(rest > 0, high, 1.0)
 
 
-def _combine(one: NDArray[Any], other: NDArray[Any], correlation: NDArray[Any]) -> NDArray[Any]:
+def _combine(
+    one: NDArray[np.float64], other: NDArray[np.float64], correlation: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Length of the sum of two correlated deviations."""
     return np.sqrt(np.maximum(one**2 + other**2 - 2 * correlation * one * other, 0.0))
 
 
 def excluded_harm(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike, level: float = 0.05) -> Numbers:
-    """Smallest harm that the rows exclude: the own classifier is not worse than its rival by more than this.
+    """Largest harm that the rows do not exclude: the own classifier is not worse than its rival by more than this.
 
-    A one-sided limit at confidence 1 − level for own error minus rival error. It is not positive exactly where
-    `mcnemar_p` (of "not better") is at most `level`, so that harm is excluded altogether where the exact test says so.
+    It is an upper limit at confidence 1 − level for own error minus rival error. It is zero or negative exactly if the
+    exact test of "not better" has a p-value of at most `level`: harm is then excluded altogether.
 
     Examples
     --------
@@ -183,12 +198,12 @@ def excluded_harm(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike
         raise InputError(f"level must lie between 0 and 0.5, got {level!r}.")
     limit = -paired_interval(own_worse, own_better, n_rows, confidence=1 - 2 * level).low
     shown_better = mcnemar_p(own_better, own_worse) <= level
-    # The two answers agree but for a few counts at the border, where the exact test decides.
+    # Limit and test disagree for a few counts at the border. The exact test decides there, because "proof" rests on it.
     return np.where(shown_better, np.minimum(limit, 0.0), np.maximum(limit, np.nextafter(0, 1)))[()]
 
 
 def bonferroni(p: ArrayLike) -> NDArray[np.float64]:
-    """Corrected p-values: each times their number. With level α, P(any true hypothesis is rejected) ≤ α.
+    """Bonferroni's correction: each p-value times their number. At level α, P(any false rejection) ≤ α.
 
     Examples
     --------
@@ -200,7 +215,7 @@ def bonferroni(p: ArrayLike) -> NDArray[np.float64]:
 
 
 def holm(p: ArrayLike) -> NDArray[np.float64]:
-    """Corrected p-values by Holm's step-down method: the same promise as `bonferroni`, and never larger.
+    """Holm's step-down correction: the same guarantee as `bonferroni`, and p-values that are never larger.
 
     Examples
     --------
@@ -216,7 +231,7 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
 
 
 def rows_needed(gap: ArrayLike, discordance: ArrayLike, level: float = 0.05, power: float = 0.8) -> Numbers:
-    """Rows after which `mcnemar_p` at this level finds a true gap of this size with the given probability.
+    """Number of rows with which `mcnemar_p` at this level finds a true gap of this size with the given power.
 
     Parameters
     ----------
@@ -224,13 +239,16 @@ def rows_needed(gap: ArrayLike, discordance: ArrayLike, level: float = 0.05, pow
         True difference of the two error rates; its sign does not matter.
     discordance : number or array
         Share of rows that exactly one of the two gets right, (b + c) / n.
-    level, power : float
+    level : float, default=0.05
+        Level of the one-sided test.
+    power : float, default=0.8
+        Probability of finding the gap.
 
     Returns
     -------
     float or array
-        Infinite where there is no gap to find. Normal approximation with a continuity correction, on the safe side:
-        on a grid of gaps and discordances the exact power is never less than asked for, and up to 11 points more.
+        Infinite if the gap is zero. The normal approximation with a continuity correction is on the safe side: on a
+        grid of gaps and discordances the exact power is never less than asked for, and up to 11 percentage points more.
 
     Examples
     --------
@@ -238,6 +256,7 @@ def rows_needed(gap: ArrayLike, discordance: ArrayLike, level: float = 0.05, pow
     1643.0
     """
     gap, discordance = np.abs(np.asarray(gap, np.float64)), np.asarray(discordance, np.float64)
+    # A gap cannot exceed the discordance. Callers who pass a margin as part of the gap may ask for it all the same.
     discordance = np.clip(np.maximum(discordance, gap), 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = ndtri(1 - level) * np.sqrt(discordance) + ndtri(power) * np.sqrt(discordance - gap**2)
