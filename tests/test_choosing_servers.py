@@ -1,5 +1,7 @@
 """The guard's choice of servers: who serves whom, the promise of "proof", certificates, and how the report reads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.paired import PairedCounts
 from dafh.exceptions import InputError
-from dafh.stats import excluded_harm
+from dafh.stats import excluded_harm, mcnemar_p, paired_interval
 from dafh.study.guarantee import World, guard_table, harmed_share, kept_share
 
 
@@ -106,21 +108,29 @@ def test_proof_keeps_exactly_what_its_certificate_allows(worse, better, n):
         assert kept == (excluded_harm(worse, better, n) <= margin)
 
 
-@given(st.integers(0, 30), st.integers(0, 30))
-def test_whatever_proof_keeps_veto_keeps(worse, better):
-    counts = counts_of((100, {(0, 1): better, (1, 0): worse}))
-    if choose_servers(counts, kind="proof").serves[0] == 0:
-        assert choose_servers(counts, kind="veto").serves[0] == 0
+def test_whatever_proof_keeps_veto_keeps():
+    kept = 0
+    for worse, better in np.ndindex(12, 31):
+        counts = counts_of((100, {(0, 1): better, (1, 0): worse}))
+        if choose_servers(counts, kind="proof").serves[0] == 0:
+            kept += 1
+            assert choose_servers(counts, kind="veto").serves[0] == 0
+    assert kept > 100  # Otherwise nothing was compared.
 
 
-def test_the_report_reads_well_and_holds_no_markup():
+def test_the_report_is_a_sentence_and_a_table_in_a_terminal_and_in_a_notebook():
     counts = counts_of((100, {(0, 2): 6, (2, 0): 4}), (100, {(1, 2): 4, (2, 1): 12}))
     report = choose_servers(counts)
     text = str(report)
     assert text.startswith('Guard "veto" on 200 rows: group 1 is served by the pooled classifier.')
-    assert max(len(line) for line in text.splitlines()) <= 110
-    assert "<table" in report._repr_html_()
-    assert report.to_frame().shape[0] == 2
+    heading, *lines = text.splitlines()[2:]
+    assert "gain, points" in heading
+    assert "95 % interval" in heading
+    assert [line.split()[:2] for line in lines] == [["0", "100"], ["1", "100"]]
+    assert max(len(line) for line in text.splitlines()) <= 120
+    page = report._repr_html_()
+    assert page.count("<tr") == 3
+    assert "group 1 is served by the pooled classifier." in page
 
 
 def test_the_sentence_names_everyone():
@@ -131,6 +141,169 @@ def test_the_sentence_names_everyone():
     assert sentence("own", "own", "own").endswith("every group keeps its own classifier.")
     assert sentence("pooled", "pooled", "own").endswith("group 0 and group 1 are served by the pooled classifier.")
     assert sentence("pooled", "pooled", "pooled").endswith("every group is served by the pooled classifier.")
+
+
+# ---- envy ----
+
+
+def envious(n_groups, **rivals):
+    """Counts in which only group 0 speaks: its own classifier wins 100 rows against the pooled one and loses none.
+
+    `rivals` says for "r1", "r2" how many rows classifier 1, 2 wins and loses against the own and the pooled one.
+    """
+    pairs = {(0, n_groups): 100}
+    wrong = {0: 200, n_groups: 300}
+    for name, (won, lost, errors) in rivals.items():
+        r = int(name[1:])
+        pairs |= {(r, 0): won, (0, r): lost, (r, n_groups): 100 + won, (n_groups, r): lost}
+        wrong[r] = errors
+    counts = counts_of((1000, pairs), *[(1000, {(k, n_groups): 50}) for k in range(1, n_groups)])
+    counts.n_wrong[0] = [wrong.get(j, 500) for j in range(n_groups + 1)]
+    return counts
+
+
+@pytest.mark.parametrize("kind", ["veto", "proof"])
+def test_a_rival_is_tested_at_the_groups_share_divided_among_its_rivals(kind):
+    # 0.05 / 3 groups / 2 rivals = 0.0083: six wins without a loss have p = 0.0156, seven have 0.0078.
+    assert choose_servers(envious(3, r1=(6, 0, 190)), kind=kind).serves[0] == 0
+    assert choose_servers(envious(3, r1=(7, 0, 190)), kind=kind).serves[0] == 1
+    assert choose_servers(envious(3, r1=(6, 0, 190)), kind=kind, level=0.1).serves[0] == 1
+    # With two groups there is one rival: 0.05 / 2 = 0.025.
+    assert choose_servers(envious(2, r1=(6, 0, 190)), kind=kind).serves[0] == 1
+    assert choose_servers(envious(2, r1=(5, 0, 190)), kind=kind).serves[0] == 0
+
+
+def test_of_two_better_rivals_the_one_with_fewer_errors_serves():
+    assert choose_servers(envious(3, r1=(30, 0, 170), r2=(50, 0, 150))).serves[0] == 2
+    assert choose_servers(envious(3, r1=(50, 0, 150), r2=(30, 0, 170))).serves[0] == 1
+    assert choose_servers(envious(3, r1=(50, 0, 150), r2=(50, 0, 150))).serves[0] == 1  # Equal: the first one.
+
+
+def test_a_rival_with_more_errors_never_serves():
+    """Weighted counts can favour a rival in pairs that has more errors: it must have fewer."""
+    assert choose_servers(envious(2, r1=(50, 0, 200))).serves[0] == 0
+    assert choose_servers(envious(2, r1=(50, 0, 199))).serves[0] == 1
+
+
+def test_a_margin_is_tolerated_in_rivals_too():
+    pairs = {(0, 2): 10, (2, 0): 10, (1, 0): 20, (0, 1): 0, (1, 2): 5, (2, 1): 5}
+    counts = counts_of((1000, pairs), (1000, {(1, 2): 30}))
+    counts.n_wrong[0] = [100, 80, 100]
+    assert choose_servers(counts).serves[0] == 0
+    assert choose_servers(counts, margin=0.05).serves[0] == 1
+
+
+def test_a_group_served_by_the_pooled_classifier_under_veto_may_get_a_rival_that_beats_it():
+    pairs = {(0, 2): 1, (2, 0): 30, (1, 2): 60, (2, 1): 5, (1, 0): 60}
+    counts = counts_of((1000, pairs), (1000, {(1, 2): 30}))
+    counts.n_wrong[0] = [200, 100, 150]
+    assert choose_servers(counts).serves.tolist() == [1, 1]
+    assert "group 0 gets another group's classifier" in choose_servers(counts).sentence()
+
+
+# ---- the table and its words ----
+
+
+def test_the_table_holds_the_statistics_of_each_group():
+    counts = counts_of((500, {(0, 2): 40, (2, 0): 5}), (400, {(1, 2): 10, (2, 1): 20}))
+    table = choose_servers(counts, level=0.1).to_frame()
+    assert table.index.name == "group"
+    first = table.loc[0]
+    assert (first["rows"], first["own_worse"], first["own_better"]) == (500, 5, 40)
+    assert (first["own_error"], first["pooled_error"]) == (5 / 500, 40 / 500)
+    assert table["gain"].tolist() == pytest.approx([35 / 500, -10 / 400])
+    for group, (b, c, n) in enumerate([(5, 40, 500), (20, 10, 400)]):
+        low, high = paired_interval(b, c, n, confidence=0.9)
+        row = table.loc[group]
+        assert (row["low"], row["high"]) == (low, high)
+        assert (row["p_worse"], row["p_better"]) == (mcnemar_p(b, c), mcnemar_p(c, b))
+
+
+def test_certificates_divide_the_level_among_all_that_could_have_been_chosen():
+    def certificate(counts, **options):
+        return choose_servers(counts, **options).table["excluded_harm"].iloc[0]
+
+    alone = counts_of((500, {(0, 1): 40, (1, 0): 5}))
+    assert certificate(alone) == excluded_harm(5, 40, 500, level=0.05)
+    two = counts_of((500, {(0, 2): 40, (2, 0): 5}), (500, {}))
+    assert certificate(two) == excluded_harm(5, 40, 500, level=0.05 / 2 / 2)
+    rival = envious(2, r1=(50, 3, 150))
+    assert certificate(rival) == excluded_harm(3, 150, 1000, level=0.05 / 2 / 2)
+    rival_of_two = envious(3, r1=(50, 3, 150))
+    assert certificate(rival_of_two) == excluded_harm(3, 150, 1000, level=0.05 / 3 / 2 / 2)
+
+
+def test_what_was_proved_is_certified():
+    counts = counts_of((5000, {(0, 1): 50, (1, 0): 50}))
+    tight = excluded_harm(50, 50, 5000, level=0.05)
+    two = counts_of((5000, {(0, 2): 50, (2, 0): 50}), (5000, {}))
+    margin = (excluded_harm(50, 50, 5000, level=0.025) + excluded_harm(50, 50, 5000, level=0.0125)) / 2
+    assert choose_servers(counts, kind="proof", margin=0.01).table["excluded_harm"].tolist() == [tight]
+    report = choose_servers(two, kind="proof", margin=margin)  # Proved at 0.05 / 2, certified alone only at half of it.
+    assert report.serves[0] == 0
+    assert report.table["excluded_harm"].iloc[0] == margin
+    assert choose_servers(two, kind="veto", margin=margin).table["excluded_harm"].iloc[0] > margin
+
+
+@pytest.mark.parametrize(
+    ("won", "lost", "n", "words"),
+    [
+        (40, 5, 500, "none, gain ≥ 4.78"),
+        (30, 0, 10_000_000, "none"),
+        (9, 10, 500, "at most 1.83"),
+        (9, 10, 10_000_000, "at most 9e-05"),
+        (5, 40, 500, "none, is pooled"),
+    ],
+)
+def test_certificates_in_words(won, lost, n, words):
+    table = choose_servers(counts_of((n, {(0, 1): won, (1, 0): lost}))).table
+    assert table["certificate"].tolist() == [words]
+
+
+def test_a_report_says_which_rows_it_had():
+    counts = counts_of((1500, {(0, 2): 1}), (500, {(1, 2): 1}))
+    assert choose_servers(counts).n_rows == 2000
+    assert choose_servers(counts).sentence() == 'Guard "veto" on 2,000 rows: every group keeps its own classifier.'
+    fitted = choose_servers(counts, kind="proof", cross_fitted=True)
+    assert fitted.sentence().startswith('Guard "proof" on 2,000 rows, predicted by models trained without them: every')
+    assert (fitted.cross_fitted, fitted.level, fitted.margin, fitted.kind) == (True, 0.05, 0.0, "proof")
+
+
+def test_several_groups_can_get_another_classifier():
+    better = {(2, 0): 60, (2, 1): 60, (2, 3): 60, (0, 3): 5, (1, 3): 5}
+    report = choose_servers(counts_of((500, better), (500, better), (500, better)))
+    assert report.serves.tolist() == [2, 2, 2]
+    assert report.sentence().endswith("group 0 and group 1 get another group's classifier.")
+    assert report.table["served_by"].tolist() == ["classifier 2", "classifier 2", "its own"]
+
+
+def test_a_frame_that_is_changed_leaves_the_report_alone():
+    report = choose_servers(counts_of((100, {(0, 1): 1})))
+    frame = report.to_frame()
+    frame.loc[0, "rows"] = -1
+    assert report.n_rows == 100
+
+
+# ---- calibration parts without rows ----
+
+
+def test_no_rows_at_all_prove_nothing_and_veto_nothing():
+    empty = PairedCounts.zero(2, 2)
+    for kind, serves in (("veto", [0, 1]), ("proof", [2, 2])):
+        report = choose_servers(empty, kind=kind)
+        assert report.serves.tolist() == serves
+        assert report.sentence().startswith(f'Guard "{kind}" had no rows to decide by: every group')
+    assert choose_servers(empty).table["excluded_harm"].tolist() == [1, 1]
+    assert choose_servers(empty).table["certificate"].tolist() == ["at most 100.00"] * 2
+
+
+def test_one_empty_group_does_not_change_the_others():
+    full = (500, {(0, 2): 40, (2, 0): 5})
+    for kind, serves in (("veto", [0, 1]), ("proof", [0, 2])):
+        report = choose_servers(counts_of(full, (0, {})), kind=kind)
+        assert report.serves.tolist() == serves
+        assert report.table.loc[0].equals(choose_servers(counts_of(full, (500, {(1, 2): 50})), kind=kind).table.loc[0])
+    assert np.isnan(report.table.loc[1, "own_error"])
 
 
 # ---- the promise ----
@@ -146,10 +319,10 @@ def test_few_worlds_are_harmed_under_proof(n_groups, kind):
 def test_the_simulation_would_notice_a_guard_that_does_nothing():
     rng = np.random.default_rng(0)
     world = World(np.array([500, 500]), np.full((2, 2), 0.03), 0.1)
-    report = choose_servers(world.draw(rng).paired_counts(), kind="proof", margin=0.5)
-    assert report.serves.tolist() == [0, 1]
-    assert (world.harm > 0).all()
-    assert not world.is_harmed(report)  # Within the margin that was asked for.
+    report = world.guard(rng, kind="proof")
+    assert not world.is_harmed(report)
+    assert world.is_harmed(replace(report, serves=np.arange(2)))
+    assert not world.is_harmed(replace(report, serves=np.arange(2), margin=0.03))  # Within the margin asked for.
     assert harmed_share(4, 50, "ties", seed=0, guard="veto") > 0.9  # A veto proves nothing.
 
 

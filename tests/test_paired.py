@@ -125,6 +125,8 @@ GOOD = {"y": [0, 1], "predictions": [[0], [1]], "groups": [0, 0], "pooled": [0, 
         ({"groups": [0.0, 0.5]}, "groups must be integers from 0 to 0"),
         ({"own": [2]}, r"own must name a classifier from 0 to 1 \(the pooled one\)"),
         ({"own": [-1]}, "own must name a classifier from 0 to 1"),
+        ({"own": [-1, 1]}, "own must name a classifier from 0 to 1"),
+        ({"predictions": [[0.5], [1.0]]}, "not probabilities"),
         ({"own": [0.5]}, "own must name a classifier from 0 to 1"),
         ({"y": [], "predictions": np.zeros((0, 1)), "groups": [], "pooled": []}, "no rows to compare"),
         ({"pooled": [0, None]}, "missing predictions"),
@@ -139,6 +141,11 @@ def test_lengths_must_agree():
     for name in ("y", "groups", "pooled"):
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             ComparedRows.check(**GOOD | {name: [0]})
+
+
+def test_groups_of_the_right_type_are_not_copied():
+    groups = np.zeros(2, np.intp)
+    assert ComparedRows.check(**GOOD | {"groups": groups}).group is groups
 
 
 def test_the_pooled_classifier_alone_can_serve_all_groups():
