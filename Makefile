@@ -33,7 +33,7 @@ format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff check --fix .
 
 mutation: $(READY) ## small changes of the code that no test notices
-	$(BIN)/python benchmarks/mutation.py
+	$(BIN)/python benchmarks/mutation.py --write
 
 bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/bench.py

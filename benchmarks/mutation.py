@@ -3,6 +3,7 @@
     python benchmarks/mutation.py                      all modules of the table below
     python benchmarks/mutation.py guard paired         some of them
     python benchmarks/mutation.py guard --only _table  only mutants whose description holds a text
+    python benchmarks/mutation.py --write              put the results into mutation.md
 
 A mutant is *killed* if a test fails or does not end in time, and *survives* if all pass. A survivor is either a gap in
 the tests or harmless, because nothing that a caller can see has changed. Those that were judged harmless are listed in
@@ -18,6 +19,7 @@ import ast
 import importlib
 import importlib.machinery
 import os
+import re
 import signal
 import sys
 import time
@@ -29,6 +31,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 HARMLESS = Path(__file__).parent / "mutation_harmless.toml"
+RESULTS = Path(__file__).parent / "mutation.md"
 LEAST_SCORE = 0.9
 
 
@@ -46,7 +49,7 @@ class Target:
         return ROOT / "src" / f"{self.module.replace('.', '/')}.py"
 
 
-_SLOW_AUDITS = "not fifty and not memory and not pipeline and not (AuditResult and result)"
+_SLOW_AUDITS = "not fifty and not memory and not promised and not pipeline and not (AuditResult and result)"
 TARGETS = {
     "guard": Target("dafh.evaluation.guard", ("tests/test_choosing_servers.py",), "not worlds"),
     "questions": Target("dafh.evaluation.questions", ("tests/test_audit.py",), _SLOW_AUDITS),
@@ -55,8 +58,8 @@ TARGETS = {
     "verdict": Target("dafh.evaluation.verdict", ("tests/test_verdict.py",)),
     "paired": Target("dafh.evaluation.paired", ("tests/test_paired.py", "tests/test_matrix.py"), "not metrics"),
     "stats": Target("dafh.stats.paired", ("tests/test_stats.py",), "not discrepancy and not theorem"),
-    "held_out": Target("dafh.rows.held_out", ("tests/test_held_out.py",)),
-    "selection": Target("dafh.engine.selection", ("tests/test_population.py",)),
+    "held_out": Target("dafh.rows.held_out", ("tests/test_rows.py",)),
+    "selection": Target("dafh.engine.selection", ("tests/test_selection.py",)),
     "serving": Target("dafh.groups.serving", ("tests/test_serving.py",)),
 }
 # Imported once, before the forks. JAX is not: it starts threads, which do not survive a fork.
@@ -273,8 +276,8 @@ def start(target: Target, tree: ast.Module, mutant: Mutant | None) -> int:
         sys.meta_path.insert(0, MutatedModule(target, tree))
         import pytest
 
-        # Hypothesis is already imported, of which pytest would warn, and warnings are errors.
-        options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        # Plain asserts: otherwise pytest rewrites every file it is given, and reads the module from its file again.
+        options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--assert=plain"]
         chosen = ["-k", target.deselected] if target.deselected else []
         tests = [test for test in target.tests if (ROOT / test.split("::")[0]).exists()]
         code = int(pytest.main([*options, *chosen, *tests, str(target.path)]))
@@ -317,8 +320,8 @@ def named(mutants: list[Mutant]) -> list[str]:
     return names
 
 
-def check(name: str, harmless: dict[str, str], only: str, jobs: int) -> bool:
-    """Test all mutants of a module, print what was found, and return whether it is good enough."""
+def check(name: str, harmless: dict[str, str], only: str, jobs: int) -> tuple[bool, str]:
+    """Test all mutants of a module; return whether it is good enough, and what was found as Markdown."""
     target = TARGETS[name]
     tree = ast.parse(target.path.read_text(encoding="utf-8"))
     mutants = list(find_mutants(tree))
@@ -332,23 +335,36 @@ def check(name: str, harmless: dict[str, str], only: str, jobs: int) -> bool:
     survived = run_all(target, tree, [mutant for mutant, _ in chosen], timeout, jobs)
     survivors = [(mutant.line, text) for (mutant, text), alive in zip(chosen, survived, strict=True) if alive]
     score = 1 - len(survivors) / max(len(chosen), 1)
-    print(f"{name}: {len(chosen)} mutants, {len(chosen) - len(survivors)} killed ({100 * score:.1f} %), "
-          f"{len(survivors)} survived, {time.monotonic() - began:.0f} s")  # fmt: skip
-    for line, text in survivors:
-        print(f"  line {line}: {text}\n    {harmless.get(text, 'NO REASON GIVEN: add a test, or the reason')}")
+    lines = [
+        f"{len(chosen)} mutants of `{target.module}`, {len(chosen) - len(survivors)} killed: {100 * score:.1f} %.",
+        *(f"- line {line}, `{text}`: {harmless.get(text, 'NO REASON GIVEN')}" for line, text in survivors),
+    ]
     gone = sorted(set(harmless) - set(texts))
-    for text in gone:
-        print(f"  listed as harmless, but there is no such mutant: {text}")
-    for text in sorted({text for _, text in chosen} & set(harmless) - {text for _, text in survivors}):
-        print(f"  listed as harmless, but killed: {text}")
-    sys.stdout.flush()
-    return score >= LEAST_SCORE and all(text in harmless for _, text in survivors) and not gone
+    killed = sorted({text for _, text in chosen} & set(harmless) - {text for _, text in survivors})
+    lines += [f"- listed as harmless, but there is no such mutant: `{text}`" for text in gone]
+    lines += [f"- listed as harmless, but killed: `{text}`" for text in killed]
+    explained = all(text in harmless for _, text in survivors)
+    return score >= LEAST_SCORE and explained and not gone, "\n".join(lines)
+
+
+def write(sections: dict[str, str]) -> None:
+    """Replace the sections of these modules in mutation.md, and keep the others."""
+    text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    old = dict(re.findall(r"^## (\w+)\n\n(.*?)\n(?=\n## |\Z)", text, flags=re.S | re.M))
+    head = (
+        "# Mutation testing\n\nWritten by `make mutation`. A survivor is a change that no test notices; each has the "
+        "reason why it is harmless.\n"
+    )
+    parts = {name: (old | sections)[name] for name in TARGETS if name in old | sections}
+    page = "\n".join([head, *(f"## {name}\n\n{body}\n" for name, body in parts.items())])
+    RESULTS.write_text(page, encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="module", help=f"any of {', '.join(TARGETS)}")
     parser.add_argument("--only", default="", help="only mutants whose description holds this text")
+    parser.add_argument("--write", action="store_true", help="put the results into mutation.md")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
     options = parser.parse_args()
     unknown = set(options.names) - set(TARGETS)
@@ -362,8 +378,13 @@ def main() -> None:
     known = tomllib.loads(HARMLESS.read_text(encoding="utf-8"))["harmless"]
     good = True
     for name in options.names or TARGETS:
+        began = time.monotonic()
         harmless = {entry["mutant"]: entry["reason"] for entry in known if entry["module"] == name}
-        good &= check(name, harmless, options.only, options.jobs)
+        enough, text = check(name, harmless, options.only, options.jobs)
+        print(f"{name} ({time.monotonic() - began:.0f} s): {text}", flush=True)
+        good &= enough
+        if options.write and not options.only:
+            write({name: text})
     sys.exit(0 if good else 1)
 
 

@@ -150,8 +150,9 @@ def _percent(value: float | None) -> str:
     return percent(np.nan if value is None else value)
 
 
-def _interval(row: dict[str, Any]) -> str:
-    return f"{_points(row.get('low'))} to {_points(row.get('high'))}"
+def _with_interval(name: str) -> Callable[[dict[str, Any]], str]:
+    """A difference with its limits in one cell: two columns would make the tables too wide for a page."""
+    return lambda row: f"{_points(row.get(name))} ({_points(row.get('low'))} to {_points(row.get('high'))})"
 
 
 def _verdict_cell(row: dict[str, Any]) -> str:
@@ -165,8 +166,7 @@ _QUESTION: tuple[_Column, ...] = (
     ("people", lambda row: f"{row['n']:,.0f}"),
     ("own error", lambda row: _percent(row["own_error"])),
     ("rival error", lambda row: _percent(row["rival_error"])),
-    ("gap, points", lambda row: _points(row["gap"])),
-    ("interval", _interval),
+    ("gap, points", _with_interval("gap")),
     ("corrected p of harm", lambda row: _number(row["p_corrected"], "{:.3f}")),
     ("verdict", _verdict_cell),
 )
@@ -178,26 +178,23 @@ _SERVING: tuple[_Column, ...] = (
     ("share", lambda row: _percent(row.get("share"))),
     ("own error", lambda row: _percent(row.get("own_error"))),
     ("pooled error", lambda row: _percent(row.get("rival_error"))),
-    ("gain, points", lambda row: _points(row.get("gap"))),
-    ("interval", _interval),
+    ("gain, points", _with_interval("gap")),
 )
 _GUARD: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),
     ("served by", lambda row: row["served_by"]),
     ("why", lambda row: row["why"]),
-    ("harm vs pooled, points", lambda row: row["certificate"]),
     ("people", lambda row: f"{row['rows']:,.0f}"),
     ("own error", lambda row: _percent(row["own_error"])),
     ("pooled error", lambda row: _percent(row["pooled_error"])),
-    ("gain, points", lambda row: _points(row["gain"])),
-    ("interval", _interval),
+    ("gain, points", _with_interval("gain")),
+    ("harm, points", lambda row: row["certificate"]),
 )
 _CELL: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),
     ("classifier", lambda row: str(row["classifier"]) + (" (serves it)" if row["own"] else "")),
     ("people", lambda row: f"{row['rows']:,}"),
-    ("error", lambda row: _percent(row["error"])),
-    ("interval", lambda row: f"{_percent(row['low'])} to {_percent(row['high'])}"),
+    ("error", lambda row: f"{_percent(row['error'])} ({_percent(row['low'])} to {_percent(row['high'])})"),
 )
 
 

@@ -211,7 +211,7 @@ def _cut(text: str) -> str:
 
 def headline(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Figures for the top of a page: name, value, and what it means."""
-    differ = "of people get different decisions" if figures["disagreement"] else "of people: all decide alike"
+    differ = "of people would get different decisions" if figures["disagreement"] else "of people: all decide alike"
     return [
         ("People tested", f"{figures['rows']:,}", f"in {figures['groups']} groups"),
         (
