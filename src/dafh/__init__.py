@@ -1,7 +1,10 @@
 """Fairness without harm, without demographics.
 
-Find the groups that one shared model serves badly, give each a classifier it would choose for itself, and show that
-nobody was made worse off. Public names are loaded when first used, so that ``import dafh`` costs nothing.
+Find groups that a single model serves badly, train a classifier for each, and test that no group is worse off. Public
+names are loaded when first used, so that ``import dafh`` costs nothing.
+
+The rooms of the package, from the command line down to statistics, are listed in CONTRIBUTING.md; the docstring of each
+folder says what lives there and where to add the next thing.
 """
 
 import importlib

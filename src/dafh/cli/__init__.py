@@ -25,8 +25,7 @@ from dafh.cli.score import predict
 def main() -> None:
     """Fairness without harm, without demographics.
 
-    Finds the groups of people that one shared model serves badly, and gives each a classifier that it would choose
-    for itself.
+    Finds groups that a single model serves badly, trains a classifier for each, and tests that no group is worse off.
 
     \b
     From a table to a report:
