@@ -62,6 +62,13 @@ def fetch_adult(
     Bunch
         ``X``; ``y`` (1 for the label that ``DESCR`` names, otherwise 0); ``sensitive_features`` (all of them; the
         first column holds the paper's two groups); ``feature_names``; ``DESCR``.
+
+    Examples
+    --------
+    >>> from dafh.datasets import fetch_adult
+    >>> data = fetch_adult()
+    >>> data.X.shape, list(data.sensitive_features.columns)
+    ((48842, 13), ['race_group', 'race', 'sex', 'age_group', 'born_in_us', 'marital_group'])
     """
     first = _read(ADULT_DATA, data_home, header=None, names=_ADULT_COLUMNS, skipinitialspace=True)
     second = _read(ADULT_TEST, data_home, header=None, names=_ADULT_COLUMNS, skipinitialspace=True, skiprows=1)
@@ -90,6 +97,13 @@ def fetch_arrest(
 
     Names, birth dates and case numbers are never read, and neither are columns that were known only after the outcome.
     Parameters and result are those of `fetch_adult`; the paper's attribute is race.
+
+    Examples
+    --------
+    >>> from dafh.datasets import fetch_arrest
+    >>> data = fetch_arrest()
+    >>> data.X.shape, list(data.sensitive_features.columns)
+    ((7214, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
     return _fetch_compas(DATASETS["arrest"], ARREST_CSV, remove, return_X_y, as_frame, data_home)
 
@@ -100,6 +114,13 @@ def fetch_violent(
     """Load Violent: is a defendant arrested again for a violent offence within two years? 4,743 rows.
 
     Otherwise the same as `fetch_arrest`.
+
+    Examples
+    --------
+    >>> from dafh.datasets import fetch_violent
+    >>> data = fetch_violent()
+    >>> data.X.shape, list(data.sensitive_features.columns)
+    ((4743, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
     return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, remove, return_X_y, as_frame, data_home)
 
@@ -129,6 +150,13 @@ def fetch_german(
 
     The raw column on personal status reveals the sex and is therefore left out of X. Parameters and result are those
     of `fetch_adult`; the paper's attribute is sex.
+
+    Examples
+    --------
+    >>> from dafh.datasets import fetch_german
+    >>> data = fetch_german()
+    >>> data.X.shape, list(data.sensitive_features.columns)
+    ((1000, 19), ['sex', 'age_group', 'foreign_worker'])
     """
     table = _read(GERMAN_DATA, data_home, sep=" ", header=None, names=_GERMAN_COLUMNS)
     y = table.pop("risk").eq(1)
@@ -155,6 +183,13 @@ def fetch_bank(
     The duration of the call is known only when the call is over, so it is left out. The paper uses it: pass
     ``include_duration=True`` to compare with its numbers. Other parameters and the result are those of `fetch_adult`;
     the paper's attribute is age, under 25 or not.
+
+    Examples
+    --------
+    >>> from dafh.datasets import fetch_bank
+    >>> data = fetch_bank()
+    >>> data.X.shape, list(data.sensitive_features.columns)
+    ((45211, 14), ['age_group', 'marital'])
     """
     table = _read(BANK_CSV, data_home, sep=";")
     y = table.pop("y").eq("yes")
@@ -210,7 +245,14 @@ def _bunch(
 
 
 def describe(dataset: Dataset) -> str:
-    """Describe a data set: size, label, sensitive attributes, what is left out and why, publisher and licence."""
+    """Describe a data set: size, label, sensitive attributes, what is left out and why, publisher and licence.
+
+    Examples
+    --------
+    >>> from dafh.datasets import DATASETS, describe
+    >>> print(describe(DATASETS["german"]).splitlines()[1])
+    Label 1: good credit risk.
+    """
     lines = [
         f"{dataset.title}: {dataset.n_rows:,} rows.",
         f"Label 1: {dataset.positive}.",

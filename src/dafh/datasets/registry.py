@@ -26,7 +26,15 @@ HYPERGBM = Wheel("hypergbm", "0.3.2")
 
 @dataclass(frozen=True)
 class RawFile:
-    """One file as its publisher wrote it; a copy from any source must have this checksum."""
+    """One file as its publisher wrote it; a copy from any source must have this checksum.
+
+    Examples
+    --------
+    >>> from dafh.datasets import DATASETS
+    >>> (file,) = DATASETS["german"].files
+    >>> file.name, len(file.sha256)
+    ('german.data', 64)
+    """
 
     name: str
     sha256: str
@@ -40,7 +48,14 @@ class RawFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set of the paper, described for `DESCR`, `dafh data list` and the tests."""
+    """A data set of the paper, described for `DESCR`, `dafh data list` and the tests.
+
+    Examples
+    --------
+    >>> from dafh.datasets import DATASETS
+    >>> DATASETS["bank"].n_rows, DATASETS["bank"].paper_attribute
+    (45211, 'age')
+    """
 
     name: str
     title: str

@@ -27,6 +27,19 @@ class Partition(BaseEstimator):
     ----------
     group_names_ : list of str
         Name of each group in tables and reports.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class ByFirstColumn(Partition):
+    ...     def fit(self, X, y, sensitive_features=None, sample_weight=None):
+    ...         self.group_names_ = ["low", "high"]
+    ...         return self
+    ...     def assign(self, X, sensitive_features=None):
+    ...         return (X[:, 0] > 0).astype(int)
+    >>> X = np.array([[-1.0], [2.0]])
+    >>> ByFirstColumn().fit(X, None).assign(X)
+    array([0, 1])
     """
 
     needs_sensitive_features: ClassVar[bool] = False

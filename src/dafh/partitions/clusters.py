@@ -27,6 +27,14 @@ class ClusterPartition(Partition):
         Mean and standard deviation of each column, over the training rows.
     centers_ : array of shape (`n_groups_`, d)
         Centre of each cluster in standardised columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [0.1], [9.0], [9.1]])
+    >>> groups = ClusterPartition(2, random_state=0).fit(X, None).assign(X)
+    >>> groups[0] == groups[1] != groups[2] == groups[3]
+    np.True_
     """
 
     def __init__(self, n_groups: int = 2, *, random_state: RandomState = None) -> None:

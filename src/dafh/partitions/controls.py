@@ -38,6 +38,14 @@ class RandomPartition(Partition):
     ----------
     n_groups : int, default=2
     random_state : int, RandomState or None, default=None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(1000.0)[:, None]
+    >>> partition = RandomPartition(4, random_state=0).fit(X, None)
+    >>> np.bincount(partition.assign(X)).min() > 200, (partition.assign(X[:5]) == partition.assign(X)[:5]).all()
+    (np.True_, np.True_)
     """
 
     def __init__(self, n_groups: int = 2, *, random_state: RandomState = None) -> None:

@@ -29,7 +29,14 @@ _SMALLEST_TAIL = 0.002
 
 
 class PairedInterval(NamedTuple):
-    """Lower and upper limit of a gap."""
+    """Lower and upper limit of a gap.
+
+    Examples
+    --------
+    >>> interval = PairedInterval(low=-0.01, high=0.03)
+    >>> interval.low <= 0 <= interval.high
+    True
+    """
 
     low: Numbers
     high: Numbers
