@@ -13,7 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
+import dafh
 from dafh import DAFHClassifier, DecoupledClassifier, Recipe, tabular_pipeline
+from dafh.models.container import FORMAT
 from dafh.partitions import PooledPartition
 from dafh.rivals.baselines import make_baseline
 
@@ -112,3 +114,15 @@ def parts_of(node):
         node = list(node.values())
     for inner in node if isinstance(node, list) else []:
         yield from parts_of(inner)
+
+
+def write_example(folder):
+    """Write the file of the current format that must load for good; once a format is released, never again."""
+    table, y, _ = people()
+    pooled = HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=7)
+    model = tabular_pipeline(DAFHClassifier(pooled=pooled, **QUICK)).fit(table, y)
+    dafh.save(model, folder / f"model-format-{FORMAT}.dafh")
+    rows, _, _ = people(20, seed=1)
+    encoded = model[:-1].transform(rows)
+    found = {name: getattr(model[-1], name)(encoded).tolist() for name in ("predict", "predict_group", "predict_proba")}
+    (folder / f"model-format-{FORMAT}.json").write_text(json.dumps(found))

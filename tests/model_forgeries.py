@@ -204,6 +204,14 @@ def disguised(archive):
     )
 
 
+def nested(parts):
+    """A model whose pooled classifier is a model whose pooled classifier is a model, and so on."""
+    inner = json.dumps(parts.model)
+    for _ in range(20):
+        parts.model["pooled_classifier"] = json.loads(inner)
+        inner = json.dumps(parts.model)
+
+
 class Bomb:
     """Unpickled, it would leave a file behind."""
 
@@ -254,6 +262,9 @@ FORGERIES = {
     "classifier alone": ("pipeline", lambda p: vars(p).update(model=find(p.model, "pipeline")), ""),
     "recipe that is none": (
         "dafh", entry("dafh classifier", "recipe", {"kind": "constant", "settings": {}}), "'recipe'"),
+    "models in models": ("incumbent", nested, "nested too deeply"),
+    "history without accuracy": ("dafh", lambda p: find(p.model, "dafh classifier")["history"]["columns"][0].insert(
+        0, "x"), "history"),
     # Sizes that are not there.
     "one array for four": ("boosting", one_array_for_all, "used twice"),
     "one layer thirty times": ("dafh", one_layer_thirty_times, "used twice"),

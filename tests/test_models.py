@@ -23,13 +23,15 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import dafh
-from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, tabular_pipeline
+from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, Recipe, tabular_pipeline
 from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.models import open_model, read_card
 from dafh.models.trees import as_boosted_trees
 from dafh.partitions import PooledPartition, RulePartition
 from dafh.rivals.baselines import make_baseline
 from model_files import QUICK, SVC_TYPES, Parts, people
+
+DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +80,15 @@ def test_parameters_come_back_and_a_clone_of_a_loaded_model_can_be_fitted(saved)
     assert repr(loaded) == repr(saved[1])
     again = clone(loaded).fit(table, y)
     np.testing.assert_array_equal(again.predict_proba(table), saved[1].predict_proba(table))
+
+
+def test_a_file_that_was_written_once_predicts_the_same_for_good():
+    table, _, _ = people(20, seed=1)
+    expected = json.loads((DATA / "model-format-3.json").read_text())
+    model = dafh.load(DATA / "model-format-3.dafh")
+    assert model.predict(table).tolist() == expected["predict"]
+    assert model[-1].predict_group(model[:-1].transform(table)).tolist() == expected["predict_group"]
+    np.testing.assert_allclose(model.predict_proba(table), expected["predict_proba"], atol=1e-6)
 
 
 def test_a_loaded_model_can_be_recalibrated_and_saved_again(saved, tmp_path):
@@ -166,6 +177,24 @@ def test_boosted_trees_of_any_table_predict_as_scikit_learn_does(seed, n_classes
     new = np.append(X, rng.normal(size=(50, 3)), axis=0)
     np.testing.assert_array_equal(trees.predict(new), fitted.predict(new))
     np.testing.assert_allclose(trees.predict_proba(new), fitted.predict_proba(new), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+@pytest.mark.parametrize("start", ["warm", "cold"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_every_way_to_use_the_pooled_classifier_comes_back(start, n_classes, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal([0, 1e6], 1, (300, 2)), columns=["a", "b"])
+    y = np.clip((X["a"] + rng.normal(0, 0.3, 300)).round() + 1, 0, n_classes - 1).astype(int).to_numpy()
+    recipe = Recipe.paper(start=start, classifier_hidden=(3,), group_cuts=5, max_epochs=2)
+    for pooled in (None, LogisticRegression(), LogisticRegression().fit(X, y)):
+        model = DAFHClassifier(3, pooled=pooled, recipe=recipe, guard="proof", random_state=0).fit(X, y)
+        loaded = there_and_back(model, tmp_path)
+        for method in ("predict", "predict_proba", "predict_group", "predict_all", "group_proba"):
+            np.testing.assert_array_equal(getattr(loaded, method)(X), getattr(model, method)(X), err_msg=method)
+        assert repr(loaded.get_params()) == repr(model.get_params())
+        assert loaded.best_epoch_ == model.best_epoch_
+        assert loaded.label_information_ == model.label_information_
 
 
 def test_a_boosted_pooled_classifier_comes_back_in_a_pipeline(tmp_path):

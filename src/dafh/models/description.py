@@ -19,6 +19,8 @@ from dafh.text import clipped
 LONGEST_TEXT = 2**18
 """Letters of a name, a label or a category. Tables do hold documents; whatever repeats a text bounds the sum."""
 MOST_COLUMNS = 100_000
+DEEPEST_PART = 8
+"""A pipeline, its model, the pooled pipeline of that and a classifier are four."""
 LARGEST_FLOAT = 1e150
 """Numbers are at most this large: the product of two is still finite, and no prediction is lost to overflow."""
 
@@ -87,9 +89,15 @@ class Reader:
         self.names = _name_lists(names)
         self._kinds = {(kind.role, kind.name): kind for kind in kinds}
         self._read_foreign = read_foreign
+        self._depth = 0
 
     def part(self, value: Json, role: Role) -> Any:
         """Build a part that must have this role."""
+        self._depth += 1
+        # A model asks its pooled classifier twice. In a chain of models each of which is the pooled classifier of the
+        # next, a single prediction would take 2 ** depth calls.
+        if self._depth > DEEPEST_PART:
+            raise MalformedError("its parts are nested too deeply")
         fields = Fields(value, f"a {role}", self)
         name = fields.text("kind")
         if name == "foreign":
@@ -100,6 +108,7 @@ class Reader:
         else:
             raise MalformedError(f"{clipped(name, 40)!r} is not a kind of {role} that this dafh knows")
         fields.close()
+        self._depth -= 1
         return found
 
 

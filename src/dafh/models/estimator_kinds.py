@@ -6,6 +6,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dafh.checks import Allowed, Constraints
 from dafh.classifiers.fitting import is_fitted
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
@@ -29,12 +30,42 @@ from dafh.models.values import (
 
 _PARTS = frozenset({"verbose", "pooled", "estimator", "partition", "recipe"})
 """Parameters that are parts of their own, or none of the file's business."""
-_MOST_CUTS = 100_000
+_MOST_LAYERS = 20
+_CURVES = {f"{rows}_{metric}" for rows in ("train", "selection") for metric in ("accuracy", "pr")}
+"""What charts and reports draw of the training."""
 _WIDEST_LAYER = 2**14
 """Prediction takes memory for a block of rows times this."""
 
-RECIPE_SETTINGS = Buildable(Recipe, Recipe._constraints, largest=1_000_000)
-DAFH_SETTINGS = Buildable(DAFHClassifier, DAFHClassifier._constraints, _PARTS)
+
+def _limited(constraints: Constraints, **most: int) -> Constraints:
+    """Constraints of an estimator, with largest whole numbers for what decides how long a refit takes."""
+
+    def limit(kind: Allowed, largest: int) -> Allowed:
+        def holds(value: Any) -> bool:
+            if not kind.holds(value):
+                return False
+            numbers = value if isinstance(value, tuple | list) else [value]
+            return len(numbers) <= _MOST_LAYERS and all(isinstance(n, str) or n <= largest for n in numbers)
+
+        return Allowed(f"{kind.words}, at most {largest}", holds)
+
+    tighter = {name: tuple(limit(kind, largest) for kind in constraints[name]) for name, largest in most.items()}
+    return {**constraints, **tighter}
+
+
+RECIPE_SETTINGS = Buildable(
+    Recipe,
+    _limited(
+        Recipe._constraints,
+        group_hidden=_WIDEST_LAYER,
+        classifier_hidden=_WIDEST_LAYER,
+        n_replicas=1000,
+        max_epochs=100_000,
+        n_folds=1000,
+        pooled_folds=1000,
+    ),
+)
+DAFH_SETTINGS = Buildable(DAFHClassifier, _limited(DAFHClassifier._constraints, n_groups=MOST_GROUPS), _PARTS)
 DECOUPLED_SETTINGS = Buildable(DecoupledClassifier, DecoupledClassifier._constraints, _PARTS)
 
 
@@ -197,6 +228,9 @@ def _read_dafh(fields: Fields) -> DAFHClassifier:
     model._trained = _read_corrections(fields.fields("corrections"), n_columns, model.n_groups_, m)
     model._serve(_read_report(fields, model.n_groups_))
     model.history_, model.population_ = read_table(fields, "history"), read_table(fields, "population")
+    curves = model.history_.select_dtypes("number")
+    if model.history_.index.name != "epoch" or not set(curves.columns) >= _CURVES:
+        raise fields.refuse("history")
     model.best_epoch_ = fields.whole("best_epoch", 1, 10**9)
     model.label_information_ = fields.number("label_information", 0, 1 + 1e-9)
     return model

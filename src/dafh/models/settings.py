@@ -22,6 +22,8 @@ from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, NotPlainError
 
+# Seeds end here; parameters that decide how long a refit takes have limits of their own.
+_LARGEST_WHOLE = 2**32 - 1
 _LONGEST_LIST = 100
 
 _FLAG = Allowed("a bool", lambda value: isinstance(value, bool))
@@ -103,8 +105,6 @@ class Buildable:
     allowed: Constraints
     ignored: frozenset[str] = frozenset({"n_jobs", "verbose", "warm_start", "copy"})
     """Parameters that are left at their default whatever they were."""
-    largest: int = 2**32 - 1
-    """Of whole numbers: a refit takes as long as its settings say, and a file may not make that a lifetime."""
 
 
 BUILDABLE: dict[str, Buildable] = {
@@ -137,7 +137,7 @@ def read_settings(fields: Fields, known: Buildable) -> BaseEstimator:
     settings = fields.take("settings")
     if not isinstance(settings, dict):
         raise fields.refuse("settings")
-    given = {name: _from_json(value, fields, known.largest) for name, value in settings.items()}
+    given = {name: _from_json(value, fields) for name, value in settings.items()}
     available = known.build().get_params(deep=False)
     for name, value in given.items():
         if name not in known.allowed or name not in available:
@@ -162,9 +162,9 @@ def _same(value: object, default: object) -> bool:
     return type(value) is type(default) and value == default
 
 
-def _from_json(value: Json, fields: Fields, largest: int) -> object:
+def _from_json(value: Json, fields: Fields) -> object:
     if isinstance(value, list) and len(value) <= _LONGEST_LIST:
-        return tuple(_from_json(entry, fields, largest) for entry in value)
+        return tuple(_from_json(entry, fields) for entry in value)
     if isinstance(value, dict):
         pairs = value.get("pairs")
         if set(value) != {"pairs"} or not isinstance(pairs, list):
@@ -174,6 +174,6 @@ def _from_json(value: Json, fields: Fields, largest: int) -> object:
             raise fields.refuse("settings")
         return {key: weight for key, weight in found}  # noqa: C416 - dict(found) has no type
     whole = isinstance(value, int) and not isinstance(value, bool)
-    if isinstance(value, list) or (whole and abs(value) > largest):  # type: ignore[arg-type]
+    if isinstance(value, list) or (whole and abs(value) > _LARGEST_WHOLE):  # type: ignore[arg-type]
         raise fields.refuse("settings", "is out of range")
     return value

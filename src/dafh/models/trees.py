@@ -103,14 +103,15 @@ class BoostedTrees(ClassifierMixin, BaseEstimator):
         """Logit of ``classes_[1]`` (two classes) or of every class, (n, m)."""
         check_is_fitted(self)
         values = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
-        logits = np.tile(self.baseline_, (len(values), 1))
+        m = len(self.baseline_)
+        logits = np.empty((len(values), m))
         rows_at_a_time = max(1, _BLOCK // len(self.roots_))
         for first in range(0, len(values), rows_at_a_time):
             block = values[first : first + rows_at_a_time]
-            leaves = self.value_[self._leaves(block)]
-            # In the order of training, one tree after the other: floating point sums depend on it.
-            for tree in range(leaves.shape[1]):
-                logits[first : first + len(block), tree % logits.shape[1]] += leaves[:, tree]
+            leaves = self.value_[self._leaves(block)].reshape(len(block), -1, m)
+            start = np.broadcast_to(self.baseline_, (len(block), 1, m))
+            # Summed in the order of training, as scikit-learn does: np.sum adds pairwise, and the last digit differs.
+            logits[first : first + len(block)] = np.cumsum(np.concatenate([start, leaves], axis=1), axis=1)[:, -1]
         return logits
 
     def _leaves(self, rows: NDArray[np.float64]) -> NDArray[np.intp]:
