@@ -141,8 +141,8 @@ def test_a_panel_has_one_border_for_each_group_where_its_classifier_changes_its_
     groups = (X["a"] > 0).to_numpy(int)
     _, borders = plots.partition_panel(TwoBorders(), X, groups, groups, title="Two").layer
     first, second = (borders.data[borders.data["group"] == f"group {k}"] for k in (0, 1))
-    np.testing.assert_allclose(first["a"], 0.5, atol=0.02)
-    np.testing.assert_allclose(second["b"], -0.5, atol=0.02)
+    np.testing.assert_allclose(first["x"], 0.5, atol=0.02)
+    np.testing.assert_allclose(second["y"], -0.5, atol=0.02)
 
 
 def test_a_classifier_without_groups_has_one_border(paper_data):

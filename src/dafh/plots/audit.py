@@ -1,6 +1,7 @@
 """Charts of an audit: how well each classifier serves each group, and how certain that is."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import altair as alt
 import numpy as np
@@ -152,8 +153,7 @@ def named_groups(result: AuditResult | pd.DataFrame, *, n_groups: int = 20) -> a
     if asked is None:
         raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
     asked = asked.sort_values("p", kind="stable").head(n_groups)
-    names = [clipped(name) for name in asked["group"]]
-    return _gap_chart(asked, names, ["gain over the pooled classifier,", "in percentage points"])
+    return _gap_chart(asked, _told_apart(asked["group"]), ["gain over the pooled classifier,", "in percentage points"])
 
 
 def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
@@ -208,6 +208,20 @@ def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     )
 
 
+def _told_apart(names: Iterable[str]) -> list[str]:
+    """Clip names so that they fit beside a chart; those that look the same then get a number.
+
+    A chart has one line for each name: groups whose names differ only at their ends would be drawn over each other.
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        short = clipped(name)
+        seen[short] += 1
+        found.append(short if seen[short] == 1 else f"{short} ({seen[short]})")
+    return found
+
+
 def _questions(result: AuditResult | pd.DataFrame, kind: str) -> pd.DataFrame:
     asked = result.questions if isinstance(result, AuditResult) else result
     return asked[asked["kind"] == kind]
@@ -238,8 +252,10 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], title: list[str]) -> a
     colours, shapes = ([_VERDICTS[verdict][i] for verdict in verdicts] for i in (0, 1))
     colour = alt.Color("verdict:N", title=None, scale=alt.Scale(domain=verdicts, range=colours), legend=legend)
     shape = alt.Shape("verdict:N", title=None, scale=alt.Scale(domain=verdicts, range=shapes), legend=legend)
+    # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.
+    line_of_each = alt.Scale(domain=list(dict.fromkeys(names)))
     base = alt.Chart(table).encode(
-        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelExpr=_TWO_LINES, labelLimit=260)),
+        y=alt.Y("name:N", title=None, scale=line_of_each, axis=alt.Axis(labelExpr=_TWO_LINES, labelLimit=260)),
         tooltip=[
             alt.Tooltip("name:N", title="who"),
             alt.Tooltip("points:Q", format="+.2f", title="gain in percentage points"),

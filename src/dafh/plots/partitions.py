@@ -15,6 +15,8 @@ from dafh.plots.style import LINE_COLOURS, POINT_COLOURS
 # Points along each side of the grid on which borders are found: about one per pixel.
 _GRID = 240
 _SIZE = 250
+# One for each label; with more labels they repeat.
+_SHAPES = ["cross", "circle", "square", "triangle-up", "diamond", "triangle-down"]
 
 
 class MethodOutcome(Protocol):
@@ -73,28 +75,39 @@ def partition_panel(
     >>> y = np.array([0, 0, 1, 1])
     >>> panel = partition_panel(LogisticRegression().fit(X, y), X, y, np.zeros(4, int), title="Pooled")
     >>> rows, border = panel.layer
-    >>> len(rows.data), bool(border.data["a"].between(-0.5, 0.5).all())
+    >>> len(rows.data), bool(border.data["x"].between(-0.5, 0.5).all())
     (4, True)
     """
-    first, second = X.columns
+    # The chart calls the features x and y: a feature called "group", or "income.2020", which Vega reads as a path into
+    # nested data, would not be drawn.
+    features = X.set_axis(["x", "y"], axis=1)
+    first, second = (str(name) for name in X.columns)
     group_names = [f"group {k}" for k in range(int(groups.max()) + 1)]
-    points = X.assign(group=[group_names[k] for k in groups], label=[f"label {label}" for label in np.asarray(y)])
-    limits = [(float(X[name].min()) - 0.1, float(X[name].max()) + 0.1) for name in (first, second)]
-    x_axis = alt.X(f"{first}:Q", scale=alt.Scale(domain=limits[0], nice=False), axis=alt.Axis(grid=False))
-    y_axis = alt.Y(f"{second}:Q", scale=alt.Scale(domain=limits[1], nice=False), axis=alt.Axis(grid=False))
+    points = features.assign(
+        group=[group_names[k] for k in groups], label=[f"label {label}" for label in np.asarray(y)]
+    )
+    limits = [(float(features[name].min()) - 0.1, float(features[name].max()) + 0.1) for name in features]
+    x_axis = alt.X("x:Q", title=first, scale=alt.Scale(domain=limits[0], nice=False), axis=alt.Axis(grid=False))
+    y_axis = alt.Y("y:Q", title=second, scale=alt.Scale(domain=limits[1], nice=False), axis=alt.Axis(grid=False))
 
     def colours(palette: tuple[str, ...], legend: alt.Legend | None) -> alt.Color:
         shades = [palette[k % len(palette)] for k in range(len(group_names))]
         return alt.Color("group:N", scale=alt.Scale(domain=group_names, range=shades), legend=legend)
 
     legend = alt.Legend(orient="bottom", title=None, columns=2)
-    shape = alt.Shape("label:N", scale=alt.Scale(range=["cross", "circle"]), legend=legend)
+    shape = alt.Shape("label:N", scale=alt.Scale(range=_SHAPES), legend=legend)
     rows = (
         alt.Chart(points)
         .mark_point(size=16, opacity=0.8, filled=True)
-        .encode(x_axis, y_axis, colours(POINT_COLOURS, legend), shape, tooltip=["group:N", "label:N", first, second])
+        .encode(
+            x_axis,
+            y_axis,
+            colours(POINT_COLOURS, legend),
+            shape,
+            tooltip=["group:N", "label:N", alt.Tooltip("x:Q", title=first), alt.Tooltip("y:Q", title=second)],
+        )
     )
-    borders = _decision_borders(model, [first, second], limits, group_names)
+    borders = _decision_borders(model, X.columns, limits, group_names)
     lines = alt.Chart(borders).mark_circle(size=7, opacity=1).encode(x_axis, y_axis, colours(LINE_COLOURS, None))
     # Points and borders of a group have different shades, so that the borders stand out.
     return (
@@ -105,7 +118,7 @@ def partition_panel(
 
 
 def _decision_borders(
-    model: Classifier, names: list[str], limits: list[tuple[float, float]], group_names: list[str]
+    model: Classifier, names: pd.Index, limits: list[tuple[float, float]], group_names: list[str]
 ) -> pd.DataFrame:
     """Points of a fine grid at which the label of a classifier changes.
 
@@ -113,8 +126,9 @@ def _decision_borders(
     """
     axes = [np.linspace(low, high, _GRID) for low, high in limits]
     across, up = np.meshgrid(*axes)
-    grid = pd.DataFrame({names[0]: across.ravel(), names[1]: up.ravel()})
-    labels = model.predict_all(grid) if hasattr(model, "predict_all") else model.predict(grid)[:, None]
+    grid = pd.DataFrame({"x": across.ravel(), "y": up.ravel()})
+    rows = grid.set_axis(names, axis=1)  # The model knows the features by their own names.
+    labels = model.predict_all(rows) if hasattr(model, "predict_all") else model.predict(rows)[:, None]
     found = []
     for k, name in enumerate(group_names):
         plane = labels[:, k].reshape(_GRID, _GRID)

@@ -6,6 +6,7 @@ from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
+from dafh.exceptions import InputError
 from dafh.plots.style import LINE_COLOURS, WIDTH
 
 CURVES = {"accuracy": "accuracy", "pr": "Pr without harm"}
@@ -34,9 +35,11 @@ def convergence(model: GroupModel | Pipeline | pd.DataFrame) -> alt.VConcatChart
     ['accuracy', 'Pr without harm']
     """
     final = final_classifier(model)
-    history = getattr(final, "history_", final).reset_index()
+    history = final if isinstance(final, pd.DataFrame) else getattr(final, "history_", None)
+    if history is None:
+        raise InputError("There is no history of training to draw: pass a fitted DAFHClassifier, or its history_.")
     best = getattr(final, "best_epoch_", None)
-    return alt.vconcat(*(curve(history, metric, best) for metric in CURVES))
+    return alt.vconcat(*(curve(history.reset_index(), metric, best) for metric in CURVES))
 
 
 def curve(history: pd.DataFrame, metric: str, best_epoch: int | None = None) -> alt.LayerChart:
@@ -58,6 +61,8 @@ def curve(history: pd.DataFrame, metric: str, best_epoch: int | None = None) -> 
     >>> chart.layer[0].data["rows"].unique().tolist()
     ['training rows', 'held-out rows']
     """
+    if metric not in CURVES:
+        raise InputError(f"metric must be one of {', '.join(map(repr, CURVES))}, got {metric!r}.")
     title, parts = CURVES[metric], {"training rows": f"train_{metric}", "held-out rows": f"selection_{metric}"}
     curves = pd.concat(
         [pd.DataFrame({"epoch": history["epoch"], "rows": name, "value": history[c]}) for name, c in parts.items()],
