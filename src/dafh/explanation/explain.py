@@ -15,7 +15,7 @@ from scipy.special import logit
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.logits import SMALLEST_PROBABILITY
+from dafh.classifiers.logits import SMALLEST_PROBABILITY, class_probabilities
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.named_groups import NamedGroups
@@ -161,9 +161,11 @@ class _LogOdds:
         options = {}
         if sensitive_features is not None and "sensitive_features" in inspect.signature(final.predict_proba).parameters:
             options = {"sensitive_features": to_pandas(sensitive_features).iloc[kept]}
-        own, pooled = final.predict_proba(encoded, **options), final.pooled_.predict_proba(encoded)
-        if own.shape != pooled.shape:  # An incumbent may know fewer classes than the groups' own classifiers.
+        # An incumbent may know other classes than the groups' own classifiers, or list the same ones in another order.
+        if np.setxor1d(final.pooled_.classes_, final.classes_).size:
             return None
+        own = final.predict_proba(encoded, **options)
+        pooled = class_probabilities(final.pooled_, encoded, final.classes_)
         # A classifier that is certain would have infinite log-odds.
         limits = (SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
         return cls(logit(own.clip(*limits)), logit(pooled.clip(*limits)), final.classes_)

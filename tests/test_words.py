@@ -1,0 +1,116 @@
+"""Records of what is known about groups, and the sentences made from them."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import adjusted_rand_score
+
+from dafh.explanation import Contrast, Effect, Explanation, GroupInWords, Member, stability
+
+
+@pytest.mark.parametrize(
+    ("own", "pooled", "words"),
+    [
+        (0.05, 1, "almost no"),
+        (0.051, 1, "a weaker"),
+        (-0.06, 0.5, "the opposite"),
+        (-0.9, -0.5, "a stronger"),
+        (0.3, 0, "a stronger"),
+    ],
+)
+def test_effects_at_the_edge_of_words(own, pooled, words):
+    assert Effect("age", own, pooled, 1).text.startswith(f"age has {words} effect (")
+
+
+def test_everything_known_is_said_in_one_order():
+    members = tuple(Member(f"m{i}", f"m{i} = a", 0.5 + i / 10, 0.5) for i in range(6))
+    contrasts = (Contrast("x", "x averages 3 instead of 1", 1.0),)
+    effects = (Effect("x", 1.0, 0.2, "yes"),)
+    whole = GroupInWords(0, "Group 0", 9, 0.4, "its own classifier", None, contrasts, effects, members, 0.8)
+    rule, contrast, classifier, attributes = whole.lines()
+    assert rule == "No short rule was found for this group."
+    assert contrast == "Compared with the other rows: x averages 3 instead of 1."
+    assert classifier.startswith("Its classifier differs from the pooled classifier: x has a stronger effect")
+    assert [part.split()[0] for part in attributes.removeprefix("Sensitive attributes: ").split("; ")] == [
+        "m5",
+        "m4",
+        "m3",
+        "m2",
+    ]
+
+
+def test_each_attribute_is_represented_by_its_most_unusual_value():
+    members = (
+        Member("age", "age = old", 0.3, 0.2),
+        Member("age", "age = young", 0.2, 0.5),
+        Member("sex", "sex = f", 0.9, 0.5),
+    )
+    line = GroupInWords(0, "Group 0", 9, 0.4, "its own classifier", members=members).lines()[-1]
+    assert line == (
+        "Sensitive attributes: sex = f in 90.0% of rows (all rows: 50.0%); "
+        "age = young in 20.0% of rows (all rows: 50.0%)."
+    )
+
+
+def test_the_pooled_classifier_is_not_compared_with_itself():
+    same = GroupInWords(0, "Group 0", 9, 0.4, "the pooled classifier", difference=0.0)
+    assert not any("classifier" in line for line in same.lines())
+
+
+@pytest.mark.parametrize(("difference", "alike"), [(0.0499, True), (0.05, False), (None, False)])
+def test_classifiers_are_alike_below_the_smallest_effect(difference, alike):
+    close = GroupInWords(0, "Group 0", 9, 0.4, "its own classifier", difference=0.0)
+    other = GroupInWords(1, "Group 1", 9, 0.4, "its own classifier", difference=difference)
+    assert Explanation((close, other)).alike == alike
+
+
+@pytest.mark.parametrize(
+    ("index", "change"), [(0.399, "a lot"), (0.4, "somewhat"), (0.799, "somewhat"), (0.8, "barely")]
+)
+def test_words_for_stability_change_at_fixed_values(index, change):
+    assert change in Explanation((), index).stability_text()
+
+
+def test_an_explanation_is_ready_for_json_whatever_its_labels():
+    effect = Effect("x", 1.0, np.nan, np.int64(3))
+    found = Explanation(
+        (GroupInWords(0, "Group 0", 9, np.float64(0.4), "its own classifier", effects=(effect,)),), 0.5
+    ).to_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["groups"][0]["effects"][0]["label"] == 3
+    assert found["groups"][0]["effects"][0]["pooled"] is None
+    assert found["stability"] == 0.5
+
+
+# ---- stability ----
+
+
+class SeededGroups(ClassifierMixin, BaseEstimator):
+    """Groups that depend on the seed in a known way: the rows below ten times the seed."""
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.fitted_ = self.random_state
+        self.classes_, self.n_groups_, self.serves_ = np.unique(y), 2, np.arange(2)
+        return self
+
+    def predict_group(self, X):
+        return (np.asarray(X)[:, 0] < 10 * self.fitted_).astype(int)
+
+    def predict_all(self, X):
+        return np.zeros((len(X), 3), int)
+
+
+def test_stability_is_the_mean_over_all_pairs_of_seeds():
+    X, y = np.arange(100.0)[:, None], np.arange(100) % 2
+    parts = {seed: (X[:, 0] < 10 * seed).astype(int) for seed in (2, 5, 7)}
+    by_hand = np.mean([adjusted_rand_score(parts[a], parts[b]) for a, b in ((2, 5), (2, 7), (5, 7))])
+    model = SeededGroups(random_state=9)
+    assert stability(model, X, y, seeds=(2, 5, 7)) == pytest.approx(by_hand)
+    assert model.random_state == 9
+    assert not hasattr(model, "classes_")
+    assert stability(model, X, y, seeds=(3, 4)) < 1
