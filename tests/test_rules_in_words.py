@@ -197,9 +197,7 @@ def test_two_columns_of_one_name_are_both_read():
 
 def test_many_rows_are_counted_in_full_and_described_by_a_sample(monkeypatch):
     x = uniform(5000)
-    monkeypatch.setattr(
-        sys.modules["dafh.explanation.explain"], "_MOST_ROWS", 500
-    )
+    monkeypatch.setattr(sys.modules["dafh.explanation.explain"], "_MOST_ROWS", 500)
     found = group(pd.DataFrame({"x": x}), x > 0.8, sensitive_features=pd.DataFrame({"high": x > 0.9}))
     assert found.rows == (x > 0.8).sum()
     assert found.share == pytest.approx((x > 0.8).mean())
