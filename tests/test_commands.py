@@ -379,7 +379,7 @@ def bad_commands(folder):
         "at least 20 are needed": ("a,y\n1,0\n2,1\n", ["fit", small, "--target", "y", *out]),
         "different values": (None, ["fit", csv, "--target", "person_id", *out]),
         "cannot also be left out": (None, ["fit", csv, "--target", "hired", "--drop", "hired", *out]),
-        "is not one character": (None, ["fit", csv, "--target", "hired", "--delimiter", "ab", *out]),
+        "must be one character of ASCII": (None, ["fit", csv, "--target", "hired", "--delimiter", "ab", *out]),
     }
 
 

@@ -44,6 +44,11 @@ class OneSentence(click.Group):
                 # A traceback says nothing to most users. Those who report the error can ask for it.
                 if os.environ.get("DAFH_TRACEBACK"):
                     raise
+                if isinstance(error, OSError) and error.strerror:
+                    # A full disk, a folder that vanished: users can do something about it, and we cannot.
+                    where = f"{error.filename}: " if error.filename else ""
+                    click.echo(f"dafh: {where}{error.strerror}.", err=True)
+                    sys.exit(2)
                 what = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 click.echo(f"dafh: unexpected error, please report it: {what} (DAFH_TRACEBACK=1 shows more)", err=True)
                 sys.exit(_UNEXPECTED)

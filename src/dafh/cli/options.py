@@ -40,8 +40,6 @@ def _data_file(path: str, delimiter: str | None, header: bool | None, encoding: 
 
     if delimiter is not None:
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
-        if len(delimiter) != 1:
-            raise click.BadParameter(f"{delimiter!r} is not one character.", param_hint="--delimiter")
     return DataFile(path, delimiter, header, encoding, decimal)
 
 
@@ -86,5 +84,5 @@ SEEDS = click.option(
     type=click.IntRange(0, 20),
     default=0,
     show_default=True,
-    help="Fit this many copies with other seeds, two or more, to see how far the groups depend on the seed.",
+    help="Fit this many copies with different seeds, to see how much the groups change with the seed.",
 )

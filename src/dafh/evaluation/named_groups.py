@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, OTHER, Table, check_attributes
-from dafh.tables.values import DATE, category_name, is_ordered, to_floats, typed_kind
+from dafh.tables.values import DATE, category_codes, is_ordered, to_floats, typed_kind
 from dafh.text import clipped, write_apart
 
 # Numbers and dates with more values than this are cut into quarters: a group for each age would have few rows each.
@@ -120,18 +120,21 @@ def _holds_dates(column: pd.Series) -> bool:
 
 
 def _categories(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
-    codes, values = pd.factorize(column, sort=False)
     if _holds_dates(column):
+        codes, values = pd.factorize(column, sort=True)
         names = write_apart(to_floats(pd.Series(values)).tolist(), is_date=True)
     else:
-        names = [clipped(category_name(value)) for value in values]
-    order = np.argsort(np.array(names, dtype=object), kind="stable") if names else np.array([], np.intp)
-    if len(names) > _MOST_CATEGORIES:
-        frequent = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable")
-        kept = np.sort(frequent[: _MOST_CATEGORIES - 1])
-        order = np.array(sorted(kept, key=lambda i: names[i]), np.intp)
+        codes, full = category_codes(column)
+        names = [clipped(name) for name in full]
+    # A text "(missing)" is a gap that somebody has written out.
+    gaps = [i for i, name in enumerate(names) if name == MISSING]
+    order = np.setdiff1d(np.arange(len(names)), gaps)
+    listed = [names[i] for i in order]
+    if len(order) > _MOST_CATEGORIES:
+        rows = np.bincount(codes[codes >= 0], minlength=len(names))[order]
+        order = np.sort(order[np.argsort(-rows, kind="stable")[: _MOST_CATEGORIES - 1]])
+        listed = [*(names[i] for i in order), OTHER]
     place = np.full(len(names) + 1, len(order), np.intp)  # What is not in `order` is put together.
     place[order] = np.arange(len(order))
-    listed = [names[i] for i in order] + ([OTHER] if len(order) < len(names) else [])
-    place[-1] = len(listed)  # Code −1 is a missing value.
+    place[[*gaps, -1]] = len(listed)  # Code −1 is a missing value.
     return place[codes], [*listed, MISSING]

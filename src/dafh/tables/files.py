@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import pandas as pd
 
 from dafh.exceptions import InputError
-from dafh.tables.layout import Layout, cells
+from dafh.tables.layout import Layout, cells, declared_delimiter
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
 from dafh.text import clipped, listed, quoted
@@ -99,6 +99,7 @@ class DataFile:
         text : names of columns, or None for all
             Columns of a text file to be read as strings: "007" stays "007", and "None" is no gap.
         """
+        _check_encoding(self.encoding, self.name)
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
             head, stream = _open(self.path, stack)
             if head.startswith(b"PAR1"):
@@ -113,15 +114,18 @@ class DataFile:
         marked = (name for name, mark in _BYTE_ORDER_MARKS if head.startswith(mark))
         encoding = next(marked, self.encoding)
         sample = _first_lines(head, encoding)
+        declared = declared_delimiter(sample[0]) if sample else None
+        sample = sample[1:] if declared else sample
         if not sample:
             raise InputError(f"{self.name} is empty.")
-        self.layout = layout = self._guess_layout(sample)
+        self.layout = layout = self._guess_layout(sample, declared)
         names = self._names(sample, layout)
         raw = [name for name in names if text is None or name in text]
         options: dict[str, Any] = {
             "sep": layout.delimiter,
             "decimal": layout.decimal,
             "header": 0 if layout.has_header else None,
+            "skiprows": 1 if declared else 0,
             "names": names,
             "skipinitialspace": True,
             "keep_default_na": False,
@@ -168,8 +172,15 @@ class DataFile:
             what = f"{listed(repeated[:5])}{' and others' if len(repeated) > 5 else ''}"
             raise InputError(f"{self.name} has more than one column called {what}: rename them, or leave them out.")
 
-    def _guess_layout(self, sample: list[str]) -> Layout:
-        layout = Layout.guess(sample, delimiter=self.delimiter, has_header=self.header, decimal=self.decimal)
+    def _guess_layout(self, sample: list[str], declared: str | None) -> Layout:
+        delimiter = self.delimiter or declared
+        # The parser of pandas that reads in pieces knows delimiters of one byte only.
+        if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+            raise InputError(
+                f"The delimiter {delimiter!r} cannot be used: it must be one character of ASCII, and neither a "
+                "quotation mark nor a line break."
+            )
+        layout = Layout.guess(sample, delimiter=delimiter, has_header=self.header, decimal=self.decimal)
         if layout.decimal == "," and self.decimal is None:
             self._note(f"The numbers in {self.name} look like ones with a decimal comma: 7,5 is read as 7.5.")
         return layout
@@ -274,13 +285,23 @@ def _is_nested(kind: "pyarrow.DataType") -> bool:
 
 
 def _first_lines(head: bytes, encoding: str) -> list[str]:
-    """First lines of a text; the last one, and its last letter, may be cut and does not count."""
+    """First lines of a text; where it goes on, the last one, and its last letter, may be cut and does not count."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    decoded = decoder.decode(head)
-    complete = decoded[: decoded.rfind("\n") + 1] or decoded
+    goes_on = len(head) == _BYTES_TO_GUESS_BY
+    decoded = decoder.decode(head, final=not goes_on)
+    # Many programs write no line break after the last line, which in a file of two lines is all there is to guess by.
+    complete = decoded[: decoded.rfind("\n") + 1] or decoded if goes_on else decoded
     # Not `splitlines`, which also ends lines at U+0085, U+2028 or a form feed: CSV knows only \n, \r\n and \r.
     lines = list(io.StringIO(complete, newline=""))
     return lines if any(line.strip() for line in lines) else []
+
+
+def _check_encoding(encoding: str, name: str) -> None:
+    try:
+        # Not `codecs.lookup`: it also knows base64 and others that make bytes of bytes.
+        "".encode(encoding)
+    except (LookupError, ValueError) as error:
+        raise InputError(f"{name} cannot be read: there is no encoding {quoted(encoding)}.") from error
 
 
 @contextlib.contextmanager
@@ -297,8 +318,6 @@ def _told_in_one_sentence(name: str, encoding: str) -> Iterator[None]:
     except UnicodeError as error:
         known = encoding.removesuffix("-sig").upper()
         raise InputError(f"{name} is not {known} text: name its encoding (latin-1 reads most others).") from error
-    except LookupError as error:
-        raise InputError(f"{name} cannot be read: there is no encoding {quoted(encoding)}.") from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
         raise InputError(f"{name} cannot be read as a table: {_first_line(error)}.") from error
     except (OSError, EOFError) as error:

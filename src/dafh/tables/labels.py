@@ -51,7 +51,9 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
 
 def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
     """Take the target of another table as labels that a model knows, whatever type its file gives them."""
-    fold = str.lower if classes.dtype == bool else str
+    # A flag is "true" in one file, "TRUE" in another and typed in a third.
+    flags = {str(label).lower() for label in classes} == {"true", "false"}
+    fold = str.lower if flags else str
     known = {fold(_label_text(label)): position for position, label in enumerate(classes)}
     known |= {str(label): position for position, label in enumerate(classes)}
     codes, values = pd.factorize(column)

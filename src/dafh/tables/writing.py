@@ -22,9 +22,17 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` that takes its place at the end, and vanishes if anything fails."""
+    """Give a temporary path beside `path` that takes its place at the end, and vanishes if anything fails.
+
+    What a link points to is replaced, not the link. A device or a named pipe is written to as it is.
+    """
     check_writable(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix="".join(path.suffixes), dir=path.parent)
+    if _is_special(path):
+        yield path
+        return
+    path = path.resolve()
+    # Not the whole name: with the letters that are added, a long one would be too long for the file system.
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=path.suffix, dir=path.parent)
     os.close(handle)
     try:
         yield Path(temporary)
@@ -46,10 +54,17 @@ def check_writable(path: Path) -> None:
         raise InputError(f"There is no folder {folder} to write {path.name} to.")
     if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"{path} cannot be written: no permission.")
+    if _is_special(path):
+        return
     try:  # Asking for permission is not enough: file systems have their own reasons.
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise InputError(f"{path} cannot be written: {(error.strerror or 'no permission').lower()}.") from error
+
+
+def _is_special(path: Path) -> bool:
+    """Whether there is something that is neither a file nor a folder, such as /dev/null: it must not be replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 class TableWriter:

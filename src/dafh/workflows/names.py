@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 
 def split_names(names: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """Names of columns, given one by one or joined by commas; a name that itself has a comma is one name.
+    """Different names of columns, given one by one or joined by commas; a name that itself has a comma is one name.
 
     Examples
     --------
@@ -14,7 +14,7 @@ def split_names(names: Iterable[str], columns: Iterable[str]) -> list[str]:
     """
     known = set(columns)
     parts = ([entry] if entry in known else [part.strip() for part in entry.split(",")] for entry in names)
-    return [name for name in itertools.chain(*parts) if name]
+    return [name for name in dict.fromkeys(itertools.chain(*parts)) if name]
 
 
 def names_beside(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
