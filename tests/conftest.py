@@ -6,6 +6,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import hypothesis
 import pytest
 
+from command_line import people, run
 from dafh import DAFHClassifier, Recipe
 from dafh.datasets import make_grouped_classification, make_paper_synthetic
 
@@ -29,3 +30,15 @@ def small_model(paper_data):
 def grouped_data():
     """Three groups, three classes, four features."""
     return make_grouped_classification(1_500, n_features=4, n_groups=3, n_classes=3, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A folder with a table, a model fitted on it by the command line, and the held-out rows."""
+    path = tmp_path_factory.mktemp("people")
+    people().to_csv(path / "people.csv", index=False)
+    arguments = ["--target", "hired", "--sensitive", "sex", "--test-size", "0.3", "--out", path / "model.dafh"]
+    result = run("fit", path / "people.csv", *arguments)
+    assert result.exit_code == 0, result.output
+    (path / "fit.txt").write_text(result.output)
+    return path
