@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
-from dafh.tables.labels import labelled_rows, match_labels, read_labels
+from dafh.tables.labels import labelled_rows, match_labels, read_labels, without_target
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,73 @@ def test_labels_that_differ_stay_apart_and_flags_match_in_every_spelling():
     assert read_labels(pd.Series(["01", "1", "2"], name="y")).tolist() == ["01", "1", "2"]
     assert match_labels(pd.Series(["01", "1"]), np.array(["01", "1", "2"], dtype=object)).tolist() == ["01", "1"]
     assert match_labels(pd.Series(["true", "FALSE"]), np.array([False, True])).tolist() == [True, False]
+
+
+TYPES = {
+    "whole numbers": [0, 1],
+    "fractions": [0.0, 1.0],
+    "nullable": pd.array([0, 1], dtype="Int64"),
+    "text": ["0", "1"],
+    "text with points": ["0.0", "1.0"],
+    "categories": pd.Categorical([0, 1]),
+    "categories of text": pd.Categorical(["0", "1"]),
+}
+
+
+@pytest.mark.parametrize("fitted", TYPES)
+@pytest.mark.parametrize("later", TYPES)
+def test_labels_match_between_all_types_of_training_and_later_files(fitted, later):
+    y = read_labels(pd.Series(TYPES[fitted], name="y"))
+    matched = match_labels(pd.Series(TYPES[later], name="y"), np.unique(y))
+    assert matched.tolist() == y.tolist()
+    assert matched.dtype == y.dtype
+
+
+@pytest.mark.parametrize("fitted", [["true", "false"], ["TRUE", "FALSE"], ["True", "False"], [True, False]])
+@pytest.mark.parametrize("later", [["true", "false"], ["FALSE", "TRUE"], [True, False], [False, True]])
+def test_flags_match_in_every_spelling_and_type(fitted, later):
+    classes = np.unique(read_labels(pd.Series(fitted, name="y")))
+    matched = match_labels(pd.Series(later, name="y"), classes)
+    assert [str(label).lower() for label in matched] == [str(label).lower() for label in later]
+    assert set(matched) == set(classes)
+
+
+@pytest.mark.parametrize("strange", ["Yes", "yes ", "2", None])
+def test_words_that_only_resemble_a_label_are_refused(strange):
+    with pytest.raises(InputError, match="which the model was not fitted with; it knows 'no' and 'yes'"):
+        match_labels(pd.Series(["yes", strange or "?"], name="y"), np.array(["no", "yes"], dtype=object))
+
+
+@given(st.lists(st.integers(-(10**17), 10**17), min_size=2, max_size=20).filter(lambda labels: len(set(labels)) > 1))
+def test_whole_numbers_are_labels_of_the_same_value_whether_typed_or_not(labels):
+    typed, text = read_labels(pd.Series(labels, name="y")), read_labels(pd.Series(map(str, labels), name="y"))
+    assert typed.tolist() == text.tolist() == labels
+    assert typed.dtype == text.dtype == np.int64
+
+
+@given(st.lists(st.text(min_size=1, max_size=5), min_size=2, max_size=20).filter(lambda labels: len(set(labels)) > 1))
+def test_labels_that_differ_are_never_mixed_up(labels):
+    y = read_labels(pd.Series(labels, name="y", dtype=object))
+    assert len(set(y.tolist())) == len(set(labels))
+    assert match_labels(pd.Series(labels, name="y", dtype=object), np.unique(y)).tolist() == y.tolist()
+
+
+def test_fifty_classes_are_labels_and_fifty_one_are_not():
+    assert len(np.unique(read_labels(pd.Series(range(50), name="y")))) == 50
+    with pytest.raises(InputError, match="51 different values; class labels are few"):
+        read_labels(pd.Series(range(51), name="y"))
+
+
+@pytest.mark.parametrize("gap", ["", "?", "NA", " nan ", "NULL", None, np.nan])
+def test_rows_whose_target_is_a_word_for_a_gap_have_no_target(gap):
+    table = pd.DataFrame({"a": [1, 2, 3], "y": pd.Series(["yes", gap, "no"], dtype=object)})
+    known = labelled_rows(table, "y")
+    assert known["a"].tolist() == [1, 3]
+    assert without_target(table, known) == ["Left out, no target: 1 row."]
+    assert without_target(known, labelled_rows(known, "y")) == []
+
+
+def test_an_unknown_label_is_shown_with_the_first_five_known_ones_only():
+    with pytest.raises(InputError) as refusal:
+        match_labels(pd.Series([99], name="y"), np.arange(10))
+    assert str(refusal.value).endswith("it knows '0', '1', '2', '3' and '4'.")

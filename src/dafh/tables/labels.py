@@ -25,7 +25,7 @@ def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
 def without_target(table: pd.DataFrame, known: pd.DataFrame) -> list[str]:
     """Say how many rows of a table were left out because their target is not known."""
     n_rows = len(table) - len(known)
-    return [f"Left out, no target: {n_rows:,} rows."] if n_rows else []
+    return [f"Left out, no target: {n_rows:,} row{'s' * (n_rows > 1)}."] if n_rows else []
 
 
 def read_labels(column: pd.Series) -> NDArray[Any]:

@@ -111,7 +111,9 @@ def _evenness(lines: Sequence[str], delimiter: str) -> tuple[float, float, int]:
 
 def _is_whole(cell: str) -> bool:
     """Whether a cell is a number, or holds none of the delimiters but blanks."""
-    return not any(mark in cell for mark in _DELIMITERS[:-1]) or is_number(cell, decimal=",")
+    if not any(mark in cell for mark in _DELIMITERS[:-1]):
+        return True
+    return is_number(cell, decimal=",") or _NEEDS[","].fullmatch(cell.strip()) is not None
 
 
 def _decimal_mark(lines: Sequence[str], delimiter: str) -> str:

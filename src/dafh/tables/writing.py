@@ -1,6 +1,7 @@
 """Write tables as CSV or Parquet, so that no half file is ever left."""
 
 import contextlib
+import csv
 import gzip
 import os
 import sys
@@ -107,7 +108,13 @@ class TableWriter:
     def _write_csv(self, table: pd.DataFrame) -> None:
         harmless = pd.concat([self._defused(column) for _, column in table.items()], axis=1)
         harmless.columns = pd.Index([_defused(name) if _is_formula(name) else name for name in table.columns])
-        harmless.to_csv(self._target, index=False, header=not self._started, lineterminator="\n")
+        options: dict[str, Any] = {"index": False, "header": not self._started, "lineterminator": "\n"}
+        rendered = harmless.to_csv(**options)
+        if "\r" in rendered:
+            # The csv module quotes cells with a line feed and not those with a return, which most readers, spreadsheets
+            # among them, take for the end of a line: what follows would be a cell of its own, a formula for example.
+            rendered = harmless.to_csv(**options, quoting=csv.QUOTE_NONNUMERIC)
+        self._target.write(rendered)
 
     def _defused(self, column: pd.Series) -> pd.Series:
         if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):
