@@ -1,9 +1,11 @@
 """Names of groups: quarters that can be told apart, and the same names from every file."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dafh.evaluation.named_groups import Attribute, NamedGroups
@@ -77,3 +79,107 @@ def test_too_many_combinations_are_refused():
     groups = NamedGroups.of(table, 40)
     with pytest.raises(InputError, match="too many combinations to be intersected: lower depth"):
         groups.tabulate(np.zeros(40, np.intp), 1, np.ones(40), depth=20)
+
+
+# ---- tables of groups ----
+
+ATTRIBUTE = st.sampled_from(["a", "b", "c", None])
+
+
+def counted_by_hand(table, outcome, n_outcomes, weight, depth):
+    """Weight of every named group and outcome, row by row."""
+    found = {}
+    columns = list(table.columns)
+    for size in range(1, depth + 1):
+        for chosen in itertools.combinations(columns, size):
+            for row in range(len(table)):
+                values = ["(missing)" if pd.isna(v) else v for v in table.loc[row, list(chosen)]]
+                name = " & ".join(f"{column} = {value}" for column, value in zip(chosen, values, strict=True))
+                total, squares = found.setdefault(name, (np.zeros(n_outcomes), np.zeros(1)))
+                total[outcome[row]] += weight[row]
+                squares += weight[row] ** 2
+    return found
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.tuples(ATTRIBUTE, ATTRIBUTE, ATTRIBUTE, st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=40),
+    st.integers(1, 4),
+)
+def test_groups_are_counted_as_by_hand_alone_and_intersected(rows, depth):
+    table = pd.DataFrame([row[:3] for row in rows], columns=["x", "y", "z"], dtype=object)
+    outcome, weight = np.array([row[3] for row in rows]), np.array([row[4] for row in rows], float)
+    found = NamedGroups.of(table, len(rows)).tabulate(outcome, 3, weight, depth)
+    expected = counted_by_hand(table, outcome, 3, weight, min(depth, 3))
+    assert sorted(found.names) == sorted(expected)
+    for name, total, squares in zip(found.names, found.total, found.squares, strict=True):
+        np.testing.assert_array_equal(total, expected[name][0])
+        assert squares == expected[name][1]
+
+
+def test_rows_without_weight_make_no_group():
+    groups = NamedGroups.of(pd.DataFrame({"x": ["a", "b"]}), 2)
+    found = groups.tabulate(np.zeros(2, np.intp), 1, np.array([1.0, 0.0]), depth=1)
+    assert found.names == ["x = a"]
+
+
+def test_an_attribute_of_one_group_holds_all_rows_and_its_names_are_sorted():
+    attribute = Attribute.of(pd.Series(["b", "a", None, "b", "10", "9"], name="x"))
+    assert attribute.values == ["10", "9", "a", "b", "(missing)"]
+    assert [attribute.values[code] for code in attribute.codes] == ["b", "a", "(missing)", "b", "10", "9"]
+
+
+def test_spellings_of_one_code_are_one_group_and_written_gaps_are_gaps():
+    attribute = Attribute.of(pd.Series(["1", "1.0", "(missing)", None, "2"], name="x", dtype=object))
+    assert attribute.values == ["1", "2", "(missing)"]
+    assert attribute.codes.tolist() == [0, 0, 2, 2, 1]
+
+
+@pytest.mark.parametrize(("n_values", "n_listed"), [(50, 50), (51, 50), (80, 50)])
+def test_of_many_categories_the_rare_ones_are_put_together(n_values, n_listed):
+    values = [f"v{i:02d}" for i in range(n_values)]
+    column = pd.Series([*values, *values[::-1][:5], "(missing)"], name="x")
+    attribute = Attribute.of(column)
+    named = [value for value in attribute.values if not value.startswith("(")]
+    assert len(attribute.values) == n_listed + 1
+    assert ("(other)" in attribute.values) is (n_values > 50)
+    assert set(values[-5:]) <= set(named)  # Those with two rows each.
+    for value, code in zip(column, attribute.codes, strict=True):
+        assert attribute.values[code] == (value if value in named or value == "(missing)" else "(other)")
+
+
+@pytest.mark.parametrize(("n_values", "n_groups"), [(12, 12), (13, 4)])
+def test_more_than_twelve_numbers_are_cut_into_quarters(n_values, n_groups):
+    assert len(quarters(np.arange(n_values))) == n_groups
+    assert len(quarters(pd.date_range("2020-01-01", periods=n_values))) == n_groups
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=20, max_size=60, unique=True))
+def test_quarters_hold_a_quarter_of_the_rows_each(values):
+    attribute = Attribute.of(pd.Series(values, name="x"))
+    counts = np.bincount(attribute.codes, minlength=len(attribute.values))
+    assert len(counts) == 5
+    assert counts[-1] == 0
+    assert abs(counts[:4] - len(values) / 4).max() <= 1
+
+
+def test_few_dates_are_named_by_the_day():
+    attribute = Attribute.of(pd.Series(pd.to_datetime(["2020-02-01", "2020-01-01", None]), name="d"))
+    assert attribute.values == ["2020-01-01", "2020-02-01", "(missing)"]
+    assert attribute.codes.tolist() == [1, 0, 2]
+
+
+def test_long_names_are_cut_and_stay_groups_of_their_own():
+    groups = NamedGroups.of(pd.DataFrame({"x" * 500: ["a" * 500, "b" * 500]}), 2)
+    found = groups.tabulate(np.zeros(2, np.intp), 1, np.ones(2), depth=1)
+    assert len(found.names) == 2
+    assert max(map(len, found.names)) < 250
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [(pd.DataFrame({"x": ["a"]}), "has 1 rows, the data have 2"), (pd.DataFrame(index=[0, 1]), "no columns")],
+)
+def test_tables_that_do_not_fit_the_data_are_refused(table, sentence):
+    with pytest.raises(InputError, match=sentence):
+        NamedGroups.of(table, 2)

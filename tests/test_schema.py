@@ -1,8 +1,12 @@
 """What the columns of a table are, and how the next table is read."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
 from dafh.tables.files import DataFile
@@ -183,3 +187,192 @@ def test_identifiers_are_known_by_many_names(name):
     schema, _ = guessed(**{name: numbers, "age": [1, 2] * 30})
     assert name in schema.left_out
     assert guessed(**{"valid": numbers, "age": [1, 2] * 30})[0].features["valid"] == "number"
+
+
+# ---- plain values ----
+
+NAMES = st.text(min_size=1, max_size=6)
+SCHEMAS = st.builds(
+    TableSchema,
+    NAMES,
+    st.dictionaries(NAMES, st.sampled_from(["number", "flag", "category", "date ISO8601", "date %d.%m.%Y"])),
+    sensitive=st.dictionaries(NAMES, st.just("category")),
+    left_out=st.dictionaries(NAMES, NAMES),
+    notes=st.lists(NAMES).map(tuple),
+    decimal=st.sampled_from([".", ","]),
+    gap_words=st.dictionaries(NAMES, st.lists(NAMES, min_size=1)),
+)
+
+
+@settings(max_examples=30)
+@given(SCHEMAS)
+def test_every_schema_survives_its_way_through_json(schema):
+    assert TableSchema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+
+
+def test_plain_values_are_copies_that_leave_the_schema_alone():
+    schema = TableSchema("y", {"a": "number"}, gap_words={"a": ["unknown"]})
+    schema.to_dict()["gap_words"]["a"].append("more")
+    assert schema.gap_words == {"a": ["unknown"]}
+
+
+@pytest.mark.parametrize("lost", ["target", "features", "sensitive", "left_out", "notes", "decimal", "gap_words"])
+def test_a_schema_that_lacks_a_part_is_not_read(lost):
+    values = TableSchema("y", {"a": "number"}).to_dict()
+    del values[lost]
+    with pytest.raises(KeyError, match=lost):
+        TableSchema.from_dict(values)
+
+
+# ---- what is guessed ----
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"x": range(60)}, "a different value in every row"),
+        ({"x": [f"person {i}" for i in range(60)]}, "a different value in every row"),
+        ({"x": [f"person {i}" for i in range(58)] + ["person 0"] * 2}, "too many different values"),
+        ({"x": [7] * 60}, "only one value"),
+        ({"x": ["?", "NA"] * 30}, "no values"),
+        ({"x": ["7", "?"] * 30}, "only one value"),
+    ],
+    ids=["ascending", "names", "nearly names", "constant", "gaps", "constant with gaps"],
+)
+def test_columns_with_nothing_to_learn_are_left_out_with_the_reason(columns, reason):
+    schema, _ = guessed(**columns, age=[1, 2] * 30)
+    assert schema.left_out == {"x": reason}
+    assert f"Left out, {reason}: x." in schema.notes
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(0).permutation(60),  # Amounts may be all different, and are in no order.
+        np.random.default_rng(0).normal(size=60),
+        np.linspace(0, 1, 60),  # In order, but no whole numbers.
+        [f"v{i % 18}" for i in range(60)],
+        [f"v{i % 40}" for i in range(60)],
+        [0, *range(59)],
+    ],
+    ids=["shuffled", "fractions", "ascending fractions", "few words", "some words", "repeated"],
+)
+def test_columns_that_may_be_learned_from_are_kept(values):
+    assert "x" in guessed(x=values, age=[1, 2] * 30)[0].features
+
+
+def test_few_rows_are_not_enough_to_call_a_column_an_identifier():
+    assert "x" in guessed(x=[f"person {i}" for i in range(29)])[0].features
+    assert "x" in guessed(x=[f"person {i}" for i in range(30)], age=[1, 2] * 15)[0].left_out
+
+
+def test_a_column_of_two_hundred_words_is_left_out_only_if_they_hardly_repeat():
+    often = [f"v{i % 250}" for i in range(1000)]
+    seldom = [f"v{i % 400}" for i in range(1000)]
+    schema, _ = guessed(often=often, seldom=seldom)
+    assert schema.features == {"often": "category"}
+    assert schema.left_out == {"seldom": "too many different values"}
+
+
+def test_long_lists_of_columns_are_cut_in_the_notes():
+    schema, _ = guessed(**{f"n{i}": np.random.default_rng(i).normal(size=40) for i in range(45)})
+    (note,) = schema.notes
+    assert note.endswith("n38, n39 and 5 more.")
+
+
+def test_sensitive_columns_are_no_features_and_keep_their_kind():
+    table = everything()
+    schema = TableSchema.guess(table, "y", sensitive=["sex", "age", "since", "flag"], categories=["age"])
+    assert schema.sensitive == {"sex": "category", "age": "category", "since": "date ISO8601", "flag": "flag"}
+    assert not set(schema.sensitive) & set(schema.features)
+    attributes = schema.attributes_of(table, schema.sensitive)
+    assert attributes["age"].tolist() == table["age"].astype(str).tolist()
+    assert attributes["flag"].tolist() == table["flag"].astype(str).tolist()
+
+
+@pytest.mark.parametrize("options", [{"drop": ["y"]}, {"sensitive": ["y"]}])
+def test_the_target_can_be_nothing_else(options):
+    with pytest.raises(InputError, match="'y' cannot also be left out or sensitive"):
+        TableSchema.guess(everything(), "y", **options)
+
+
+@pytest.mark.parametrize("option", ["drop", "sensitive", "categories"])
+def test_names_that_the_table_has_not_are_refused_for_every_option(option):
+    with pytest.raises(InputError, match="no column 'agee'; did you mean 'age'"):
+        TableSchema.guess(everything(), "y", **{option: ["agee"]})
+
+
+def test_naming_a_column_twice_is_naming_it_once():
+    twice, once = (TableSchema.guess(everything(), "y", drop=["age"] * n, sensitive=["sex"] * n) for n in (2, 1))
+    assert twice == once
+
+
+# ---- dates ----
+
+WRITTEN = {
+    "ISO8601": "{0.year}-{0.month:02d}-{0.day:02d}",
+    "%d.%m.%Y": "{0.day}.{0.month}.{0.year}",
+    "%m/%d/%Y": "{0.month:02d}/{0.day:02d}/{0.year}",
+    "%d/%m/%Y": "{0.day:02d}/{0.month:02d}/{0.year}",
+}
+DATES = pd.Series(pd.date_range("1999-12-01", periods=60, freq="11D"))
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_dates_are_known_in_every_format(form):
+    schema, table = guessed(d=DATES.map(WRITTEN[form].format))
+    assert schema.features == {"d": f"date {form}"}
+    assert (schema.features_of(table)["d"] == DATES).all()
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+@pytest.mark.parametrize("gap", ["", "?", "NULL", "unknown", "0000-00-00", "00/00/0000", "00.00.0000"])
+def test_gaps_among_dates_are_gaps_in_all_formats(form, gap):
+    texts = DATES.map(WRITTEN[form].format)
+    schema, table = guessed(d=[gap, *texts[1:]])
+    assert schema.features == {"d": f"date {form}"}
+    assert schema.features_of(table)["d"].isna().tolist() == [True] + [False] * 59
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2020-06-01T10:00:00Z", "2020-06-01 12:00:00+02:00", "2020-06-01T06:00-04:00", "2020-06-01 10:00:00.000000"],
+)
+def test_instants_are_the_same_in_every_time_zone(text):
+    schema = TableSchema("y", {"d": "date ISO8601"})
+    assert schema.features_of(pd.DataFrame({"d": [text]}))["d"].iloc[0] == pd.Timestamp("2020-06-01 10:00")
+
+
+@pytest.mark.parametrize("text", ["{0.year}/{0.month}/{0.day}", "{0.year}/{0.month:02d}/{0.day:02d}"])
+def test_slashes_may_part_a_date_that_begins_with_the_year(text):
+    schema, table = guessed(d=DATES.map(text.format))
+    assert (schema.features_of(table)["d"] == DATES).all()
+
+
+def test_dates_that_do_not_exist_are_no_dates():
+    assert guessed(d=["2020-02-30", "2020-01-01"] * 20)[0].features == {"d": "category"}
+
+
+# ---- held-out rows as a file holds them ----
+
+
+def test_stored_rows_are_typed_where_nothing_is_lost():
+    table = pd.DataFrame(
+        {
+            "n": ["1", "2", "unknown"] * 20,
+            "wage": ["1,5", "2", "?"] * 20,
+            "zip": ["01", "2", "3"] * 20,
+            "y": ["0", "1"] * 30,
+        },
+        dtype=object,
+    )
+    schema = TableSchema(
+        "y", {"n": "number", "wage": "number", "zip": "category"}, decimal=",", gap_words={"n": ["unknown"]}
+    )
+    stored = schema.stored(table)
+    assert stored["n"].head(3).tolist()[:2] == [1, 2]
+    assert stored["n"].isna().sum() == 20
+    assert str(stored["n"].dtype) == str(stored["y"].dtype) == "Int64"
+    assert stored["wage"].head(2).tolist() == [1.5, 2.0]
+    assert stored["zip"].head(3).tolist() == ["01", "2", "3"]
+    pd.testing.assert_frame_equal(schema.features_of(stored), schema.features_of(table), check_dtype=False)

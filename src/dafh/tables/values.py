@@ -23,8 +23,8 @@ MISSING_WORDS = frozenset(
 """What a text file writes for a value that is not known."""
 LARGEST_NUMBER = 1e100
 """Numbers from here on, infinity included, count as missing: their squares no longer fit into a float."""
-DATE_FORMATS = ("ISO8601", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
-"""How dates are written; a column holds dates if one of these reads all of it."""
+DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
+"""How dates are written; a column holds dates if one of these reads all of it. The first also reads 2020/1/31."""
 DATE = "date "
 """The kind of a column of dates: this, then their format."""
 _FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
