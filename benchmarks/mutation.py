@@ -10,24 +10,28 @@ the tests or harmless, because nothing that a caller can see has changed. Those 
 mutation_harmless.toml with the reason. The exit code is 1 if a module scores below 90 % or a survivor has no reason.
 
 Why not mutmut or cosmic-ray: they start Python for every mutant, and importing NumPy, pandas and scikit-learn takes
-longer than the tests. Here they are imported once. Every mutant then runs in a fork of that process, which imports the
-package itself anew, with one module compiled from the changed syntax tree. No file is ever changed.
+longer than the tests. Here pytest imports everything and collects the tests once. Every mutant then runs in a fork of
+that process, in which the functions of one module get the code of the changed syntax tree. No file is ever changed.
 """
 
 import argparse
 import ast
-import importlib
-import importlib.machinery
 import os
 import re
 import signal
 import sys
 import time
 import tomllib
+import types
+import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 HARMLESS = Path(__file__).parent / "mutation_harmless.toml"
@@ -62,14 +66,6 @@ TARGETS = {
     "selection": Target("dafh.engine.selection", ("tests/test_selection.py",)),
     "serving": Target("dafh.groups.serving", ("tests/test_serving.py",)),
 }
-# Imported once, before the forks. JAX is not: it starts threads, which do not survive a fork.
-PRELOADED = (
-    "numpy", "pandas", "pandas.testing", "scipy.stats", "scipy.special", "sklearn.base", "sklearn.linear_model",
-    "sklearn.pipeline", "sklearn.model_selection", "sklearn.tree", "sklearn.preprocessing", "narwhals.stable.v1",
-    "polars", "pyarrow.parquet", "altair", "jinja2", "click.testing", "hypothesis.extra.numpy", "joblib", "pytest",
-    "_pytest.doctest",
-)  # fmt: skip
-
 
 # ---- mutants ----
 
@@ -244,69 +240,122 @@ def _changed_calls(node: ast.Call) -> Iterator[tuple[str, int | None, object]]:
 # ---- running ----
 
 
-class MutatedModule(importlib.machinery.SourceFileLoader):
-    """Loads one module from a syntax tree instead of its file, and leaves all others to Python."""
+class ForkForEachMutant:
+    """Pytest plugin: runs the collected tests in a fork for every mutant, and once without any change."""
 
-    def __init__(self, target: Target, tree: ast.Module) -> None:
-        super().__init__(target.module, str(target.path))
-        self.tree = tree
+    def __init__(self, target: Target, tree: ast.Module, mutants: list[Mutant], jobs: int) -> None:
+        self.target, self.tree, self.mutants, self.jobs = target, tree, mutants, jobs
+        self.survived: list[bool] = []
+        self.fine = False
+        """Whether the tests pass as long as nothing is changed."""
 
-    def find_spec(self, name, path=None, target=None):
-        return importlib.machinery.ModuleSpec(name, self, origin=self.path) if name == self.name else None
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        began = time.monotonic()
+        if session.testsfailed or not session.items or os.waitpid(self._start(session, None), 0)[1]:
+            return True
+        self.fine = True
+        self.survived = [False] * len(self.mutants)
+        self._run_all(session, timeout=10 + 5 * (time.monotonic() - began))
+        return True
 
-    def create_module(self, spec):
-        spec.has_location = True  # Sets __file__, without which pytest does not find the docstring examples.
+    def _run_all(self, session: pytest.Session, timeout: float) -> None:
+        running: dict[int, tuple[int, float]] = {}
+        waiting = list(enumerate(self.mutants))[::-1]
+        while waiting or running:
+            while waiting and len(running) < self.jobs:
+                number, mutant = waiting.pop()
+                running[self._start(session, mutant)] = number, time.monotonic()
+            for pid, (number, since) in list(running.items()):
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if not done and time.monotonic() - since > timeout:
+                    os.kill(pid, signal.SIGKILL)
+                    done, status = os.waitpid(pid, 0)  # A loop without end is noticed.
+                if done and os.waitstatus_to_exitcode(status) == _BROKEN:
+                    raise RuntimeError(f"This mutant cannot be run: {self.mutants[number].describe()}")
+                if done:
+                    self.survived[number] = status == 0
+                    del running[pid]
+            time.sleep(0.005)
 
-    def get_code(self, fullname):
-        return compile(ast.fix_missing_locations(self.tree), self.path, "exec")
+    def _start(self, session: pytest.Session, mutant: Mutant | None) -> int:
+        """Run the tests in a fork, with one change or none, up to the first that fails; return the process id."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # JAX warns of forks; its threads do not run yet.
+            pid = os.fork()
+        if pid:
+            return pid
+        code = _BROKEN
+        try:
+            code = 0
+            if mutant is not None:
+                mutant.apply()
+                code = 0 if replace_code(self.target, self.tree) else 1
+            for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+                if code:
+                    break
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                code = 1 if session.testsfailed else 0
+        except BaseException:
+            code = _BROKEN
+        finally:
+            os._exit(code)
 
 
-def start(target: Target, tree: ast.Module, mutant: Mutant | None) -> int:
-    """Run the tests in a fork, with one change or none; return its process id."""
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 3
+_BROKEN = 99
+
+
+def replace_code(target: Target, tree: ast.Module) -> bool:
+    """Give every function of a module the code, and every constant the value, that the changed tree says.
+
+    Functions keep their identity, so that all modules that have imported them see the change. Return False if the
+    changed module cannot even be imported, which any test would notice.
+    """
+    module = sys.modules[target.module]
+    fresh = types.ModuleType(target.module)
     try:
-        if mutant is not None:
-            mutant.apply()
-        sink = os.open(os.devnull, os.O_WRONLY)
+        exec(compile(ast.fix_missing_locations(tree), str(target.path), "exec"), vars(fresh))
+    except Exception:
+        return False
+    _transplant(vars(module), vars(fresh), module)
+    return True
+
+
+def _transplant(old: Mapping[str, Any], new: Mapping[str, Any], module: types.ModuleType) -> None:
+    for name, value in new.items():
+        mine, theirs = _function_of(old.get(name)), _function_of(value)
+        if mine is not None and theirs is not None:
+            if mine.__module__ == module.__name__ and mine is not theirs:
+                mine.__code__, mine.__defaults__ = theirs.__code__, theirs.__defaults__
+                mine.__kwdefaults__ = theirs.__kwdefaults__
+        elif isinstance(value, type):
+            if value.__module__ == module.__name__:
+                _transplant(vars(old[name]), vars(value), module)
+        elif old is vars(module) and not name.startswith("__"):
+            vars(module)[name] = value
+
+
+def _function_of(value: object) -> types.FunctionType | None:
+    """The function behind a method, a property or a decorator."""
+    if isinstance(value, property):
+        value = value.fget
+    value = getattr(value, "__func__", value)
+    value = getattr(value, "__wrapped__", value)
+    return value if isinstance(value, types.FunctionType) else None
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Throw away what pytest and its forks print."""
+    kept = os.dup(1)
+    sink = os.open(os.devnull, os.O_WRONLY)
+    try:
         os.dup2(sink, 1)
-        os.dup2(sink, 2)
-        sys.meta_path.insert(0, MutatedModule(target, tree))
-        import pytest
-
-        # Plain asserts: otherwise pytest rewrites every file it is given, and reads the module from its file again.
-        options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--assert=plain"]
-        chosen = ["-k", target.deselected] if target.deselected else []
-        tests = [test for test in target.tests if (ROOT / test.split("::")[0]).exists()]
-        code = int(pytest.main([*options, *chosen, *tests, str(target.path)]))
-    except SyntaxError:
-        pass
+        yield
     finally:
-        os._exit(code)
-
-
-def run_all(target: Target, tree: ast.Module, mutants: list[Mutant], timeout: float, jobs: int) -> list[bool]:
-    """Whether each mutant survives; `jobs` of them run at a time."""
-    survived = [False] * len(mutants)
-    running: dict[int, tuple[int, float]] = {}
-    waiting = list(enumerate(mutants))[::-1]
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            number, mutant = waiting.pop()
-            running[start(target, tree, mutant)] = number, time.monotonic()
-        for pid, (number, since) in list(running.items()):
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if not done and time.monotonic() - since > timeout:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                done, status = pid, 1  # A loop without end is noticed.
-            if done:
-                survived[number] = status == 0
-                del running[pid]
-        time.sleep(0.01)
-    return survived
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(sink)
 
 
 def named(mutants: list[Mutant]) -> list[str]:
@@ -327,13 +376,20 @@ def check(name: str, harmless: dict[str, str], only: str, jobs: int) -> tuple[bo
     mutants = list(find_mutants(tree))
     texts = named(mutants)
     chosen = [(mutant, text) for mutant, text in zip(mutants, texts, strict=True) if only in text]
-    began = time.monotonic()
-    pid = start(target, tree, None)
-    if os.waitpid(pid, 0)[1]:
+    plugin = ForkForEachMutant(target, tree, [mutant for mutant, _ in chosen], jobs)
+    options = [
+        "-x",
+        "-q",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        *(["-k", target.deselected] if target.deselected else []),
+    ]
+    with silence():
+        pytest.main([*options, *target.tests, str(target.path)], plugins=[plugin])
+    if not plugin.fine:
         sys.exit(f"{name}: the tests fail without any change. Run pytest {' '.join(target.tests)} first.")
-    timeout = 10 + 5 * (time.monotonic() - began)
-    survived = run_all(target, tree, [mutant for mutant, _ in chosen], timeout, jobs)
-    survivors = [(mutant.line, text) for (mutant, text), alive in zip(chosen, survived, strict=True) if alive]
+    survivors = [(mutant.line, text) for (mutant, text), alive in zip(chosen, plugin.survived, strict=True) if alive]
     score = 1 - len(survivors) / max(len(chosen), 1)
     lines = [
         f"{len(chosen)} mutants of `{target.module}`, {len(chosen) - len(survivors)} killed: {100 * score:.1f} %.",
@@ -371,10 +427,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no {', '.join(sorted(unknown))}: choose from {', '.join(TARGETS)}")
     os.chdir(ROOT)
-    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "SCIPY_ARRAY_API": "1"}
     sys.path.insert(0, str(ROOT / "src"))
-    for module in PRELOADED:
-        importlib.import_module(module)
     known = tomllib.loads(HARMLESS.read_text(encoding="utf-8"))["harmless"]
     good = True
     for name in options.names or TARGETS:

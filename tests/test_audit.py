@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dafh import AuditResult, DecoupledClassifier, audit, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.partitions import IntersectionPartition
-from dafh.stats import mcnemar_p
+from dafh.stats import excluded_harm, holm, mcnemar_p, paired_interval, rows_needed, share_interval
 
 COLUMNS = [
     "group",
@@ -121,6 +121,68 @@ def test_verdicts_agree_with_tests_and_intervals(seed, n_groups):
     assert (frame["low"][satisfied] >= 0).all()
     assert (frame["p_corrected"] >= frame["p"]).all()
     assert frame["rows_needed"].notna().sum() == (frame["verdict"] == "undecided").sum()
+
+
+@st.composite
+def audits(draw):
+    """Audits of any kind: empty groups, groups served by the pooled classifier, weights, margins."""
+    seed, n_groups = draw(st.integers(0, 10_000)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([30, 300, 3000]))
+    y, predictions, groups, pooled = rows(n, n_groups, rng.uniform(0.0, 0.6, n_groups), rng.uniform(0, 0.6), seed)
+    own = draw(st.none() | st.lists(st.integers(0, n_groups), min_size=n_groups, max_size=n_groups + 1))
+    options = {"level": draw(st.sampled_from([0.05, 0.2])), "margin": draw(st.sampled_from([0.0, 0.1]))}
+    weight = rng.uniform(0.1, 1, n) if draw(st.booleans()) else None
+    return audit(y, predictions, groups, pooled=pooled, own=own, sample_weight=weight, **options)
+
+
+@given(audits())
+def test_answers_follow_from_the_counts(result):
+    asked, level, margin = result.questions, result.level, result.margin
+    b, c, n, gap = (asked[name].to_numpy(float) for name in ("own_worse", "own_better", "n", "gap"))
+    own = [result.classifiers[result.matrix.own[g]] for g in asked["group"]]
+    same = (asked["rival"].astype(str) == own).to_numpy() & (n > 0)
+    tested = (n > 0) & ~same
+    share = level / max(tested.sum(), 1)
+    np.testing.assert_allclose(asked["p"], mcnemar_p(b, c))
+    np.testing.assert_allclose(asked["p_corrected"][tested], holm(mcnemar_p(b, c)[tested]))
+    assert (asked["p_corrected"][~tested] == 1).all()
+    low, high = paired_interval(b, c, n, 1 - level)
+    np.testing.assert_allclose(asked["low"], np.where(same, 0, low))
+    np.testing.assert_allclose(asked["high"], np.where(same, 0, high))
+    satisfied = same | (tested & (excluded_harm(b, c, n, share) <= margin) & (asked["low"] >= -margin))
+    violated = tested & (asked["p_corrected"] <= level) & (asked["high"] < 0) & ~satisfied
+    expected = np.where(violated, "violated", np.where(satisfied, "satisfied", "undecided"))
+    assert asked["verdict"].tolist() == expected.tolist()
+    undecided = tested & (expected == "undecided")
+    needed = rows_needed(np.maximum(gap, -gap - margin) + margin, (b + c) / np.maximum(n, 1), min(share, level / 2))
+    np.testing.assert_allclose(asked["rows_needed"], np.where(undecided, needed, np.nan))
+
+
+@given(audits())
+def test_errors_gaps_and_counts_fit_together(result):
+    asked = result.questions[result.questions["n"] > 0]
+    np.testing.assert_allclose(asked["gap"], asked["rival_error"] - asked["own_error"])
+    np.testing.assert_allclose(asked["gap"] * asked["n"], asked["own_better"] - asked["own_worse"], atol=1e-6)
+    groups = asked["group"].to_numpy()
+    np.testing.assert_allclose(asked["own_error"], result.matrix.own_errors[groups])
+    rationality = (asked["rival"] == "pooled").to_numpy()
+    np.testing.assert_allclose(asked["rival_error"][rationality], result.matrix.errors[groups[rationality], -1])
+    assert (asked["kind"] == np.where(rationality, "rationality", "envy")).all()
+
+
+def test_every_group_is_compared_with_the_pooled_classifier_and_all_others_once():
+    asked = run(rows(n_groups=3)).questions
+    assert list(zip(asked["group"], asked["rival"], strict=True)) == [
+        (0, "pooled"), (0, 1), (0, 2), (1, "pooled"), (1, 0), (1, 2), (2, "pooled"), (2, 0), (2, 1),
+    ]  # fmt: skip
+
+
+def test_counts_are_whole_numbers_unless_rows_are_weighted():
+    table = rows()
+    assert run(table).questions[["n", "own_worse", "own_better"]].dtypes.tolist() == [np.int64] * 3
+    weighted = run(table, sample_weight=np.random.default_rng(0).uniform(1, 2, 2000)).questions
+    assert weighted[["n", "own_worse", "own_better"]].dtypes.tolist() == [np.float64] * 3
 
 
 @given(st.permutations(range(3)))
@@ -282,6 +344,13 @@ def test_rows_of_weight_zero_are_as_good_as_absent():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"level": 0.5}, "level must lie between 0 and 0.5"),
+        ({"margin": 1}, "margin must be at least 0 and below 1"),
+        ({"groups": np.array(["a", "b"])[np.arange(2000) % 2]}, "groups must be integers"),
+        (
+            {"predictions": {str(k): np.zeros(2000) for k in range(12)}, "groups": np.arange(2000) % 7 + 20},
+            "groups holds 20, 21, 22, 23 and 24, but predictions has the columns 0, 1, 2, 3, 4, 5, 6, 7, 8 and 9:",
+        ),
         ({"level": 0}, "level must lie between 0 and 0.5"),
         ({"margin": -0.1}, "margin must be at least 0 and below 1"),
         ({"depth": 0}, "depth must be at least 1"),
@@ -400,6 +469,33 @@ def test_dates_are_cut_into_quarters_and_too_many_combinations_are_refused():
         run(rows(), sensitive_features=wide, depth=14)
 
 
+def test_named_groups_are_answered_like_any_other():
+    table, rng = people()
+    y, predictions, groups, pooled = rows(4000, errors=(0.25, 0.35))
+    for weight in (None, rng.uniform(0.2, 1, 4000)):
+        options = {"level": 0.1, "margin": 0.02, "sample_weight": weight}
+        named = audit(y, predictions, groups, pooled=pooled, sensitive_features=table[["race"]], **options).named
+        # The same question with the races as segments and the labels as they are served.
+        served = predictions[np.arange(4000), groups]
+        direct = audit(y, served, "race = " + table["race"].to_numpy(), pooled=pooled, **options).questions
+        pd.testing.assert_frame_equal(named, direct, check_dtype=False)
+
+
+def test_named_groups_served_in_part_by_the_pooled_classifier_are_tested():
+    table, _ = people()
+    y, predictions, groups, pooled = rows(4000)
+    named = audit(y, predictions, groups, pooled=pooled, own=[0, 2], sensitive_features=table).named
+    assert (named["low"] < named["high"]).all()
+
+
+def test_weights_count_in_the_composition():
+    table = pd.DataFrame({"sex": ["f", "f", "f", "m"]})
+    result = audit([0] * 4, [[0, 0]] * 4, [0, 1, 1, 1], pooled=[0] * 4, sensitive_features=table,
+                   sample_weight=[2, 1, 1, 4])  # fmt: skip
+    assert result.composition.columns.tolist() == ["named_group", "weight", "in_0", "in_1"]
+    assert result.composition.to_numpy().tolist() == [["sex = f", 1.0, 0.5, 0.5], ["sex = m", 1.0, 0.0, 1.0]]
+
+
 def test_people_served_by_the_pooled_classifier_alone_are_not_harmed_by_it():
     table, _ = people()
     y, predictions, _, pooled = rows(4000)
@@ -438,6 +534,118 @@ def test_the_summary_reads_from_the_verdict_to_the_details():
     assert max(len(line) for line in text.splitlines()[1:]) <= 140
 
 
+SMALL = {
+    "y": np.zeros(1200, int),
+    "predictions": np.column_stack([np.arange(1200) % 12 < 1, np.arange(1200) % 12 < 5]).astype(int),
+    "groups": np.arange(1200) // 600,
+    "pooled": (np.arange(1200) % 12 < 3).astype(int),
+}
+
+
+SUMMARY = """\
+HARM: group 1 is served worse than it could be, and this harm is not shown to be within the margin of 1 percentage point.
+Questions about groups: 2 violated, 2 satisfied, 0 undecided.
+Questions about named groups: 0 violated, 0 satisfied, 2 undecided.
+
+1,200 rows, 2 groups, level 0.05, margin 1 percentage point
+accuracy 75.0%, pooled 75.0%, gain +0.00 points; Pr without harm 83.3%, classifiers disagree on 33.3% of rows
+questions about groups with a negative gap: 2 observed, 2 significant, 2 after correction for the number of questions
+
+ group  against  rows  own error  rival error  gap, points     95 % interval  corrected p  verdict
+     0   pooled   600       8.3%        25.0%       +16.67  +13.71 to +19.89        1.000  satisfied
+     0        1   600       8.3%        41.7%       +33.33  +29.52 to +37.26        1.000  satisfied
+     1   pooled   600      41.7%        25.0%       -16.67  -19.89 to -13.71       <0.001  violated
+     1        0   600      41.7%         8.3%       -33.33  -37.26 to -29.52       <0.001  violated
+
+Named groups against the pooled classifier:
+
+ group    against  rows  own error  rival error  gap, points   95 % interval  corrected p  verdict
+ sex = f   pooled   600      16.7%        16.7%        +0.00  -3.40 to +3.40        1.000  undecided (about 13,279 rows needed)
+ sex = m   pooled   600      33.3%        33.3%        +0.00  -3.40 to +3.40        1.000  undecided (about 13,279 rows needed)"""  # noqa: E501
+
+
+def test_the_whole_summary_of_a_small_audit():
+    people = pd.DataFrame({"sex": np.where(np.arange(1200) % 2, "f", "m")})
+    result = audit(**SMALL, sensitive_features=people, margin=0.01)
+    assert str(result) == SUMMARY
+
+
+def test_a_summary_shows_ten_named_groups_those_that_are_harmed_first():
+    people = pd.DataFrame({"town": np.arange(1200) % 12, "half": np.arange(1200) // 600})
+    result = audit(**SMALL, sensitive_features=people, depth=1)
+    text = str(result).split("\n\n")
+    assert text[-2] == "Named groups against the pooled classifier, the 10 of 14 with the most evidence of harm:"
+    shown = [line.split("  ")[0].strip() for line in text[-1].splitlines()[1:]]
+    assert len(shown) == 10
+    assert set(shown[:3]) == {"half = 1", "town = 3", "town = 4"}
+    assert set(result.named["group"][result.named["verdict"] == "violated"]) == set(shown[:3])
+
+
+def test_a_notebook_shows_what_the_terminal_shows():
+    result = audit(**SMALL, sensitive_features=pd.DataFrame({"sex": np.where(np.arange(1200) % 2, "f", "m")}))
+    page = result._repr_html_()
+    assert page.count("<table") == 2
+    for line in [*str(result.verdict).splitlines(), "Named groups against the pooled classifier:", "1,200 rows"]:
+        assert line in page
+    assert audit(**SMALL)._repr_html_().count("<table") == 1
+
+
+def test_cells_hold_every_error_rate_with_its_exact_interval():
+    result = audit(**SMALL, level=0.1)
+    cells = result.cells().set_index(["group", "classifier"])
+    assert cells.loc[("1", "0"), "error"] == pytest.approx(1 / 12)
+    assert cells.loc[("1", "0"), "gap"] == pytest.approx(-4 / 12)
+    assert cells.loc[("0", "pooled"), "gap"] == pytest.approx(2 / 12)
+    assert cells["own"].to_dict() == {
+        ("0", "0"): True, ("1", "0"): False, ("0", "1"): False, ("1", "1"): True,
+        ("0", "pooled"): False, ("1", "pooled"): False,
+    }  # fmt: skip
+    assert (cells["rows"] == 600).all()
+    low, high = share_interval(250, 600, 0.9)
+    assert cells.loc[("1", "1"), ["low", "high"]].tolist() == pytest.approx([low, high])
+
+
+def test_the_dict_holds_the_figures_of_the_matrix():
+    content = audit(**SMALL).to_dict()
+    assert content["rows"] == 1200
+    assert content["groups"] == 2
+    assert content["sizes"] == [600, 600]
+    assert content["accuracy"] == pytest.approx(0.75)
+    assert content["pooled_accuracy"] == pytest.approx(0.75)
+    assert content["pr_without_harm"] == pytest.approx(10 / 12)
+    assert content["disagreement"] == pytest.approx(4 / 12)
+    assert content["errors"] == [pytest.approx([1 / 12, 5 / 12, 3 / 12])] * 2
+    assert (content["level"], content["margin"]) == (0.05, 0.0)
+    assert content["violations"] == {"point": 2, "significant": 2, "corrected": 2}
+    assert (content["named_groups"], content["composition"]) == (None, None)
+    assert content["questions"][0]["group"] == 0
+    assert content["questions"][0]["rows_needed"] is None
+
+
+def test_significant_means_by_the_test_alone_and_below_zero():
+    """Group 0 loses 7 and wins 1 of 100 rows: p = 0.035, and 0.07 after correction for two questions."""
+    y = np.zeros(200, int)
+    own = np.r_[np.ones(7, int), np.zeros(193, int)]
+    pooled = np.r_[np.zeros(7, int), 1, np.zeros(192, int)]
+    result = audit(y, own, np.repeat([0, 1], 100), pooled=pooled)
+    assert result.violations == {"point": 1, "significant": 1, "corrected": 0}
+    assert audit(y, own, np.repeat([0, 1], 100), pooled=pooled, level=0.03).violations["significant"] == 0
+
+
+def test_the_frame_of_an_audit_is_a_copy_with_named_groups_at_the_end():
+    people = pd.DataFrame({"sex": np.where(np.arange(1200) % 2, "f", "m")})
+    result = audit(**SMALL, sensitive_features=people)
+    frame = result.to_frame()
+    assert frame["group"].tolist() == [0, 0, 1, 1, "sex = f", "sex = m"]
+    plain = audit(**SMALL)
+    changed = plain.to_frame()
+    changed.loc[0, "verdict"] = "changed"
+    assert plain.questions.loc[0, "verdict"] == "satisfied"
+    assert result.attributes == ("sex",)
+    assert plain.attributes == ()
+    assert result.classifiers == ("0", "1", "pooled")
+
+
 def test_nothing_from_the_data_becomes_markup():
     table = pd.DataFrame({"<b>x</b>": ["<script>alert(1)</script>", "y"] * 100})
     page = run(rows(200), sensitive_features=table)._repr_html_()
@@ -457,7 +665,7 @@ def test_a_model_and_a_pipeline_can_be_audited(paper_data):
     model.fit(paper_data.X, paper_data.y, sensitive_features=paper_data.sensitive_features)
     result = AuditResult.of(model, paper_data.X, paper_data.y, sensitive_features=paper_data.sensitive_features)
     assert result.matrix.accuracy == pytest.approx(
-        model.score(paper_data.X, paper_data.y, paper_data.sensitive_features)
+        model.score(paper_data.X, paper_data.y, sensitive_features=paper_data.sensitive_features)
     )
     frame = pd.DataFrame(paper_data.X).add_prefix("x")
     pipeline = tabular_pipeline(DecoupledClassifier(random_state=0)).fit(frame, paper_data.y)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest
+from scipy.stats import beta, binom, binomtest, norm
 
 import dafh.stats
 from dafh.evaluation.matrix import PreferenceMatrix
@@ -24,6 +24,7 @@ from dafh.stats import (
     mcnemar_p,
     paired_interval,
     rows_needed,
+    share_interval,
 )
 from dafh.study.guarantee import coverage_table, interval_coverage
 
@@ -52,6 +53,18 @@ def test_mcnemar_is_the_exact_binomial_test_of_scipy(b, c):
 def test_mcnemar_equals_counting_all_coin_tosses():
     tosses = [bin(outcome).count("1") for outcome in range(2**9)]
     assert mcnemar_p(own_worse=7, own_better=2) == pytest.approx(np.mean([heads <= 2 for heads in tosses]))
+
+
+@given(counts, counts)
+def test_mid_p_counts_the_observed_outcome_by_half_and_turns_with_the_question(b, c):
+    expected = binom.cdf(c, b + c, 0.5) - binom.pmf(c, b + c, 0.5) / 2 if b + c else 0.5
+    assert mcnemar_p(b, c, mid=True) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert mcnemar_p(b, c, mid=True) + mcnemar_p(c, b, mid=True) == pytest.approx(1)
+
+
+def test_tiny_effective_counts_are_no_error():
+    assert mcnemar_p(1e-9, 0) == pytest.approx(1)
+    assert mcnemar_p(0, 1e-9, mid=True) == pytest.approx(0.5, abs=1e-6)
 
 
 @given(counts, counts)
@@ -128,6 +141,92 @@ def test_more_confidence_is_wider_and_more_rows_are_narrower(table):
     assert narrower.high - narrower.low <= high - low + 1e-12
 
 
+def clopper_pearson(count, n, tail):
+    return (beta.ppf(tail, count, n - count + 1) if count else 0.0), (
+        beta.ppf(1 - tail, count + 1, n - count) if count < n else 1.0
+    )
+
+
+def recovered_by_hand(b, c, n, tail):
+    """MOVER: distances of the two shares to their limits, combined with the correlation of multinomial counts."""
+    (b_low, b_high), (c_low, c_high) = (clopper_pearson(count, n, tail) for count in (b, c))
+    b, c = b / n, c / n
+    correlation = -np.sqrt(b * c / ((1 - b) * (1 - c))) if b < 1 and c < 1 else 0.0
+    down, up = (c - c_low, b_high - b), (c_high - c, b - b_low)
+    low, high = (np.sqrt(x**2 + y**2 - 2 * correlation * x * y) for x, y in (down, up))
+    return max(c - b - low, -1), min(c - b + high, 1)
+
+
+def exact_by_hand(b, c, n, tail):
+    """The largest and smallest product of both factors, each within limits: a tenth of the tail for the first."""
+    shares = clopper_pearson(b + c, n, tail / 10)
+    won = clopper_pearson(c, b + c, 0.9 * tail) if b + c else (0, 1)
+    low = min(share * (2 * won[0] - 1) for share in shares)
+    high = max(share * (2 * won[1] - 1) for share in shares)
+    return low, high
+
+
+@given(paired_counts(), st.sampled_from([0.8, 0.95, 0.995, 0.9961, 0.999]))
+def test_intervals_are_those_worked_out_one_step_at_a_time(table, confidence):
+    tail = (1 - confidence) / 2
+    expected = (recovered_by_hand if tail >= 0.002 else exact_by_hand)(*table, tail)
+    np.testing.assert_allclose(paired_interval(*table, confidence), expected, rtol=1e-7, atol=1e-9)
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.sampled_from([0.8, 0.95]))
+def test_the_interval_of_a_share_is_that_of_scipy(count, more, confidence):
+    n = count + more
+    if n:
+        expected = binomtest(count, n).proportion_ci(confidence, method="exact")
+        np.testing.assert_allclose(share_interval(count, n, confidence), expected, atol=1e-9)
+    else:
+        assert share_interval(0, 0, confidence) == (0, 1)
+
+
+def test_shares_of_arrays_take_arrays_and_are_known_where_there_are_rows():
+    low, high = share_interval([1, np.nan], [2, 0])
+    assert (low[1], high[1]) == (0, 1)
+    np.testing.assert_allclose((low[0], high[0]), (0.0125791, 0.9874209), rtol=1e-5)
+    assert share_interval(5, 50) == share_interval(5, 50, 0.95)
+
+
+def test_effective_counts_lie_between_the_intervals_of_whole_ones():
+    low, high = paired_interval(2.5, 7.5, 100)
+    assert paired_interval(3, 7, 100).low < low < paired_interval(2, 8, 100).low
+    assert paired_interval(3, 7, 100).high < high < paired_interval(2, 8, 100).high
+
+
+@pytest.mark.parametrize("table", [(-1, 0, 10), (0, -1, 10), (6, 5, 10), (1, 0, 0), (0, 10.1, 10), ([1, 6], 5, 10)])
+def test_counts_that_cannot_be_are_refused(table):
+    with pytest.raises(InputError, match="must not be negative, and own_worse"):
+        paired_interval(*table)
+
+
+def test_rounding_of_effective_counts_is_forgiven():
+    assert paired_interval(5, 5 + 1e-9, 10).high <= 1
+    assert paired_interval(5e6, 5e6 * (1 + 1e-9), 1e7).high <= 1
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 95])
+def test_a_confidence_that_is_no_probability_is_refused(confidence):
+    with pytest.raises(InputError, match="confidence must lie between 0 and 1"):
+        paired_interval(1, 2, 10, confidence)
+
+
+@pytest.mark.parametrize("level", [0, 0.5, -0.1, 5])
+def test_a_level_that_makes_no_sense_is_refused(level):
+    with pytest.raises(InputError, match=r"level must lie between 0 and 0\.5"):
+        excluded_harm(1, 2, 10, level)
+
+
+@given(paired_counts(), st.sampled_from([0.01, 0.05, 0.2]))
+def test_the_harm_excluded_is_the_lower_limit_of_the_gap_unless_the_exact_test_decides(table, level):
+    b, c, n = table
+    limit, better = -paired_interval(b, c, n, 1 - 2 * level).low, mcnemar_p(c, b) <= level
+    expected = min(limit, 0) if better else max(limit, 5e-324)
+    assert excluded_harm(b, c, n, level) == expected
+
+
 def test_extreme_groups_have_intervals():
     assert paired_interval(0, 0, 0) == (-1, 1)
     assert paired_interval(0, 0, 1) == pytest.approx((-0.975, 0.975), abs=1e-9)
@@ -192,6 +291,18 @@ def test_the_rows_needed_are_enough_and_not_far_too_many(level, discordance, rel
     gap = relative_gap * discordance
     n_rows = int(rows_needed(gap, discordance, level, power=0.8))
     assert 0.8 <= exact_power(n_rows, gap, discordance, level) <= 0.91
+
+
+def test_rows_needed_by_hand():
+    """Normal approximation for paired shares, then the continuity correction of Fleiss."""
+    gap, discordance, level, power = 0.03, 0.2, 0.01, 0.9
+    spread = norm.ppf(1 - level) * np.sqrt(discordance) + norm.ppf(power) * np.sqrt(discordance - gap**2)
+    plain = (spread / gap) ** 2
+    expected = np.ceil(plain / 4 * (1 + np.sqrt(1 + 4 / (plain * gap))) ** 2)
+    assert rows_needed(gap, discordance, level, power) == expected
+    assert rows_needed(gap, discordance) == rows_needed(gap, discordance, 0.05, 0.8)
+    several = rows_needed([gap, 0.5, 0.5], [discordance, 0.2, 3])  # At least the gap, and at most 1.
+    np.testing.assert_array_equal(several, [rows_needed(gap, 0.2), rows_needed(0.5, 0.5), rows_needed(0.5, 1)])
 
 
 def test_no_gap_can_never_be_decided():

@@ -53,6 +53,10 @@ def test_a_sentence_names_three_groups_and_counts_the_rest():
     assert sentence(0, 1, 2, 3) == "groups 0, 1, 2 and 1 more are served worse than they could be."
     named = Verdict.of(table("satisfied"), table("violated", "violated", names=["sex = f", "sex = m"]))
     assert named.sentence == "sex = f and sex = m are served worse than by the pooled classifier."
+    one = Verdict.of(table("satisfied", "violated"), table("violated", names=["sex = f"]))
+    assert one.sentence == (
+        "group 1 is served worse than it could be; sex = f is served worse than by the pooled classifier."
+    )
 
 
 def test_with_a_margin_harm_is_said_to_be_shown_and_not_to_exceed_the_margin():
@@ -61,3 +65,22 @@ def test_with_a_margin_harm_is_said_to_be_shown_and_not_to_exceed_the_margin():
         "group 0 is served worse than it could be, and this harm is not shown to be within the margin of "
         "1.5 percentage points."
     )
+
+
+def test_sentences_without_harm():
+    assert Verdict.of(table("satisfied")).sentence == "every group is shown to be served no worse than it could be."
+    assert Verdict.of(table("undecided")).sentence == (
+        "no group is shown to be served worse than it could be, but 1 of 1 questions is undecided (not enough data)."
+    )
+    assert Verdict.of(table("undecided"), unchanged=True).sentence == (
+        "the pooled classifier serves every group, so no group is worse or better off than with it."
+    )
+
+
+def test_a_verdict_as_plain_values():
+    assert Verdict.without_rows("Nobody was asked.").to_dict() == {
+        "status": "unaudited",
+        "headline": "Not audited",
+        "sentence": "there were no rows outside of training to test the model on.",
+        "details": ["Nobody was asked."],
+    }

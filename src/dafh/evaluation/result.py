@@ -15,7 +15,7 @@ from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.questions import ask_groups, ask_named_groups, compose
 from dafh.evaluation.served import ServedPredictions
-from dafh.evaluation.verdict import Verdict
+from dafh.evaluation.verdict import Verdict, in_points
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.stats import share_interval
@@ -203,7 +203,7 @@ class AuditResult(EqualByValue):
 
     def _figure_lines(self) -> list[str]:
         figures, counts = self.figures(), self.violations
-        margin = f", margin {100 * self.margin:g} points" if self.margin else ""
+        margin = f", margin {in_points(self.margin)}" if self.margin else ""
         return [
             f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}{margin}",
             f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}, "

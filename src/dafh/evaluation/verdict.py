@@ -88,13 +88,13 @@ class Verdict:
             return cls("unchanged", _HEADLINES["unchanged"], sentence)
         # Undecided named groups count too. Otherwise "no harm" would be claimed for groups nobody could test.
         if n_undecided:
-            tolerance = f" by more than {_in_points(margin)}" if margin else ""
+            tolerance = f" by more than {in_points(margin)}" if margin else ""
             sentence = (
                 f"no group is shown to be served worse than it could be{tolerance}, but {n_undecided:,} of "
                 f"{len(answers):,} questions {'is' if n_undecided == 1 else 'are'} undecided (not enough data)."
             )
             return cls("undecided", _HEADLINES["undecided"], sentence, tuple(details))
-        within = f", within a margin of {_in_points(margin)}" if margin else ""
+        within = f", within a margin of {in_points(margin)}" if margin else ""
         sentence = f"every group is shown to be served no worse than it could be{within}."
         return cls("no_harm", _HEADLINES["no_harm"], sentence, tuple(details))
 
@@ -133,7 +133,7 @@ def _harm_sentence(questions: pd.DataFrame, named: pd.DataFrame | None, margin: 
         verb = "is" if len(harmed) == 1 else "are"
         clauses.append(f"{listed(_shortened(harmed))} {verb} served worse than by the pooled classifier")
     # A violated question shows harm, not that the harm exceeds the margin: that much is only not excluded.
-    beyond = f", and this harm is not shown to be within the margin of {_in_points(margin)}" if margin else ""
+    beyond = f", and this harm is not shown to be within the margin of {in_points(margin)}" if margin else ""
     return f"{'; '.join(clauses)}{beyond}."
 
 
@@ -152,5 +152,12 @@ def _tally(questions: pd.DataFrame) -> str:
     return ", ".join(f"{int(counts.get(answer, 0)):,} {answer}" for answer in _ANSWERS)
 
 
-def _in_points(margin: float) -> str:
+def in_points(margin: float) -> str:
+    """Write a margin with its unit.
+
+    Examples
+    --------
+    >>> in_points(0.01), in_points(0.025)
+    ('1 percentage point', '2.5 percentage points')
+    """
     return f"{100 * margin:g} percentage point{'' if 100 * margin == 1 else 's'}"
