@@ -3,7 +3,8 @@
 One file per family of commands: `fit`, `score` (predict), `audit` (audit and explain), `report`, `files` (show),
 `data`, `paper` (demo and reproduce), `completion`. What they share is in `options`, `errors` and `output`.
 
-A new command gets a file here, a line in the list below, and its work done in `dafh.workflows`.
+A new command gets a file here, an import and a place in the list below, help with an example, and a paragraph in
+docs/commands.md. What it does with tables and model files belongs in `dafh.workflows`.
 """
 
 import click

@@ -7,5 +7,6 @@
 - `compilation_cache`: keeps compiled programs on disk.
 
 These are pure functions: data go in, a `TrainingRecord` comes out, and callbacks report progress and decide when to
-stop. A new term of the objective, or a new surrogate of the 0-1 loss, belongs in `objective`.
+stop. A new term of the objective, or a new surrogate of the 0-1 loss, belongs in `objective`; its setting in
+`dafh.groups.recipe`.
 """

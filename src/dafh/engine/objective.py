@@ -1,6 +1,6 @@
 r"""The joint objective, as pure functions of the outputs of the two networks.
 
-DAFH maximises, over the group network θ (which gives the group assignment π) and all decoupled classifiers :math:`h_k`
+DAFH maximises, over the group network θ (which gives the group assignment π) and all own classifiers :math:`h_k`
 together,
 
 .. math::

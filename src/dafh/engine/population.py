@@ -8,6 +8,10 @@ fit with the same columns therefore compiles nothing, however many rows it has.
 Each replica may hold out a fold of the rows, which makes cross-fitting part of the same run: a row that a replica may
 not see has weight 0 for it. The parameters that are evaluated and kept are the running average over the last steps,
 because at a constant learning rate the parameters themselves wander around the optimum.
+
+The way of one step, in the order of the functions below: `train_population` hands chunks to `_train_chunk`, which takes
+`_step` after `_step`; each descends the gradient of `loss_and_totals`, which is `objective.objective` with its sign
+changed.
 """
 
 from collections.abc import Callable, Iterator
@@ -168,6 +172,69 @@ def train_population(
     return TrainingRecord(curves, tuple(checkpoints))
 
 
+@partial(jax.jit, static_argnames="plan", donate_argnums=0)
+def _train_chunk(
+    state: tuple[Parameters, dict[str, Any], Parameters],
+    settings: Settings,
+    chunk: Rows,
+    n_steps: int,
+    pace: Array,
+    plan: Plan,
+) -> tuple[tuple[Parameters, dict[str, Any], Parameters], Totals]:
+    """Train every replica on the first `n_steps` batches of a chunk; return the new state and the sums over the rows.
+
+    The state consists of the parameters, the moments of the optimiser, and the running average of the parameters.
+    `pace` holds the number of steps taken before this chunk, and the number of steps that the average covers.
+    """
+    step = jax.vmap(partial(_step, plan=plan), in_axes=(0, 0, 0, None))
+
+    def advance(i: Array, carry: Any) -> Any:
+        (params, moments, average), sums = carry
+        params, moments, totals = step(params, moments, settings, _batch(chunk, i))
+        # A plain mean until there are pace[1] steps, then an exponential one: a window would have to store them all.
+        newest = 1.0 / jnp.minimum(pace[0] + i + 1.0, pace[1])
+        average = jax.tree.map(lambda mean, value: mean + newest * (value - mean), average, params)
+        return (params, moments, average), jax.tree.map(jnp.add, sums, totals)
+
+    return jax.lax.fori_loop(0, n_steps, advance, (state, _zero_totals(settings, plan)))
+
+
+def _step(
+    params: Parameters, moments: dict[str, Any], settings: Settings, batch: Rows, plan: Plan
+) -> tuple[Parameters, dict[str, Any], Totals]:
+    """Update one replica on one batch."""
+    rates = {"group": settings.group_rate, "classifiers": settings.classifier_rate}
+    for parts in plan.update_order:
+        whole = params
+
+        # Bound as a default: a closure would see the parameters of a later turn of the loop.
+        def loss(active: dict[str, Any], whole: Parameters = whole) -> tuple[Array, Totals]:
+            return loss_and_totals(whole._replace(**active), settings, batch, plan)
+
+        gradient, totals = jax.grad(loss, has_aux=True)({part: getattr(params, part) for part in parts})
+        for part in parts:
+            direction, moment = plan.transformation(part).update(gradient[part], moments[part])
+            rate = rates[part]
+            moved = jax.tree.map(lambda p, g, rate=rate: p - rate * g, getattr(params, part), direction)
+            params, moments = params._replace(**{part: moved}), moments | {part: moment}
+    return params, moments, totals
+
+
+def loss_and_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> tuple[Array, Totals]:
+    """Return the loss of one replica on one batch: minus the objective, plus an L2 penalty on the corrections."""
+    trains = (batch.fold != settings.held_out) | (settings.held_out < 0)
+    batch = batch._replace(weight=batch.weight * trains)
+    totals = _batch_totals(params, settings, batch, plan)
+    size = sum((layer.weight**2).sum() for layer in params.classifiers)
+    return settings.shrinkage / 2 * size - objective(totals, settings), totals
+
+
+def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> Totals:
+    group_logits = apply_network(params.group, batch.x)
+    logits = apply_classifiers(params.classifiers, batch.x, batch.base)
+    return row_totals(group_logits, logits, batch, settings, plan.surrogate)
+
+
 def evaluate_population(
     params: Parameters, rows: Rows, settings: Settings, plan: Plan, *, batch_size: int
 ) -> dict[str, NDArray[np.float64]]:
@@ -235,69 +302,6 @@ def _chunks(rows: Rows, order: NDArray[np.intp], batch_size: int) -> Iterator[tu
         chunk.weight[len(taken) :] = 0
         shaped = Rows(*(field.reshape(chunk_steps, batch_size, *field.shape[1:]) for field in chunk))
         yield shaped, -(-len(taken) // batch_size)
-
-
-def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> Totals:
-    group_logits = apply_network(params.group, batch.x)
-    logits = apply_classifiers(params.classifiers, batch.x, batch.base)
-    return row_totals(group_logits, logits, batch, settings, plan.surrogate)
-
-
-def loss_and_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> tuple[Array, Totals]:
-    """Return the loss of one replica on one batch: minus the objective, plus an L2 penalty on the corrections."""
-    trains = (batch.fold != settings.held_out) | (settings.held_out < 0)
-    batch = batch._replace(weight=batch.weight * trains)
-    totals = _batch_totals(params, settings, batch, plan)
-    size = sum((layer.weight**2).sum() for layer in params.classifiers)
-    return settings.shrinkage / 2 * size - objective(totals, settings), totals
-
-
-def _step(
-    params: Parameters, moments: dict[str, Any], settings: Settings, batch: Rows, plan: Plan
-) -> tuple[Parameters, dict[str, Any], Totals]:
-    """Update one replica on one batch."""
-    rates = {"group": settings.group_rate, "classifiers": settings.classifier_rate}
-    for parts in plan.update_order:
-        whole = params
-
-        # Bound as a default: a closure would see the parameters of a later turn of the loop.
-        def loss(active: dict[str, Any], whole: Parameters = whole) -> tuple[Array, Totals]:
-            return loss_and_totals(whole._replace(**active), settings, batch, plan)
-
-        gradient, totals = jax.grad(loss, has_aux=True)({part: getattr(params, part) for part in parts})
-        for part in parts:
-            direction, moment = plan.transformation(part).update(gradient[part], moments[part])
-            rate = rates[part]
-            moved = jax.tree.map(lambda p, g, rate=rate: p - rate * g, getattr(params, part), direction)
-            params, moments = params._replace(**{part: moved}), moments | {part: moment}
-    return params, moments, totals
-
-
-@partial(jax.jit, static_argnames="plan", donate_argnums=0)
-def _train_chunk(
-    state: tuple[Parameters, dict[str, Any], Parameters],
-    settings: Settings,
-    chunk: Rows,
-    n_steps: int,
-    pace: Array,
-    plan: Plan,
-) -> tuple[tuple[Parameters, dict[str, Any], Parameters], Totals]:
-    """Train every replica on the first `n_steps` batches of a chunk; return the new state and the sums over the rows.
-
-    The state consists of the parameters, the moments of the optimiser, and the running average of the parameters.
-    `pace` holds the number of steps taken before this chunk, and the number of steps that the average covers.
-    """
-    step = jax.vmap(partial(_step, plan=plan), in_axes=(0, 0, 0, None))
-
-    def advance(i: Array, carry: Any) -> Any:
-        (params, moments, average), sums = carry
-        params, moments, totals = step(params, moments, settings, _batch(chunk, i))
-        # A plain mean until there are pace[1] steps, then an exponential one: a window would have to store them all.
-        newest = 1.0 / jnp.minimum(pace[0] + i + 1.0, pace[1])
-        average = jax.tree.map(lambda mean, value: mean + newest * (value - mean), average, params)
-        return (params, moments, average), jax.tree.map(jnp.add, sums, totals)
-
-    return jax.lax.fori_loop(0, n_steps, advance, (state, _zero_totals(settings, plan)))
 
 
 @partial(jax.jit, static_argnames="plan")

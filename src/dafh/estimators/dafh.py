@@ -252,8 +252,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             warnings.warn(
                 "The learned groups nearly encode the predicted label (normalised mutual information "
                 f"{self.label_information_:.2f}): the group network has become the predictor, and being served well "
-                "says little about the groups. Fewer groups, a larger penalty or a smaller envy_weight in the recipe "
-                "usually help.",
+                "says little about the groups. Fewer groups, or Recipe(penalty=1), usually help.",
                 GroupsEncodeLabelWarning,
                 stacklevel=3,
             )

@@ -1,6 +1,6 @@
-"""The life of the guard in an estimator, from the rows it judges by to the classifiers that serve.
+"""The guard logic of an estimator, from the rows it sees to the classifiers that serve.
 
-Both estimators live through it in the same way. `fit` checks the user's calibration rows, if there are any, or holds
+It is the same for both estimators. `fit` checks the user's calibration rows, if there are any, or holds
 rows out where the guard has to prove something; trains; then lets the guard judge and serve. `recalibrate` repeats the
 last step on fresh rows. What an estimator adds is how its classifiers are compared on some rows, and how they are
 compared by cross-fitting.

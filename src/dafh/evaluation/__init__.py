@@ -9,7 +9,8 @@
 - `guard`: which classifier serves which group;
 - `equality`: comparison of the records above.
 
-A new metric belongs in `matrix`, a new question in `questions`, a new loss beside `paired`, where the 0-1 loss is.
+A new metric belongs in `matrix`, a new question in `questions`. All of this room, the guard and `dafh.stats` know the
+0-1 loss only, as counts of rows: another loss needs losses per row in `paired` and tests of means in `dafh.stats`.
 """
 
 from dafh.evaluation.audit import audit

@@ -1,4 +1,4 @@
-"""Groups that are given: ways to divide rows for `dafh.DecoupledClassifier`.
+"""Rules that divide rows into groups, fixed or fitted, for `dafh.DecoupledClassifier`.
 
 - `base`: what every partition does;
 - `attributes`: by the values of sensitive attributes, or by all their combinations;
@@ -7,7 +7,8 @@
 - `rules`: by rules that the user writes;
 - `controls`: all rows in one group, and random groups.
 
-A new partition is a subclass of `base.Partition` in its own file, exported here; the guide has a complete example.
+A new partition is a subclass of `base.Partition` in its own file, exported here; examples/own_partition.py is a
+complete one. To be saved, it needs a kind in `dafh.models.partition_kinds`.
 """
 
 from dafh.partitions.attributes import AttributePartition, IntersectionPartition

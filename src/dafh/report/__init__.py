@@ -1,6 +1,7 @@
 """A report in two steps: a summary of plain values (`summary`), and one HTML file made from it (`page`).
 
-A new figure is computed in `summary`, drawn or tabulated in `page`, and placed in `page.html`.
+A new number is computed in `summary` and placed in `page.html`. A new chart comes from `dafh.plots`; it is named in
+`page`, with the table behind it, and placed in `page.html`.
 """
 
 from dafh.report.page import render, write_report

@@ -1,4 +1,4 @@
-"""The rows of a fit: checked once, in one container, and divided into those that train and those that judge.
+"""The rows of a fit: checked once, in one container, and divided into those that train and those that are held out.
 
 - `checked`: the container, with features, labels, weights and attributes side by side;
 - `held_out`: which rows are held out in which fold, and what for.

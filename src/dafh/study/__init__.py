@@ -8,5 +8,6 @@
 - `synthetic`: the experiment behind the demo;
 - `guarantee`: coverage of the intervals and error rates of the guard, by enumeration and simulation.
 
-A new table is an entry in `tables.TABLES`; a new method a branch in `methods`.
+A new table is an entry in `tables.TABLES`, and a new data set or method a line in the tables that should show it.
+Baselines of `dafh.rivals` run by their name; any other method is an entry in `methods`.
 """

@@ -4,8 +4,10 @@
 - `files`: CSV and Parquet, from a path or a pipe, whole or in pieces;
 - `writing`: results as CSV or Parquet, whole or not at all;
 - `values`: numbers, dates, flags and gaps, read and recognised in one place;
+- `unread`: values of a later table that are not of the kind their column had in training;
 - `schema`: which column is what; `labels`: the target; `leakage`: columns that give it away;
 - `encoder`: tables as numbers, for estimators.
 
-A new file format belongs in `files` (reading) and `writing`; a new way to write a date or a number in `values`.
+A new file format belongs in `files`, which recognises it by its first bytes, and in `writing`, which goes by the
+ending of the name; a new way to write a date or a number in `values`.
 """
