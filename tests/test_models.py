@@ -273,7 +273,9 @@ def test_how_a_model_is_run_is_not_kept(tmp_path):
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(), memory=str(tmp_path / "cache"))
     model = DecoupledClassifier(PooledPartition(), pipeline, random_state=0).fit(X, (X[:, 0] > 0).astype(int))
     model.pooled_[-1].n_jobs = 2
+    model.set_params(random_state=np.random.RandomState(0))
     loaded = there_and_back(model, tmp_path)
+    assert loaded.random_state is None
     assert loaded.pooled_.memory is None
     assert loaded.estimator.memory is None
     assert loaded.pooled_[-1].n_jobs is None
@@ -435,6 +437,14 @@ def test_what_is_not_a_fitted_model_is_not_saved(tmp_path):
     with pytest.raises(NotFittedError):
         dafh.save(DAFHClassifier(), tmp_path / "model.dafh")
     assert not list(tmp_path.iterdir())
+
+
+def test_attributes_that_are_neither_text_nor_numbers_are_named(tmp_path):
+    table, y, _ = people()
+    born = pd.DataFrame({"born": pd.to_datetime(["2000-01-01", "2001-01-01"] * 150)})
+    model = make_baseline("trivial").fit(table[["age"]].to_numpy(float), y, sensitive_features=born)
+    with pytest.raises(InputError, match="cannot be saved: an attribute has the value Timestamp"):
+        dafh.save(model, tmp_path / "model.dafh")
 
 
 def test_an_incomplete_model_is_not_saved(saved, tmp_path):

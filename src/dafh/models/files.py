@@ -31,10 +31,18 @@ from dafh.tables.writing import replacing
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model and what its file says of it."""
+    """A model and what its file says of it.
+
+    Examples
+    --------
+    >>> ModelFile(model=None, card={"labels": ["no", "yes"]}).card["labels"]
+    ['no', 'yes']
+    """
 
     model: Any
+    """Classifier or pipeline, fitted."""
     card: dict[str, Any]
+    """Plain values, as JSON has them."""
 
 
 def save(
@@ -117,7 +125,21 @@ def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
 
 
 def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
-    """Read a model together with its card."""
+    """Read a model together with its card.
+
+    Parameters are those of `load`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, dafh
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(400, random_state=0)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
+    >>> dafh.save(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y), path, details={"data": "synthetic"})
+    >>> file = open_model(path)
+    >>> file.model.n_groups_, file.card["data"]
+    (2, 'synthetic')
+    """
     foreign = ForeignReader(trusted)
     content = _read(Path(path))
     try:
@@ -136,7 +158,19 @@ def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
 
 
 def read_card(path: str | Path) -> dict[str, Any]:
-    """Read what a model file says of its model; the model itself is not built."""
+    """Read what a model file says of its model; the model itself is not built, so nothing has to be trusted.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, dafh
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(400, random_state=0)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
+    >>> dafh.save(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y), path)
+    >>> card = read_card(path)
+    >>> card["model"], card["pooled"], card["groups"]
+    ('DecoupledClassifier', 'StandardizedLogisticRegression', 2)
+    """
     try:
         return cards.read(_read(Path(path)).card)
     except MalformedError as error:

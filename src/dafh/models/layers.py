@@ -54,13 +54,14 @@ class LayeredClassifier(ClassifierMixin, BaseEstimator):
         if any(w.shape != shape for w, shape in zip(weights, pairwise(sizes), strict=True)):
             raise MalformedError("the layers of its network do not fit together")
         self.classes_, self.coefs_, self.intercepts_ = classes, weights, biases
+        self.activation_ = self.trained_as.activation  # Kept, or set_params would change predictions.
         return self
 
     def predict_proba(self, X: Table) -> NDArray[np.floating]:
         """Probability of each class; columns as in `classes_`."""
         check_is_fitted(self)
         values = validate_data(self, X, reset=False)
-        activation = ACTIVATIONS[self.trained_as.activation]
+        activation = ACTIVATIONS[self.activation_]
         for weight, bias in zip(self.coefs_[:-1], self.intercepts_[:-1], strict=True):
             values = activation(values @ weight + bias)
         logits = values @ self.coefs_[-1] + self.intercepts_[-1]
