@@ -33,7 +33,7 @@ def audit(
 ) -> None:
     """Test whether any group is served worse than it could be.
 
-    DATA has the columns of training, the target included, for rows that the model has not seen.
+    DATA needs the training columns and the target. Use rows that the model has not seen.
     """
     from dafh.workflows.serving import FileModel
 
@@ -66,9 +66,10 @@ def explain(
     seeds: int,
     as_json: bool,
 ) -> None:
-    """Put the groups into words.
+    """Describe the groups in words.
 
-    For each group: its size, a rule, what sets it apart, how its classifier differs, and which named groups are in it.
+    For each group: its size, a short rule, what sets it apart, how its classifier differs, and its make-up by sensitive
+    attribute.
     """
     from dafh.workflows.serving import FileModel
 

@@ -6,7 +6,7 @@ import click
 @click.command(epilog="Example: dafh completion bash >> ~/.bashrc")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script for completion in your shell."""
+    """Print a shell completion script."""
     from click.shell_completion import get_completion_class
 
     from dafh.cli import main

@@ -13,7 +13,7 @@ from dafh.cli.output import print_json
 @click.argument("model", type=MODEL)
 @JSON
 def show(model: Path, as_json: bool) -> None:
-    """Show what a model file holds.
+    """Show what a model file contains.
 
     Version, settings, columns, and what the guard did. Nothing in the file is run.
     """
@@ -41,12 +41,12 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
             f"{text(card.get('model'))}, {card.get('groups')} groups, pooled: {text(card.get('pooled'))}",
         ),
         ("Labels", ", ".join(text(label) for label in card.get("labels") or [])),
-        ("Settings", ", ".join(f"{n} = {text(v)}" for n, v in (card.get("settings") or {}).items()) or "the defaults"),
+        ("Changed", ", ".join(f"{n} = {text(v)}" for n, v in (card.get("settings") or {}).items()) or "the defaults"),
         ("Columns", f"{len(columns)}: {names}{', …' if len(columns) > 12 else ''}"),
         ("Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "unknown"),
         ("Target", text((card.get("schema") or {}).get("target", "unknown"))),
         ("Sensitive", ", ".join(map(text, (card.get("schema") or {}).get("sensitive", []))) or "none named"),
         ("Guard", text((card.get("guard") or {}).get("summary", "off"))),
         ("Written", f"{text(card.get('written'))} by dafh {text(card.get('dafh'))}"),
-        ("With", ", ".join(f"{n} {text(v)}" for n, v in (card.get("versions") or {}).items())),
+        ("Libraries", ", ".join(f"{n} {text(v)}" for n, v in (card.get("versions") or {}).items())),
     ]

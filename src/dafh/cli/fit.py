@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     metavar="NAME,...",
     help="Sensitive attributes: kept out of training, used in the audit.",
 )
-@click.option("--categories", multiple=True, metavar="NAME,...", help="Columns of numbers that are codes, not amounts.")
+@click.option("--categories", multiple=True, metavar="NAME,...", help="Columns of numbers to treat as categories, such as codes.")
 @click.option("--groups", type=click.IntRange(1, 50), default=2, show_default=True, help="Number of groups.")
 @click.option(
     "--guard",
     type=click.Choice(["veto", "proof", "none"]),
     default="veto",
     show_default=True,
-    help="veto: a group keeps its own classifier unless calibration rows favour the pooled one. proof: only if they "
-    "show that its own does no harm.",
+    help="veto: use the pooled classifier for a group if calibration rows favour it or the two never disagree. proof: "
+    "keep a group's own classifier only if calibration rows show that it is not worse.",
 )
 @click.option(
     "--pooled",
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 0.9),
     default=0.0,
     show_default=True,
-    help="Share of the rows to hold out for audit and report; they are written beside the model.",
+    help="Share of the rows to set aside for audit and report; they are written beside the model.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything random.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @data_options
 @JSON
 def fit(
@@ -65,7 +65,7 @@ def fit(
 
     DATA is a CSV or Parquet file, compressed with gzip or not; - is standard input. What each column holds is guessed
     and reported: numbers, dates, categories, and identifiers, which are left out. So are rows without a target. A few
-    words among numbers, such as "unknown", count as missing.
+    words in a column of numbers, such as "unknown", count as missing.
     """
     import time
 
@@ -93,4 +93,4 @@ def fit(
     if test_rows is None and stale.exists():
         say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
     if test_rows is not None:
-        click.echo(f"Held-out rows: {test_rows}\n\nNext: dafh audit {out} {test_rows}")
+        click.echo(f"Test rows: {test_rows}\n\nNext: dafh audit {out} {test_rows}")

@@ -23,11 +23,13 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     wrapped: Callable[..., Any] = with_file
     options = [
-        click.option("--delimiter", metavar="CHAR", help="What separates the cells of a CSV file; guessed."),
-        click.option("--header/--no-header", default=None, help="Whether the first line has the names; guessed."),
-        click.option("--encoding", default="utf-8-sig", metavar="NAME", help="Of a CSV file.  [default: UTF-8]"),
+        click.option("--delimiter", metavar="CHAR", help="Separator of the cells of a CSV file.  [default: detect]"),
+        click.option("--header/--no-header", default=None, help="Whether the first line has the column names.  [default: detect]"),
+        click.option("--encoding", default="utf-8-sig", metavar="NAME", help="Encoding of a CSV file.  [default: UTF-8]"),
         click.option(
-            "--decimal", type=click.Choice([".", ","]), help="Decimal mark of numbers in a CSV file; guessed in fit."
+            "--decimal",
+            type=click.Choice([".", ","]),
+            help="Decimal mark of a CSV file.  [default: detect in fit, then as in training]",
         ),
     ]
     for option in reversed(options):
@@ -50,12 +52,12 @@ def check_writable(out: Path) -> None:
     writing.check_writable(out)
 
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for machines.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")
 SENSITIVE = click.option(
     "--sensitive",
     multiple=True,
     metavar="NAME,...",
-    help="Sensitive attributes to audit by.  [default: those named in fit]",
+    help="Sensitive attributes that define named groups.  [default: those named in fit]",
 )
 TARGET = click.option("--target", help="Target column, if it has another name than in training.")
 LEVEL = click.option(
@@ -63,26 +65,26 @@ LEVEL = click.option(
     type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
-    help="Probability of a wrong verdict that is accepted.",
+    help="Accepted probability of a wrong verdict.",
 )
 MARGIN = click.option(
     "--margin",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.0,
     show_default=True,
-    help="Harm that is tolerated, as a share of rows: 0.01 is one percentage point.",
+    help="Tolerated harm, as a share of rows: 0.01 is one percentage point.",
 )
 DEPTH = click.option(
     "--depth",
     type=click.IntRange(min=1),
     default=2,
     show_default=True,
-    help="Most attributes to intersect.",
+    help="Largest number of attributes to intersect.",
 )
 SEEDS = click.option(
     "--seeds",
     type=click.IntRange(0, 20),
     default=0,
     show_default=True,
-    help="Fit this many copies with different seeds, to see how much the groups change with the seed.",
+    help="Refit on DATA with this many seeds, 2 to 20, to see how much the groups change; 0 skips this.",
 )

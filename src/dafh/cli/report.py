@@ -37,7 +37,7 @@ def report(
 ) -> None:
     """Write a report as one HTML file that needs no network.
 
-    DATA has the columns of training, the target included, for rows that the model has not seen. Without it the report
+    DATA needs the training columns and the target. Use rows that the model has not seen. Without it the report
     shows only what the guard decided in training, and the verdict is "not audited".
     """
     out = out or (None if as_json else Path("report.html"))

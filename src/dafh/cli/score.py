@@ -29,7 +29,7 @@ def predict(
     """Score a table: prediction, probability and group of each row.
 
     DATA is read in pieces, so it may be larger than memory. Columns are found by name. A value that cannot be read,
-    such as a word among numbers, counts as missing and is reported. In CSV output, text that a spreadsheet would run as
+    such as text in a column of numbers, counts as missing and is reported. In CSV output, text that a spreadsheet would run as
     a formula gets an apostrophe in front.
     """
     import time
@@ -50,4 +50,4 @@ def predict(
     if writer.n_defused:
         say(f"{writer.n_defused:,} cells would be formulas in a spreadsheet: an apostrophe was put in front of each.")
     seconds = time.monotonic() - start
-    say(f"{n_rows:,} rows in {seconds:.1f} s ({n_rows / max(seconds, 1e-9):,.0f} rows a second).")
+    say(f"{n_rows:,} rows in {seconds:.1f} s ({n_rows / max(seconds, 1e-9):,.0f} rows/s).")
