@@ -122,7 +122,7 @@ def test_the_report_is_a_sentence_and_a_table_in_a_terminal_and_in_a_notebook():
     counts = counts_of((100, {(0, 2): 6, (2, 0): 4}), (100, {(1, 2): 4, (2, 1): 12}))
     report = choose_servers(counts)
     text = str(report)
-    assert text.startswith('Guard "veto" on 200 rows: group 1 is served by the pooled classifier.')
+    assert text.startswith('Guard "veto" on 200 calibration rows: group 1 is served by the pooled classifier.')
     heading, *lines = text.splitlines()[2:]
     assert "gain, points" in heading
     assert "95 % interval" in heading
@@ -263,9 +263,14 @@ def test_certificates_in_words(won, lost, n, words):
 def test_a_report_says_which_rows_it_had():
     counts = counts_of((1500, {(0, 2): 1}), (500, {(1, 2): 1}))
     assert choose_servers(counts).n_rows == 2000
-    assert choose_servers(counts).sentence() == 'Guard "veto" on 2,000 rows: every group keeps its own classifier.'
+    assert (
+        choose_servers(counts).sentence()
+        == 'Guard "veto" on 2,000 calibration rows: every group keeps its own classifier.'
+    )
     fitted = choose_servers(counts, kind="proof", cross_fitted=True)
-    assert fitted.sentence().startswith('Guard "proof" on 2,000 rows, predicted by models trained without them: every')
+    assert fitted.sentence().startswith(
+        'Guard "proof" on 2,000 calibration rows, scored by models trained without them: every'
+    )
     assert (fitted.cross_fitted, fitted.level, fitted.margin, fitted.kind) == (True, 0.05, 0.0, "proof")
 
 

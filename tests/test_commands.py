@@ -21,7 +21,7 @@ from dafh.workflows.training import TrainingTable
 def test_fit_says_what_it_guesses_and_what_came_of_it(folder):
     text = (folder / "fit.txt").read_text()
     for said in (
-        "210 rows to train on; target hired (no",
+        "Training on 210 rows; target hired: no",
         "Left out, a different value in every row: person_id.",
         "Numbers: age.",
         "Dates (year-month-day): since.",

@@ -78,4 +78,5 @@ def export_data(name: str, out: str | None) -> None:
     extra = attributes[[column for column in attributes.columns if column not in found.X.columns]]
     with TableWriter(path) as writer:
         writer.write(found.X.join(extra).assign(target=found.y))
-    click.echo(f"{len(found.y):,} rows in {path}; --target target --sensitive {','.join(extra.columns)}")
+    click.echo(f"Wrote {len(found.y):,} rows to {path}.")
+    click.echo(f"Next: dafh fit {path} --target target --sensitive {','.join(attributes.columns)} --test-size 0.25")

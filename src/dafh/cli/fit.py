@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     metavar="NAME,...",
     help="Sensitive attributes: kept out of training, used in the audit.",
 )
-@click.option("--categories", multiple=True, metavar="NAME,...", help="Columns of numbers to treat as categories, such as codes.")
+@click.option(
+    "--categories", multiple=True, metavar="NAME,...", help="Columns of numbers to treat as categories, such as codes."
+)
 @click.option("--groups", type=click.IntRange(1, 50), default=2, show_default=True, help="Number of groups.")
 @click.option(
     "--guard",

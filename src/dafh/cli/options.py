@@ -24,8 +24,12 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     wrapped: Callable[..., Any] = with_file
     options = [
         click.option("--delimiter", metavar="CHAR", help="Separator of the cells of a CSV file.  [default: detect]"),
-        click.option("--header/--no-header", default=None, help="Whether the first line has the column names.  [default: detect]"),
-        click.option("--encoding", default="utf-8-sig", metavar="NAME", help="Encoding of a CSV file.  [default: UTF-8]"),
+        click.option(
+            "--header/--no-header", default=None, help="Whether the first line has the column names.  [default: detect]"
+        ),
+        click.option(
+            "--encoding", default="utf-8-sig", metavar="NAME", help="Encoding of a CSV file.  [default: UTF-8]"
+        ),
         click.option(
             "--decimal",
             type=click.Choice([".", ","]),

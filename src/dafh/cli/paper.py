@@ -121,7 +121,7 @@ def _print_demo(table: "pd.DataFrame", n_rows: int) -> None:
 
 _DEMO_NOTES = """\
 Pr w/o harm  share of rows that no other classifier serves better
-violations   groups that would prefer the pooled or another group's classifier
+violations   comparisons in which a group's own classifier makes more errors
 gain         accuracy minus pooled accuracy, in percentage points
 worst gain   the same for the group with the smallest gain
 smallest     share of rows in the smallest group

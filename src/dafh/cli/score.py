@@ -28,9 +28,9 @@ def predict(
 ) -> None:
     """Score a table: prediction, probability and group of each row.
 
-    DATA is read in pieces, so it may be larger than memory. Columns are found by name. A value that cannot be read,
-    such as text in a column of numbers, counts as missing and is reported. In CSV output, text that a spreadsheet would run as
-    a formula gets an apostrophe in front.
+    DATA is read in pieces, so it may be larger than memory. Columns are matched by name. A value that cannot be read,
+    such as text in a column of numbers, counts as missing and is reported. In CSV output, text that a spreadsheet would
+    run as a formula gets an apostrophe in front.
     """
     import time
 

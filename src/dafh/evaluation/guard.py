@@ -48,7 +48,7 @@ class GuardReport(EqualByValue):
     >>> beats = np.array([[[0, 30, 40], [8, 0, 20], [5, 7, 0]], [[0, 12, 12], [9, 0, 10], [12, 20, 0]]])
     >>> counts = PairedCounts(beats, n_rows=np.array([500, 400]), n_wrong=np.array([[50, 72, 85], [80, 80, 70]]))
     >>> print(choose_servers(counts))
-    Guard "veto" on 900 rows: group 1 is served by the pooled classifier.
+    Guard "veto" on 900 calibration rows: group 1 is served by the pooled classifier.
     <BLANKLINE>
      group  rows  own error  pooled error  gain, points   95 % interval  served by  harm vs pooled, points
          0   500      10.0%         17.0%         +7.00  +4.38 to +9.84    its own        none, gain ≥ 4.03
@@ -94,8 +94,8 @@ class GuardReport(EqualByValue):
         decision = "; ".join(parts) or "every group keeps its own classifier"
         if not self.n_rows:
             return f'Guard "{self.kind}" had no rows to decide by: {decision}.'
-        how = ", predicted by models trained without them" if self.cross_fitted else ""
-        return f'Guard "{self.kind}" on {self.n_rows:,.0f} rows{how}: {decision}.'
+        how = ", scored by models trained without them" if self.cross_fitted else ""
+        return f'Guard "{self.kind}" on {self.n_rows:,.0f} calibration rows{how}: {decision}.'
 
     def _display(self) -> pd.DataFrame:
         table = self.table

@@ -37,7 +37,7 @@ class TrainingTable:
     schema: TableSchema
     notes: tuple[str, ...]
     test_rows: pd.DataFrame | None
-    """Held-out rows: not used in training, nor in anything learned from values."""
+    """Rows set aside: not used in training, nor in anything learned from values."""
     fingerprints: tuple[str, ...]
     features: pd.DataFrame
     """Features of the training rows, typed."""
@@ -106,7 +106,7 @@ class TrainingTable:
         shares = [f"{clipped(v, 30)} {n / len(self.y):.0%}" for v, n in zip(values, counts, strict=True)]
         more = ", …" if len(shares) > 5 else ""
         target = clipped(self.schema.target, 40)
-        return f"{len(self.y):,} rows to train on; target {target} ({', '.join(shares[:5])}{more})."
+        return f"Training on {len(self.y):,} rows; target {target}: {', '.join(shares[:5])}{more}."
 
     def fit(
         self,
