@@ -209,7 +209,7 @@ FETCHERS: dict[str, Callable[..., Any]] = {
 
 
 def _read(file: RawFile, data_home: str | Path | None, **options: Any) -> pd.DataFrame:
-    path = obtain(file, cache=None if data_home is None else Path(data_home))
+    path = obtain(file, cache=None if data_home is None else Path(data_home).expanduser())
     # "?" and similar entries stay categories of their own, as the publishers wrote them.
     return pd.read_csv(path, keep_default_na=False, **options)
 

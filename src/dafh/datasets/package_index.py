@@ -43,7 +43,7 @@ def find(project: str, filename: str) -> tuple[str, urllib.request.OpenerDirecto
     for place in places:
         if place.startswith("file:") and (path := _as_path(place) / filename).is_file():
             return path.as_uri(), opener
-    pages = [place for place in places if not place.startswith("file:")]
+    pages = [place for place in places if not place.startswith("file:") or _as_path(place).is_file()]
     pages += [simple.create_project_url(index, project) for index in indexes]
     failures = []
     for page in pages:
@@ -72,7 +72,7 @@ def _pip_settings() -> dict[str, str]:
 
 
 def _indexes(settings: dict[str, str]) -> list[str]:
-    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on", "t", "y"):  # as pip
         return []
     main = settings.get("index-url") or os.environ.get("UV_DEFAULT_INDEX") or _default_index()
     return [_as_address(index) for index in [main, *settings.get("extra-index-url", "").split()] if index]
@@ -119,7 +119,9 @@ def _opener(settings: dict[str, str], addresses: Iterable[str]) -> urllib.reques
 
 def _links(page: str, project: str, opener: urllib.request.OpenerDirector) -> dict[str, str]:
     """Address of each file that a page of the simple index lists."""
-    parts = urlsplit(page if not page.startswith("file:") else f"{page}index.html")
+    # An index in a folder has a page for each project, under the name that web servers give by themselves.
+    in_folder = page.startswith("file:") and page.endswith("/")
+    parts = urlsplit(f"{page}index.html" if in_folder else page)
     # `urllib` takes a user name for a part of the host's name; the opener knows the password already.
     address = parts._replace(netloc=_server(parts)).geturl()
     request = urllib.request.Request(address, headers={"Accept": simple.ACCEPT_SUPPORTED})

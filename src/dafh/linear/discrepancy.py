@@ -52,11 +52,16 @@ def linear_discrepancy(
         raise InputError(
             f"X and X_reference must have rows, and the same columns: their shapes are {X.shape} and {reference.shape}."
         )
+    if n_starts < 1:
+        raise InputError(f"n_starts must be at least 1, got {n_starts}.")
     rows = StandardScaler().fit_transform(np.vstack([X, reference]))
     sign = np.concatenate([np.full(len(X), 1.0 / len(X)), np.full(len(reference), -1.0 / len(reference))])
     rng = np.random.default_rng(random_state)
-    directions = rng.normal(size=(rows.shape[1] + 1, n_starts - 1))
-    starts = [np.zeros(len(rows), bool), *(rows @ directions[:-1] + directions[-1] > 0).T]
+    directions = rng.normal(size=(n_starts - 1, rows.shape[1]))
+    # Each random start divides the rows at one of them. With a random intercept, most starts in one column
+    # had all rows on one side, and the search ended where it began.
+    boundaries = np.einsum("sd,sd->s", rows[rng.integers(len(rows), size=n_starts - 1)], directions)
+    starts = [np.zeros(len(rows), bool), *(rows @ directions.T > boundaries).T]
     # Both signs: the group may be the one with more disagreement, or the reference.
     return max(_largest_difference(rows, direction * sign, start) for start in starts for direction in (1, -1))
 

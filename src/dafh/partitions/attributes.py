@@ -1,14 +1,14 @@
 """Groups by the values of sensitive attributes."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.partitions.base import Attributes, Features, Labels, Partition, Weights
+from dafh.partitions.base import Attributes, Features, Labels, Partition, Weights, choose_columns, require_columns
 
 
 class _CombinationPartition(Partition):
@@ -18,13 +18,13 @@ class _CombinationPartition(Partition):
 
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Collect the combinations that occur."""
-        names = self._columns(list(self._require(sensitive_features).columns))
-        self._names = names
-        combinations = self._table(sensitive_features).drop_duplicates()
+        table = self._require(sensitive_features)
+        names = self._columns(table)
+        combinations = table[names].drop_duplicates()
         self.set_groups(names, [combinations[name].to_numpy() for name in names])
         return self
 
-    def set_groups(self, names: list[str], values: list[NDArray[Any]]) -> None:
+    def set_groups(self, names: list[str], values: list[NDArray[np.generic]]) -> None:
         """Set the attributes, and for each its value in every group."""
         self._names, self._values = names, values
         self.group_names_ = [
@@ -34,18 +34,12 @@ class _CombinationPartition(Partition):
 
     def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
         """Look up the combination of each row; one that was not seen in training belongs to no group."""
-        table = self._table(sensitive_features)
-        return pd.MultiIndex.from_arrays(self._values).get_indexer(pd.MultiIndex.from_frame(table))
-
-    def _table(self, sensitive_features: pd.DataFrame | None) -> pd.DataFrame:
         table = self._require(sensitive_features)
-        unknown = [name for name in self._names if name not in table.columns]
-        if unknown:
-            raise InputError(f"sensitive_features has no column {unknown[0]!r}; it has {', '.join(table.columns)}.")
-        return table[self._names]
+        require_columns(table, self._names)
+        return pd.MultiIndex.from_arrays(self._values).get_indexer(pd.MultiIndex.from_frame(table[self._names]))
 
-    def _columns(self, available: list[str]) -> list[str]:
-        """Columns to combine, out of those available."""
+    def _columns(self, table: pd.DataFrame) -> list[str]:
+        """Columns of the table to combine."""
         raise NotImplementedError
 
 
@@ -71,8 +65,8 @@ class IntersectionPartition(_CombinationPartition):
     def __init__(self, attributes: Sequence[str] | None = None) -> None:
         self.attributes = attributes
 
-    def _columns(self, available: list[str]) -> list[str]:
-        return available if self.attributes is None else list(self.attributes)
+    def _columns(self, table: pd.DataFrame) -> list[str]:
+        return choose_columns(table, self.attributes)
 
 
 class AttributePartition(_CombinationPartition):
@@ -94,7 +88,8 @@ class AttributePartition(_CombinationPartition):
     def __init__(self, attribute: str | None = None) -> None:
         self.attribute = attribute
 
-    def _columns(self, available: list[str]) -> list[str]:
+    def _columns(self, table: pd.DataFrame) -> list[str]:
+        available = list(table.columns)
         if self.attribute is None and len(available) > 1:
             raise InputError(f"Choose the attribute to divide by, AttributePartition(attribute=...), from {available}.")
-        return available if self.attribute is None else [self.attribute]
+        return choose_columns(table, None if self.attribute is None else [self.attribute])

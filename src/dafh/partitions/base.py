@@ -1,6 +1,7 @@
 """What every partition does: learn groups from training rows, and assign new rows to them."""
 
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from sklearn.base import BaseEstimator
 from dafh.exceptions import InputError
 
 Features = NDArray[np.float64]
-Labels = NDArray[Any]
+Labels = NDArray[np.generic]
 Attributes = pd.DataFrame | None
 Weights = NDArray[np.float64] | None
 
@@ -66,7 +67,32 @@ class Partition(BaseEstimator):
         groups = self.assign(X, sensitive_features)
         return [np.flatnonzero(groups == k) for k in range(self.n_groups_)]
 
+    def _check_n_groups(self, n_groups: int) -> None:
+        if n_groups < 1:
+            raise InputError(f"{type(self).__name__} needs n_groups of at least 1, got {n_groups}.")
+
     def _require(self, sensitive_features: Attributes) -> pd.DataFrame:
         if sensitive_features is None:
             raise InputError(f"{type(self).__name__} divides rows by sensitive attributes: pass sensitive_features=...")
         return sensitive_features
+
+
+def choose_columns(table: pd.DataFrame, attributes: Sequence[str] | None) -> list[str]:
+    """Columns of a table of attributes to divide by, each once; None takes all of them."""
+    if attributes is None:
+        return list(table.columns)
+    if isinstance(attributes, str):
+        # A string is a sequence of its letters, and the message would be about a column 's'.
+        raise InputError(f"attributes must be a list of columns: write [{attributes!r}].")
+    names = list(dict.fromkeys(attributes))
+    if not names:
+        raise InputError("attributes is empty: name at least one column of sensitive_features, or pass None for all.")
+    require_columns(table, names)
+    return names
+
+
+def require_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
+    """Refuse a table of attributes that lacks one of these columns."""
+    for name in names:
+        if name not in table.columns:
+            raise InputError(f"sensitive_features has no column {name!r}; it has {', '.join(table.columns)}.")

@@ -43,6 +43,7 @@ class ClusterPartition(Partition):
 
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Find the clusters."""
+        self._check_n_groups(self.n_groups)
         # Equal rows are merged, so that a row with weight 2 gives exactly the same clusters as the row given twice:
         # k-means++ draws its starting points by position.
         distinct, inverse = np.unique(np.asarray(X, np.float64), axis=0, return_inverse=True)

@@ -1,10 +1,11 @@
 """Partitions as controls: all rows in one group, and random groups."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from dafh.checks import RandomState
 from dafh.partitions.base import Attributes, Features, Labels, Partition, Weights
@@ -54,6 +55,7 @@ class RandomPartition(Partition):
 
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Draw the salt of the hash."""
+        self._check_n_groups(self.n_groups)
         self._salt = draw_salt(self.random_state)
         self.group_names_ = [f"random {k}" for k in range(self.n_groups)]
         return self
@@ -65,14 +67,15 @@ class RandomPartition(Partition):
 
 def draw_salt(random_state: RandomState) -> int:
     """Draw the number that makes one hash differ from another."""
-    from sklearn.utils import check_random_state
-
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def hashed_group(X: Features, salt: int, n_groups: int) -> NDArray[np.intp]:
     """Group of each row by a hash of its features and the salt."""
-    hashes: Any = pd.util.hash_pandas_object(pd.DataFrame(np.asarray(X)), index=False)
+    # The hash is one of bits. In single precision, or as −0 instead of 0, equal numbers have different bits, and adding
+    # 0 turns −0 into 0.
+    values = np.asarray(X, np.float64) + 0.0
+    hashes = pd.util.hash_pandas_object(pd.DataFrame(values), index=False)
     # Mixed again (SplitMix64): a salt that is only added would flip the last bit of all hashes or of none, and two
     # groups would stay the same two groups for every salt.
     mixed = hashes.to_numpy() + np.uint64(salt) * np.uint64(0x9E3779B9)

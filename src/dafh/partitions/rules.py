@@ -64,8 +64,14 @@ class RulePartition(Partition):
         if self.rest == "random":
             groups = hashed_group(X, self._salt, len(self.rules))
         # The first rule that holds decides, so it is applied last.
-        for k, rule in reversed(list(enumerate(self.rules.values()))):
-            groups[np.asarray(rule(table), dtype=bool)] = k
+        for k, (name, rule) in reversed(list(enumerate(self.rules.items()))):
+            holds = np.asarray(rule(table), dtype=bool)
+            if holds.shape not in ((len(table),), ()):
+                raise InputError(
+                    f"The rule {name!r} must return one boolean for each of the {len(table)} rows, "
+                    f"and returns an array of shape {holds.shape}."
+                )
+            groups[holds] = k
         return groups
 
 

@@ -1,9 +1,9 @@
 """TreeLR: a tree over sensitive attributes, pruned so that no group is harmed (Ustun, Liu, Parkes, 2019)."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -15,25 +15,37 @@ from dafh.classifiers.fitting import fit_group
 from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.partitions.base import NOBODY, Attributes, Features, Labels, Partition, Weights
+from dafh.partitions.base import (
+    NOBODY,
+    Attributes,
+    Features,
+    Labels,
+    Partition,
+    Weights,
+    choose_columns,
+    require_columns,
+)
 from dafh.stats import mcnemar_p
 
 # All prunings are compared, and their number grows exponentially with the number of splits.
 _MOST_TREES = 100_000
+
+Path = tuple[tuple[str, Hashable], ...]
+"""Attributes and their values, from the root of a tree down to a node."""
 
 
 @dataclass
 class Node:
     """Rows with the same values of some attributes."""
 
-    path: tuple[tuple[str, Any], ...]
+    path: Path
     """Attributes and values that lead here from the root; empty for the root."""
     rows: NDArray[np.intp]
     """Its rows, by position among the rows that grow the tree."""
     right: NDArray[np.bool_]
     """Whether its model is right: first for all rows that grow the tree, then for those that prune it."""
     attribute: str | None = None
-    children: dict[Any, "Node"] = field(default_factory=dict)
+    children: dict[Hashable, "Node"] = field(default_factory=dict)
     code: int = NOBODY
     """Group of the rows that belong to no child."""
 
@@ -103,8 +115,7 @@ class TreePartition(Partition):
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Grow and prune the tree."""
         table = self._require(sensitive_features).reset_index(drop=True)
-        names = list(table.columns) if self.attributes is None else list(self.attributes)
-        _require_columns(table, names)
+        names = choose_columns(table, self.attributes)
         grow, prune = train_test_split(
             np.arange(len(y)),
             test_size=self.prune_size,
@@ -132,7 +143,7 @@ class TreePartition(Partition):
     def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
         """Leaf of each row; codes of `n_groups_` or more are ancestors, for values that were not seen in training."""
         table = self._require(sensitive_features).reset_index(drop=True)
-        _require_columns(table, [name for node in self._nodes for name, _ in node.path])
+        require_columns(table, [name for node in self._nodes for name, _ in node.path])
         groups = np.full(len(table), NOBODY, np.intp)
         waiting = [(self._root, np.arange(len(table)))]
         while waiting:
@@ -149,13 +160,7 @@ class TreePartition(Partition):
         return [np.flatnonzero(_follows(table, node.path)) for node in self._nodes]
 
 
-def _require_columns(table: pd.DataFrame, names: Sequence[str]) -> None:
-    unknown = [name for name in names if name not in table.columns]
-    if unknown:
-        raise InputError(f"sensitive_features has no column {unknown[0]!r}; it has {', '.join(table.columns)}.")
-
-
-def _follows(table: pd.DataFrame, path: tuple[tuple[str, Any], ...]) -> NDArray[np.bool_]:
+def _follows(table: pd.DataFrame, path: Path) -> NDArray[np.bool_]:
     holds = np.ones(len(table), bool)
     for attribute, value in path:
         holds &= (table[attribute] == value).to_numpy()
@@ -199,7 +204,7 @@ class _TreeSearch:
     grow: NDArray[np.intp]
     prune: NDArray[np.intp]
     estimator: Classifier | None
-    nodes: dict[frozenset[tuple[str, Any]], Node] = field(default_factory=dict)
+    nodes: dict[frozenset[tuple[str, Hashable]], Node] = field(default_factory=dict)
 
     def grown(self) -> Node:
         """Apply the best feasible split until there is none."""
@@ -221,11 +226,11 @@ class _TreeSearch:
             )
         return root
 
-    def leaves_after(self, leaves: list[Node], split: Node, children: dict[Any, Node]) -> list[Node]:
+    def leaves_after(self, leaves: list[Node], split: Node, children: dict[Hashable, Node]) -> list[Node]:
         """Replace one leaf by its children."""
         return [leaf for leaf in leaves if leaf is not split] + list(children.values())
 
-    def splits(self, leaves: list[Node]) -> Iterator[tuple[Node, str, dict[Any, Node]]]:
+    def splits(self, leaves: list[Node]) -> Iterator[tuple[Node, str, dict[Hashable, Node]]]:
         """Yield all feasible splits of all leaves, with fitted children."""
         for leaf in leaves:
             used = {attribute for attribute, _ in leaf.path}
@@ -233,7 +238,7 @@ class _TreeSearch:
                 if attribute not in used and (parts := self.feasible_parts(leaf, attribute)):
                     yield leaf, attribute, {v: self.node((*leaf.path, (attribute, v)), r) for v, r in parts.items()}
 
-    def feasible_parts(self, leaf: Node, attribute: str) -> dict[Any, NDArray[np.intp]]:
+    def feasible_parts(self, leaf: Node, attribute: str) -> dict[Hashable, NDArray[np.intp]]:
         """Rows of each value of an attribute; empty if a value has too few rows, or too few rows of a class."""
         values = self.table[attribute].to_numpy()[self.grow[leaf.rows]]
         # In the order of appearance, because values of different types cannot be sorted.
@@ -248,7 +253,7 @@ class _TreeSearch:
         )
         return parts if feasible else {}
 
-    def node(self, path: tuple[tuple[str, Any], ...], rows: NDArray[np.intp]) -> Node:
+    def node(self, path: Path, rows: NDArray[np.intp]) -> Node:
         """Fit the classifier of a node, only once: the same values in another order are the same rows."""
         key = frozenset(path)
         if key not in self.nodes:

@@ -51,8 +51,8 @@ def deviation_probability(epsilon: ArrayLike, smallest_group: ArrayLike, n_group
     >>> print(f"{deviation_probability(epsilon=0.1, smallest_group=5000, n_groups=2):.6f}")
     0.000179
     """
-    scaled = np.asarray(epsilon, np.float64) / deviation_factor(n_groups)
-    chance = 2 * n_groups * (n_groups + 1) * np.exp(-2 * scaled**2 * np.asarray(smallest_group, np.float64))
+    scaled = _not_negative("epsilon", epsilon) / deviation_factor(n_groups)
+    chance = 2 * n_groups * (n_groups + 1) * np.exp(-2 * scaled**2 * _not_negative("smallest_group", smallest_group))
     return np.minimum(chance, 1.0)[()]
 
 
@@ -66,7 +66,7 @@ def deviation_epsilon(smallest_group: ArrayLike, n_groups: int, level: float = 0
     >>> print(f"{deviation_epsilon(smallest_group=5000, n_groups=2):.3f}")
     0.070
     """
-    rows = np.asarray(smallest_group, np.float64)
+    rows = _not_negative("smallest_group", smallest_group)
     with np.errstate(divide="ignore"):
         return (deviation_factor(n_groups) * np.sqrt(_log_odds(n_groups, level) / (2 * rows)))[()]
 
@@ -81,7 +81,7 @@ def deviation_rows(epsilon: ArrayLike, n_groups: int, level: float = 0.05) -> Nu
     >>> float(deviation_rows(epsilon=0.1, n_groups=2))
     2467.0
     """
-    scaled = np.asarray(epsilon, np.float64) / deviation_factor(n_groups)
+    scaled = _not_negative("epsilon", epsilon) / deviation_factor(n_groups)
     with np.errstate(divide="ignore"):
         return np.ceil(_log_odds(n_groups, level) / (2 * scaled**2))[()]
 
@@ -90,6 +90,14 @@ def _log_odds(n_groups: int, level: float) -> float:
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, got {level}.")
     return float(np.log(2 * n_groups * (n_groups + 1) / level))
+
+
+def _not_negative(name: str, given: ArrayLike) -> NDArray[np.float64]:
+    """Return the numbers as an array; a negative ε would be squared, and pass for a bound."""
+    values = np.asarray(given, np.float64)
+    if not (values >= 0).all():
+        raise InputError(f"{name} must not be negative, got {values}.")
+    return values
 
 
 def discrepancy_bound(discrepancies: ArrayLike) -> float:
@@ -113,4 +121,6 @@ def discrepancy_bound(discrepancies: ArrayLike) -> float:
     0.15000000000000002
     """
     values = np.asarray(discrepancies, np.float64).ravel()
+    if not len(values) or not ((values >= 0) & (values <= 1)).all():
+        raise InputError(f"discrepancies must be one number from 0 to 1 for each group, got {values}.")
     return deviation_factor(len(values)) * float(values.max())

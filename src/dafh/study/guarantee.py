@@ -13,11 +13,14 @@ from scipy.stats import binom
 
 from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
 from dafh.evaluation.paired import ComparedRows
+from dafh.exceptions import InputError
 from dafh.stats import paired_interval
 from dafh.text import markdown
 
 # Outcomes with a smaller probability are left out of an enumeration; all of them together change no printed digit.
 _NEGLIGIBLE = 1e-10
+KINDS = ("varied", "imbalanced", "ties", "open gate")
+"""Kinds of worlds in which the guard can do harm; `harmful_world` describes them."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ def harmful_world(rng: np.random.Generator, n_groups: int, kind: str = "varied",
     are worse than the pooled one by almost nothing, so that the guard gets to its second step (repair of envy) and
     must not replace anything there. The margin is added to all of these.
     """
+    if kind not in KINDS:
+        raise InputError(f"There are no harmful worlds of the kind {kind!r}: choose from {', '.join(KINDS)}.")
     discordance = float(rng.uniform(0.06, 0.3))
     sizes = np.exp(rng.uniform(np.log(50), np.log(5000), n_groups)).astype(np.intp)
     harm = rng.uniform(0.002, 0.05, (n_groups, n_groups))
@@ -170,7 +175,7 @@ def guard_table(n_worlds: int = 1000, seed: int = 0) -> pd.DataFrame:
     table = []
     for n_groups in (2, 4, 8):
         row: dict[str, float] = {"groups": n_groups}
-        for kind in ("varied", "imbalanced", "ties", "open gate"):
+        for kind in KINDS:
             row[f"harmed, {kind}"] = harmed_share(n_groups, n_worlds, kind, seed)
         row["harmed, ties, margin 1 percentage point"] = harmed_share(n_groups, n_worlds, "ties", seed, margin=0.01)
         row["kept, 3 percentage points better"] = kept_share(n_groups, n_worlds // 5, seed)

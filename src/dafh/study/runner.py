@@ -68,7 +68,7 @@ def run_jobs(
     made_by: str = "",
     on_done: Callable[[Job, int, int, float | None], None] | None = None,
 ) -> int:
-    """Run the jobs that the store does not have, and return how many that were.
+    """Run the jobs that the store does not have, each once, and return how many that were.
 
     Jobs go through joblib, so that another backend (Dask, Ray) can run them. Only this process writes results.
 
@@ -86,7 +86,7 @@ def run_jobs(
         Called after each job with the job, how many are done, how many there are, and the seconds left.
     """
     known = store.keys(made_by)
-    pending = [job for job in jobs if job.key not in known]
+    pending = [job for job in dict.fromkeys(jobs) if job.key not in known]
     remaining = RemainingTime(pending, n_jobs)
     for number, (job, rows, seconds) in enumerate(_results(pending, execute, n_jobs), 1):
         store.put(job.key, asdict(job), rows, seconds, made_by)

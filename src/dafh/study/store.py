@@ -41,12 +41,19 @@ class ResultStore:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self.path)
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(f"{self.path} cannot be used to store results: {error}.") from error
+        try:
             self._check_owner()
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
             self._create()
-        except (OSError, sqlite3.Error) as error:
-            raise InputError(f"{self.path} cannot be used to store results: {error}.") from error
+        except BaseException as error:
+            # A refused file must not stay open: Python would warn about it, and some systems keep it locked.
+            self.close()
+            if isinstance(error, sqlite3.Error):
+                raise InputError(f"{self.path} cannot be used to store results: {error}.") from error
+            raise
 
     def _check_owner(self) -> None:
         """Refuse the file of another program, or of another version, before anything is written to it."""
@@ -64,13 +71,13 @@ class ResultStore:
             )
 
     def _create(self) -> None:
-        with self._connection:
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS results "
-                "(key TEXT PRIMARY KEY, job TEXT, rows TEXT, seconds REAL, made_by TEXT)"
-            )
-            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            self._connection.execute(f"PRAGMA user_version = {_SCHEMA}")
+        # The marks come before the table. A process killed after the table but before the marks would leave a file that
+        # looks like another program's, and every later run would refuse it.
+        self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        self._connection.execute(f"PRAGMA user_version = {_SCHEMA}")
+        self._connection.execute(
+            "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, job TEXT, rows TEXT, seconds REAL, made_by TEXT)"
+        )
 
     def __enter__(self) -> Self:
         return self
