@@ -175,7 +175,7 @@ def test_the_search_finds_an_interval_that_one_threshold_misses():
 
 def test_discrepancy_is_the_same_in_both_directions():
     rng = np.random.default_rng(7)
-    one, other = rng.normal(size=(150, 2)), rng.normal(size=(80, 2)) + [0.7, 0]
+    one, other = rng.normal(size=(150, 2)), rng.normal([0.7, 0], size=(80, 2))
     assert linear_discrepancy(one, other) == pytest.approx(linear_discrepancy(other, one), abs=0.01)
 
 
