@@ -1,5 +1,6 @@
 """Running jobs: which, how often, in what order, and how long it will take."""
 
+import threading
 import time
 
 import joblib
@@ -113,13 +114,16 @@ def test_several_at_a_time_every_job_is_stored_once_and_counted(store):
 
 
 def test_several_at_a_time_a_failure_keeps_what_is_done_and_names_the_cause(store):
+    store_has_some = threading.Event()
+
     def fails(job):
         if job.split == 5:
+            store_has_some.wait(10)
             raise ZeroDivisionError("in split five")
         return square(job)
 
     with joblib.parallel_config("threading"), pytest.raises(ZeroDivisionError, match="in split five"):
-        run_jobs(splits(12), store, fails, n_jobs=2)
+        run_jobs(splits(12), store, fails, n_jobs=2, on_done=lambda *event: store_has_some.set())
     done = store.keys()
     assert splits(12)[5].key not in done
     assert done
