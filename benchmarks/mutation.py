@@ -62,9 +62,9 @@ TARGETS = {
     "verdict": Target("dafh.evaluation.verdict", ("tests/test_verdict.py",)),
     "paired": Target("dafh.evaluation.paired", ("tests/test_paired.py", "tests/test_matrix.py"), "not metrics"),
     "stats": Target("dafh.stats.paired", ("tests/test_stats.py",), "not discrepancy and not theorem"),
-    "held_out": Target("dafh.rows.held_out", ("tests/test_rows.py",)),
+    "held_out": Target("dafh.rows.held_out", ("tests/test_held_out.py",)),
     "selection": Target("dafh.engine.selection", ("tests/test_selection.py",)),
-    "serving": Target("dafh.groups.serving", ("tests/test_serving.py",)),
+    "serving": Target("dafh.groups.serving", ("tests/test_serving_values.py",)),
 }
 
 # ---- mutants ----

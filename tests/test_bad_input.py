@@ -31,10 +31,10 @@ def assert_refused(estimator, arguments, message, error=ValueError, **options):
     [
         ((WITH_NAN, Y), "contains NaN"),
         ((np.where(np.isnan(WITH_NAN), np.inf, WITH_NAN), Y), "contains infinity"),
-        ((X, np.ones(80)), "one class only"),
+        ((X, np.ones(80)), r"one class only \(1.0\)"),
         ((X, Y[:50]), "inconsistent numbers of samples"),
         ((TEXT, Y), r"the columns city, job of X hold text.*tabular_pipeline"),
-        ((TEXT.to_numpy(), Y), "X hold text.*tabular_pipeline"),
+        ((TEXT.to_numpy(), Y), "but X holds text.*tabular_pipeline"),
         ((X, X[:, 0]), "Unknown label type: continuous"),
         ((np.empty((0, 3)), np.empty(0)), "0 sample"),
     ],

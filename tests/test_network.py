@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dafh.groups.network import FittedPopulation, matched_groups
+from dafh.exceptions import InputError
+from dafh.groups.network import FittedPopulation, fit_population, matched_groups
+from dafh.groups.recipe import Recipe
 from dafh.groups.serving import CorrectionModel
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
@@ -89,3 +91,54 @@ def test_folds_without_calibration_rows_count_nothing():
     assert not counts.n_rows.any()
     assert not counts.beats.any()
     assert not population().cross_fitted_counts(rows, base, HeldOut.none(N)).n_rows.any()
+
+
+# ---- training, from checked rows to models ----
+
+
+def tiny_fit(rows, held_out, base, **settings):
+    quick = {"n_replicas": 1, "max_epochs": 2, "select": "last", "group_cuts": 0, "group_hidden": (3,)}
+    seeds = {"start_seed": np.random.SeedSequence(0), "batch_seed": np.random.SeedSequence(1)}
+    recipe = Recipe(**quick | {"noise": 0.5, "batch_size": 300, "average_steps": 1} | settings)
+    return fit_population(recipe, K, rows, base, held_out, linear_base=None, **seeds)
+
+
+def test_the_model_of_a_fold_learns_nothing_from_its_rows():
+    """Other labels in fold 1 change the final model and that of fold 0, but not the model that leaves fold 1 out."""
+    rows, held_out, base = rows_and_folds()
+    changed = replace(rows, label=np.where(held_out.fold == 1, 1 - rows.label, rows.label))
+    before, after = (tiny_fit(one, held_out, base) for one in (rows, changed))
+    moved = [
+        np.abs(one.logits(rows.X) - other.logits(rows.X)).max()
+        for one, other in zip([*before.folds, before.model], [*after.folds, after.model], strict=True)
+    ]
+    assert moved[1] == 0
+    assert min(moved[0], moved[2]) > 1e-4
+
+
+def test_without_folds_there_are_no_models_of_folds():
+    rows, _, base = rows_and_folds()
+    fitted = tiny_fit(rows, HeldOut.none(N), base)
+    assert fitted.folds == ()
+    assert fitted.best_epoch == 2
+    assert fitted.history.index.tolist() == [1, 2]
+    assert fitted.population["chosen"].tolist() == [True]
+
+
+def test_the_population_lists_every_start_with_its_settings():
+    rows, held_out, base = rows_and_folds()
+    fitted = tiny_fit(rows, held_out, base, n_replicas=3, anchor=(1, 8), penalty=0.7)
+    assert fitted.population["anchor"].tolist() == [1, 8, 1]
+    assert fitted.population["penalty"].tolist() == [0.7] * 3
+    assert fitted.population["chosen"].sum() == 1
+    assert (fitted.population["best_epoch"] <= 2).all()
+    chosen = int(np.flatnonzero(fitted.population["chosen"])[0])
+    last = fitted.history["selection_accuracy"].iloc[-1]
+    if fitted.population["best_epoch"].iloc[chosen] == 2:
+        assert fitted.population["selection_accuracy"].iloc[chosen] == last
+
+
+def test_training_that_diverges_everywhere_is_explained():
+    rows, held_out, base = rows_and_folds()
+    with pytest.raises(InputError, match="Training diverged in every replica: bring the columns of X to ordinary"):
+        tiny_fit(rows, held_out, np.full_like(base, np.nan))

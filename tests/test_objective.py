@@ -184,3 +184,97 @@ def test_training_and_serving_decide_alike_and_ties_go_to_the_first_class(logits
     expected = [[list(row).index(max(row)) for row in rows] for rows in scores]
     for convert in (np.asarray, jax.numpy.asarray):
         np.testing.assert_array_equal(decide(convert(logits)), expected)
+
+
+# ---- worked out by hand ----
+
+
+def rows_by_hand(label, weight, pooled_right=None):
+    n = len(label)
+    right = np.zeros(n) if pooled_right is None else np.asarray(pooled_right, float)
+    return Rows(np.zeros((n, 1)), np.asarray(label), np.zeros((n, 1)), right, np.asarray(weight, float), -np.ones(n))
+
+
+def test_the_terms_for_two_groups_by_hand():
+    """Two rows, one of weight 3. Logits of log 3 are probabilities of 3/4 and 1/4."""
+    log3 = np.log(3.0)
+    group_logits = np.array([[log3, 0.0], [0.0, log3]])  # Assignments (3/4, 1/4) and (1/4, 3/4).
+    logits = np.array([[[log3], [-log3]], [[log3], [log3]]])
+    rows = rows_by_hand([1, 0], [1, 3])
+    totals = row_totals(group_logits, logits, rows, settings(temperature=1.0, envy_weight=1.0))
+    # Losses: row 1 has (1/4, 3/4), row 2, whose label is 0, has (3/4, 3/4).
+    fairness = 1 * ((1 - 3) * 1 / 4 + (1 - 1) * 3 / 4) + 3 * ((1 - 1) * 3 / 4 + (1 - 3) * 3 / 4)
+    assert float(totals.weight) == 4
+    np.testing.assert_allclose(totals.mass, [3 / 4 + 3 / 4, 1 / 4 + 9 / 4], rtol=1e-6)
+    assert float(totals.fairness) == pytest.approx(fairness, abs=1e-5)
+    anchor = (3 / 4 * np.log(4 / 3) + 1 / 4 * np.log(4)) + 3 * np.log(4)
+    assert float(totals.anchor) == pytest.approx(anchor, abs=1e-5)
+    # The groups are 0 and 1: the first row is served rightly, the second, of weight 3, wrongly.
+    assert float(totals.right) == 1
+    assert float(totals.log_loss) == pytest.approx(np.log(4 / 3) + 3 * np.log(4), abs=1e-5)
+    assert float(totals.brier) == pytest.approx(1 / 16 + 3 * 9 / 16, abs=1e-5)
+    assert float(totals.regret) == 0  # Nobody is right about the second row.
+    np.testing.assert_allclose(totals.decided, [[0, 1], [0, 3]])
+
+
+def test_the_terms_for_three_groups_and_three_classes_by_hand():
+    """One row of weight 2 and class 2; the three classifiers give it the probabilities 1/2, 1/4 and 1/4."""
+    group_logits = np.log([[1.0, 1.0, 2.0]])  # Assignment (1/4, 1/4, 1/2): the row belongs to group 2.
+    logits = np.log([[[1.0, 1.0, 2.0], [1.0, 2.0, 1.0], [2.0, 1.0, 1.0]]])
+    s = settings(temperature=1.0, envy_weight=0.5, penalty=0.3, anchor=0.2)
+    totals = row_totals(group_logits, logits, rows_by_hand([2], [2.0]), s)
+    losses, assignment = np.array([1 / 2, 3 / 4, 3 / 4]), np.array([1 / 4, 1 / 4, 1 / 2])
+    fairness = 2 * ((0.5 - 6 * assignment) * losses).sum()
+    anchor = 2 * (1 / 4 * np.log(2) + 1 / 4 * np.log(4) + 1 / 2 * np.log(4))
+    assert float(totals.fairness) == pytest.approx(fairness, abs=1e-5)
+    assert float(totals.anchor) == pytest.approx(anchor, abs=1e-5)
+    assert float(totals.regret) == 2  # Its own classifier says class 0, the first group's would be right.
+    assert float(totals.brier) == pytest.approx(2 * ((1 / 2) ** 2 + (1 / 4) ** 2 + (3 / 4) ** 2) / 2, abs=1e-5)
+    np.testing.assert_allclose(totals.decided, [[0, 0, 0], [0, 0, 0], [2, 0, 0]])
+    imbalanced = (assignment * np.log(3 * assignment)).sum()
+    expected = fairness / (2 * 9) - 0.3 * imbalanced - 0.2 * anchor / 2
+    assert float(objective(totals, s)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_pooled_classifier_can_be_envied_too():
+    group_logits, wrong = np.array([[1.0, 0.0]] * 2), np.full((2, 2, 1), -1.0)
+    totals = row_totals(group_logits, wrong, rows_by_hand([1, 1], [1, 5], pooled_right=[1, 0]), settings())
+    assert float(totals.regret) == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_totals_of_all_rows_are_the_sums_over_any_two_parts(n_classes):
+    rng = np.random.default_rng(0)
+    n_outputs = 1 if n_classes == 2 else n_classes
+    group_logits, logits = rng.normal(size=(30, 2)), rng.normal(size=(30, 2, n_outputs))
+    rows = rows_by_hand(rng.integers(n_classes, size=30), rng.uniform(0.5, 2, 30), rng.integers(2, size=30))
+    whole, *parts = (
+        row_totals(group_logits[part], logits[part], Rows(*(field[part] for field in rows)), settings())
+        for part in (slice(None), slice(0, 11), slice(11, None))
+    )
+    for total, one, other in zip(whole, *parts, strict=True):
+        np.testing.assert_allclose(total, one + other, rtol=1e-4, atol=1e-4)
+
+
+def test_the_numbers_of_the_groups_mean_nothing():
+    rng = np.random.default_rng(0)
+    group_logits, logits, order = rng.normal(size=(30, 3)), rng.normal(size=(30, 3, 1)), [2, 0, 1]
+    rows = rows_by_hand(rng.integers(2, size=30), np.ones(30))
+    plain, mixed = (row_totals(group_logits[:, k], logits[:, k], rows, settings()) for k in ([0, 1, 2], order))
+    assert float(objective(mixed, settings())) == pytest.approx(float(objective(plain, settings())), abs=1e-5)
+    np.testing.assert_allclose(mixed.mass, np.asarray(plain.mass)[order], rtol=1e-5)
+    assert float(mixed.regret) == float(plain.regret)
+
+
+def test_a_batch_without_any_weight_has_no_value_but_zero():
+    totals = row_totals(np.ones((2, 2)), np.ones((2, 2, 1)), rows_by_hand([0, 1], [0, 0]), settings())
+    assert float(objective(totals, settings())) == 0.0
+
+
+@pytest.mark.parametrize("size", [1e3, 1e30])
+def test_huge_logits_make_no_nan(size):
+    logits = np.array([[[size], [-size]]])
+    totals = row_totals(np.array([[size, -size]]), logits, rows_by_hand([0], [1]), settings())
+    assert np.isfinite(float(totals.fairness))
+    assert float(totals.brier) == 1.0
+    assert float(totals.right) == 0.0

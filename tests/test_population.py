@@ -3,13 +3,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dafh.engine.networks import apply_classifiers, apply_network
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, evaluate_population, init_population, predict_population, train_population
-from dafh.engine.selection import Selection
 
 
 def make_rows(n=200, d=3, seed=0):
@@ -168,66 +165,6 @@ def test_a_second_run_of_the_same_width_compiles_nothing_whatever_its_length():
     assert compiled == []
     train(rows=make_rows(100), batch_size=33)  # another shape: the listener does hear a compilation
     assert compiled
-
-
-def curves(brier, pr=0.9, label_information=0.0):
-    brier = np.asarray(brier, float)
-    return {
-        "selection_brier": brier,
-        "selection_pr": np.broadcast_to(pr, brier.shape),
-        "selection_label_information": np.broadcast_to(label_information, brier.shape),
-    }
-
-
-def choose(*arguments, pr_weight=0.1, n_folds=0, **options):
-    return Selection(n_folds, pr_weight).choose(curves(*arguments, **options))
-
-
-def test_selection_takes_the_smallest_criterion():
-    assert choose([[0.3, 0.2], [0.1, 0.4]]) == (0, 1)
-
-
-def test_selection_weighs_harm():
-    pr = np.array([[0.5, 1.0]])
-    assert choose([[0.20, 0.22]], pr, pr_weight=0.0) == (0, 0)
-    assert choose([[0.20, 0.22]], pr, pr_weight=0.1) == (1, 0)
-
-
-def test_a_diverged_replica_is_never_chosen():
-    assert choose([[np.nan, 0.5]]) == (1, 0)
-    assert np.isinf(Selection(0, 0.1).criterion(curves([[np.inf]]))).all()
-
-
-def test_groups_that_are_the_label_are_chosen_only_if_they_are_clearly_better():
-    label_like = np.array([[0.9, 0.1]])
-    assert choose([[0.10, 0.11]], label_information=label_like) == (1, 0)
-    assert choose([[0.10, 0.13]], label_information=label_like) == (0, 0)
-    assert choose([[0.10, 0.11]], label_information=0.9) == (0, 0)
-
-
-def test_a_start_is_judged_by_all_its_folds():
-    one_epoch = [[0.1, 0.3, 0.5, 0.2, 0.0, 0.0]]  # Two folds and the refit of two starts: means 0.3 and 0.25.
-    assert choose(one_epoch, n_folds=2) == (1, 0)
-    judged = Selection(2, 0.1).judged(curves(one_epoch))["selection_brier"]
-    np.testing.assert_allclose(judged, [[0.3, 0.25]])
-
-
-def test_a_refit_that_has_gone_astray_is_not_chosen():
-    assert choose([[0.1, 0.2, 0.4, 0.1]], n_folds=1) == (1, 0)  # The first start's refit serves its own rows worse.
-
-
-def test_patience_counts_epochs_without_improvement_of_the_best_replica():
-    rule = Selection(0, 0.0, patience=2)
-    assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4]]))
-    assert rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.3]]))
-    assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
-
-
-@given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=2), min_size=1, max_size=6), st.booleans())
-def test_the_checkpoint_that_is_kept_is_the_one_that_is_chosen(brier, last):
-    rule = Selection(0, 0.1, last=last)
-    newest = [rule.is_newest_best(curves(brier[: n + 1])) for n in range(len(brier))]
-    assert max(np.flatnonzero(newest)) == rule.choose(curves(brier)).epoch
 
 
 # ---- folds and averages ----

@@ -133,20 +133,21 @@ def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_valida
 
 
 def _text_message(estimator: BaseEstimator, X: Table) -> str:
-    where = "X"
+    where = "X holds"
     if is_frame(X):
         text = [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if not _is_number(kind)]
-        where = f"the columns {', '.join(text[:5])}{', ...' if len(text) > 5 else ''} of X"
+        listed = ", ".join(text[:5]) + (", ..." if len(text) > 5 else "")
+        where = f"column {listed} of X holds" if len(text) == 1 else f"the columns {listed} of X hold"
     name = type(estimator).__name__
     return (
-        f"{name} needs numbers, but {where} hold text: wrap it as dafh.tabular_pipeline({name}(...)), which encodes "
+        f"{name} needs numbers, but {where} text: wrap it as dafh.tabular_pipeline({name}(...)), which encodes "
         "data frames of any kind."
     )
 
 
 def _is_number(kind: object) -> bool:
-    numeric = getattr(kind, "is_numeric", None)  # polars
-    return bool(numeric()) if numeric is not None else getattr(kind, "kind", "O") in "biufc"
+    numeric = getattr(kind, "is_numeric", None)  # polars, for which a Boolean is no number
+    return numeric() or str(kind) == "Boolean" if numeric is not None else getattr(kind, "kind", "O") in "biufc"
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
@@ -185,11 +186,16 @@ def check_labels(y: NDArray[Any], predictions: list[NDArray[Any]]) -> None:
     for column in predictions:
         if _is_text(column) != _is_text(y):
             raise InputError(
-                f"y holds labels like {y.flat[0]!r}, and predictions are like {column.flat[0]!r}: both must be of one "
+                f"y holds labels like {_first(y)!r}, and predictions are like {_first(column)!r}: both must be of one "
                 "kind."
             )
     if _is_whole(y) and not all(_is_whole(column) for column in predictions):
         raise InputError("predictions must be labels, as y has them, not probabilities or scores.")
+
+
+def _first(labels: NDArray[Any]) -> object:
+    """First label as a plain Python value, which prints as 1 and not as np.int64(1)."""
+    return labels.ravel()[:1].tolist()[0]
 
 
 def _is_text(labels: NDArray[Any]) -> bool:

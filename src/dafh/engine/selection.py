@@ -1,11 +1,12 @@
 """Select the replica and the epoch that become the model."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.engine.population import Curves
+if TYPE_CHECKING:  # Only for the annotations: the rule itself, and its tests, do without JAX.
+    from dafh.engine.population import Curves
 
 # Groups are called label-like if their normalised mutual information with the predicted label exceeds this.
 LABEL_LIKE = 0.5
@@ -45,11 +46,11 @@ class Selection:
         self.patience = patience
         self.last = last
 
-    def judged(self, curves: Curves) -> Curves:
+    def judged(self, curves: "Curves") -> "Curves":
         """Average each curve over the folds, (epochs, S)."""
         return {name: self._blocks(curve)[:, : self.n_folds or 1].mean(axis=1) for name, curve in curves.items()}
 
-    def criterion(self, curves: Curves) -> NDArray[np.float64]:
+    def criterion(self, curves: "Curves") -> NDArray[np.float64]:
         """Return the value to minimise, (epochs, S): Brier score − pr_weight · Pr without harm, on held-out rows.
 
         Label-like groups cost a penalty, and a diverged replica counts as infinite.
@@ -67,7 +68,7 @@ class Selection:
         worst = np.maximum(blocks[:, : self.n_folds or 1].mean(axis=1), blocks[:, -1])
         return np.where(np.isfinite(worst), worst, np.inf)
 
-    def choose(self, curves: Curves) -> Choice:
+    def choose(self, curves: "Curves") -> Choice:
         """Return the checkpoint with the smallest criterion; ties go to the earliest epoch, then the first replica."""
         values = self.criterion(curves)
         if self.last:
@@ -75,14 +76,14 @@ class Selection:
         epoch, replica = np.unravel_index(values.argmin(), values.shape)
         return Choice(int(replica), int(epoch))
 
-    def should_stop(self, curves: Curves) -> bool:
+    def should_stop(self, curves: "Curves") -> bool:
         """Whether the best criterion in the population has not improved for `patience` epochs."""
         if self.last:
             return False
         best_of_epoch = self.criterion(curves).min(axis=1)
         return len(best_of_epoch) - 1 - int(best_of_epoch.argmin()) >= self.patience
 
-    def is_newest_best(self, curves: Curves) -> bool:
+    def is_newest_best(self, curves: "Curves") -> bool:
         """Whether the last epoch is the best so far."""
         return self.choose(curves).epoch == len(curves["selection_pr"]) - 1
 

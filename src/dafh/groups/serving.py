@@ -114,7 +114,7 @@ class CorrectionModel:
 
     def group_logits(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Output of the group network in double precision, (n, K)."""
-        return np.concatenate([_apply(self.group, seen.astype(np.float64, copy=False)) for _, seen in self._blocks(X)])
+        return np.concatenate([_apply(self.group, np.asarray(seen, np.float64)) for _, seen in self._blocks(X)])
 
     def route(self, X: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Group of each row (n,), and the correction, or logit where the base is here, of its own classifier (n, m).
@@ -125,8 +125,8 @@ class CorrectionModel:
         groups = np.empty(len(X), np.intp)
         own = np.empty((len(X), self.classifiers[-1][1].shape[-1]), X.dtype)
         network, linear = _Folded(self.group, len(X)), self._as_one_linear_map(X.dtype)
-        for first, (rows, seen) in zip(range(0, len(X), _BLOCK_ROWS), self._blocks(X), strict=True):
-            block = slice(first, first + len(rows))
+        for number, (rows, seen) in enumerate(self._blocks(X)):
+            block = slice(number * _BLOCK_ROWS, number * _BLOCK_ROWS + len(rows))
             groups[block] = self._settle(seen, network(seen))
             outputs = self._logits(rows) if linear is None else (rows @ linear).reshape(len(rows), self.n_groups, -1)
             own[block] = outputs[np.arange(len(rows)), groups[block]]
@@ -138,7 +138,7 @@ class CorrectionModel:
 
     def _blocks(self, X: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Rows as the classifiers see them, and as the group network does."""
-        center = None if self.center is None else self.center.astype(X.dtype, copy=False)
+        center = None if self.center is None else np.asarray(self.center, X.dtype)
         for first in range(0, len(X), _BLOCK_ROWS):
             given = X[first : first + _BLOCK_ROWS]
             rows = given if center is None else given - center
@@ -191,7 +191,7 @@ class _Folded:
             self.layers.append((weight.astype(np.float32), carried.astype(np.float32), buffer))
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        x = rows.astype(np.float32, copy=False)
+        x = np.asarray(rows, np.float32)
         for position, (weight, bias, buffer) in enumerate(self.layers, 1):
             x = np.matmul(x, weight, out=buffer[: len(rows)])
             if position < len(self.layers):
@@ -201,7 +201,7 @@ class _Folded:
 
 
 def _cast(network: Weights, dtype: DTypeLike) -> Weights:
-    return tuple((w.astype(dtype, copy=False), b.astype(dtype, copy=False)) for w, b in network)
+    return tuple((np.asarray(w, dtype), np.asarray(b, dtype)) for w, b in network)
 
 
 def _apply(network: Weights, x: NDArray[Any]) -> NDArray[Any]:

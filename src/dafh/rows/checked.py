@@ -57,7 +57,7 @@ class CheckedRows:
         present = np.unique(labels[counted])
         if len(present) < 2:
             raise InputError(
-                f"y holds one class only ({present[0]!r}): at least two classes are needed to learn anything."
+                f"y holds one class only ({present.tolist()[0]!r}): at least two classes are needed to learn anything."
             )
         classes = present if classes is None else np.unique(classes)
         unknown = np.setdiff1d(present, classes)

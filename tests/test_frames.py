@@ -1,0 +1,153 @@
+"""Data frames of any library, and tables of sensitive attributes."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from dafh.exceptions import InputError
+from dafh.frames import MISSING, check_attributes, check_sensitive_features, is_frame, take_rows, to_pandas
+
+DATA = {"age": [30, 40, 50], "city": ["Oslo", "Rome", "Nairobi"]}
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [(pd.DataFrame(DATA), True), (pl.DataFrame(DATA), True), (np.eye(2), False), ([[1]], False), (DATA, False)],
+)
+def test_frames_are_told_from_arrays_and_lists(table, expected):
+    assert is_frame(table) is expected
+
+
+def test_a_series_is_no_frame():
+    assert not is_frame(pd.Series([1, 2]))
+    assert not is_frame(pl.Series([1, 2]))
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_rows_are_taken_by_position_and_keep_their_columns(library):
+    taken = take_rows(library(DATA), np.array([2, 0, 2]))
+    assert list(taken.columns) == ["age", "city"]
+    assert list(taken["city"]) == ["Nairobi", "Oslo", "Nairobi"]
+
+
+def test_rows_of_a_frame_are_taken_by_position_whatever_its_index():
+    frame = pd.DataFrame(DATA, index=[2, 1, 0])
+    assert take_rows(frame, np.array([0]))["age"].tolist() == [30]
+    assert take_rows(np.arange(6).reshape(3, 2), np.array([1])).tolist() == [[2, 3]]
+    assert take_rows(frame, np.array([], int)).shape == (0, 2)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame(DATA), pl.DataFrame(DATA), pa.table(DATA), DATA])
+def test_tables_of_any_library_become_the_same_pandas_frame(table):
+    frame = to_pandas(table)
+    assert isinstance(frame, pd.DataFrame)
+    assert {name: frame[name].tolist() for name in frame} == DATA
+
+
+def test_a_pandas_frame_is_not_copied():
+    frame = pd.DataFrame(DATA)
+    assert to_pandas(frame) is frame
+
+
+@pytest.mark.parametrize(
+    ("series", "name"),
+    [
+        (pd.Series([1, 2], name="age"), "age"),
+        (pl.Series("age", [1, 2]), "age"),
+        (pd.Series([1, 2]), "attribute"),
+        (pl.Series([1, 2]), "attribute"),
+    ],
+)
+def test_a_series_is_a_frame_of_one_column(series, name):
+    frame = to_pandas(series)
+    assert frame.columns.tolist() == [name]
+    assert frame[name].tolist() == [1, 2]
+
+
+def test_an_array_has_numbered_columns():
+    assert to_pandas(np.array([["a", "b"], ["c", "d"]])).to_numpy().tolist() == [["a", "b"], ["c", "d"]]
+    assert to_pandas(np.array(["f", "m"])).shape == (2, 1)
+
+
+# ---- sensitive attributes ----
+
+
+def test_no_attributes_are_none():
+    assert check_sensitive_features(None, 3) is None
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA, pd.NaT])
+def test_a_missing_value_is_a_value_too(gap):
+    table = check_sensitive_features(pd.DataFrame({"sex": pd.Series(["f", gap, "m"], dtype=object)}), 3)
+    assert table["sex"].tolist() == ["f", MISSING, "m"]
+
+
+def test_gaps_in_numbers_dates_and_categories_are_values_too():
+    table = pd.DataFrame(
+        {
+            "age": [30.0, np.nan],
+            "born": [datetime.datetime(1990, 1, 1), pd.NaT],
+            "kind": pd.Categorical(["a", None]),
+            "paid": pd.array([True, None], dtype="boolean"),
+        }
+    )
+    checked = check_sensitive_features(table, 2)
+    assert checked.iloc[1].tolist() == [MISSING] * 4
+    assert checked["age"].iloc[0] == 30.0
+    assert checked["kind"].iloc[0] == "a"
+    assert checked["paid"].iloc[0] is True
+
+
+def test_gaps_of_polars_are_values_too():
+    table = check_sensitive_features(pl.DataFrame({"sex": ["f", None], "age": [None, 40]}), 2)
+    assert table["sex"].tolist() == ["f", MISSING]
+    assert table["age"].tolist() == [MISSING, 40]
+
+
+def test_the_table_given_is_not_changed():
+    given = pd.DataFrame({"sex": ["f", None]}, index=[5, 6])
+    before = given.copy()
+    check_sensitive_features(given, 2)
+    pd.testing.assert_frame_equal(given, before)
+
+
+def test_attributes_keep_their_values_where_nothing_is_filled():
+    table = check_attributes(pd.DataFrame({"age": [30.0, np.nan]}), 2)
+    assert table["age"].dtype == np.float64
+    assert np.isnan(table["age"].iloc[1])
+
+
+def test_rows_are_numbered_anew():
+    assert check_attributes(pd.DataFrame(DATA, index=list("xyz")), 3).index.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["sex", "Größe"], ["sex", "Größe"]),
+        ([0, 1], ["attribute 0", "attribute 1"]),
+        ([("a", 1), 2.5], ["('a', 1)", "2.5"]),
+    ],
+)
+def test_column_names_become_text(names, expected):
+    table = pd.DataFrame([[1, 2]])
+    table.columns = pd.Index(names, tupleize_cols=False)
+    assert check_attributes(table, 1).columns.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("table", "n_rows", "message"),
+    [
+        (pd.DataFrame(DATA), 4, "sensitive_features has 3 rows, the data have 4: give one row for each"),
+        (np.array(["f", "m"]), 1, "has 2 rows, the data have 1"),
+        (pd.DataFrame(index=range(3)), 3, "sensitive_features has no columns: give at least one attribute"),
+    ],
+)
+def test_tables_that_do_not_fit_the_data_are_refused(table, n_rows, message):
+    for check in (check_attributes, check_sensitive_features):
+        with pytest.raises(InputError, match=message):
+            check(table, n_rows)

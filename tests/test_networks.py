@@ -1,0 +1,126 @@
+"""Networks as they are drawn and applied: scales, shapes, and outputs worked out by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dafh.engine.networks import Layer, apply_classifiers, apply_network, init_network, init_replica, stack
+from dafh.engine.population import Plan, init_population
+
+
+def drawn(sizes, scale=1.0, seed=0):
+    return init_network(np.random.default_rng(seed), sizes, scale)
+
+
+@given(st.lists(st.integers(1, 6), min_size=2, max_size=5))
+def test_a_network_has_a_layer_between_every_two_sizes(sizes):
+    network = drawn(tuple(sizes))
+    assert [layer.weight.shape for layer in network] == list(zip(sizes, sizes[1:], strict=False))
+    assert [layer.bias.shape for layer in network] == [(size,) for size in sizes[1:]]
+    assert all(part.dtype == np.float32 for layer in network for part in layer)
+    assert not any(layer.bias.any() for layer in network)
+
+
+@pytest.mark.parametrize("scale", [0.02, 1.0, 3.0])
+def test_outputs_of_a_linear_map_have_the_scale_asked_for(scale):
+    x = np.random.default_rng(1).normal(size=(500, 50)).astype(np.float32)
+    outputs = np.asarray(apply_network(drawn((50, 200), scale), x))
+    assert outputs.std() == pytest.approx(scale, rel=0.05)
+
+
+def test_hidden_layers_keep_the_size_of_the_signal():
+    """He's scale: the mean square after each rectified layer stays what it was, however deep the network."""
+    x = np.random.default_rng(1).normal(size=(300, 400)).astype(np.float32)
+    outputs = np.asarray(apply_network(drawn((400, 400, 400, 400, 400)), x))
+    assert np.mean(outputs**2) == pytest.approx(1.0, rel=0.2)
+
+
+def test_no_noise_makes_classifiers_that_correct_nothing():
+    replica = init_replica(np.random.default_rng(0), (3, 4, 2), (3, 5, 1), noise=0.0)
+    x, base = np.ones((4, 3), np.float32), np.arange(4.0)[:, None]
+    logits = np.asarray(apply_classifiers(replica.classifiers, x, base))
+    np.testing.assert_allclose(logits[:, :, 0], np.repeat(base, 2, axis=1))
+
+
+def test_classifiers_start_apart_from_each_other():
+    weight = init_replica(np.random.default_rng(0), (3, 2), (3, 1), noise=1.0).classifiers[0].weight
+    assert weight.shape == (2, 3, 1)
+    assert np.abs(weight[0] - weight[1]).min() > 1e-3
+
+
+def test_a_network_by_hand():
+    hidden = Layer(np.array([[1.0, -1.0], [2.0, 0.0]]), np.array([0.5, 0.0]))
+    output = Layer(np.array([[2.0], [3.0]]), np.array([-1.0]))
+    x = np.array([[1.0, 1.0], [-2.0, 0.0]])
+    # Row 1: (3.5, −1) becomes (3.5, 0). Row 2: (−1.5, 2) becomes (0, 2).
+    np.testing.assert_allclose(apply_network((hidden, output), x), [[6.0], [5.0]])
+
+
+def test_classifiers_by_hand():
+    """Two linear classifiers of the first column; the second column is for the group network only."""
+    classifiers = (Layer(np.array([[[1.0]], [[-2.0]]]), np.array([[0.0], [0.5]])),)
+    logits = apply_classifiers(classifiers, np.array([[3.0, 99.0]]), np.array([[10.0]]))
+    np.testing.assert_allclose(logits, [[[13.0], [4.5]]])
+
+
+def test_stacked_trees_come_apart_again():
+    trees = [drawn((2, 3, 1), seed=seed) for seed in (0, 1)]
+    together = stack(trees)
+    for position, tree in enumerate(trees):
+        for layer, stacked in zip(tree, together, strict=True):
+            np.testing.assert_array_equal(stacked.weight[position], layer.weight)
+
+
+# ---- populations ----
+
+
+PLAN = Plan((3, 4, 2), (3, 1))
+
+
+def test_a_replica_is_the_same_however_many_there_are():
+    few, many = (init_population(PLAN, np.full(n, 0.5), np.random.SeedSequence(1)) for n in (2, 5))
+    np.testing.assert_array_equal(few.group[0].weight, many.group[0].weight[:2])
+    np.testing.assert_array_equal(few.classifiers[0].weight, many.classifiers[0].weight[:2])
+
+
+def test_every_block_has_the_same_starts():
+    blocks = init_population(PLAN, np.array([0.5, 1.0]), np.random.SeedSequence(1), n_blocks=3)
+    weight = blocks.group[0].weight
+    assert weight.shape == (6, 3, 4)
+    np.testing.assert_array_equal(weight[:2], weight[2:4])
+    np.testing.assert_array_equal(weight[:2], weight[4:])
+    assert np.abs(weight[0] - weight[1]).max() > 0.1
+
+
+def test_noise_is_the_scale_of_the_corrections_and_not_of_the_groups():
+    quiet, loud = (init_population(PLAN, np.array([noise]), np.random.SeedSequence(1)) for noise in (0.1, 1.0))
+    np.testing.assert_array_equal(quiet.group[0].weight, loud.group[0].weight)
+    np.testing.assert_allclose(10 * quiet.classifiers[0].weight, loud.classifiers[0].weight, rtol=1e-5)
+
+
+# ---- the plan ----
+
+
+def test_algorithm_1_moves_the_groups_first():
+    assert Plan((2, 2), (2, 1)).update_order == (("group", "classifiers"),)
+    assert Plan((2, 2), (2, 1), alternate=True).update_order == (("group",), ("classifiers",))
+
+
+@pytest.mark.parametrize(
+    ("part", "momentum", "second"), [("classifiers", 0.9, 1.9), ("classifiers", 0.0, 1.0), ("group", 0.9, 1.0)]
+)
+def test_momentum_is_for_the_classifiers_only(part, momentum, second):
+    """Two gradients of 1: with momentum 0.9, the second step is 1 + 0.9."""
+    change = Plan((2, 2), (2, 1), optimizer="sgd", momentum=momentum).transformation(part)
+    gradient = np.ones(1)
+    direction, state = change.update(gradient, change.init(gradient))
+    assert float(direction[0]) == pytest.approx(1.0)
+    assert float(change.update(gradient, state)[0][0]) == pytest.approx(second)
+
+
+def test_adam_makes_first_steps_of_one_whatever_the_gradient():
+    change = Plan((2, 2), (2, 1)).transformation("group")
+    for size in (1e-3, 1e3):
+        direction, _ = change.update(np.array([size, -size]), change.init(np.zeros(2)))
+        np.testing.assert_allclose(direction, [1, -1], rtol=1e-4)

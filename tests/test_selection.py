@@ -1,0 +1,176 @@
+"""The rule that selects replica and epoch, on curves written by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dafh.engine.selection import LABEL_LIKE, Choice, Selection
+
+
+def curves(brier, pr=0.9, label_information=0.0):
+    brier = np.asarray(brier, float)
+    return {
+        "selection_brier": brier,
+        "selection_pr": np.broadcast_to(pr, brier.shape),
+        "selection_label_information": np.broadcast_to(label_information, brier.shape),
+    }
+
+
+def choose(*arguments, pr_weight=0.1, n_folds=0, last=False, **options):
+    return Selection(n_folds, pr_weight, last=last).choose(curves(*arguments, **options))
+
+
+# ---- the criterion ----
+
+
+def test_the_criterion_is_the_brier_score_less_weighted_pr():
+    values = Selection(0, 0.1).criterion(curves([[0.30, 0.20], [0.10, 0.40]], pr=[[0.5, 1.0], [0.0, 0.2]]))
+    np.testing.assert_allclose(values, [[0.25, 0.10], [0.10, 0.38]])
+
+
+def test_the_smallest_criterion_is_chosen():
+    assert choose([[0.3, 0.2], [0.1, 0.4]]) == Choice(replica=0, epoch=1)
+    assert choose([[0.3, 0.2], [0.1, 0.05]]) == Choice(replica=1, epoch=1)
+
+
+def test_pr_counts_as_much_as_its_weight_says():
+    pr = np.array([[0.5, 1.0]])
+    assert choose([[0.20, 0.22]], pr, pr_weight=0.0).replica == 0
+    assert choose([[0.20, 0.22]], pr, pr_weight=0.1).replica == 1
+    assert choose([[0.20, 0.22]], pr, pr_weight=0.03).replica == 0  # Half of 0.03 is less than the 0.02 lost.
+
+
+@pytest.mark.parametrize(("information", "penalty"), [(0.0, 0.0), (LABEL_LIKE, 0.0), (0.51, 0.02), (1.0, 0.02)])
+def test_label_like_groups_cost_two_hundredths_of_brier_score(information, penalty):
+    value = Selection(0, 0.0).criterion(curves([[0.1]], label_information=information))
+    np.testing.assert_allclose(value, [[0.1 + penalty]])
+
+
+def test_label_like_groups_are_chosen_only_if_they_are_clearly_better():
+    label_like = np.array([[0.9, 0.1]])
+    assert choose([[0.10, 0.11]], label_information=label_like).replica == 1
+    assert choose([[0.10, 0.13]], label_information=label_like).replica == 0
+    assert choose([[0.10, 0.11]], label_information=0.9).replica == 0
+
+
+@given(
+    brier=st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=5),
+    n_folds=st.sampled_from([0, 2]),
+    order=st.permutations([0, 1, 2]),
+)
+def test_the_order_of_the_replicas_means_nothing_to_the_criterion(brier, n_folds, order):
+    blocks = np.stack([np.asarray(brier) * (1 + 0.1 * k) for k in range(n_folds + 1)], axis=1)
+    epochs = len(brier)
+    rule = Selection(n_folds, 0.1)
+    values = rule.criterion(curves(blocks.reshape(epochs, -1)))
+    shuffled = rule.criterion(curves(blocks[:, :, order].reshape(epochs, -1)))
+    np.testing.assert_allclose(shuffled, values[:, order])
+
+
+# ---- folds ----
+
+
+TWO_FOLDS = [[0.1, 0.3, 0.5, 0.2, 0.0, 0.0]]  # Two folds and the models on all rows, of two starts each.
+
+
+def test_a_start_is_judged_by_the_mean_of_its_folds():
+    assert choose(TWO_FOLDS, n_folds=2) == (1, 0)
+    judged = Selection(2, 0.1).judged(curves(TWO_FOLDS, pr=[[0.8, 0.6, 0.4, 0.2, 1.0, 1.0]]))
+    np.testing.assert_allclose(judged["selection_brier"], [[0.3, 0.25]])
+    np.testing.assert_allclose(judged["selection_pr"], [[0.6, 0.4]])
+
+
+def test_without_folds_the_curves_are_judged_as_they_are():
+    given_curves = curves([[0.3, 0.2], [0.1, 0.4]])
+    for name, curve in Selection(0, 0.1).judged(given_curves).items():
+        np.testing.assert_array_equal(curve, given_curves[name])
+
+
+def test_a_model_on_all_rows_that_does_worse_than_its_folds_is_judged_by_itself():
+    criterion = Selection(1, 0.0).criterion(curves([[0.1, 0.2, 0.4, 0.1]]))
+    np.testing.assert_allclose(criterion, [[0.4, 0.2]])
+    assert choose([[0.1, 0.2, 0.4, 0.1]], n_folds=1) == (1, 0)
+
+
+def test_one_label_like_fold_of_two_costs_half_the_penalty():
+    information = [[0.9, 0.1, 0.1]]
+    np.testing.assert_allclose(
+        Selection(2, 0.0).criterion(curves([[0.1, 0.1, 0.1]], label_information=information)), [[0.11]]
+    )
+
+
+# ---- replicas that diverged ----
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_a_diverged_replica_is_never_chosen(broken):
+    assert choose([[broken, 0.5]]) == (1, 0)
+    assert choose([[0.5, broken], [broken, 0.1]]) == (1, 1)
+    assert choose([[0.5, 0.5], [broken, 0.6]], last=True) == (1, 1)
+    np.testing.assert_array_equal(Selection(0, 0.1).criterion(curves([[broken]])), [[np.inf]])
+
+
+def test_one_diverged_fold_excludes_the_start():
+    assert choose([[np.nan, 0.4, 0.1, 0.4, 0.1, 0.4]], n_folds=2) == (1, 0)
+    assert choose([[0.1, 0.4, 0.1, 0.4, np.nan, 0.4]], n_folds=2) == (1, 0)  # So does the model on all rows.
+
+
+# ---- ties and the last epoch ----
+
+
+def test_ties_go_to_the_earliest_epoch_and_then_to_the_first_replica():
+    assert choose([[0.2, 0.2], [0.2, 0.2]]) == (0, 0)
+    assert choose([[0.3, 0.2], [0.2, 0.2]]) == (1, 0)
+
+
+def test_the_last_epoch_is_taken_whatever_came_before():
+    brier = [[0.1, 0.1], [0.5, 0.4], [0.3, 0.2]]
+    assert choose(brier, last=True) == Choice(replica=1, epoch=2)
+    assert choose(brier) == Choice(replica=0, epoch=0)
+    assert choose([[0.1, 0.1], [0.4, 0.4]], last=True) == (0, 1)
+
+
+# ---- patience ----
+
+
+def test_patience_counts_epochs_without_improvement_of_the_best_replica():
+    rule = Selection(0, 0.0, patience=2)
+    assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4]]))
+    assert rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.3]]))
+    assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
+
+
+def test_an_equal_value_is_no_improvement():
+    assert Selection(0, 0.0, patience=1).should_stop(curves([[0.2], [0.2]]))
+    assert not Selection(0, 0.0, patience=1).should_stop(curves([[0.2], [0.1999]]))
+
+
+def test_without_patience_training_ends_at_once():
+    assert Selection(0, 0.0).should_stop(curves([[0.3]]))
+    assert not Selection(0, 0.0, patience=1).should_stop(curves([[0.3]]))
+
+
+def test_training_to_the_last_epoch_never_stops_early():
+    worse_and_worse = curves([[0.1], [0.2], [0.3], [0.4]])
+    assert Selection(0, 0.0, patience=1).should_stop(worse_and_worse)
+    assert Selection(0, 0.0, patience=1, last=True).should_stop(worse_and_worse) is False
+
+
+# ---- the checkpoint that is kept ----
+
+
+def test_the_newest_epoch_is_the_best_until_it_is_not():
+    rule = Selection(0, 0.0)
+    assert rule.is_newest_best(curves([[0.3, 0.4]]))
+    assert not rule.is_newest_best(curves([[0.3, 0.4], [0.3, 0.3]]))  # A tie goes to the earlier epoch.
+    assert rule.is_newest_best(curves([[0.3, 0.4], [0.3, 0.29]]))
+
+
+@given(
+    st.lists(st.lists(st.floats(0, 1) | st.just(np.nan), min_size=2, max_size=2), min_size=1, max_size=6), st.booleans()
+)
+def test_the_checkpoint_that_is_kept_is_the_one_that_is_chosen(brier, last):
+    rule = Selection(0, 0.1, last=last)
+    newest = [rule.is_newest_best(curves(brier[: n + 1])) for n in range(len(brier))]
+    assert max(np.flatnonzero(newest)) == rule.choose(curves(brier)).epoch

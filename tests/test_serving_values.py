@@ -1,0 +1,257 @@
+"""What a served model computes, against the same networks written out with loops."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dafh.groups.cuts import Cuts
+from dafh.groups.serving import CorrectionModel, Standardization
+
+D, K, M = 3, 4, 2
+NO_CUTS = Cuts(np.array([], np.intp), np.array([]))
+NO_SHARES = Standardization(np.array([]), np.array([]))
+
+
+class Trained(NamedTuple):
+    """Networks as the engine hands them over."""
+
+    group: tuple
+    classifiers: tuple
+
+
+class Base:
+    coef_ = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]])
+    intercept_ = np.array([0.75, -0.25])
+
+
+def layers(rng, sizes, *lead):
+    return tuple((rng.normal(size=(*lead, a, b)), rng.normal(size=(*lead, b))) for a, b in zip(sizes, sizes[1:]))
+
+
+def trained(group_hidden=(6, 5), classifier_hidden=(), n_seen=D, seed=0):
+    rng = np.random.default_rng(seed)
+    return Trained(layers(rng, (n_seen, *group_hidden, K)), layers(rng, (D, *classifier_hidden, M), K))
+
+
+def forward(network, row):
+    """Output of a network for one standardised row."""
+    for number, (weight, bias) in enumerate(network, 1):
+        row = [sum(row[i] * weight[i, j] for i in range(len(weight))) + bias[j] for j in range(len(bias))]
+        row = row if number == len(network) else [max(value, 0.0) for value in row]
+    return row
+
+
+def expected_groups(networks, seen):
+    return np.array([forward(networks.group, row) for row in seen])
+
+
+def expected_logits(networks, standard):
+    own = [tuple((weight[k], bias[k]) for weight, bias in networks.classifiers) for k in range(K)]
+    return np.array([[forward(network, row) for network in own] for row in standard])
+
+
+def rows(n=40, center=0.0, scale=1.0, seed=1):
+    return np.random.default_rng(seed).normal(size=(n, D)) * scale + center
+
+
+CENTER, SCALE = np.array([1.0, -20.0, 0.3]), np.array([2.0, 5.0, 0.1])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize(("group_hidden", "classifier_hidden"), [((), ()), ((6, 5), ()), ((4,), (3, 2))])
+def test_networks_of_standardised_columns_serve_the_columns_as_they_are(group_hidden, classifier_hidden, offset):
+    networks, center = trained(group_hidden, classifier_hidden), CENTER + offset * SCALE
+    model = CorrectionModel.from_parameters(networks, Standardization(center, SCALE), NO_CUTS, NO_SHARES)
+    X = rows(center=center, scale=SCALE)
+    standard = (X - center) / SCALE
+    np.testing.assert_allclose(model.group_logits(X), expected_groups(networks, standard), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(model.logits(X), expected_logits(networks, standard), rtol=1e-7, atol=1e-7)
+    assert (model.center is None) == (offset == 0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_cuts_are_standardised_by_their_own_shares(offset):
+    """A cut's bias comes from its own share and deviation, also where the columns keep their center."""
+    cuts = Cuts(np.array([0, 2, 2]), CENTER[[0, 2, 2]] + SCALE[[0, 2, 2]] * (offset + np.array([0.1, -0.3, 0.4])))
+    above = Standardization(np.array([0.4, 0.7, 0.2]), np.array([0.49, 0.46, 0.4]))
+    networks, center = trained(n_seen=D + 3 + 2), CENTER + offset * SCALE  # Two columns of zeros fill the width up.
+    model = CorrectionModel.from_parameters(networks, Standardization(center, SCALE), cuts, above)
+    X = rows(center=center, scale=SCALE)
+    jumps = [[float(x[c] > t) for c, t in zip(cuts.column, cuts.threshold, strict=True)] for x in X]
+    seen = np.column_stack([(X - center) / SCALE, (jumps - above.center) / above.scale, np.zeros((len(X), 2))])
+    assert 0 < np.mean(jumps) < 1
+    np.testing.assert_allclose(model.group_logits(X), expected_groups(networks, seen), rtol=1e-7, atol=1e-7)
+    np.testing.assert_array_equal(model.route(X)[0], expected_groups(networks, seen).argmax(axis=1))
+
+
+def test_a_cut_moves_the_group_logits_by_its_weight_over_its_deviation():
+    """One linear layer, one column, one cut at 10: worked out by hand."""
+    group = ((np.array([[1.0, 0.0], [2.0, -2.0]]), np.array([0.5, 0.0])),)
+    classifiers = ((np.zeros((2, 1, 1)), np.zeros((2, 1))),)
+    cuts, above = Cuts(np.array([0]), np.array([10.0])), Standardization(np.array([0.25]), np.array([0.5]))
+    columns = Standardization(np.array([8.0]), np.array([4.0]))
+    model = CorrectionModel.from_parameters(Trained(group, classifiers), columns, cuts, above)
+    # Column: (x − 8) / 4. Cut: (0 − 0.25) / 0.5 = −0.5 below, and 1.5 above.
+    np.testing.assert_allclose(model.group_logits(np.array([[4.0], [12.0]])), [[-1.5, 1.0], [4.5, -3.0]])
+
+
+@pytest.mark.parametrize(("mean", "kept"), [(0.0, False), (100.0, False), (-100.0, False), (100.5, True), (-150, True)])
+def test_a_center_is_kept_from_a_hundred_standard_deviations_on(mean, kept):
+    columns = Standardization(np.array([0.0, 2.0 * mean, 0.0]), np.array([1.0, 2.0, 1.0]))
+    model = CorrectionModel.from_parameters(trained(), columns, NO_CUTS, NO_SHARES)
+    assert (model.center is not None) == kept
+    if kept:
+        np.testing.assert_array_equal(model.center, columns.center)
+
+
+def test_a_column_far_out_keeps_its_digits_in_single_precision():
+    center = np.array([1e6, 0.0, 0.0])
+    networks = trained()
+    columns = Standardization(center, np.ones(D))
+    model = CorrectionModel.from_parameters(networks, columns, NO_CUTS, NO_SHARES)
+    X = (rows() + center).astype(np.float32)
+    expected = expected_logits(networks, X.astype(np.float64) - center)
+    np.testing.assert_allclose(model.logits(X), expected, rtol=1e-4, atol=1e-4)
+
+
+# ---- where the pooled classifier comes in ----
+
+
+def model_of(networks, **options):
+    return CorrectionModel.from_parameters(networks, Standardization(CENTER, SCALE), NO_CUTS, NO_SHARES, **options)
+
+
+def test_the_model_says_where_the_pooled_logits_come_in():
+    networks = trained()
+    assert model_of(networks).pooled == "added"
+    assert model_of(networks, warm=False).pooled == "unused"
+    assert model_of(networks, linear_base=Base()).pooled == "inside"
+    assert model_of(networks).base == ()
+    assert model_of(networks).n_groups == K
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+@pytest.mark.parametrize("classifier_hidden", [(), (3,)])
+def test_the_pooled_classifier_inside_is_added_to_every_correction(classifier_hidden, offset):
+    networks, center = trained((5,), classifier_hidden), CENTER + offset * SCALE
+    columns = Standardization(center, SCALE)
+    inside = CorrectionModel.from_parameters(networks, columns, NO_CUTS, NO_SHARES, linear_base=Base())
+    X = rows(center=center, scale=SCALE)
+    pooled = np.array([[x @ Base.coef_[m] + Base.intercept_[m] for m in range(M)] for x in X])
+    expected = expected_logits(networks, (X - center) / SCALE) + pooled[:, None]
+    np.testing.assert_allclose(inside.logits(X), expected, rtol=1e-7, atol=1e-6)
+    group, own = inside.route(X)
+    np.testing.assert_allclose(own, expected[np.arange(len(X)), group], rtol=1e-7, atol=1e-6)
+
+
+@pytest.mark.parametrize("linear_base", [None, Base()])
+@pytest.mark.parametrize("classifier_hidden", [(), (3, 2)])
+def test_another_classifier_may_serve_a_group(classifier_hidden, linear_base):
+    model = model_of(trained((5,), classifier_hidden), linear_base=linear_base)
+    X = rows(center=CENTER, scale=SCALE)
+    every = model.logits(X)
+    pooled = 0.0 if linear_base is None else X @ Base.coef_.T + Base.intercept_
+    served = model.serving(np.array([3, K, 2, 2]))
+    np.testing.assert_allclose(served.logits(X)[:, 0], every[:, 3], atol=1e-12)
+    np.testing.assert_allclose(served.logits(X)[:, 1], 0 * every[:, 0] + pooled, atol=1e-9)
+    np.testing.assert_allclose(served.logits(X)[:, 2:], every[:, [2, 2]], atol=1e-12)
+    np.testing.assert_array_equal(served.route(X)[0], model.route(X)[0])
+
+
+# ---- routing ----
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("classifier_hidden", [(), (3,)])
+def test_every_row_gets_the_output_of_the_classifier_of_its_group(classifier_hidden, dtype):
+    networks = trained((6, 5), classifier_hidden, seed=18)  # All four groups have rows.
+    model, X = model_of(networks), rows(200, CENTER, SCALE).astype(dtype)
+    standard = (X.astype(np.float64) - CENTER) / SCALE
+    expected = expected_groups(networks, standard).argmax(axis=1)
+    group, own = model.route(X)
+    assert own.dtype == dtype
+    assert set(expected) == set(range(K))
+    np.testing.assert_array_equal(group, expected)
+    logits = expected_logits(networks, standard)[np.arange(200), group]
+    np.testing.assert_allclose(own, logits, rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-4)
+
+
+def border_rows(model, n=200):
+    """Rows on the border of two groups as closely as numbers allow, by bisection between a row of each."""
+    X = rows(2000, CENTER, SCALE)
+    group = model.group_logits(X).argmax(axis=1)
+    low, high = X[group == group[0]][:n], X[group != group[0]][:n]
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = (model.group_logits(middle).argmax(axis=1) == group[0])[:, None]
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.concatenate([low, high])
+
+
+@pytest.mark.parametrize("group_hidden", [(), (6, 5)])
+def test_close_calls_are_settled_in_double_precision(group_hidden):
+    model = model_of(trained(group_hidden))
+    X = border_rows(model)
+    exact = model.group_logits(X).argmax(axis=1)
+    top = np.sort(model.group_logits(X).astype(np.float32), axis=1)
+    assert (top[:, -1] == top[:, -2]).mean() > 0.3  # Single precision cannot tell these groups apart.
+    np.testing.assert_array_equal(model.route(X)[0], exact)
+
+
+def test_large_logits_that_are_close_for_their_size_are_settled_in_double_precision():
+    """Group logits near 20,000: single precision has steps of 0.002 there."""
+    weight = np.array([[1.0, 1.0], [1e-3, 0.0]])
+    group = ((weight, np.array([20_000.0, 20_000.0])),)
+    model = CorrectionModel(None, group, ((np.zeros((2, 2, 1)), np.zeros((2, 1))),))
+    X = np.column_stack([np.full(50, 0.3), np.where(np.arange(50) % 2, 0.4, -0.4)])
+    np.testing.assert_array_equal(model.route(X)[0], (X[:, 1] < 0).astype(int))
+
+
+def test_rounding_of_large_terms_is_not_taken_for_a_difference():
+    """Two sums that are equal but for 1e-4, of terms near 10,000: in single precision the order of terms decides."""
+    half = np.random.default_rng(0).uniform(0.5, 1, size=2000)
+    X = np.column_stack([half, half, np.random.default_rng(1).uniform(size=2000)])
+    group = ((np.array([[1.1e4, 1e4], [0.9e4, 1e4], [1e4, 1e4]]), np.array([1e-4, 0.0])),)
+    model = CorrectionModel(None, group, ((np.zeros((2, 3, 1)), np.zeros((2, 1))),))
+    single = X.astype(np.float32) @ group[0][0].astype(np.float32)
+    assert (single[:, 0] < single[:, 1]).any()
+    assert model.route(X)[0].tolist() == [0] * 2000
+    assert model.pooled == "added"  # Unless told otherwise.
+
+
+def test_equal_groups_go_to_the_first_of_them():
+    group = ((np.zeros((1, 3)), np.array([1.0, 2.0, 2.0])),)
+    model = CorrectionModel(None, group, ((np.zeros((3, 1, 1)), np.array([[0.0], [5.0], [7.0]])),))
+    groups, own = model.route(np.zeros((4, 1)))
+    assert groups.tolist() == [1] * 4
+    assert own.tolist() == [[5.0]] * 4
+
+
+def test_one_group_takes_every_row():
+    model = CorrectionModel(None, ((np.ones((2, 1)), np.zeros(1)),), ((np.ones((1, 2, 1)), np.array([[0.5]])),))
+    groups, own = model.route(np.array([[1.0, 2.0], [-3.0, 0.0]]))
+    assert groups.tolist() == [0, 0]
+    np.testing.assert_allclose(own, [[3.5], [-2.5]])
+
+
+@pytest.mark.parametrize("n", [1, 8191, 8192, 8193, 20_000])
+def test_any_number_of_rows_is_served_like_a_few(n):
+    model = model_of(trained((6,)), linear_base=Base())
+    few = rows(500, CENTER, SCALE)
+    X = np.resize(few, (n, D))
+    group, own = model.route(X)
+    np.testing.assert_array_equal(group, np.resize(model.route(few)[0], n))
+    np.testing.assert_allclose(own, np.resize(model.route(few)[1], (n, M)), rtol=1e-9, atol=1e-9)
+    assert model.group_logits(X).shape == (n, K)
+    assert model.logits(X).shape == (n, K, M)
+
+
+def test_rows_are_not_changed_by_serving_them():
+    model = model_of(trained((6, 5)), linear_base=Base())
+    X = rows(50, CENTER, SCALE).astype(np.float32)
+    before = X.copy()
+    model.route(X)
+    model.logits(X)
+    model.group_logits(X)
+    np.testing.assert_array_equal(X, before)
