@@ -172,7 +172,7 @@ def test_a_class_may_calibrate_without_any_row_that_selects_if_none_is_wanted():
 
 
 def test_classes_that_are_all_too_rare_leave_nothing_held_out():
-    label, held = exact(100, 0.1, 0.1, 2, n_classes=20)
+    _, held = exact(100, 0.1, 0.1, 2, n_classes=20)
     assert held.n_folds == 0
     assert (held.fold == -1).all()
     assert not held.calibrates.any()

@@ -1,5 +1,7 @@
 """Networks as they are drawn and applied: scales, shapes, and outputs worked out by hand."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +18,7 @@ def drawn(sizes, scale=1.0, seed=0):
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=5))
 def test_a_network_has_a_layer_between_every_two_sizes(sizes):
     network = drawn(tuple(sizes))
-    assert [layer.weight.shape for layer in network] == list(zip(sizes, sizes[1:], strict=False))
+    assert [layer.weight.shape for layer in network] == list(itertools.pairwise(sizes))
     assert [layer.bias.shape for layer in network] == [(size,) for size in sizes[1:]]
     assert all(part.dtype == np.float32 for layer in network for part in layer)
     assert not any(layer.bias.any() for layer in network)

@@ -1,4 +1,4 @@
-"""The pooled classifier of a DAFHClassifier: taken as it is or fitted here, and the logits that corrections start from."""
+"""The pooled classifier of a DAFHClassifier, taken as it is or fitted here, and the logits to start from."""
 
 from typing import ClassVar
 
@@ -95,7 +95,8 @@ class Memory(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y, sample_weight=None):
         self.fitted_on.append(len(X))
-        self.classes_, self.known_ = np.unique(y), {tuple(row): label for row, label in zip(np.asarray(X), y)}
+        self.classes_ = np.unique(y)
+        self.known_ = {tuple(row): label for row, label in zip(np.asarray(X), y, strict=True)}
         return self
 
     def predict(self, X):

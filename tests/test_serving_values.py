@@ -1,5 +1,6 @@
 """What a served model computes, against the same networks written out with loops."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ class Base:
 
 
 def layers(rng, sizes, *lead):
-    return tuple((rng.normal(size=(*lead, a, b)), rng.normal(size=(*lead, b))) for a, b in zip(sizes, sizes[1:]))
+    return tuple((rng.normal(size=(*lead, a, b)), rng.normal(size=(*lead, b))) for a, b in itertools.pairwise(sizes))
 
 
 def trained(group_hidden=(6, 5), classifier_hidden=(), n_seen=D, seed=0):
