@@ -105,7 +105,7 @@ def public_names():
         yield from ((room, name) for name in getattr(importlib.import_module(room), "__all__", ()))
 
 
-@pytest.mark.parametrize(("room", "name"), public_names())
+@pytest.mark.parametrize(("room", "name"), list(public_names()))
 def test_every_public_name_has_a_docstring_with_an_example(room, name):
     public = getattr(importlib.import_module(room), name)
     assert not callable(public) or ">>>" in public.__doc__
