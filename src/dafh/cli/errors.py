@@ -11,6 +11,8 @@ from dafh.cli.output import say
 
 # What shells report for a command that was stopped by a closed pipe: 128 + SIGPIPE.
 _CLOSED_PIPE = 141
+# The same for the interrupt key: 128 + SIGINT.
+_INTERRUPTED = 130
 # Not 1, which `audit --fail-on-harm` uses: a script must be able to tell harm from a crash. 70 is EX_SOFTWARE of BSD.
 _UNEXPECTED = 70
 
@@ -33,8 +35,12 @@ class OneSentence(click.Group):
             except DAFHError as error:
                 click.echo(f"dafh: {error}", err=True)
                 sys.exit(2)
-            except (click.ClickException, click.Abort, click.exceptions.Exit, KeyboardInterrupt):
+            except (click.ClickException, click.exceptions.Exit):
                 raise
+            except (click.Abort, KeyboardInterrupt):
+                # Click would exit with 1, which means harm.
+                click.echo("dafh: interrupted.", err=True)
+                sys.exit(_INTERRUPTED)
             except BrokenPipeError:
                 # The reader, `head` for example, has closed the pipe. Python flushes the buffer once more when it
                 # exits, and without this that would fail too, with a traceback.

@@ -1,0 +1,225 @@
+"""Results of the commands: the same for people, for machines and through pipes; and what cannot be read or written."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_line import people, run
+from dafh.datasets.registry import DATASETS
+from tables import written
+
+
+@pytest.fixture(scope="module")
+def held_out(folder):
+    return [folder / "model.dafh", folder / "model.test.parquet"]
+
+
+# ---- for people and for machines ----
+
+
+def test_an_audit_for_machines_says_what_it_says_for_people(held_out):
+    text, values = run("audit", *held_out).stdout, json.loads(run("audit", *held_out, "--json").stdout)
+    assert values["verdict"]["headline"].upper() in text.upper()
+    assert f"{values['rows']:,} rows" in text
+    for share in ("accuracy", "pooled_accuracy", "pr_without_harm"):
+        assert f"{100 * values[share]:.1f}" in text
+    assert sum(values["sizes"]) == values["rows"] == 90
+    for group in values["named_groups"]:
+        assert group["group"] in text
+
+
+def test_options_of_an_audit_reach_the_result(held_out):
+    values = json.loads(run("audit", *held_out, "--level", "0.2", "--margin", "0.05", "--json").stdout)
+    assert (values["level"], values["margin"]) == (0.2, 0.05)
+
+
+def test_depth_intersects_attributes(held_out):
+    named = {
+        depth: [
+            group["group"]
+            for group in json.loads(
+                run("audit", *held_out, "--sensitive", "sex,job", "--depth", depth, "--json").stdout
+            )["named_groups"]
+        ]
+        for depth in (1, 2)
+    }
+    assert len(named[1]) == 5
+    assert set(named[1]) < set(named[2])
+    assert "sex = f & job = cook" in named[2]
+
+
+def test_an_explanation_for_machines_has_the_groups_of_that_for_people(held_out):
+    text, values = run("explain", *held_out).stdout, json.loads(run("explain", *held_out, "--json").stdout)
+    assert re.findall(r"^Group (\d+):", text, flags=re.M) == [str(group["group"]) for group in values["groups"]]
+
+
+def test_a_card_for_machines_has_what_it_says_for_people(folder):
+    text = run("show", folder / "model.dafh").stdout
+    card = json.loads(run("show", folder / "model.dafh", "--json").stdout)
+    lines = dict(re.split(r":\s+", line, maxsplit=1) for line in text.splitlines())
+    assert lines["Labels"] == ", ".join(card["labels"]) == "no, yes"
+    assert lines["Target"] == card["schema"]["target"]
+    assert lines["Data"] == f"{card['rows']} rows of {card['data']}"
+    assert lines["Columns"].startswith(f"{len(card['columns'])}: ")
+    assert lines["Guard"] == card["guard"]["summary"]
+    assert lines["Sensitive"] == ", ".join(card["schema"]["sensitive"])
+
+
+def test_a_report_for_machines_and_the_page_have_one_verdict(held_out, tmp_path):
+    out = tmp_path / "r.html"
+    result = run("report", *held_out, "--json", "--out", out)
+    verdict = json.loads(result.stdout)["verdict"]
+    assert run("report", *held_out, "--out", out).stdout.startswith(f"{verdict['headline'].upper()}: ")
+    assert verdict["headline"] in out.read_text()
+    assert verdict["status"] == json.loads(run("audit", *held_out, "--json").stdout)["verdict"]["status"]
+
+
+def test_standard_output_holds_the_result_alone(held_out, folder):
+    scores = run("predict", folder / "model.dafh", folder / "people.csv")
+    assert len(scores.stdout.splitlines()) == 301
+    assert "300 rows in" in scores.stderr
+    audit = run("audit", folder / "model.dafh", folder / "people.csv", "--json")
+    assert "Note: These results are optimistic" in audit.stderr
+    assert json.loads(audit.stdout)["notes"]
+
+
+# ---- pipes ----
+
+
+@pytest.mark.parametrize("command", ["predict", "audit", "explain"])
+def test_every_command_reads_standard_input(folder, command):
+    content = (folder / "people.csv").read_bytes()
+    expected = run(command, folder / "model.dafh", folder / "people.csv").stdout
+    for piped in (content, gzip.compress(content)):
+        result = run(command, folder / "model.dafh", "-", input=piped)
+        assert result.exit_code == 0, result.output
+        assert result.stdout == expected
+
+
+def test_errors_about_standard_input_call_it_so(folder):
+    result = run("audit", folder / "model.dafh", "-", input=b"")
+    assert result.exit_code == 2
+    assert result.stderr == "dafh: standard input is empty.\n"
+
+
+def test_a_pipe_of_text_can_be_described_by_options(folder):
+    content = people().to_csv(sep="\t", index=False).encode("utf-16-le")
+    expected = run("predict", folder / "model.dafh", folder / "people.csv").stdout
+    for tab in ("tab", "\\t", "\t"):
+        options = ["--delimiter", tab, "--encoding", "utf-16-le", "--header"]
+        assert run("predict", folder / "model.dafh", "-", *options, input=content).stdout == expected
+
+
+# ---- what cannot be read ----
+
+
+@pytest.mark.parametrize("command", ["predict", "audit", "explain", "report", "show"])
+def test_a_model_that_is_not_there_is_refused_by_every_command(folder, command):
+    arguments = [] if command == "show" else [folder / "people.csv"]
+    result = run(command, folder / "none.dafh", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("dafh: ")
+    assert "none.dafh" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["predict", "audit", "explain", "report"])
+def test_a_table_that_is_not_there_is_refused_by_every_command(folder, tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(command, folder / "model.dafh", tmp_path / "none.csv")
+    assert result.exit_code == 2
+    assert result.stderr == f"dafh: There is no file {tmp_path / 'none.csv'}.\n"
+    assert result.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["audit", "explain", "report"])
+def test_rows_without_a_target_column_cannot_be_audited(folder, tmp_path, command):
+    path = written(tmp_path, people().drop(columns="hired").to_csv(index=False))
+    result = run(command, folder / "model.dafh", path)
+    assert result.exit_code == 2
+    assert "The table has no column 'hired', the target" in result.stderr
+
+
+def test_one_copy_is_no_comparison(folder, held_out):
+    result = run("explain", *held_out, "--seeds", "1")
+    assert result.exit_code == 2
+    assert "at least two different seeds" in result.stderr
+
+
+# ---- what cannot be written ----
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", "people.csv", "--target", "hired"],
+        ["predict", "model.dafh", "people.csv"],
+        ["report", "model.dafh", "people.csv"],
+        ["data", "export", "german"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(folder, monkeypatch, arguments):
+    monkeypatch.chdir(folder)
+    for place, sentence in ((folder, "is a folder, not a file to write to"), ("no/such/x.csv", "There is no folder")):
+        result = run(*arguments, "--out", place)
+        assert result.exit_code == 2
+        assert sentence in result.stderr
+        assert result.stdout == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_sentence_and_stays_a_device(folder):
+    result = run("predict", folder / "model.dafh", folder / "people.csv", "--out", "/dev/full")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == "dafh: No space left on device."
+    assert not Path("/dev/full").is_file()
+
+
+def test_a_failure_while_scoring_leaves_the_old_file(folder, tmp_path):
+    out = written(tmp_path, "before", "scores.csv")
+    broken = written(tmp_path, people().to_csv(index=False) + "1,2,3,4,5,6,7,8\n", "broken.csv")
+    result = run("predict", folder / "model.dafh", broken, "--out", out)
+    assert result.exit_code == 2
+    assert out.read_text() == "before"
+    assert {path.name for path in tmp_path.iterdir()} == {"scores.csv", "broken.csv"}
+
+
+def test_formulas_in_kept_columns_are_defused_and_counted(folder, tmp_path):
+    table = people(5).assign(note=["=cmd()", "@x", "plain", "-1", "a\r=b"])
+    path = tmp_path / "t.parquet"
+    table.to_parquet(path)
+    result = run("predict", folder / "model.dafh", path, "--keep", "note", "--out", tmp_path / "s.csv")
+    assert "2 cells would be formulas in a spreadsheet" in result.stderr
+    scores = pd.read_csv(tmp_path / "s.csv")
+    assert scores["note"].tolist() == ["'=cmd()", "'@x", "plain", "-1", "a\r=b"]
+    assert len(scores) == 5
+
+
+# ---- data sets ----
+
+
+def test_an_exported_data_set_has_features_attributes_and_target(tmp_path, monkeypatch):
+    X = pd.DataFrame({"age": [30, 41], "sex": ["f", "m"]})
+    attributes = pd.DataFrame({"sex": ["f", "m"], "race": ["x", "y"]})
+    bunch = type("Data", (), {"X": X, "sensitive_features": attributes, "y": np.array([0, 1])})
+    monkeypatch.setattr("dafh.datasets.FETCHERS", {"tiny": lambda: bunch})
+    monkeypatch.chdir(tmp_path)
+    result = run("data", "export", "tiny")
+    assert result.stdout == "2 rows in tiny.csv; --target target --sensitive race\n"
+    assert (tmp_path / "tiny.csv").read_text() == "age,sex,race,target\n30,f,x,0\n41,m,y,1\n"
+    assert run("data", "export", "tiny", "--out", "t.parquet").exit_code == 0
+    assert pd.read_parquet(tmp_path / "t.parquet")["target"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("command", ["fetch", "export"])
+def test_a_data_set_that_does_not_exist_is_refused_with_those_that_do(command):
+    result = run("data", command, "compas")
+    assert result.exit_code == 2
+    assert result.stderr == f"dafh: There is no data set 'compas'; choose from {', '.join(DATASETS)}.\n"
