@@ -1,0 +1,231 @@
+"""The page of a report: each section says what the summary says, and is there only if there is something to say."""
+
+import base64
+import functools
+import hashlib
+import html
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dafh import audit
+from dafh.explanation import Explanation, GroupInWords, Rule
+from dafh.report import render, summarize, write_report
+
+
+def result(errors=(0.1, 0.4), pooled=0.3, n=400, sex=True, **options):
+    """Audit of two groups of equal size in which a known share of rows is predicted wrongly."""
+    row = np.arange(n)
+    place = row // 2 / (n / 2)  # Runs from 0 to 1 in both groups.
+    wrong = place[:, None] < np.array([*errors, pooled])
+    people = pd.DataFrame({"sex": np.where(row // 2 % 2, "f", "m")}) if sex else None
+    labels = wrong.astype(int)
+    return audit(np.zeros(n, int), labels[:, :-1], row % 2, pooled=labels[:, -1], sensitive_features=people, **options)
+
+
+@functools.cache
+def audited_page():
+    """The page of the audit above, made once: most of the time goes into the library that draws the charts."""
+    return render(summarize(result=result()))
+
+
+def section(page, name):
+    """The part of a page with this heading, or nothing."""
+    found = re.search(rf'<section aria-labelledby="h-{name}">(.*?)</section>', page, flags=re.S)
+    return found and html.unescape(found[1])
+
+
+def table(page, caption):
+    """A table of a page by its caption: a list of dictionaries."""
+    body = re.search(rf"<caption>{caption}</caption>(.*?)</table>", page, flags=re.S)[1]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", body, flags=re.S)]
+    return [dict(zip(rows[0], map(html.unescape, row), strict=True)) for row in rows[1:]]
+
+
+def chart(page, name):
+    return json.loads(re.search(rf'id="spec-{name}">(.*?)</script>', page, flags=re.S)[1])
+
+
+CARD = {
+    "model": "DAFHClassifier", "groups": 2, "pooled": "LogisticRegression", "labels": ["no", "yes"], "settings": {},
+    "rows": 12_345, "data": "adult.csv", "written": "2026-01-02", "dafh": "0.1", "versions": {"numpy": "2.1"},
+    "columns": [{"name": "age", "type": "number"}],
+}  # fmt: skip
+
+
+# ---- figures and tables ----
+
+
+def test_the_top_of_the_page_has_the_figures_of_the_audit():
+    figures = dict(re.findall(r"<dt>([^<]*)</dt><dd><strong>([^<]*)</strong>", audited_page()))
+    assert figures["People tested"] == "400"
+    assert figures["Right decisions"] == "75.0%"  # 10 % and 40 % wrong in two groups of equal size.
+    assert figures["Best served"] == "85.0%"  # Classifier 0 would be right about 30 % more of group 1.
+    assert figures["Classifiers differ"] == "30.0%"
+
+
+def test_the_gain_is_given_in_percentage_points():
+    assert "+5.00 percentage points against the pooled classifier" in audited_page()
+
+
+def test_the_table_of_groups_has_errors_and_gains():
+    first, second = table(audited_page(), "Groups and the classifier that serves each")
+    assert first["served by"] == "classifier 0"
+    assert (first["people"], first["share"]) == ("200", "50.0%")
+    assert (first["own error"], first["pooled error"]) == ("10.0%", "30.0%")
+    assert first["gain, points"].startswith("+20.00 (+14.")  # With its interval.
+    assert first["verdict"] == "✔ satisfied"
+    assert second["gain, points"].startswith("-10.00 (-1")
+    assert second["verdict"] == "✖ violated"
+
+
+def test_tables_name_the_rival_of_every_question():
+    page = audited_page()
+    assert {row["against"] for row in table(page, "Gains over the pooled classifier")} == {"pooled"}
+    envy = table(page, "Own classifiers against those of other groups")
+    assert [(row["group"], row["against"]) for row in envy] == [("0", "classifier 1"), ("1", "classifier 0")]
+
+
+def test_the_table_of_errors_marks_who_serves():
+    cells = table(audited_page(), "Error rates")
+    assert [(row["group"], row["classifier"]) for row in cells if "serves it" in row["classifier"]] == [
+        ("0", "0 (serves it)"),
+        ("1", "1 (serves it)"),
+    ]
+    assert {row["error"].split()[0] for row in cells if row["classifier"] == "pooled"} == {"30.0%"}
+
+
+def test_a_table_and_the_chart_above_it_have_the_same_figures():
+    page = audited_page()
+    (drawn,) = (rows for rows in chart(page, "gains")["datasets"].values() if "points" in rows[0])
+    shown = table(page, "Gains over the pooled classifier")
+    assert [f"{row['points']:+.2f}" for row in drawn] == [row["gap, points"].split()[0] for row in shown]
+    (drawn,) = (rows for rows in chart(page, "matrix")["datasets"].values() if "label" in rows[0])
+    assert [row["label"] for row in drawn] == [row["error"].split()[0] for row in table(page, "Error rates")]
+
+
+def test_an_undecided_question_says_how_many_rows_it_needs_where_that_is_known():
+    rows = table(render(summarize(result=result((0.29, 0.3), n=400))), "Gains over the pooled classifier")
+    assert re.fullmatch(r"◆ undecided \(needs about [\d,]+ people of this group\)", rows[0]["verdict"])
+    assert rows[1]["verdict"] == "◆ undecided"  # With a gain of zero, no number of rows decides.
+
+
+def test_the_table_of_composition_adds_up():
+    for row in table(audited_page(), "Named groups within the groups"):
+        assert row["people"] == "200"
+        assert (row["in group 0"], row["in group 1"]) == ("50.0%", "50.0%")
+
+
+def test_what_is_unknown_is_a_dash():
+    y = np.array([0, 1] * 20)
+    empty = audit(y, np.column_stack([y, y]), np.zeros(40, int), pooled=1 - y)
+    row = table(render(summarize(result=empty)), "Groups and the classifier that serves each")[1]
+    assert row["people"] == "0"
+    assert row["own error"] == row["pooled error"] == "–"
+    assert row["gain, points"].startswith("–")
+    assert "nan" not in json.dumps(row).lower()
+
+
+# ---- sections ----
+
+
+def test_without_attributes_there_is_no_section_on_named_groups():
+    assert section(render(summarize(result=result(sex=False))), "named") is None
+    named = section(audited_page(), "named")
+    assert "define 2 named groups" in named
+
+
+def test_the_counts_of_named_verdicts_are_those_of_the_table():
+    page = audited_page()
+    verdicts = [row["verdict"].split()[1] for row in table(page, "Named groups")]
+    words = " ".join(section(page, "named").split())
+    assert f"{verdicts.count('violated')} shown to be served worse than by the pooled classifier" in words
+    assert f"{verdicts.count('satisfied')} shown not to be, and {verdicts.count('undecided')} undecided" in words
+
+
+def test_one_group_has_no_section_on_other_groups_classifiers():
+    y = np.arange(100) % 2
+    page = render(summarize(result=audit(y, y[:, None], np.zeros(100, int), pooled=1 - y)))
+    assert section(page, "envy") is None
+    assert section(page, "gains") is not None
+
+
+def test_the_level_of_the_audit_is_that_of_the_intervals():
+    page = render(summarize(result=result(level=0.1)))
+    assert "90 % confidence interval" in " ".join(section(page, "serving").split())
+
+
+def test_groups_in_words_have_a_heading_and_a_line_for_each_fact():
+    rule = Rule("age is <30 & more>", 0.9, 0.8)
+    words = Explanation((GroupInWords(0, "Group 0", 1_234, 0.4, "its own classifier", rule, difference=0.01),), 0.9)
+    text = section(render(summarize(explanation=words)), "groups")
+    assert "Group 0: 1,234 people (40.0%), served by its own classifier" in text
+    assert "<li>Approximate rule: age is <30 & more>." in text
+    assert "The groups barely change with the seed" in text
+    assert "do not read much into the groups" in text
+
+
+def test_a_card_lists_data_settings_and_columns():
+    text = section(render(summarize(card=CARD)), "card")
+    assert "12,345 rows of adult.csv" in text
+    assert "<dd>no, yes</dd>" in text
+    assert "<dd>none</dd>" in text  # No setting differs from its default.
+    assert "<li>age <span>number</span></li>" in text
+    assert "Notes on the columns" not in text
+    changed = section(render(summarize(card=CARD | {"settings": {"a": 1, "b": None}})), "card")
+    assert "a = 1, b = None" in changed
+
+
+def test_a_card_without_rows_or_data_leaves_them_out():
+    text = section(render(summarize(card={k: v for k, v in CARD.items() if k not in ("rows", "data")})), "card")
+    assert "Trained on" not in text
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"title": "Größe & 高さ"}, {"notes": ("The model was trained on these rows.",)}]
+)
+def test_titles_and_notes_are_shown_as_they_are(attributes):
+    page = html.unescape(render(summarize(**attributes)))
+    for text in (attributes.get("title", ""), *attributes.get("notes", ())):
+        assert text in page
+
+
+# ---- the file ----
+
+
+def test_the_policy_allows_exactly_the_scripts_of_the_page():
+    page = audited_page()
+    policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1])
+    scripts = re.findall(r"<script>(.*?)</script>", page, flags=re.S)
+    sums = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    assert [f"'sha256-{checksum}'" for checksum in sums] == re.search(r"script-src ([^;]*)", policy)[1].split()
+
+
+def test_the_same_summary_makes_the_same_page():
+    summary = summarize(result=result())
+    assert render(summary) == render(json.loads(json.dumps(summary)))
+
+
+def test_every_heading_that_is_referred_to_exists_once():
+    words = Explanation(tuple(GroupInWords(k, f"Group {k}", 5, 0.5, "its own classifier") for k in (0, 1)))
+    page = render(summarize(result=result(), explanation=words, card=CARD))
+    names = re.findall(r'\sid="([^"]*)"', page.split("<script>")[0])
+    assert len(names) == len(set(names))
+    assert set(re.findall(r'aria-labelledby="([^"]*)"', page)) <= set(names)
+
+
+def test_a_report_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "report.html"
+    write_report(summarize(title="old"), path)
+    with pytest.raises(KeyError):
+        write_report({"title": "broken"}, path)
+    assert "<title>old</title>" in path.read_text(encoding="utf-8")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_report_is_written_in_utf_8(tmp_path):
+    write_report(summarize(title="Größe 🦊"), str(tmp_path / "report.html"))
+    assert "<title>Größe 🦊</title>" in (tmp_path / "report.html").read_bytes().decode("utf-8")

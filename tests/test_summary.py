@@ -1,0 +1,166 @@
+"""A summary holds what the audit, the guard and the model say, as values that any program can read."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dafh import audit
+from dafh.evaluation.guard import choose_servers
+from dafh.evaluation.paired import PairedCounts
+from dafh.report import summarize
+from dafh.report.summary import NOT_PROMISED, headline
+
+KEYS = [
+    "title", "dafh", "verdict", "notes", "figures", "serving", "guard", "cells", "questions", "named", "composition",
+    "groups", "training", "card", "not_promised",
+]  # fmt: skip
+
+
+def random_audit(n=300, n_groups=2, attributes=None, **options):
+    rng = np.random.default_rng(0)
+    y, groups = rng.integers(2, size=n), np.arange(n) % n_groups
+    labels = np.where(rng.random((n, n_groups + 1)) < 0.8, y[:, None], 1 - y[:, None])
+    people = None if attributes is None else pd.DataFrame(attributes)
+    return audit(y, labels[:, :-1], groups, pooled=labels[:, -1], sensitive_features=people, **options)
+
+
+def with_report(counts, n_groups, **options):
+    """A model that has nothing but a guard's report."""
+    report = choose_servers(counts, **options)
+    return type("Model", (), {"guard_report_": report, "serves_": report.serves, "n_groups_": n_groups})()
+
+
+def counts_of(*groups, n=500.0):
+    """Counts of rows that each group's own classifier won and lost against the pooled one, for one classifier each."""
+    k = len(groups)
+    beats = np.zeros((k, k + 1, k + 1))
+    errors = np.zeros((k, k + 1))
+    for g, (won, lost) in enumerate(groups):
+        beats[g, g, k], beats[g, k, g] = won, lost
+        errors[g, g], errors[g, k] = lost, won
+        for other in set(range(k)) - {g}:  # Always wrong, so that nobody asks for it.
+            beats[g, g, other], beats[g, k, other], errors[g, other] = n - lost, n - won, n
+    return PairedCounts(beats, np.full(k, n), errors)
+
+
+def test_an_empty_summary_has_all_keys_and_claims_nothing():
+    summary = summarize()
+    assert list(summary) == KEYS
+    for key in (
+        "figures",
+        "serving",
+        "guard",
+        "cells",
+        "questions",
+        "named",
+        "composition",
+        "groups",
+        "training",
+        "card",
+    ):
+        assert summary[key] is None
+    assert summary["not_promised"] == list(NOT_PROMISED)
+
+
+def test_level_and_margin_of_the_audit_are_kept():
+    figures = summarize(result=random_audit(level=0.1, margin=0.02))["figures"]
+    assert (figures["level"], figures["margin"]) == (0.1, 0.02)
+
+
+def test_gains_of_groups_weighted_by_their_shares_add_up_to_the_gain():
+    summary = summarize(result=random_audit(n=301, n_groups=3))
+    serving = summary["serving"]
+    assert sum(row["share"] for row in serving) == pytest.approx(1)
+    assert sum(row["share"] * row["gap"] for row in serving) == pytest.approx(summary["figures"]["gain"])
+    for row in serving:
+        assert row["gap"] == pytest.approx(row["rival_error"] - row["own_error"])
+        assert row["low"] <= row["gap"] <= row["high"]
+
+
+def test_a_group_served_by_the_pooled_classifier_or_another_is_said_to_be():
+    result = random_audit(own=[1, 2])
+    assert [row["served_by"] for row in summarize(result=result)["serving"]] == [
+        "classifier 1",
+        "the pooled classifier",
+    ]
+
+
+def test_the_guard_serves_and_certifies_each_group():
+    summary = summarize(with_report(counts_of((40, 5), (5, 40)), 2))
+    assert [row["served_by"] for row in summary["serving"]] == ["its own classifier", "the pooled classifier"]
+    assert [row["certificate"] for row in summary["serving"]] == [
+        row["certificate"] for row in summary["guard"]["table"]
+    ]
+    assert summary["guard"]["sentence"] in summary["verdict"]["details"]
+
+
+def test_the_guards_gains_are_won_minus_lost_rows():
+    first, second = summarize(with_report(counts_of((40, 5), (5, 40)), 2))["guard"]["table"]
+    assert first["gain"] == pytest.approx(35 / 500)
+    assert second["gain"] == pytest.approx(-35 / 500)
+    assert (first["own_better"], first["own_worse"]) == (40, 5)
+
+
+def test_kind_level_and_margin_of_the_guard_are_kept():
+    guard = summarize(with_report(counts_of((40, 5)), 1, kind="proof", level=0.1, margin=0.02))["guard"]
+    assert (guard["kind"], guard["level"], guard["margin"]) == ("proof", 0.1, 0.02)
+
+
+def test_named_groups_with_the_most_evidence_of_harm_come_first():
+    rng = np.random.default_rng(1)
+    result = random_audit(attributes={"town": rng.integers(0, 6, 300), "sex": rng.choice(["f", "m"], 300)})
+    named = summarize(result=result)["named"]
+    chances = [row["p"] for row in named["questions"]]
+    assert chances == sorted(chances)
+    assert named["n_groups"] == len(result.named) == len(chances)
+
+
+def test_attributes_among_the_columns_of_the_model_are_listed():
+    result = random_audit(attributes={"sex": np.resize(["f", "m"], 300), "age": np.resize([20, 70, 40], 300)})
+    card = {"columns": [{"name": "sex", "type": "category"}, {"name": 3, "type": "number"}]}
+    named = summarize(result=result, card=card)["named"]
+    assert (named["in_training"], named["known_features"]) == (["sex"], True)
+    named = summarize(result=result)["named"]
+    assert (named["in_training"], named["known_features"]) == ([], False)
+
+
+def test_a_card_lists_its_first_columns_and_counts_all():
+    columns = [{"name": f"column {i}", "type": "number"} for i in range(1000)]
+    card = summarize(card={"model": "M", "columns": columns})["card"]
+    assert card["n_columns"] == 1000
+    assert card["columns"] == columns[:200]
+    assert summarize(card={"model": "M"})["card"]["n_columns"] == 0
+
+
+@pytest.mark.parametrize(("length", "shown"), [(80, "x" * 80), (81, "x" * 79 + "…")])
+def test_words_of_more_than_eighty_letters_are_cut(length, shown):
+    summary = summarize(title="x" * length, notes=("a " + "x" * length,), card={"x" * length: 1})
+    assert summary["title"] == shown
+    assert summary["notes"] == [f"a {shown}"]
+    assert shown in summary["card"]
+
+
+def test_long_sentences_keep_their_words():
+    note = "a sentence that goes on and on " * 20
+    assert summarize(notes=(note,))["notes"] == [note]
+
+
+def test_groups_can_have_names():
+    y = np.arange(200) % 2
+    labels = pd.DataFrame({"north": y, "south": 1 - y})
+    result = audit(y, labels, np.where(np.arange(200) < 100, "north", "south"), pooled=1 - y)
+    summary = summarize(result=result)
+    assert [row["group"] for row in summary["serving"]] == ["north", "south"]
+    assert [row["served_by"] for row in summary["serving"]] == ["classifier north", "classifier south"]
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_the_headline_says_it_where_all_classifiers_decide_alike():
+    y = np.arange(100) % 2
+    figures = summarize(result=audit(y, np.column_stack([y, y]), y, pooled=y))["figures"]
+    *_, (name, value, meaning) = headline(figures)
+    assert (name, value, meaning) == ("Classifiers differ", "0.0%", "of people: all decide alike")
+    *_, (_, _, meaning) = headline(figures | {"disagreement": 0.1})
+    assert meaning.endswith("get different decisions")
