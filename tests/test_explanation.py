@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, Recipe, explain, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.explanation import Effect, Explanation, GroupInWords, Rule, stability
+from dafh.explanation import Explanation, stability
 from dafh.partitions import AttributePartition, RandomPartition
 
 
@@ -120,14 +120,6 @@ def test_effects_of_linear_classifiers_are_their_weights():
         assert all(abs(other.own - other.pooled) < 1 for other in rest)
 
 
-@pytest.mark.parametrize(
-    ("own", "pooled", "words"),
-    [(1.0, 0.2, "a stronger"), (-0.1, -0.8, "a weaker"), (0.1, -0.8, "the opposite"), (0.01, 0.5, "almost no")],
-)
-def test_effects_in_words(own, pooled, words):
-    assert Effect("age", own, pooled, 1).text == f"age has {words} effect ({own:+.2f} instead of {pooled:+.2f})"
-
-
 def test_a_group_served_by_the_pooled_classifier_says_so():
     words = words_for(lambda X: X["age"] > 40, serves=(2, 0))
     assert [group.served_by for group in words.groups] == ["the pooled classifier", "the classifier of group 0"]
@@ -181,14 +173,6 @@ def test_stability_is_one_for_groups_that_no_seed_moves_and_small_for_chance():
     assert abs(chance) < 0.05
     with pytest.raises(InputError, match="two different seeds"):
         stability(DecoupledClassifier(), table, y, seeds=(1, 1))
-
-
-@pytest.mark.parametrize(
-    ("value", "word"),
-    [(0.1, "change a lot"), (0.6, "change somewhat"), (0.95, "barely change"), (None, "not measured")],
-)
-def test_stability_in_words(value, word):
-    assert word in Explanation((), value).stability_text()
 
 
 @pytest.mark.parametrize(
@@ -338,21 +322,6 @@ def test_classifiers_that_are_alike_are_called_so():
     words = explain(always, X, sensitive_features=side)
     assert words.alike
     assert "Its classifier barely differs from the pooled classifier." in words.groups[0].lines()
-
-
-@pytest.mark.parametrize(
-    ("share", "precision", "recall", "good"),
-    [
-        (0.3, 0.48, 0.55, False),
-        (0.3, 0.9, 0.8, True),
-        (0.9, 0.9, 1.0, False),
-        (0.9, 1.0, 0.99, True),
-        (0.1, 0, 0, False),
-    ],
-)
-def test_a_rule_that_is_no_better_than_all_rows_is_not_praised(share, precision, recall, good):
-    group = GroupInWords(0, "Group 0", 10, share, "its own classifier", Rule("a is b", precision, recall))
-    assert group.lines()[0].startswith("Approximate rule: a is b." if good else "No short rule fits this group well.")
 
 
 # ---- unusual columns ----

@@ -152,6 +152,12 @@ def test_a_download_of_unknown_size_shows_what_has_arrived(terminal):
     assert "2.0/? MB" in terminal()
 
 
+def test_a_finished_download_leaves_nothing_on_the_screen(terminal, capsys):
+    with transfer_reporter("adult.csv") as report:
+        report("a mirror", 100, 100)
+    assert capsys.readouterr().err.endswith("\x1b[1A\x1b[2K")  # One line up, and clear it.
+
+
 def test_a_download_that_has_not_begun_shows_no_bar(terminal):
     with transfer_reporter("adult.csv"):
         pass

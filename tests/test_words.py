@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import adjusted_rand_score
 
-from dafh.explanation import Contrast, Effect, Explanation, GroupInWords, Member, stability
+from dafh.explanation import Contrast, Effect, Explanation, GroupInWords, Member, Rule, stability
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,37 @@ def test_an_explanation_is_ready_for_json_whatever_its_labels():
     assert found["groups"][0]["effects"][0]["label"] == 3
     assert found["groups"][0]["effects"][0]["pooled"] is None
     assert found["stability"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("own", "pooled", "words"),
+    [(1.0, 0.2, "a stronger"), (-0.1, -0.8, "a weaker"), (0.1, -0.8, "the opposite"), (0.01, 0.5, "almost no")],
+)
+def test_effects_in_words(own, pooled, words):
+    assert Effect("age", own, pooled, 1).text == f"age has {words} effect ({own:+.2f} instead of {pooled:+.2f})"
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [(0.1, "change a lot"), (0.6, "change somewhat"), (0.95, "barely change"), (None, "not measured")],
+)
+def test_stability_in_words(value, word):
+    assert word in Explanation((), value).stability_text()
+
+
+@pytest.mark.parametrize(
+    ("share", "precision", "recall", "good"),
+    [
+        (0.3, 0.48, 0.55, False),
+        (0.3, 0.9, 0.8, True),
+        (0.9, 0.9, 1.0, False),
+        (0.9, 1.0, 0.99, True),
+        (0.1, 0, 0, False),
+    ],
+)
+def test_a_rule_that_is_no_better_than_all_rows_is_not_praised(share, precision, recall, good):
+    group = GroupInWords(0, "Group 0", 10, share, "its own classifier", Rule("a is b", precision, recall))
+    assert group.lines()[0].startswith("Approximate rule: a is b." if good else "No short rule fits this group well.")
 
 
 # ---- stability ----
