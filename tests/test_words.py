@@ -1,6 +1,7 @@
 """Records of what is known about groups, and the sentences made from them."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import adjusted_rand_score
 
 from dafh.explanation import Contrast, Effect, Explanation, GroupInWords, Member, Rule, stability
+from dafh.explanation.words import group_name, server_words
 
 
 @pytest.mark.parametrize(
@@ -108,11 +110,34 @@ def test_stability_in_words(value, word):
         (0.9, 0.9, 1.0, False),
         (0.9, 1.0, 0.99, True),
         (0.1, 0, 0, False),
+        (0.1, 0.45, 0.5, True),
     ],
 )
 def test_a_rule_that_is_no_better_than_all_rows_is_not_praised(share, precision, recall, good):
     group = GroupInWords(0, "Group 0", 10, share, "its own classifier", Rule("a is b", precision, recall))
     assert group.lines()[0].startswith("Approximate rule: a is b." if good else "No short rule fits this group well.")
+
+
+@pytest.mark.parametrize(("difference", "words"), [(0.049, "barely differs"), (0.05, "by 0.05 on average")])
+def test_a_difference_is_a_number_only_where_it_matters(difference, words):
+    (_, line) = GroupInWords(0, "Group 0", 9, 0.4, "its own classifier", difference=difference).lines()
+    assert words in line
+
+
+def test_stability_is_printed_only_if_it_was_measured():
+    known = GroupInWords(0, "Group 0", 9, 1.0, "the pooled classifier")
+    assert str(Explanation((known,))) == "Group 0: 9 rows (100.0% of all), served by the pooled classifier."
+    assert str(Explanation((known,), 0.5)).splitlines()[1].startswith("The groups change somewhat with the seed")
+
+
+def test_rows_after_the_last_group_belong_to_none_and_are_served_by_the_pooled_classifier():
+    model = SimpleNamespace(n_groups_=2, serves_=np.array([2, 1]))
+    assert [group_name(model, k) for k in range(3)] == ["Group 0", "Group 1", "Rows in no group"]
+    assert [server_words(model, k) for k in range(3)] == [
+        "the pooled classifier",
+        "its own classifier",
+        "the pooled classifier",
+    ]
 
 
 # ---- stability ----
