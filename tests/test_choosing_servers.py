@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafh.evaluation.guard import choose_servers
+from dafh.evaluation.guard import GuardReport, choose_servers
 from dafh.evaluation.paired import PairedCounts
 from dafh.exceptions import InputError
 from dafh.stats import excluded_harm, mcnemar_p, paired_interval
@@ -130,7 +130,8 @@ def test_the_report_is_a_sentence_and_a_table_in_a_terminal_and_in_a_notebook():
     assert max(len(line) for line in text.splitlines()) <= 120
     page = report._repr_html_()
     assert page.count("<tr") == 3
-    assert "group 1 is served by the pooled classifier." in page
+    assert page.index("group 1 is served by the pooled classifier.") < page.index("<table")
+    assert not GuardReport(report.kind, report.level, report.margin, report.serves, report.table).cross_fitted
 
 
 def test_the_sentence_names_everyone():
@@ -173,6 +174,20 @@ def test_a_rival_is_tested_at_the_groups_share_divided_among_its_rivals(kind):
     assert choose_servers(envious(2, r1=(5, 0, 190)), kind=kind).serves[0] == 0
 
 
+def test_a_p_value_of_exactly_the_level_is_enough_for_a_rival():
+    assert choose_servers(envious(2, r1=(6, 0, 190)), level=2**-5).serves[0] == 1  # p = 2**-6 = level / 2
+    assert choose_servers(envious(2, r1=(6, 0, 190)), level=2**-5 - 1e-9).serves[0] == 0
+
+
+def test_a_rival_is_proved_against_the_pooled_classifier_at_the_same_share():
+    # Five wins without a loss against the pooled one: p = 0.031, enough at 0.05 but not at 0.05 / 2.
+    pairs = {(0, 2): 10, (2, 0): 10, (1, 0): 20, (1, 2): 5}
+    counts = counts_of((1000, pairs), (1000, {(1, 2): 30}))
+    counts.n_wrong[0] = [100, 80, 100]
+    assert choose_servers(counts).serves[0] == 0
+    assert choose_servers(counts, level=0.1).serves[0] == 1
+
+
 def test_of_two_better_rivals_the_one_with_fewer_errors_serves():
     assert choose_servers(envious(3, r1=(30, 0, 170), r2=(50, 0, 150))).serves[0] == 2
     assert choose_servers(envious(3, r1=(50, 0, 150), r2=(30, 0, 170))).serves[0] == 1
@@ -191,6 +206,9 @@ def test_a_margin_is_tolerated_in_rivals_too():
     counts.n_wrong[0] = [100, 80, 100]
     assert choose_servers(counts).serves[0] == 0
     assert choose_servers(counts, margin=0.05).serves[0] == 1
+    exact = excluded_harm(5, 5, 1000, level=0.05 / 2)
+    assert choose_servers(counts, margin=exact).serves[0] == 1
+    assert choose_servers(counts, margin=np.nextafter(exact, 0)).serves[0] == 0
 
 
 def test_a_group_served_by_the_pooled_classifier_under_veto_may_get_a_rival_that_beats_it():
@@ -251,13 +269,33 @@ def test_what_was_proved_is_certified():
         (40, 5, 500, "none, gain ≥ 4.78"),
         (30, 0, 10_000_000, "none"),
         (9, 10, 500, "at most 1.83"),
-        (9, 10, 10_000_000, "at most 9e-05"),
+        (12, 0, 100_000, "none, gain ≥ 0.01"),
+        (600, 600, 1_000_000, "at most 0.01"),
+        (6, 5, 10_000_000, "at most 5e-05"),
         (5, 40, 500, "none, is pooled"),
     ],
 )
 def test_certificates_in_words(won, lost, n, words):
     table = choose_servers(counts_of((n, {(0, 1): won, (1, 0): lost}))).table
     assert table["certificate"].tolist() == [words]
+
+
+def test_a_proof_that_leaves_nothing_over_is_a_certificate_of_no_harm():
+    """Six wins without a loss: p = 0.016 proves no harm at 0.05 / 2, but excludes some only at half of that."""
+    report = choose_servers(counts_of((100, {(0, 2): 6}), (100, {})), kind="proof")
+    assert report.table["excluded_harm"].tolist() == [0, 0]
+    assert report.table["certificate"].tolist() == ["none", "none, is pooled"]
+
+
+def test_a_group_served_by_the_pooled_classifier_has_a_certificate_of_zero():
+    assert choose_servers(counts_of((100, {(1, 0): 9}))).table["excluded_harm"].tolist() == [0]
+
+
+def test_a_margin_that_is_met_exactly_is_met():
+    counts = counts_of((5000, {(0, 1): 50, (1, 0): 50}))
+    margin = excluded_harm(50, 50, 5000, level=0.05)
+    assert choose_servers(counts, kind="proof", margin=margin).serves.tolist() == [0]
+    assert choose_servers(counts, kind="proof", margin=np.nextafter(margin, 0)).serves.tolist() == [1]
 
 
 def test_a_report_says_which_rows_it_had():
@@ -280,6 +318,10 @@ def test_several_groups_can_get_another_classifier():
     assert report.serves.tolist() == [2, 2, 2]
     assert report.sentence().endswith("group 0 and group 1 get another group's classifier.")
     assert report.table["served_by"].tolist() == ["classifier 2", "classifier 2", "its own"]
+    mixed = choose_servers(counts_of((500, {(3, 0): 50}), (500, better), (500, better)))
+    assert mixed.sentence().endswith(
+        ": group 0 is served by the pooled classifier; group 1 gets another group's classifier."
+    )
 
 
 def test_a_frame_that_is_changed_leaves_the_report_alone():
