@@ -7,7 +7,7 @@
 
 A mutant is *killed* if a test fails or does not end in time, and *survives* if all pass. A survivor is either a gap in
 the tests or harmless, because nothing that a caller can see has changed. Those that were judged harmless are listed in
-mutation_harmless.toml with the reason. The exit code is 1 if a module scores below 90 % or a survivor has no reason.
+mutation_harmless.toml with the reason. The exit code is 1 if a module scores below 90% or a survivor has no reason.
 
 Why not mutmut or cosmic-ray: they start Python for every mutant, and importing NumPy, pandas and scikit-learn takes
 longer than the tests. Here pytest imports everything and collects the tests once. Every mutant then runs in a fork of
@@ -222,7 +222,7 @@ def check(name: str, harmless: dict[str, str], only: str, jobs: int) -> tuple[bo
     survivors = [(mutant.line, text) for (mutant, text), alive in zip(chosen, plugin.survived, strict=True) if alive]
     score = 1 - len(survivors) / max(len(chosen), 1)
     lines = [
-        f"{len(chosen)} mutants of `{target.module}`, {len(chosen) - len(survivors)} killed: {100 * score:.1f} %.",
+        f"{len(chosen)} mutants of `{target.module}`, {len(chosen) - len(survivors)} killed: {100 * score:.1f}%.",
         *(f"- line {line}, `{text}`: {harmless.get(text, 'NO REASON GIVEN')}" for line, text in survivors),
     ]
     gone = sorted(set(harmless) - set(texts))

@@ -551,7 +551,7 @@ Questions about named groups: 0 violated, 0 satisfied, 2 undecided.
 accuracy 75.0%, pooled 75.0%, gain +0.00 points; Pr without harm 83.3%, classifiers disagree on 33.3% of rows
 questions about groups with a negative gap: 2 observed, 2 significant, 2 after correction for the number of questions
 
- group  against  rows  own error  rival error  gap, points     95 % interval  corrected p  verdict
+ group  against  rows  own error  rival error  gap, points      95% interval  corrected p  verdict
      0   pooled   600       8.3%        25.0%       +16.67  +13.71 to +19.89        1.000  satisfied
      0        1   600       8.3%        41.7%       +33.33  +29.52 to +37.26        1.000  satisfied
      1   pooled   600      41.7%        25.0%       -16.67  -19.89 to -13.71       <0.001  violated
@@ -559,7 +559,7 @@ questions about groups with a negative gap: 2 observed, 2 significant, 2 after c
 
 Named groups against the pooled classifier:
 
- group    against  rows  own error  rival error  gap, points   95 % interval  corrected p  verdict
+ group    against  rows  own error  rival error  gap, points    95% interval  corrected p  verdict
  sex = f   pooled   600      16.7%        16.7%        +0.00  -3.40 to +3.40        1.000  undecided (about 13,279 rows needed)
  sex = m   pooled   600      33.3%        33.3%        +0.00  -3.40 to +3.40        1.000  undecided (about 13,279 rows needed)"""  # noqa: E501
 

@@ -125,7 +125,7 @@ def test_the_report_is_a_sentence_and_a_table_in_a_terminal_and_in_a_notebook():
     assert text.startswith('Guard "veto" on 200 calibration rows: group 1 is served by the pooled classifier.')
     heading, *lines = text.splitlines()[2:]
     assert "gain, points" in heading
-    assert "95 % interval" in heading
+    assert "95% interval" in heading
     assert [line.split()[:2] for line in lines] == [["0", "100"], ["1", "100"]]
     assert max(len(line) for line in text.splitlines()) <= 120
     page = report._repr_html_()
@@ -359,7 +359,7 @@ def test_one_empty_group_does_not_change_the_others():
 @pytest.mark.parametrize("n_groups", [2, 8])
 @pytest.mark.parametrize("kind", ["varied", "imbalanced", "ties", "open gate"])
 def test_few_worlds_are_harmed_under_proof(n_groups, kind):
-    """5 % of 200 worlds, and three standard deviations of what chance adds."""
+    """5% of 200 worlds, and three standard deviations of what chance adds."""
     assert harmed_share(n_groups, 200, kind, seed=1) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
 
 

@@ -39,7 +39,7 @@ def test_defaults_solve_the_synthetic_problem_of_the_paper(seed):
 
 @pytest.mark.slow
 def test_defaults_solve_the_synthetic_problem_for_twenty_seeds():
-    """Bayes-optimal accuracy is 96.96 %; fresh rows by the 100,000 keep the noise of the test out of the figure."""
+    """Bayes-optimal accuracy is 96.96%; fresh rows by the 100,000 keep the noise of the test out of the figure."""
     accuracies = []
     for seed in range(20):
         data = make_paper_synthetic(random_state=seed)

@@ -151,7 +151,7 @@ def test_every_class_gives_its_share():
 
 
 def test_a_class_needs_one_row_to_select_by_in_every_fold():
-    # Selection takes 5 %: twenty rows are the fewest of a class that can give one.
+    # Selection takes 5%: twenty rows are the fewest of a class that can give one.
     for n_rare, held_out in ((19, 0), (20, 5)):
         label = np.r_[np.ones(n_rare, int), np.zeros(500, int)]
         held = HeldOut.draw(label, 0.05, 0.2, 1, np.random.default_rng(0))

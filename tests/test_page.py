@@ -62,8 +62,8 @@ CARD = {
 def test_the_top_of_the_page_has_the_figures_of_the_audit():
     figures = dict(re.findall(r"<dt>([^<]*)</dt><dd><strong>([^<]*)</strong>", audited_page()))
     assert figures["People tested"] == "400"
-    assert figures["Right decisions"] == "75.0%"  # 10 % and 40 % wrong in two groups of equal size.
-    assert figures["Best served"] == "85.0%"  # Classifier 0 would be right about 30 % more of group 1.
+    assert figures["Right decisions"] == "75.0%"  # 10% and 40% wrong in two groups of equal size.
+    assert figures["Best served"] == "85.0%"  # Classifier 0 would be right about 30% more of group 1.
     assert figures["Classifiers differ"] == "30.0%"
 
 
@@ -155,7 +155,7 @@ def test_one_group_has_no_section_on_other_groups_classifiers():
 
 def test_the_level_of_the_audit_is_that_of_the_intervals():
     page = render(summarize(result=result(level=0.1)))
-    assert "90 % confidence interval" in " ".join(section(page, "serving").split())
+    assert "90% confidence interval" in " ".join(section(page, "serving").split())
 
 
 def test_groups_in_words_have_a_heading_and_a_line_for_each_fact():

@@ -273,5 +273,5 @@ def test_an_empty_group_is_drawn_as_a_dash():
 
 
 def test_a_guard_with_proof_is_described_as_such():
-    assert "is at most 5 %" in render(summarize(guarded(40, 5, 500, kind="proof")))
-    assert "is at most 5 %" not in render(summarize(guarded(40, 5, 500)))
+    assert "is at most 5%" in render(summarize(guarded(40, 5, 500, kind="proof")))
+    assert "is at most 5%" not in render(summarize(guarded(40, 5, 500)))

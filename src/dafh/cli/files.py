@@ -46,7 +46,7 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
         ("Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "unknown"),
         ("Target", text((card.get("schema") or {}).get("target", "unknown"))),
         ("Sensitive", ", ".join(map(text, (card.get("schema") or {}).get("sensitive", []))) or "none named"),
-        ("Guard", text((card.get("guard") or {}).get("summary", "off"))),
+        ("Guard", text((card.get("guard") or {}).get("summary", "off")).removeprefix("Guard ")),
         ("Written", f"{text(card.get('written'))} by dafh {text(card.get('dafh'))}"),
         ("Libraries", ", ".join(f"{n} {text(v)}" for n, v in (card.get("versions") or {}).items())),
     ]

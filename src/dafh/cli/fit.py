@@ -81,13 +81,15 @@ def fit(
         say(note)
     model = table.fit(n_groups=groups, guard=None if guard == "none" else guard, verbose=1, **options)  # type: ignore[arg-type]
     test_rows = table.save(model, out)
-    say(f"Trained in {time.monotonic() - start:.0f} s.")
+    fitted = model[-1]
+    epochs = f"kept epoch {fitted.best_epoch_} of {len(fitted.history_)}"
+    say(f"Trained in {time.monotonic() - start:.0f} s; {epochs}.")
     if as_json:
         from dafh.models.files import read_card
 
         print_json({**read_card(out), "file": str(out), "test_rows": None if test_rows is None else str(test_rows)})
         return
-    report = model[-1].guard_report_
+    report = fitted.guard_report_
     if report is not None:
         click.echo(f"\n{report}")
     click.echo(f"\nModel: {out}")

@@ -50,7 +50,7 @@ class GuardReport(EqualByValue):
     >>> print(choose_servers(counts))
     Guard "veto" on 900 calibration rows: group 1 is served by the pooled classifier.
     <BLANKLINE>
-     group  rows  own error  pooled error  gain, points   95 % interval  served by  harm vs pooled, points
+     group  rows  own error  pooled error  gain, points   95% interval  served by  harm vs pooled, points
          0   500      10.0%         17.0%         +7.00  +4.38 to +9.84    its own        none, gain ≥ 4.03
          1   400      20.0%         17.5%         -2.50  -5.46 to +0.36     pooled          none, is pooled
     """
@@ -107,7 +107,7 @@ class GuardReport(EqualByValue):
                 "own error": [percent(e) for e in table["own_error"]],
                 "pooled error": [percent(e) for e in table["pooled_error"]],
                 "gain, points": [points(g) for g in table["gain"]],
-                f"{100 * (1 - self.level):g} % interval": [f"{points(low)} to {points(high)}" for low, high in limits],
+                f"{100 * (1 - self.level):g}% interval": [f"{points(low)} to {points(high)}" for low, high in limits],
                 "served by": table["served_by"].to_numpy(),
                 "harm vs pooled, points": table["certificate"].to_numpy(),
             }

@@ -184,7 +184,10 @@ class AuditResult(EqualByValue):
         }
 
     def summary(self) -> str:
-        """Text for a terminal: verdict, figures, all questions about groups, and the worst named groups."""
+        """Text for a terminal: verdict, figures, all questions about groups, and the worst named groups.
+
+        Where nothing has changed, all gaps are zero, and the tables are left out.
+        """
         parts = [str(self.verdict), "\n".join(self._figure_lines())]
         for title, questions, left in self._tables():
             parts += [title] if title else []
@@ -216,6 +219,8 @@ class AuditResult(EqualByValue):
 
     def _tables(self) -> list[tuple[str, pd.DataFrame, tuple[str, ...]]]:
         """Tables of the summary: title, questions, and the columns to align at the left."""
+        if self.verdict.status == "unchanged":
+            return []
         tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [("", self.questions, ("verdict",))]
         if self.named is not None:
             # Violated ones first, then by p-value: the reader of ten out of hundreds wants the worst.
@@ -239,7 +244,7 @@ def _display(questions: pd.DataFrame, level: float) -> pd.DataFrame:
             "own error": [percent(e) for e in questions["own_error"]],
             "rival error": [percent(e) for e in questions["rival_error"]],
             "gap, points": [points(g) for g in questions["gap"]],
-            f"{100 * (1 - level):g} % interval": [f"{points(low)} to {points(high)}" for low, high in limits],
+            f"{100 * (1 - level):g}% interval": [f"{points(low)} to {points(high)}" for low, high in limits],
             "corrected p": ["<0.001" if p < 0.001 else f"{p:.3f}" for p in questions["p_corrected"]],
             # An infinite number of rows means that the gap is zero: no number of rows can be named.
             "verdict": [f"{v} (about {n:,.0f} rows needed)" if np.isfinite(n) else v for v, n in answers],

@@ -95,7 +95,7 @@ def _views(name: str, column: pd.Series) -> list[tuple[View, NDArray[np.float64]
     gaps = column.isna().to_numpy()
     # A flag that is the same for all rows says nothing.
     flags = [(View(name, is_gap=True), gaps.astype(float))] if gaps.any() and not gaps.all() else []
-    # Booleans are described as categories: "married is True in 70 %", not "married averages 0.7".
+    # Booleans are described as categories: "married is True in 70%", not "married averages 0.7".
     kind = typed_kind(column) or "category"
     if kind not in ("flag", "category"):
         return [(View(name, is_date=kind.startswith(DATE)), to_floats(column)), *flags]

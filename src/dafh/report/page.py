@@ -73,7 +73,7 @@ def render(summary: dict[str, Any]) -> str:
     return environment.from_string(_asset("page.html")).render(
         summary=summary,
         sign=_SIGNS[summary["verdict"]["status"]],
-        # Where the pooled classifier serves everybody, "best served" is 100 % by definition and says nothing.
+        # Where the pooled classifier serves everybody, "best served" is 100% by definition and says nothing.
         headline=headline(summary["figures"])[: 4 if changed else 2] if summary["figures"] else [],
         charts=_charts(summary),
         tables=_tables(summary),

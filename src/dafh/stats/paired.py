@@ -83,7 +83,7 @@ def paired_interval(
     The exact (Clopper-Pearson) limits of the two discordant shares are combined by the method of variance estimates
     recovery (MOVER), with the correlation of two multinomial counts. Of the methods compared (Tango's score interval,
     Bonett and Price's adjusted Wald interval, an exact interval that splits the level) it is the narrowest that holds
-    its level in small groups, on each side and at every confidence from 80 to 99.6 %; ``docs/guarantee.md`` has the
+    its level in small groups, on each side and at every confidence from 80 to 99.6%; ``docs/guarantee.md`` has the
     table. Each limit is therefore also a one-sided limit at confidence (1 + confidence) / 2. At higher confidence it
     would fail too often in groups under 50 rows, and the exact interval is used instead.
 

@@ -79,7 +79,7 @@ def _targets(summary: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
         ),
         ("the other cells within one published standard deviation", _within(mine, lost)),
         (
-            "more accurate than pooled on Adult and Bank, 95 % interval above zero",
+            "more accurate than pooled on Adult and Bank, 95% interval above zero",
             f"not {_named(unsure)}" if unsure else "yes",
         ),
         (
@@ -88,7 +88,7 @@ def _targets(summary: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
         ),
         ("no violation after Holm over all tests of all models", f"{significant} of {n_tests:,}"),
         ("fewer than one violation (point estimate) per model at K = 2", _listing(violations.round(1))),
-        ("no group under 2 % of the rows at K = 2", f"smallest: {_listing((100 * shares).round().astype(int), ' %')}"),
+        ("no group under 2% of the rows at K = 2", f"smallest: {_listing((100 * shares).round().astype(int), ' %')}"),
     ]
     return pd.DataFrame(rows, columns=["aim", "result"])
 
@@ -133,7 +133,7 @@ _INTRODUCTION = """\
 `python -m dafh.study.document` writes this page from the stored results; no number is typed by hand. Every table shows
 the published values, ours and the difference, and two yardsticks: logistic regression fitted to convergence on all
 training rows, which is what a user would have otherwise, and the majority class. Copies of the pooled classifier would
-have a Pr without harm of 100 %. Accuracy against the pooled classifier, disagreement and the size of the smallest group
+have a Pr without harm of 100%. Accuracy against the pooled classifier, disagreement and the size of the smallest group
 are therefore shown beside it."""
 
 _FIGURES = {

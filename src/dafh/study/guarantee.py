@@ -195,6 +195,6 @@ def as_markdown(table: pd.DataFrame) -> str:
 if __name__ == "__main__":
     for level in (0.95, 0.99):
         print(
-            f"Coverage of {100 * level:g} % intervals, in percent:\n\n{as_markdown(coverage_table(confidence=level))}\n"
+            f"Coverage of {100 * level:g}% intervals, in percent:\n\n{as_markdown(coverage_table(confidence=level))}\n"
         )
     print(f'Guard "proof" at level 0.05, 1,000 worlds each, in percent:\n\n{as_markdown(guard_table())}')

@@ -185,14 +185,14 @@ def _compare(metric: str, mine: pd.DataFrame, printed: published.Value | None) -
 
 
 def _against_pooled(mine: pd.DataFrame, yardstick: pd.Series, dataset: str) -> Row:
-    """Accuracy minus that of the converged pooled classifier on the same splits, with the paired 95 % interval."""
+    """Accuracy minus that of the converged pooled classifier on the same splits, with the paired 95% interval."""
     difference = 100 * (mine.set_index("split")["accuracy"] - yardstick[dataset]).dropna().to_numpy()
     mean, low, high = paired_mean(difference)
     return {"to pooled": mean, "to pooled low": low, "to pooled high": high}
 
 
 def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
-    """Mean of paired differences with its 95 % interval (Student's t)."""
+    """Mean of paired differences with its 95% interval (Student's t)."""
     values = np.asarray(differences, np.float64)
     if len(values) < 2:
         return (float(values.mean()) if len(values) else np.nan), np.nan, np.nan

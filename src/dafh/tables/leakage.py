@@ -9,7 +9,7 @@ from dafh.tables.values import is_ordered
 ROWS_TO_COMPARE = 4000
 """Rows that are enough to see leakage: a fit on more would only take longer."""
 _LEAST_ACCURACY = 0.95
-# Of the errors that the most frequent value makes. Where 96 % of the rows have one value, 95 % accuracy shows nothing.
+# Of the errors that the most frequent value makes. Where 96% of the rows have one value, 95% accuracy shows nothing.
 _LARGEST_SHARE_OF_ERRORS = 0.2
 
 
