@@ -5,6 +5,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import hypothesis
 import pytest
+from threadpoolctl import threadpool_limits
 
 from command_line import people, run
 from dafh import DAFHClassifier, Recipe
@@ -12,6 +13,9 @@ from dafh.datasets import make_grouped_classification, make_paper_synthetic
 
 hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.load_profile("dafh")
+# Tests run in one process per core, and their threads would wait for each other: on two busy cores, gradient boosting
+# of 1,500 rows takes ten times as long with two threads as with one.
+threadpool_limits(1)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,8 @@
 """Every mistake gets one clear sentence, and leaves nothing half-done."""
 
+import copy
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +19,9 @@ X = np.random.default_rng(0).normal(size=(80, 3))
 Y = (X[:, 0] > 0).astype(int)
 WITH_NAN = np.where(np.arange(240).reshape(80, 3) == 5, np.nan, X)
 TEXT = pd.DataFrame(X, columns=["age", "income", "score"]).assign(city="Oslo", job="none")
+
+
+QUICK = model_of(n_replicas=2, max_epochs=2, random_state=0)
 
 
 def assert_refused(estimator, arguments, message, error=ValueError, **options):
@@ -120,12 +126,17 @@ def test_prediction_before_fit_is_refused(estimator, method):
         getattr(estimator(), method)(X)
 
 
+@functools.cache
+def fitted_once(estimator):
+    return clone(estimator).fit(X, Y)
+
+
 @pytest.mark.parametrize(
     "arguments", [(WITH_NAN, Y), (X[:, :2], np.ones(80)), (X[:, :2], Y, -np.ones(80)), (X[:1], Y[:1])]
 )
-@pytest.mark.parametrize("estimator", [model_of(n_replicas=2, max_epochs=2, random_state=0), DecoupledClassifier()])
+@pytest.mark.parametrize("estimator", [QUICK, DecoupledClassifier()])
 def test_a_failed_fit_leaves_the_previous_model_in_place(estimator, arguments):
-    model = clone(estimator).fit(X, Y)
+    model = copy.deepcopy(fitted_once(estimator))
     before = model.predict_proba(X)
     *rows, weight = (*arguments, None)[:3]
     with pytest.raises(ValueError, match=r".+"):
@@ -134,7 +145,7 @@ def test_a_failed_fit_leaves_the_previous_model_in_place(estimator, arguments):
 
 
 def test_an_interrupted_fit_leaves_the_previous_model_in_place(monkeypatch):
-    model = model_of(n_replicas=2, max_epochs=2, random_state=0).fit(X, Y)
+    model = copy.deepcopy(fitted_once(QUICK))
     before = model.predict_proba(X)
 
     def interrupt(*_):

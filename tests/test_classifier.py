@@ -1,3 +1,4 @@
+import copy
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,12 @@ QUICK = {"n_replicas": 4, "max_epochs": 8, "n_folds": 1, "random_state": 0}
 @pytest.fixture(scope="module")
 def fitted(paper_data):
     return model_of(**QUICK).fit(paper_data.X, paper_data.y)
+
+
+@pytest.fixture(scope="module")
+def beside_naive_bayes(paper_data):
+    """A model whose pooled classifier is not linear, and was fitted with it."""
+    return model_of(pooled=GaussianNB(), **QUICK).fit(paper_data.X, paper_data.y)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -64,9 +71,9 @@ def test_known_groups_with_several_classes_are_served_better_than_by_the_pooled_
     np.testing.assert_allclose(model.predict_proba(X_test).sum(axis=1), 1)
 
 
-def test_same_seed_same_result_and_another_seed_another(paper_data):
+def test_same_seed_same_result_and_another_seed_another(fitted, paper_data):
     X, y = paper_data.X, paper_data.y
-    first, again = (model_of(**QUICK).fit(X, y).decision_function(X) for _ in range(2))
+    first, again = (model.decision_function(X) for model in (fitted, model_of(**QUICK).fit(X, y)))
     other = model_of(**QUICK | {"random_state": 1}).fit(X, y).decision_function(X)
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 1e-3
@@ -153,11 +160,9 @@ def test_a_fitted_pooled_classifier_is_left_untouched(paper_data):
     np.testing.assert_array_equal(incumbent.predict_proba(X), before)
 
 
-def test_an_unfitted_pooled_classifier_stays_unfitted(paper_data):
-    pooled = GaussianNB()
-    model = model_of(pooled=pooled, **QUICK).fit(paper_data.X, paper_data.y)
-    assert not hasattr(pooled, "classes_")
-    assert model.pooled_.classes_.tolist() == [-1, 1]
+def test_an_unfitted_pooled_classifier_stays_unfitted(beside_naive_bayes):
+    assert not hasattr(beside_naive_bayes.pooled, "classes_")
+    assert beside_naive_bayes.pooled_.classes_.tolist() == [-1, 1]
 
 
 class CountingClassifier(LogisticRegression):
@@ -220,9 +225,8 @@ def test_a_cold_start_does_not_contain_the_pooled_classifier(paper_data):
 
 
 @pytest.mark.parametrize("changes", [{"recipe__start": "cold"}, {"n_groups": 5}, {"pooled": None}, {"guard": None}])
-def test_parameters_changed_after_fit_change_no_prediction(paper_data, changes):
-    X, y = paper_data.X, paper_data.y
-    model = model_of(pooled=GaussianNB(), **QUICK).fit(X, y)
+def test_parameters_changed_after_fit_change_no_prediction(beside_naive_bayes, paper_data, changes):
+    X, model = paper_data.X, copy.deepcopy(beside_naive_bayes)
     before = model.predict_proba(X), model.predict(X), model.predict_group(X), model.predict_all(X)
     model.set_params(**changes)
     for old, new in zip(
@@ -276,10 +280,8 @@ def test_a_rare_class_survives_the_folds(grouped_data):
     assert np.isfinite(model.predict_proba(grouped_data.X)).all()
 
 
-def test_frames_keep_their_names_for_the_pooled_classifier(paper_data):
-    model = model_of(**QUICK).fit(paper_data.X, paper_data.y)
-    assert model.pooled_.feature_names_in_.tolist() == ["x1", "x2"]
-    assert isinstance(model.history_, pd.DataFrame)
+def test_frames_keep_their_names_for_the_pooled_classifier(fitted):
+    assert fitted.pooled_.feature_names_in_.tolist() == ["x1", "x2"]
 
 
 # ---- weights, sizes, warnings ----
@@ -339,11 +341,11 @@ def test_float32_and_float64_give_the_same_answers(fitted, paper_data):
 def test_a_clone_has_the_recipe_and_trains_the_same(grouped_data):
     layers = {"group_hidden": (16, 8), "classifier_hidden": (4,), "group_cuts": 0}
     model = model_of(n_groups=2, **layers, **QUICK).fit(grouped_data.X, grouped_data.y)
-    copy = clone(model)
-    assert copy.recipe is not model.recipe
-    assert copy.recipe.get_params() == model.recipe.get_params()
-    copy.fit(grouped_data.X, grouped_data.y)
-    np.testing.assert_array_equal(copy.predict_proba(grouped_data.X), model.predict_proba(grouped_data.X))
+    again = clone(model)
+    assert again.recipe is not model.recipe
+    assert again.recipe.get_params() == model.recipe.get_params()
+    again.fit(grouped_data.X, grouped_data.y)
+    np.testing.assert_array_equal(again.predict_proba(grouped_data.X), model.predict_proba(grouped_data.X))
 
 
 # ---- progress ----

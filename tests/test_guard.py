@@ -1,5 +1,7 @@
 """The guard in the estimators: which rows it sees, what it changes, and what it leaves alone."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -51,12 +53,13 @@ class NoRare(Rounding):
 # ---- DAFHClassifier ----
 
 
-def overfitted(guard, **options):
+@functools.cache  # Some tests look at the same model, and none changes it.
+def overfitted(guard):
     """Groups and classifiers that cannot help: labels are noise around a line."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 5))
     y = (X[:, 0] + rng.normal(size=1200) > 0) * 1
-    model = model_of(n_groups=3, guard=guard, noise=3.0, **QUICK | options)
+    model = model_of(n_groups=3, guard=guard, noise=3.0, **QUICK)
     return model.fit(X, y), X, y
 
 
