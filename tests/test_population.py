@@ -3,6 +3,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from sklearn.metrics import normalized_mutual_info_score
 
 from dafh.engine.networks import apply_classifiers, apply_network
 from dafh.engine.objective import Rows, Settings
@@ -216,3 +217,67 @@ def test_the_average_is_the_mean_of_the_parameters_after_each_step():
     averaged = train(1, rows=rows, max_epochs=3, average_steps=10).checkpoints[-1]
     assert_same(averaged, jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *steps))
     assert_same(train(1, rows=rows, max_epochs=3, average_steps=1).checkpoints[-1], steps[-1])
+
+
+# ---- what must not matter ----
+
+
+def evaluated(rows, n_replicas=1, start=None, **changes):
+    start = init_population(PLAN, np.full(n_replicas, 0.5), np.random.SeedSequence(0)) if start is None else start
+    return evaluate_population(start, rows, settings(n_replicas, **changes), PLAN, batch_size=64)
+
+
+def test_the_order_of_the_rows_changes_no_figure():
+    rows = make_rows(150)
+    order = np.random.default_rng(1).permutation(150)
+    plain, shuffled = evaluated(rows), evaluated(Rows(*(field[order] for field in rows)))
+    for name, values in plain.items():
+        np.testing.assert_allclose(shuffled[name], values, atol=1e-5)
+
+
+def test_a_weight_of_three_is_a_row_given_three_times():
+    rows, weight = make_rows(90), np.where(np.arange(90) % 2, 3, 1)
+    often = Rows(*(np.repeat(field, weight, axis=0) for field in rows))
+    weighted = evaluated(rows._replace(weight=weight.astype(np.float32)))
+    for name, values in evaluated(often).items():
+        np.testing.assert_allclose(weighted[name], values, atol=1e-5)
+
+
+def test_rows_of_weight_zero_change_no_figure_and_no_parameter():
+    rows = make_rows(64)
+    more = make_rows(100, seed=3)._replace(weight=np.zeros(100, np.float32))
+    both = Rows(*(np.concatenate(pair) for pair in zip(rows, more, strict=True)))
+    for name, values in evaluated(rows).items():
+        np.testing.assert_allclose(evaluated(both)[name], values, atol=1e-5)
+    # One batch of all rows: the same step with and without them.
+    alone, together = (train(1, rows=one, batch_size=200, max_epochs=1) for one in (rows, both))
+    assert_same(alone.checkpoints[-1], together.checkpoints[-1], atol=1e-5)
+
+
+def test_replicas_may_come_in_any_order():
+    rows = make_rows(100)
+    start = init_population(PLAN, np.array([0.1, 0.5, 1.0]), np.random.SeedSequence(0))
+    order = np.array([2, 0, 1])
+    shuffled = jax.tree.map(lambda leaf: leaf[order], start)
+    penalty = np.array([0.1, 1.0, 10.0])
+    plain, mixed = evaluated(rows, 3, start, penalty=penalty), evaluated(rows, 3, shuffled, penalty=penalty[order])
+    for name, values in plain.items():
+        np.testing.assert_allclose(mixed[name], values[order], atol=1e-5)
+
+
+def test_a_replica_without_rows_to_be_judged_by_has_no_figures():
+    figures = evaluated(folded(make_rows(40), np.zeros(40)), held_out=7)
+    assert np.isnan(figures["accuracy"]).all()
+    assert np.isnan(figures["pr"]).all()
+
+
+def test_several_classes_are_counted_by_what_is_decided():
+    rng = np.random.default_rng(0)
+    plan, n = Plan((3, 2), (3, 3)), 80
+    rows = make_rows(n)._replace(label=rng.integers(3, size=n).astype(np.int32), base=np.zeros((n, 3), np.float32))
+    start = init_population(plan, np.array([1.0]), np.random.SeedSequence(0))
+    figures = evaluate_population(start, rows, settings(1), plan, batch_size=64)
+    groups, classes = predict_population(start, rows)
+    own = classes[0][np.arange(n), groups[0]]
+    assert figures["accuracy"][0] == pytest.approx(np.mean(own == rows.label), abs=1e-6)
+    assert figures["label_information"][0] == pytest.approx(normalized_mutual_info_score(groups[0], own), abs=1e-5)

@@ -33,6 +33,7 @@ def test_rows_of_weight_zero_are_left_out():
 def test_weights_reach_a_classifier_only_where_they_differ_from_one():
     assert checked(sample_weight=np.ones(6)).fit_weight is None
     assert checked(sample_weight=np.full(6, 2.0)).fit_weight.tolist() == [2.0] * 6
+    assert checked(sample_weight=[1, 1, 1, 1, 1, 2]).fit_weight.tolist() == [1, 1, 1, 1, 1, 2]
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
@@ -160,6 +161,17 @@ def test_more_rows_keep_the_classes_of_the_estimator(known):
     assert rows.label.tolist() == [1, 1]
     assert rows.weight.tolist() == [1, 1]
     assert rows.attributes["sex"].tolist() == ["f", "(missing)"]
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_more_rows_of_a_frame_are_seen_as_given(library):
+    frame = library({"u": np.arange(6.0), "v": np.arange(6.0) ** 2})
+    model = DecoupledClassifier(PooledPartition()).fit(frame, ["a", "b"] * 3)
+    rows = CheckedRows.check_more(model, frame, ["b"] * 6)
+    assert rows.given is frame
+    assert isinstance(rows.X, np.ndarray)
+    numbers = CheckedRows.check_more(DecoupledClassifier(PooledPartition()).fit([[0], [1]], [0, 1]), [[3]], [1])
+    assert numbers.given is numbers.X
 
 
 def test_one_more_row_is_enough_and_a_weight_of_zero_stays(known):
