@@ -82,6 +82,31 @@ def test_columns_of_many_values_do_not_predict_by_naming_every_row():
     assert not predicts(positions(pd.Series([f"name {i}" for i in range(N)])), LABEL)
 
 
+def test_a_column_that_repeats_in_both_halves_does_not_predict_by_heart():
+    values, outcome = np.repeat(np.arange(200), 2), np.repeat(RNG.integers(0, 2, 200), 2)
+    assert not predicts(values, outcome)
+    assert predicts(values, np.repeat(np.arange(200) > 90, 2))
+
+
+def feature_with_errors(outcome, errors):
+    """A copy of an outcome with some errors among the odd rows, which are not fitted on."""
+    feature = outcome.copy()
+    feature[errors] = 1 - feature[errors]
+    return feature
+
+
+def test_nineteen_of_twenty_rows_must_be_right():
+    outcome = np.repeat([0, 1], 200)
+    assert predicts(feature_with_errors(outcome, np.arange(1, 21, 2)), outcome)  # 190 of 200.
+    assert not predicts(feature_with_errors(outcome, np.arange(1, 23, 2)), outcome)  # 189 of 200.
+
+
+def test_four_of_five_errors_of_the_most_frequent_value_must_vanish():
+    outcome = np.repeat([0, 1], [360, 40])  # Among the rows that are asked, the usual value has 20 errors.
+    assert predicts(feature_with_errors(outcome, np.arange(361, 367, 2)), outcome)  # 3 of them are left.
+    assert not predicts(feature_with_errors(outcome, np.arange(361, 371, 2)), outcome)  # 5 of them are left.
+
+
 def test_an_outcome_with_one_value_is_predicted_by_nothing():
     assert not predicts(LABEL, np.zeros(N, int))
 

@@ -80,7 +80,9 @@ def mark(features, y):
 @given(st.permutations(range(12)))
 def test_the_order_and_the_index_of_rows_do_not_matter(order):
     y = np.arange(12) % 2
-    assert mark(rows().iloc[order], y[list(order)]) == mark(rows(), y)
+    shuffled = rows().iloc[order]
+    for table in (shuffled, shuffled.reset_index(drop=True)):
+        assert mark(table, y[list(order)]) == mark(rows(), y)
 
 
 @settings(max_examples=30)
@@ -100,6 +102,11 @@ def test_rows_that_are_added_left_out_or_repeated_change_the_fingerprint():
     table, y = rows(), np.arange(12) % 2
     others = [mark(table.iloc[places], y[places]) for places in (range(11), [*range(12), 0], [0, *range(11)])]
     assert len({mark(table, y), *others}) == 4
+
+
+def test_labels_that_change_places_change_the_fingerprint():
+    assert len(row_hashes(rows(3), [0, 1, 1])) == 3
+    assert mark(rows(3), [0, 1, 1]) != mark(rows(3), [1, 0, 1])
 
 
 def test_labels_of_every_type_have_the_fingerprint_of_their_text():
