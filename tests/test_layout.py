@@ -45,6 +45,7 @@ def test_the_delimiter_is_found_whatever_the_words(names, n_rows, delimiter, dat
     ("lines", "delimiter"),
     [
         (["a b,c d", "e f,g h"], ","),  # Blanks count only where nothing else cuts.
+        (["a b,c", "d e,f", "g h"], ","),  # Even where blanks cut more evenly.
         (["a b", "1 2"], " "),
         (["one"], ","),
         (["a;b,c", "1;2,3", "4;5"], ";"),  # The comma does not cut the last line.
@@ -57,7 +58,9 @@ def test_the_delimiter_is_the_one_that_cuts_all_lines_alike(lines, delimiter):
     assert Layout.guess(lines).delimiter == delimiter
 
 
-@pytest.mark.parametrize("lines", [["30,5;cook", "41,5;clerk"], ["1,5;2,5", "3,5;4,5"], ["1.234,5;2", "2.345,5;3"]])
+@pytest.mark.parametrize(
+    "lines", [["30,5;cook", "41,5;clerk"], ["1,5;2,5", "3,5;4,5"], ["1.234,5;2", "2.345,5;3"], ["7,181;x", "8,250;y"]]
+)
 def test_decimal_commas_are_not_taken_for_delimiters_in_files_without_a_header(lines):
     assert Layout.guess(lines) == Layout(";", False, ",")
 
@@ -135,6 +138,7 @@ def test_lines_that_only_resemble_it_are_ordinary(line):
         (["30,cook"], True),
         (["?,cook", "41,clerk"], True),
         (["inf,cook", "41,clerk"], False),
+        (["30,cook,1", "41,clerk"], False),  # Rows of two widths.
     ],
 )
 def test_a_header_is_words_and_most_of_all_words_above_numbers(lines, has_header):
@@ -161,7 +165,13 @@ def test_rows_of_empty_cells_are_rows(tmp_path):
 
 
 def test_cells_are_cut_as_spreadsheets_cut_them():
-    assert cells(['a, "b, c" ,""', "", '"x ""y"""'], ",") == [["a", "b, c ", ""], ['x "y"']]
+    assert cells(['a, "b, c" ,""', "", '"x ""y"""', ","], ",") == [["a", "b, c ", ""], ['x "y"'], ["", ""]]
+
+
+def test_other_users_of_the_csv_module_keep_their_limits():
+    before = csv.field_size_limit()
+    assert len(cells(["x" * (before + 1)], ",")[0][0]) == before + 1
+    assert csv.field_size_limit() == before
 
 
 # ---- the same numbers in every layout ----
