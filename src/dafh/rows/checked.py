@@ -63,7 +63,7 @@ class CheckedRows:
         unknown = np.setdiff1d(present, classes)
         if len(unknown):
             raise InputError(f"y holds classes that the fitted pooled classifier does not know: {unknown.tolist()}.")
-        label = np.searchsorted(classes, labels)  # Meaningless only for rows that do not count, which are left out below.
+        label = np.searchsorted(classes, labels)  # Meaningless for rows that do not count; they are left out below.
         attributes = check_sensitive_features(sensitive_features, len(values))
         rows = cls(values, X if is_frame(X) else values, label, classes, weight, attributes)
         return rows if len(counted) == len(values) else rows.take(counted)
