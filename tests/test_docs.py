@@ -39,8 +39,8 @@ def names_for_readers():
     }  # fmt: skip
 
 
-def german_is_here():
-    return all(is_available(file) for file in registry.DATASETS["german"].files)
+def is_here(name):
+    return all(is_available(file) for file in registry.DATASETS[name].files)
 
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
@@ -51,14 +51,14 @@ def test_examples_in_python_run(page, tmp_path, monkeypatch):
     examples = blocks(page, "python")
     assert len(examples) >= 4
     for block in examples:
-        if "fetch_german" in block and not german_is_here():
+        if "fetch_german" in block and not is_here("german"):
             continue
         exec(compile(block, page, "exec"), namespace)
 
 
 def test_the_commands_of_the_readme_work_as_typed(tmp_path, monkeypatch):
-    if not german_is_here():
-        pytest.skip("needs the German data at hand: DAFH_DATA names no folder")
+    if not is_here("adult"):
+        pytest.skip("needs the Adult data at hand: DAFH_DATA names no folder")
     monkeypatch.chdir(tmp_path)
     (commands,) = blocks("README.md", "shell")
     for command in commands.splitlines():
