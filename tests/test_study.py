@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,6 @@ from dafh.exceptions import InputError
 from dafh.groups.recipe import Recipe
 from dafh.plots.study import attribute_panels, study_convergence
 from dafh.study import grid, published
-from dafh.study.document import write_document
 from dafh.study.grid import Setting, execute_grid, grid_settings, sgd_logistic
 from dafh.study.methods import Split, execute
 from dafh.study.reproduce import ARTEFACTS, Request, chosen_settings, display, fingerprint, provenance, reproduce
@@ -30,6 +28,7 @@ from dafh.study.runner import Job, RemainingTime, run_jobs
 from dafh.study.store import ResultStore
 from dafh.study.tables import TABLES, cells_won, paired_mean, significant_after_holm, summarize, with_yardsticks
 from dafh.text import markdown
+from study_results import results_of
 
 JOBS = [Job("honest", "toy", method, 2, split) for method in ("one", "two") for split in range(4)]
 
@@ -217,18 +216,6 @@ def test_convergence_is_recorded_step_by_step(small_split, monkeypatch):
 # ---- tables ----
 
 
-def results_of(table, protocol="honest", n_splits=3):
-    """Made-up results for every job of a table: DAFH is one point better than pooled, all others are equal to it."""
-    rows = []
-    for job in table.jobs(protocol, n_splits):
-        accuracy = 0.8 + job.split / 100 + (0.01 if job.method in ("dafh", "grid") else 0)
-        row = {"protocol": job.protocol, "dataset": job.dataset, "method": job.method}
-        row |= {"n_groups": job.n_groups, "split": job.split, "accuracy": accuracy, "pr": 0.95, "violations": 1}
-        row |= {"max_gain": 0.1, "max_envy_gap": 0.2, "disparity_change": -0.05, "n_models": 2, "p_values": [0.5, 0.2]}
-        rows.append(row | {"disagreement": 0.05, "smallest_share": 0.3})
-    return pd.DataFrame(rows)
-
-
 @pytest.mark.parametrize("name", list(TABLES))
 def test_every_table_has_the_published_numbers_the_yardsticks_and_the_differences(name):
     table = with_yardsticks(TABLES[name]())
@@ -373,49 +360,6 @@ def test_a_folder_that_cannot_hold_the_output_is_refused_before_the_work(tmp_pat
     (tmp_path / "figures").write_text("in the way")
     with pytest.raises(InputError, match="Tables and figures cannot be written to"):
         reproduce(Request.of(("manual",), "honest", 2, tmp_path))
-
-
-def page_from(tmp_path, *, share=None, without=""):
-    """Write the page from made-up results of two splits; `share` is the accuracy and the Pr without harm of DAFH."""
-    rows = []
-    for table in TABLES.values():
-        honest, paper = (results_of(with_yardsticks(table()), protocol, 2) for protocol in ("honest", "paper"))
-        if share is not None:
-            honest.loc[honest["method"] == "dafh", ["accuracy", "pr"]] = share
-        rows += honest.to_dict("records") + paper[paper["protocol"] == "paper"].to_dict("records")
-    grid = [row for row in rows if row["method"] == "grid" and row["n_groups"] == 2]
-    store = tmp_path / "results.sqlite"
-    with ResultStore(store) as opened:
-        for row in [*rows, *(row | {"method": "grid-cold"} for row in grid)]:
-            fields = dict(row)
-            job = Job(*(fields.pop(name) for name in ("protocol", "dataset", "method", "n_groups", "split")))
-            settings = [s._asdict() for s in grid_settings()] if job.method in ("grid", "grid-cold") else [{}]
-            if job.key != without:
-                opened.put(job.key, asdict(job), [fields | setting for setting in settings], 0.0)
-    write_document(store, tmp_path / "page.md")
-    return (tmp_path / "page.md").read_text()
-
-
-def test_the_page_counts_what_the_results_show(tmp_path):
-    assert "| 15 of 15 |" in page_from(tmp_path, share=0.999)
-    page = page_from(tmp_path, share=0.1)
-    assert "| 0 of 15; not adult K = 2," in page
-    assert "more accurate than DAFH for adult K = 2, adult K = 3" in page
-
-
-def test_the_page_has_our_numbers_beside_the_published_ones(tmp_path):
-    page = page_from(tmp_path, share=0.9)
-    lines = [line for line in page.splitlines() if line.startswith("| adult | 2 | DAFH |")]
-    assert lines[0].split(" | ")[6:9] == ["83.36", "90.00 ± 0.00", "+6.64"]
-    assert "nan" not in page
-
-
-def test_a_page_is_not_written_from_incomplete_results(tmp_path):
-    with pytest.raises(
-        InputError, match=r"lacks 1 of \d+ results of the protocol 'honest', such as honest/bank/dafh/K4/split1"
-    ):
-        page_from(tmp_path, without="honest/bank/dafh/K4/split1")
-    assert not (tmp_path / "page.md").exists()
 
 
 def test_unknown_names_are_refused_with_the_known_ones(tmp_path):
