@@ -40,6 +40,7 @@ def whole_number(least: int) -> Allowed:
 
 def number(low: float, high: float = np.inf, *, closed: str = "neither") -> Allowed:
     """Allow numbers between two limits; `closed` says which of them are included: left, right or neither."""
+    # The words of scikit-learn's own messages, which users know.
     left, right = "[" if closed == "left" else "(", "]" if closed == "right" else ")"
 
     def holds(value: Any) -> bool:
@@ -106,7 +107,7 @@ def check_parameters(estimator: BaseEstimator, constraints: Constraints) -> None
 @contextmanager
 def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
     """Put an estimator back as it was if what happens inside fails or is interrupted: no half-fitted models."""
-    before = dict(vars(estimator))
+    before = dict(vars(estimator))  # Fitting replaces attributes and never changes them in place: no deep copy.
     try:
         yield
     except BaseException:
@@ -123,7 +124,7 @@ def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_valida
             X,
             y,
             reset=reset,
-            dtype=[np.float64, np.float32],
+            dtype=[np.float64, np.float32],  # Single precision stays: half the memory.
             ensure_min_samples=1 if not reset else 2,
         )
     except ValueError as error:

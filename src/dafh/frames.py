@@ -38,6 +38,7 @@ def is_frame(X: object) -> TypeGuard[Frame]:
 
 def take_rows(X: Table | Frame, rows: NDArray[Any]) -> Any:
     """Return some rows of an array or of a data frame of any library, in the order of their positions."""
+    # By hand: scikit-learn's function for this is private. Polars frames take positions in brackets, as arrays do.
     return X.iloc[rows] if hasattr(X, "iloc") else cast(Any, X)[rows]
 
 

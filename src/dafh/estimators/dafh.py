@@ -177,14 +177,17 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             self._check_calibration(X_calibration, y_calibration)
             rows = self._check_training_rows(X, y, sample_weight)
             judges = self._calibration_rows(X_calibration, y_calibration)
+            # Four independent streams: holding out other rows, say, must not change the random start.
             entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
             start_seed, split_seed, batch_seed, fold_seed = np.random.SeedSequence(entropy).spawn(4)
             rng = np.random.default_rng(split_seed)
 
+            # Before anything is fitted: rows that are to prove something must be new to the pooled classifier and the cuts, too.
             rows, judges = self._hold_out_for_proof(rows, judges, rng)
             if self._may_merge(rows, recipe):
                 rows = rows.merge_repeated()
             self.pooled_, base = fit_pooled(self.pooled, rows, recipe.pooled_folds, fold_seed)
+            # Cross-fitting needs calibration rows in the folds only if no other rows judge the groups.
             calibration_share = self._calibration_share() if self.guard and judges is None else 0.0
             held_out = HeldOut.draw(rows.label, recipe.selection_share(), calibration_share, recipe.n_folds, rng)
             fitted = fit_population(
@@ -201,12 +204,14 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             self._keep(fitted)
             self._judge(judges, lambda: fitted.cross_fitted_counts(rows, base, held_out))
             self._measure_label_information(rows)
+        # Outside of the block above: a warning that is turned into an error must not undo the fit.
         self._warn_if_groups_are_labels()
         return self
 
     # ---- steps of fit ----
 
     def _check_training_rows(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None) -> CheckedRows:
+        # A model in production may know classes that these rows do not have; its order of classes is kept.
         incumbent = self.pooled if self.pooled is not None and is_fitted(self.pooled) else None
         classes = None if incumbent is None else incumbent.classes_
         rows = CheckedRows.check(self, X, y, classes=classes, sample_weight=sample_weight)
@@ -246,7 +251,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         self.label_information_ = float(normalized_mutual_info_score(group, decide(values)))
 
     def _warn_if_groups_are_labels(self) -> None:
-        from dafh.engine.selection import LABEL_LIKE
+        from dafh.engine.selection import LABEL_LIKE  # Here, because the engine imports JAX.
 
         if self.label_information_ > LABEL_LIKE:
             warnings.warn(
@@ -282,6 +287,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         """Group of each row, and the logits of the classifier that serves it (n, m)."""
         group, own = self._serving.route(values)
         own = own + self._added_logits(given)
+        # A zero correction is the pooled classifier already; only cold classifiers, which do not contain it, need help.
         rows = self._left_to_pooled(group)
         if len(rows) and self._trained.pooled == "unused":
             own[rows] = self._pooled_logits(take_rows(given, rows))
@@ -313,6 +319,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""
         values, _ = self._check_rows(X)
+        # In double precision, unlike routing, which settles close calls the same way: both agree on every row.
         return self._trained.group_logits(values).argmax(axis=1)
 
     def group_proba(self, X: Table) -> NDArray[Any]:
@@ -328,5 +335,6 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         values, given = self._check_rows(X)
         every = np.moveaxis(self._serving.logits(values), 1, 0) + self._added_logits(given)
         labels = np.column_stack([self.classes_[decide(every).T], self.pooled_.predict(given)])
+        # The pooled classifier's own labels, also where its threshold is not one half.
         labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
         return labels

@@ -176,6 +176,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     def _unfitted(self, seed: int) -> "_Unfitted":
         """Copies of what the user brings, or the defaults, with a seed wherever one was left open."""
         estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)
+        # The same seed for all: with equal rows, two copies are then equal classifiers.
         pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
         partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
         return _Unfitted(partition, estimator, pooled)
@@ -188,7 +189,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         models = []
         for group in members:
             part = rows.take(group)
-            small = len(group) < self.min_group_size
+            small = len(group) < self.min_group_size  # Too few rows to do better than the pooled classifier.
             models.append(everybody if small else fit_group(unfitted.estimator, part.given, part.y, part.fit_weight))
         return everybody, models[: self.n_groups_], models[self.n_groups_ :]
 
@@ -197,6 +198,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     ) -> PairedCounts:
         """Count what all rows say, fold by fold, about classifiers that were fitted without them."""
         counts = PairedCounts.zero(self.n_groups_, self.n_groups_)
+        # The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
         groups = self.partition_.assign(rows.X, rows.attributes)
         for kept, held_out in stratified_folds(rows.y, _GUARD_FOLDS, seed) or ():
             rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members[: self.n_groups_]]
@@ -246,6 +248,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     def predict(self, X: Table, sensitive_features: Table | None = None) -> NDArray[Any]:
         """Label of each row, by the classifier of its group."""
         given, positions = self._check_rows(X, sensitive_features)
+        # Of the type of the classes: an array of objects would come back from numbers otherwise.
         labels = np.empty(len(positions), dtype=self.classes_.dtype)
         for rows, model in self._served_rows(positions):
             labels[rows] = model.predict(take_rows(given, rows))

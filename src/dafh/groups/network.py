@@ -73,6 +73,7 @@ class FittedPopulation:
 
 def matched_groups(model: CorrectionModel, other: CorrectionModel, X: NDArray[Any]) -> NDArray[np.intp]:
     """For each group of one model, the group of the other that it shares most rows with, one to one."""
+    # Every so many rows, not the first ones: files are often sorted.
     sample = X[:: max(len(X) // _ROWS_TO_MATCH, 1)]
     groups = (one.group_logits(sample).argmax(axis=1) for one in (model, other))
     shared = np.zeros((model.n_groups, other.n_groups))
@@ -152,7 +153,7 @@ class _NetworkInput:
     @classmethod
     def learn(cls, rows: CheckedRows, base: NDArray[np.float64], most_cuts: int) -> "_NetworkInput":
         scaler = StandardScaler().fit(rows.X, sample_weight=rows.weight)
-        enough = len(rows) >= FEWEST_ROWS_TO_SPLIT
+        enough = len(rows) >= FEWEST_ROWS_TO_SPLIT  # Merged rows say nothing about where errors change.
         cuts = find_cuts(rows.X, residual(base, rows.label), rows.weight, most_cuts if enough else 0)
         share = np.average(cuts.above(rows.X), axis=0, weights=rows.weight)
         return cls(scaler, cuts, Standardization(share, np.sqrt(share * (1 - share))))
@@ -208,6 +209,7 @@ def _keep_best(
     warm: bool,
     linear_base: Linear | None,
 ) -> FittedPopulation:
+    # One replica that survives is enough; the others count as infinitely bad.
     values = rule.criterion(record.curves)
     if not np.isfinite(values).any():
         raise InputError(

@@ -120,5 +120,5 @@ class CheckedRows:
         table = np.column_stack([self.X, self.label])
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
         if len(first) >= FEWEST_ROWS_TO_SPLIT:
-            return self
+            return self  # Rows can be held out, and a merged row would be in one fold with all its weight.
         return replace(self.take(first), weight=np.bincount(inverse, self.weight).astype(np.float64))

@@ -65,6 +65,7 @@ class HeldOut:
         # The smaller of the two parts that are wanted must get a row of a class, or the class is left alone.
         least = min(size for size in (share, selection_size) if size > 0)
         fold, calibrates = drawn.fold, drawn.calibrates
+        # Class by class, so that a rare class is in every fold as often as in the data.
         for rows in shuffled_classes(label, rng):
             if len(rows) * least < 1:
                 continue
@@ -72,6 +73,7 @@ class HeldOut:
             for number in range(n_drawn):
                 members = rows[first[number] : first[number + 1]]
                 fold[members] = number
+                # The odd row goes to selection: without any, a fold could not choose.
                 calibrates[members[int(np.ceil(len(members) * selection_size / share)) :]] = True
         # A fold without any row to choose by cannot judge its models.
         selecting = fold[(fold >= 0) & ~calibrates] if selection_size else fold[fold >= 0]
