@@ -182,7 +182,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             start_seed, split_seed, batch_seed, fold_seed = np.random.SeedSequence(entropy).spawn(4)
             rng = np.random.default_rng(split_seed)
 
-            # Before anything is fitted: rows that are to prove something must be new to the pooled classifier and the cuts, too.
+            # Before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
             rows, judges = self._hold_out_for_proof(rows, judges, rng)
             if self._may_merge(rows, recipe):
                 rows = rows.merge_repeated()
