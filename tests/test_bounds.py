@@ -118,6 +118,11 @@ def test_a_negative_number_of_rows_is_refused():
         deviation_probability(0.1, [10, -5], 2)
 
 
+def test_the_level_is_five_percent_where_none_is_given():
+    assert deviation_epsilon(300, 2) == deviation_epsilon(300, 2, 0.05)
+    assert deviation_rows(0.1, 2) == deviation_rows(0.1, 2, level=0.05)
+
+
 # ---- Theorem 2 ----
 
 

@@ -17,6 +17,7 @@ from dafh.study.methods import GROUP_ATTRIBUTES, choose_attributes, execute, fig
 from dafh.study.runner import Job
 from dafh.study.synthetic import SyntheticExperiment, SyntheticResult
 from dafh.study.tables import DATASETS
+from models import model_of
 
 
 @pytest.fixture
@@ -124,6 +125,23 @@ def test_the_same_job_gives_the_same_row_and_another_split_another(asked):
 def test_a_method_that_does_not_exist_is_refused(asked):
     with pytest.raises(InputError, match="no baseline 'best'"):
         execute(job("best"))
+
+
+def test_a_row_of_dafh_says_how_many_classifiers_are_in_use(asked, monkeypatch):
+    fitted = []
+
+    def quick(**settings):
+        fitted.append(model_of(n_replicas=2, max_epochs=2, **settings))
+        return fitted[-1]
+
+    monkeypatch.setattr(methods, "DAFHClassifier", quick)
+    (row,) = execute(job("dafh", n_groups=3))
+    (model,) = fitted
+    assert (model.n_groups, model.random_state) == (3, 0)
+    serves = model.serves_.tolist()
+    assert row["n_models"] == len(set(serves))
+    assert row["pooled_groups"] == serves.count(model.n_groups_)
+    assert row["accuracy"] == pytest.approx(model.score(load_split("toy", 0).X_test, load_split("toy", 0).y_test))
 
 
 class Halves:

@@ -57,11 +57,13 @@ class ResultStore:
 
     def _check_owner(self) -> None:
         """Refuse the file of another program, or of another version, before anything is written to it."""
+        # Tables first: a process that is making the file at this moment sets the marks before the table, so whoever sees
+        # the table sees the marks too.
+        if not self._connection.execute("SELECT name FROM sqlite_master").fetchall():
+            return
         owner, version = (
             self._connection.execute(f"PRAGMA {n}").fetchone()[0] for n in ("application_id", "user_version")
         )
-        if not self._connection.execute("SELECT name FROM sqlite_master").fetchall():
-            return
         if owner != _APPLICATION:
             raise InputError(f"{self.path} belongs to another program: choose another folder.")
         if version != _SCHEMA:
