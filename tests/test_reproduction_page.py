@@ -129,7 +129,7 @@ def test_lost_cells_are_within_one_published_deviation_or_not(reached):
 def test_violations_and_small_groups_are_those_of_two_groups(reached, missed):
     assert aim(reached, "fewer than one violation") == ", ".join(f"{name} 0.0" for name in DATASETS)
     assert aim(missed, "fewer than one violation").endswith("german 1.0, bank 4.0")
-    assert aim(missed, "no group under 2 %").startswith("smallest: adult 1 %, arrest 30 %")
+    assert aim(missed, "no group under 2%").startswith("smallest: adult 1%, arrest 30%")
 
 
 def test_significant_violations_are_counted_over_all_tests_of_all_models(reached, missed):

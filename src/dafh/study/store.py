@@ -57,8 +57,8 @@ class ResultStore:
 
     def _check_owner(self) -> None:
         """Refuse the file of another program, or of another version, before anything is written to it."""
-        # Tables first: a process that is making the file at this moment sets the marks before the table, so whoever sees
-        # the table sees the marks too.
+        # Tables first: a process that is making the file at this moment sets the marks before the table, so whoever
+        # sees the table sees the marks too.
         if not self._connection.execute("SELECT name FROM sqlite_master").fetchall():
             return
         owner, version = (
