@@ -66,7 +66,11 @@ TARGETS = {
     "stats": Target("dafh.stats.paired", ("tests/test_stats.py",), "not discrepancy and not theorem"),
     "held_out": Target("dafh.rows.held_out", ("tests/test_held_out.py",)),
     "checked": Target("dafh.rows.checked", ("tests/test_rows.py",)),
-    "cuts": Target("dafh.groups.cuts", ("tests/test_cuts.py",), "not gains and not offset and not training"),
+    "cuts": Target(
+        "dafh.groups.cuts",
+        ("tests/test_cuts_values.py", "tests/test_cuts.py"),
+        "not by_cuts and not offset and not training",
+    ),
     "guarded": Target("dafh.estimators.guarded", ("tests/test_decoupled.py",)),
     "selection": Target("dafh.engine.selection", ("tests/test_selection.py",)),
     "serving": Target("dafh.groups.serving", ("tests/test_serving_values.py",)),
