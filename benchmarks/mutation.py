@@ -71,7 +71,6 @@ TARGETS = {
         ("tests/test_cuts_values.py", "tests/test_cuts.py"),
         "not by_cuts and not offset and not training",
     ),
-    "guarded": Target("dafh.estimators.guarded", ("tests/test_decoupled.py",)),
     "selection": Target("dafh.engine.selection", ("tests/test_selection.py",)),
     "serving": Target("dafh.groups.serving", ("tests/test_serving_values.py",)),
 }

@@ -91,6 +91,15 @@ def test_up_to_256_values_are_cut_exactly_however_many_rows_share_one():
     assert found == [[after + 0.5] for after in places]
 
 
+def test_more_values_are_cut_finely_where_most_rows_are():
+    """900 values share 256 bins of about equal mass: nearly every one of the 300 common values has its own."""
+    x = np.r_[np.arange(600), np.repeat(np.arange(600, 900), 50)]
+    places = range(620, 880, 7)
+    found = [cut(x, np.where(x > after, 0.5, -0.5), most=1).threshold[0] for after in places]
+    assert np.mean(np.array(found) == np.array(places) + 0.5) > 0.6
+    assert np.abs(np.array(found) - np.array(places) - 0.5).max() <= 1
+
+
 def test_the_largest_gains_are_kept():
     x, residual = steps(6, rows=200)
     cuts = cut(x, np.where(x > 2, 5.0, 0.0) + 0.1 * residual, most=1)

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -16,7 +17,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
-from dafh.partitions import NOBODY, AttributePartition, ClusterPartition, Partition, RandomPartition, TreePartition
+from dafh.partitions import (
+    NOBODY,
+    AttributePartition,
+    ClusterPartition,
+    Partition,
+    PooledPartition,
+    RandomPartition,
+    TreePartition,
+)
 
 
 class ByFirstColumn(Partition):
@@ -260,6 +269,64 @@ def test_weights_count_when_the_guard_decides_anew():
     assert model.serves_[0] == 3
     model.recalibrate(X, answers, sample_weight=np.where(np.arange(80) < 20, 100.0, 0.1))
     assert model.serves_[0] == 0
+
+
+@pytest.mark.parametrize(("size", "n_rows"), [("auto", 60), (0.5, 150)])
+def test_proof_sets_a_share_of_the_rows_aside(size, n_rows):
+    X, y = noise()
+    Recorder.seen.clear()
+    model = DecoupledClassifier(ByFirstColumn(), Recorder(), guard="proof", calibration_size=size, random_state=0)
+    assert model.fit(X, y).guard_report_.n_rows == n_rows
+    assert len(Recorder.seen[0][1]) == 300 - n_rows  # Not even the pooled classifier sees them.
+    assert not model.guard_report_.cross_fitted
+
+
+def better_by_far(**options):
+    """One group, whose own classifier is right on all of 40 rows, and the pooled one on half of them."""
+    X = np.column_stack([np.zeros(40), np.arange(40) % 2]).astype(float)
+    y = X[:, 1].astype(int)
+    model = DecoupledClassifier(PooledPartition(), KNeighborsClassifier(1), pooled=DummyClassifier(), **options)
+    return model.fit(X, y), X, y
+
+
+def test_level_and_margin_reach_the_guard():
+    model, X, y = better_by_far(random_state=0)
+    few, answers = X[:8], y[:8]  # Four better and none worse: p = 1/16.
+    assert model.set_params(guard="proof", guard_level=0.05).recalibrate(few, answers).serves_.tolist() == [1]
+    assert model.set_params(guard_level=0.07).recalibrate(few, answers).serves_.tolist() == [0]
+    none = np.zeros(40, int)  # The own classifier is now wrong on 20 rows of 40, the pooled one on none.
+    assert model.set_params(guard_margin=0.9).recalibrate(X, none).serves_.tolist() == [0]
+    assert model.set_params(guard_margin=0.4).recalibrate(X, none).serves_.tolist() == [1]
+
+
+def test_recalibration_returns_the_model_and_is_never_cross_fitted():
+    model, X, y = better_by_far(guard="veto", random_state=0)
+    assert model.guard_report_.cross_fitted
+    assert model.recalibrate(X, y) is model
+    assert not model.guard_report_.cross_fitted
+
+
+def test_recalibration_needs_a_fitted_model_and_a_guard_that_exists():
+    X, y = noise()
+    with pytest.raises(NotFittedError):
+        DecoupledClassifier(guard="veto").recalibrate(X, y)
+    model = DecoupledClassifier(ByFirstColumn(), GaussianNB()).fit(X, y)
+    with pytest.raises(InputError, match="The guard is off: set_params"):
+        model.recalibrate(X, y)
+    with pytest.raises(InputError, match="'guard' parameter"):
+        model.set_params(guard="hope").recalibrate(X, y)
+    with pytest.raises(InputError, match="The guard is off and needs no calibration rows"):
+        model.set_params(guard=None).fit(X, y, X_calibration=X, y_calibration=y)
+
+
+def test_attributes_of_calibration_rows_say_which_group_they_belong_to():
+    X, y = noise()
+    side = np.where(X[:, 0] > 0, "right", "left")
+    model = DecoupledClassifier(AttributePartition(), GaussianNB(), guard="veto", random_state=0)
+    rows = {"X_calibration": X, "y_calibration": y, "sensitive_features_calibration": np.full(300, "left")}
+    model.fit(X, y, sensitive_features=side, **rows)
+    left = model.partition_.group_names_.index("attribute 0=left")
+    assert model.guard_report_.table["rows"].tolist() == [300 * (k == left) for k in range(2)]
 
 
 def test_a_recalibration_that_fails_leaves_the_model_as_it_was():
