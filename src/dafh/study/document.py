@@ -88,7 +88,7 @@ def _targets(summary: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
         ),
         ("no violation after Holm over all tests of all models", f"{significant} of {n_tests:,}"),
         ("fewer than one violation (point estimate) per model at K = 2", _listing(violations.round(1))),
-        ("no group under 2% of the rows at K = 2", f"smallest: {_listing((100 * shares).round().astype(int), ' %')}"),
+        ("no group under 2% of the rows at K = 2", f"smallest: {_listing((100 * shares).round().astype(int), '%')}"),
     ]
     return pd.DataFrame(rows, columns=["aim", "result"])
 
