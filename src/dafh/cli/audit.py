@@ -1,12 +1,15 @@
 """dafh audit and dafh explain: how well a model serves the rows of a table."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dafh.cli.options import DEPTH, JSON, LEVEL, MARGIN, MODEL, SEEDS, SENSITIVE, TARGET, data_options
 from dafh.cli.output import print_json, say
+
+if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
+    from dafh.tables.files import DataFile
 
 
 @click.command(epilog="Example: dafh audit model.dafh test.csv --sensitive sex,age")
@@ -22,7 +25,7 @@ from dafh.cli.output import print_json, say
 @JSON
 def audit(
     model: Path,
-    data: Any,
+    data: "DataFile",
     sensitive: tuple[str, ...],
     target: str | None,
     level: float,
@@ -60,7 +63,7 @@ def audit(
 @JSON
 def explain(
     model: Path,
-    data: Any,
+    data: "DataFile",
     sensitive: tuple[str, ...],
     target: str | None,
     seeds: int,

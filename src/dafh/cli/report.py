@@ -1,12 +1,15 @@
 """dafh report: one HTML file."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dafh.cli.options import DEPTH, JSON, LEVEL, MARGIN, MODEL, SEEDS, SENSITIVE, TARGET, check_writable, data_options
 from dafh.cli.output import print_json, say
+
+if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
+    from dafh.tables.files import DataFile
 
 
 @click.command(epilog="Example: dafh report model.dafh test.csv --out report.html")
@@ -24,7 +27,7 @@ from dafh.cli.output import print_json, say
 @JSON
 def report(
     model: Path,
-    data: Any,
+    data: "DataFile | None",
     out: Path | None,
     title: str | None,
     sensitive: tuple[str, ...],

@@ -195,7 +195,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
-def _shortened(value: Any) -> Any:
+def _shortened(value: object) -> Any:
     """Cut long words in every text: they come from the data. Sentences keep their length."""
     if isinstance(value, dict):
         return {_cut(key): _shortened(item) for key, item in value.items()}
