@@ -185,6 +185,51 @@ def test_counts_are_whole_numbers_unless_rows_are_weighted():
     assert weighted[["n", "own_worse", "own_better"]].dtypes.tolist() == [np.float64] * 3
 
 
+def lost_and_won(lost, won, n=1000, n_groups=1, **options):
+    """Audit in which the classifier of group 0 loses and wins some of n rows; other groups have no such rows."""
+    own, pooled = np.zeros(n * n_groups, int), np.zeros(n * n_groups, int)
+    own[:lost], pooled[lost : lost + won] = 1, 1
+    groups = np.repeat(np.arange(n_groups), n)
+    return audit(np.zeros_like(own), own, groups, pooled=pooled, **options).questions
+
+
+def test_a_small_p_value_is_not_enough_if_the_interval_includes_no_harm():
+    asked = lost_and_won(9, 2)
+    assert asked.loc[0, "p_corrected"] == mcnemar_p(9, 2) < 0.05
+    assert asked.loc[0, "low"] < 0 < asked.loc[0, "high"]
+    assert asked.loc[0, "verdict"] == "undecided"
+
+
+def test_a_corrected_p_value_of_exactly_the_level_shows_harm():
+    asked = lost_and_won(6, 0, n_groups=2, level=2**-5)
+    assert asked.loc[0, "p_corrected"] == 2**-5
+    assert asked.loc[0, "verdict"] == "violated"
+    assert lost_and_won(6, 0, n_groups=2, level=2**-5 - 1e-9).loc[0, "verdict"] == "undecided"
+
+
+def test_a_margin_that_is_met_exactly_is_met():
+    margin = excluded_harm(5, 5, 1000, level=0.05 / 2)
+    assert lost_and_won(5, 5, n_groups=2, margin=margin).loc[0, "verdict"] == "satisfied"
+    assert lost_and_won(5, 5, n_groups=2, margin=np.nextafter(margin, 0)).loc[0, "verdict"] == "undecided"
+
+
+def test_a_group_of_one_row_is_a_group():
+    y, predictions, groups, pooled = rows(200)
+    groups = np.r_[0, np.ones(199, int)]
+    pooled[0] = 1 - predictions[0, 0]
+    asked = audit(y, predictions, groups, pooled=pooled).questions
+    assert np.isfinite(asked.loc[0, "rows_needed"])
+    assert audit(y, predictions, groups, pooled=pooled, own=[2, 1]).questions.loc[0, "verdict"] == "satisfied"
+
+
+def test_large_effective_numbers_are_not_rounded():
+    weight = np.where(np.arange(100_000) % 2, 1.0, 0.995)
+    y = np.zeros(100_000, int)
+    (n,) = audit(y, y, y, pooled=1 - y, sample_weight=weight).questions["n"]
+    assert n == pytest.approx(weight.sum() ** 2 / (weight**2).sum(), abs=1e-6)
+    assert n != round(n)
+
+
 @given(st.permutations(range(3)))
 @settings(max_examples=6)
 def test_renumbering_groups_and_classifiers_changes_no_answer(order):
@@ -243,7 +288,9 @@ def test_groups_may_be_booleans_whole_floats_and_missing():
     }
     segments = np.array(["a", None], dtype=object)[groups]
     one_column = pd.DataFrame({"model": predictions[:, 0]})
-    assert set(audit(y, one_column, segments, pooled=pooled).to_frame()["group"]) == {"a", "(missing)"}
+    asked = audit(y, one_column, segments, pooled=pooled).to_frame()
+    assert asked["group"].tolist() == ["a", "(missing)"]
+    assert asked["n"].tolist() == [(groups == 0).sum(), (groups == 1).sum()]
 
 
 def test_the_scale_of_weights_means_nothing():
@@ -410,6 +457,8 @@ def test_depth_chooses_how_many_attributes_are_intersected():
     table, _ = people()
     sizes = [len(run(rows(4000), sensitive_features=table, depth=depth).named) for depth in (1, 2, 5)]
     assert sizes == [2 + 3, 2 + 3 + 6, 2 + 3 + 6]
+    three = table.assign(half=np.arange(4000) % 2)
+    assert len(run(rows(4000), sensitive_features=three).named) == 2 + 3 + 2 + 6 + 4 + 6  # Pairs by default.
 
 
 def test_counts_of_named_groups_are_those_of_a_group_by():
@@ -517,6 +566,7 @@ def test_composition_says_who_is_in_which_group():
     y, predictions, _, pooled = rows(4000)
     groups = (table["sex"] == "m").to_numpy() * 1
     composition = audit(y, predictions, groups, pooled=pooled, sensitive_features=table).composition
+    assert composition["named_group"].tolist() == ["sex = f", "sex = m", "race = a", "race = b", "race = c"]
     shares = composition.set_index("named_group")
     assert shares.loc["sex = f", ["in_0", "in_1"]].tolist() == [1, 0]
     assert shares.loc["sex = f", "weight"] == (table["sex"] == "f").sum()

@@ -196,7 +196,10 @@ def test_effective_counts_lie_between_the_intervals_of_whole_ones():
     assert paired_interval(3, 7, 100).high < high < paired_interval(2, 8, 100).high
 
 
-@pytest.mark.parametrize("table", [(-1, 0, 10), (0, -1, 10), (6, 5, 10), (1, 0, 0), (0, 10.1, 10), ([1, 6], 5, 10)])
+@pytest.mark.parametrize(
+    "table",
+    [(-1, 0, 10), (0, -1, 10), (6, 5, 10), (1, 0, 0), (0, 10.1, 10), ([1, 6], 5, 10), ([1, -1], 0, 9), (0, [1, -1], 9)],
+)
 def test_counts_that_cannot_be_are_refused(table):
     with pytest.raises(InputError, match="must not be negative, and own_worse"):
         paired_interval(*table)
@@ -225,6 +228,21 @@ def test_the_harm_excluded_is_the_lower_limit_of_the_gap_unless_the_exact_test_d
     limit, better = -paired_interval(b, c, n, 1 - 2 * level).low, mcnemar_p(c, b) <= level
     expected = min(limit, 0) if better else max(limit, 5e-324)
     assert excluded_harm(b, c, n, level) == expected
+
+
+def test_at_the_border_the_exact_test_decides_and_not_the_limit():
+    # Three wins, no loss: the limit at 0.1 would exclude harm, but p = 0.125.
+    assert paired_interval(0, 3, 1000, 0.8).low > 0
+    assert excluded_harm(0, 3, 1000, 0.1) == np.nextafter(0, 1)
+    # Ten wins, no loss: p = 0.00098, but the exact limit at 0.001 allows a little harm.
+    assert paired_interval(0, 10, 1000, 0.998).low < 0
+    assert excluded_harm(0, 10, 1000, 0.001) == 0
+    assert excluded_harm(0, 5, 1000, 2**-5) <= 0  # A p-value of exactly the level is enough.
+
+
+def test_one_row_says_something_about_a_share():
+    assert share_interval(1, 1) == pytest.approx((0.025, 1))
+    assert share_interval(0, 1) == pytest.approx((0, 0.975))
 
 
 def test_extreme_groups_have_intervals():

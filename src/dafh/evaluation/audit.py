@@ -127,7 +127,7 @@ def _number_groups(
         served_by = np.asarray(own)
         return given, range(len(served_by)), served_by
     if n_models == 1:
-        codes, values = pd.factorize(given, sort=not pd.isna(given).any())
+        codes, values = pd.factorize(given, sort=True)
         labels = [*pd.Index(values).tolist(), *([MISSING] if (codes < 0).any() else [])]
         return np.where(codes < 0, len(labels) - 1, codes), labels, np.zeros(len(labels), np.intp)
     if names is not None:

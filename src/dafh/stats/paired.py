@@ -166,9 +166,8 @@ def share_interval(count: ArrayLike, n_rows: ArrayLike, confidence: float = 0.95
     0.033 to 0.218
     """
     count, rows = (np.asarray(number, np.float64) for number in np.broadcast_arrays(count, n_rows))
-    known = rows > 0
-    low, high = _share_limits(np.where(known, count, 0.0), np.where(known, rows, 1.0), (1 - confidence) / 2)
-    return PairedInterval(np.where(known, low, 0.0)[()], np.where(known, high, 1.0)[()])
+    low, high = _share_limits(count, rows, (1 - confidence) / 2)
+    return PairedInterval(low[()], high[()])
 
 
 def _share_limits(
