@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dafh import AuditResult, DecoupledClassifier, audit, tabular_pipeline
+from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.partitions import IntersectionPartition
 from dafh.stats import excluded_harm, holm, mcnemar_p, paired_interval, rows_needed, share_interval
@@ -631,6 +632,29 @@ def test_a_summary_shows_ten_named_groups_those_that_are_harmed_first():
     assert set(result.named["group"][result.named["verdict"] == "violated"]) == set(shown[:3])
 
 
+def test_violated_groups_are_shown_before_smaller_p_values_within_the_margin():
+    """4,000 rows that lose 60 are within a margin of 5 points; 100 rows that lose 20 are not."""
+    town = np.r_[np.zeros(4000, int), np.ones(100, int)]
+    own = np.r_[np.ones(60, int), np.zeros(3940 + 80, int), np.ones(20, int)]
+    y = np.zeros(4100, int)
+    result = audit(y, own, y, pooled=y, sensitive_features=pd.DataFrame({"town": town}), margin=0.05)
+    asked = result.named.set_index("group")
+    assert asked["verdict"].tolist() == ["satisfied", "violated"]
+    assert asked.loc["town = 0", "p"] < asked.loc["town = 1", "p"]
+    assert [line.split("  ")[0].strip() for line in str(result).splitlines()[-2:]] == ["town = 1", "town = 0"]
+
+
+def test_small_p_values_are_rounded_to_three_decimals():
+    y, own = np.zeros(1000, int), np.r_[np.ones(9, int), np.zeros(991, int)]
+    assert " 0.002 " in str(audit(y, own, y, pooled=y)).splitlines()[-1]  # 2**-9
+    own[9] = 1
+    assert " <0.001 " in str(audit(y, own, y, pooled=y)).splitlines()[-1]  # 2**-10
+
+
+def test_the_figures_name_a_margin_only_if_there_is_one():
+    assert str(audit(**SMALL)).splitlines()[3] == "1,200 rows, 2 groups, level 0.05"
+
+
 def test_a_notebook_shows_what_the_terminal_shows():
     result = audit(**SMALL, sensitive_features=pd.DataFrame({"sex": np.where(np.arange(1200) % 2, "f", "m")}))
     page = result._repr_html_()
@@ -680,6 +704,8 @@ def test_significant_means_by_the_test_alone_and_below_zero():
     result = audit(y, own, np.repeat([0, 1], 100), pooled=pooled)
     assert result.violations == {"point": 1, "significant": 1, "corrected": 0}
     assert audit(y, own, np.repeat([0, 1], 100), pooled=pooled, level=0.03).violations["significant"] == 0
+    exactly = float(mcnemar_p(7, 1))
+    assert audit(y, own, np.repeat([0, 1], 100), pooled=pooled, level=exactly).violations["significant"] == 1
 
 
 def test_the_frame_of_an_audit_is_a_copy_with_named_groups_at_the_end():
@@ -708,6 +734,53 @@ def test_the_dict_holds_plain_values_only():
     content = run(rows(4000), sensitive_features=table).to_dict()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert {"verdict", "accuracy", "pr_without_harm", "questions", "named_groups", "violations"} <= set(content)
+
+
+class Served:
+    """A fitted model of two groups: classifier 0 serves both, or the pooled one does."""
+
+    n_groups_ = 2
+
+    def __init__(self, serves=(0, 0)):
+        self.serves_ = np.array(serves)
+
+    def predict_group(self, X):
+        return X[:, 0]
+
+    def predict_all(self, X):
+        served = np.where(self.serves_ == 2, X[:, 2:3], X[:, 1:2])
+        return np.column_stack([served, X[:, 2]])
+
+
+def served_rows():
+    row = np.arange(600)
+    return np.column_stack([row % 2, row % 12 < 3, row % 12 < 5]).astype(int), np.zeros(600, int)
+
+
+def test_a_model_is_audited_like_its_predictions():
+    X, y = served_rows()
+    people, weight = pd.DataFrame(X[:, ::2] * [1, 0], columns=["a", "b"]).assign(c=X[:, 1]), 1 + X[:, 1]
+    for options in ({}, {"level": 0.2, "margin": 0.01, "depth": 1, "sample_weight": weight}):
+        direct = audit(y, X[:, 1], X[:, 0], pooled=X[:, 2], sensitive_features=people, **options)
+        assert AuditResult.of(Served(), X, y, sensitive_features=people, **options) == direct
+
+
+def test_checked_rows_are_audited_with_the_same_defaults():
+    X, y = served_rows()
+    people = pd.DataFrame({name: X[:, k] for k, name in enumerate("abc")})
+    rows = ComparedRows.check(y, X[:, 1:2], X[:, 0], X[:, 2], own=[0, 0])
+    direct = audit(y, X[:, 1], X[:, 0], pooled=X[:, 2], sensitive_features=people)
+    assert AuditResult.from_rows(rows, [0, 1], [0, "pooled"], people) == direct
+
+
+def test_only_a_model_whose_groups_are_all_served_by_the_pooled_classifier_changes_nothing():
+    X, y = served_rows()
+    assert AuditResult.of(Served([2, 2]), X, y).verdict.status == "unchanged"
+    assert AuditResult.of(Served([0, 2]), X, y).verdict.status == "harm"  # Group 1 would do better with classifier 0.
+    assert AuditResult.of(Served([0, 2]), X, X[:, 2]).verdict.status == "harm"  # The pooled one is always right.
+    few = AuditResult.of(Served([0, 2]), X[:12], y[:12])
+    assert few.verdict.status == "undecided"
+    assert few.classifiers == ("0", "pooled")
 
 
 def test_a_model_and_a_pipeline_can_be_audited(paper_data):

@@ -123,7 +123,8 @@ class AuditResult(EqualByValue):
         asked = self.questions
         return {
             "point": self.matrix.violations,
-            "significant": int(((asked["p"] <= self.level) & (asked["gap"] < 0)).sum()),
+            # A level is below one half, so that a p-value below it implies a negative gap.
+            "significant": int((asked["p"] <= self.level).sum()),
             "corrected": int((asked["verdict"] == "violated").sum()),
         }
 
@@ -152,7 +153,7 @@ class AuditResult(EqualByValue):
         if the own classifier is worse; verdict (satisfied, violated or undecided); and rows_needed, the rows of this
         group that would decide an undecided question.
         """
-        return self.questions.copy() if self.named is None else pd.concat([self.questions, self.named], axis=0)
+        return self.questions.copy() if self.named is None else pd.concat([self.questions, self.named])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values, ready for JSON; unknown and infinite numbers become None."""
