@@ -28,7 +28,7 @@ def test_fit_says_what_it_guesses_and_what_came_of_it(folder):
         "Categories: job.",
         "Kept out of training, used in the audit: sex.",
         'Guard "veto"',
-        "Held-out rows:",
+        "Test rows:",
         "Next: dafh audit",
     ):
         assert said in text, said

@@ -19,8 +19,9 @@ _VERDICTS = {
     "violated": ("#c2310c", "triangle-down"),
 }
 _LEGEND_WORDS = "datum.label == 'undecided' ? 'undecided (not enough data)' : datum.label"
-# A named group of two attributes takes two lines: in one, it would be cut off or leave no room for the chart.
-_TWO_LINES = r"split(replace(datum.label, / & /g, ' &\n'), '\n')"
+# A named group of two attributes, or a group and another's classifier, takes two lines: in one, it would be cut off or
+# leave no room for the chart on a narrow screen.
+_TWO_LINES = r"split(replace(datum.label, / (&|against) /g, ' $1\n'), '\n')"
 # Narrower segments of a bar have no room for the number of their group.
 _NARROWEST_LABELLED = 0.05
 
@@ -54,7 +55,7 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     limit = max(float(np.nanmax(np.abs(cells["points"]), initial=0.0)), 0.5)
     colour = alt.Color(
         "points:Q",
-        title="difference from the own classifier's error, in percentage points",
+        title=["difference from the own classifier's", "error, in percentage points"],
         # Both ends are light, so that the numbers stay readable.
         scale=alt.Scale(domain=[-limit, 0, limit], range=["#f0a35e", "#f4f4f0", "#9cc4e4"], interpolate="rgb"),
         legend=alt.Legend(labelExpr=SIGNED, orient="bottom", gradientLength=180, titleLimit=400),

@@ -75,7 +75,8 @@ def curve(history: pd.DataFrame, metric: str, best_epoch: int | None = None) -> 
     dash = alt.Scale(domain=list(parts), range=[[5, 3], [1, 0]])
     lines = (
         alt.Chart(curves)
-        .mark_line()
+        # A line alone is hard to hit with a pointer: every epoch gets a point, which shows its numbers.
+        .mark_line(point=alt.OverlayMarkDef(size=20, filled=True))
         .encode(
             x_axis,
             alt.Y("value:Q", title=title, axis=alt.Axis(format=".1%"), scale=alt.Scale(zero=False)),
