@@ -86,7 +86,7 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     return alt.layer(tiles, frames, numbers, intervals).properties(
         height=56 * cells["group"].nunique(),
         width=WIDTH,
-        title=_note("error of each classifier on each group; framed: the classifier that serves the group"),
+        title=_note(["error of each classifier on each group;", "framed: the classifier that serves it"]),
     )
 
 
@@ -183,7 +183,7 @@ def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     shares["order"] = [names.index(name) for name in shares["group"]]  # As text, group 10 would precede group 2.
     x = alt.X("share:Q", stack="normalize", title="share of rows in each group", axis=alt.Axis(format="%", tickCount=5))
     base = alt.Chart(shares).encode(
-        alt.Y("named_group:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)),
+        alt.Y("named_group:N", sort=None, title=None, axis=alt.Axis(labelLimit=150)),
         alt.Order("order:O"),
         tooltip=[
             alt.Tooltip("named_group:N", title="who"),
@@ -233,9 +233,9 @@ def _intervals(table: pd.DataFrame, form: str) -> list[str]:
     return [form.format(100 * low, 100 * high) if np.isfinite(low) else "" for low, high in pairs]
 
 
-def _note(text: str) -> alt.Title:
-    """A line above a chart that says how to read it."""
-    return alt.Title(text, fontSize=11, fontWeight="normal", anchor="start", color="#333333")
+def _note(lines: list[str]) -> alt.Title:
+    """Lines above a chart that say how to read it, short enough for a narrow screen."""
+    return alt.Title(lines, fontSize=11, fontWeight="normal", anchor="start", color="#333333")
 
 
 def _gap_chart(asked: pd.DataFrame, names: Sequence[str], title: list[str]) -> alt.LayerChart:
@@ -256,7 +256,7 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], title: list[str]) -> a
     # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.
     line_of_each = alt.Scale(domain=list(dict.fromkeys(names)))
     base = alt.Chart(table).encode(
-        y=alt.Y("name:N", title=None, scale=line_of_each, axis=alt.Axis(labelExpr=_TWO_LINES, labelLimit=260)),
+        y=alt.Y("name:N", title=None, scale=line_of_each, axis=alt.Axis(labelExpr=_TWO_LINES, labelLimit=150)),
         tooltip=[
             alt.Tooltip("name:N", title="who"),
             alt.Tooltip("points:Q", format="+.2f", title="gain in percentage points"),
