@@ -783,6 +783,14 @@ def test_only_a_model_whose_groups_are_all_served_by_the_pooled_classifier_chang
     assert few.classifiers == ("0", "pooled")
 
 
+def test_an_audit_that_changes_nothing_shows_no_table_of_zeros():
+    X, y = served_rows()
+    result = AuditResult.of(Served([2, 2]), X, y)
+    assert str(result).startswith("UNCHANGED: ")
+    assert len(str(result).splitlines()) == 5
+    assert "<table" not in result._repr_html_()
+
+
 def test_a_model_and_a_pipeline_can_be_audited(paper_data):
     model = DecoupledClassifier(IntersectionPartition())
     model.fit(paper_data.X, paper_data.y, sensitive_features=paper_data.sensitive_features)

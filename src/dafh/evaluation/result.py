@@ -220,7 +220,7 @@ class AuditResult(EqualByValue):
 
     def _tables(self) -> list[tuple[str, pd.DataFrame, tuple[str, ...]]]:
         """Tables of the summary: title, questions, and the columns to align at the left."""
-        if self.verdict.status == "unchanged":
+        if self.verdict.status == "unchanged":  # Every gap would be zero.
             return []
         tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [("", self.questions, ("verdict",))]
         if self.named is not None:
