@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dafh.explanation.explain import explain
     from dafh.explanation.words import Explanation
     from dafh.groups.recipe import Recipe
+    from dafh.linear.scorecard import Scorecard
     from dafh.models.files import load, save
     from dafh.tables.encoder import tabular_pipeline
 
@@ -31,6 +32,7 @@ __all__ = [
     "Explanation",
     "PreferenceMatrix",
     "Recipe",
+    "Scorecard",
     "audit",
     "explain",
     "load",
@@ -45,6 +47,7 @@ _HOME = {
     "Explanation": "dafh.explanation",
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
+    "Scorecard": "dafh.linear.scorecard",
     "audit": "dafh.evaluation",
     "explain": "dafh.explanation",
     "load": "dafh.models",

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from dafh.exceptions import InputError
-from dafh.frames import Table, is_frame
+from dafh.frames import Table, is_frame, to_pandas
 
 # ---- parameters of estimators ----
 
@@ -131,6 +131,44 @@ def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_valida
         if "convert string" in str(error):
             raise InputError(_text_message(estimator, X)) from error
         raise
+
+
+def check_table(
+    estimator: BaseEstimator, X: Table, y: ArrayLike = "no_validation", *, reset: bool
+) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Validate a table of any kind, and y where given: a data frame keeps its types, all else must be numbers.
+
+    Missing values are allowed. Names and number of the columns are remembered, or compared, as in scikit-learn.
+    """
+    least = 1 if not reset else 2
+    unlabelled = isinstance(y, str)
+    if y is None:
+        raise InputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    if not is_frame(X):
+        options = {"reset": reset, "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+        try:
+            checked = validate_data(
+                estimator, X, "no_validation" if y is None else y, ensure_min_samples=least, **options
+            )
+        except ValueError as error:
+            if "convert string" in str(error):
+                raise InputError("X holds text: pass a data frame, in which every column has a type.") from error
+            raise
+        values, labels = (checked, np.empty(0)) if unlabelled else checked
+        return pd.DataFrame(values), labels
+    validate_data(estimator, X, y, reset=reset, skip_check_array=True)
+    table = to_pandas(X).reset_index(drop=True)
+    if not table.shape[1] or len(table) < least:
+        raise InputError(f"X has {len(table)} rows and {table.shape[1]} columns: there must be {least} rows or more.")
+    if len(set(map(str, table.columns))) < table.shape[1]:
+        raise InputError("Names of columns must be unique.")
+    if unlabelled:
+        return table, np.empty(0)
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(table, labels)
+    if pd.isna(labels).any():
+        raise InputError("y has missing values: leave those rows out.")
+    return table, labels
 
 
 def _text_message(estimator: BaseEstimator, X: Table) -> str:

@@ -51,6 +51,18 @@ def write_number(value: float, digits: int = 3) -> str:
     return f"{value:z,.0f}" if whole >= digits else f"{value:z,.{digits}g}"
 
 
+def write_exactly(value: float) -> str:
+    """Write a number with all its digits and no more, so that reading it gives the same number.
+
+    Examples
+    --------
+    >>> [write_exactly(value) for value in (24.0, 0.38, 1300.5, 1e-7)]
+    ['24', '0.38', '1,300.5', '1e-07']
+    """
+    whole = float(value).is_integer() and len(f"{abs(value):.0f}") <= _MOST_WHOLE_DIGITS
+    return f"{int(value):,}" if whole else f"{float(value):,}"
+
+
 def write_date(days: float, digits: int = 3) -> str:
     """Write a date, counted in days since 1970: the day, and with more digits than a day needs also the time.
 

@@ -1,9 +1,10 @@
 """DAFHClassifier: groups and their classifiers, learned together."""
 
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -16,50 +17,62 @@ from dafh.checks import (
     RANDOM_STATE,
     Constraints,
     RandomState,
-    check_features,
     check_parameters,
+    check_table,
     having,
     instance_of,
+    one_of,
     unchanged_on_error,
     whole_number,
 )
 from dafh.classifiers.fitting import is_fitted
-from dafh.classifiers.logits import class_probabilities, decide, logits
+from dafh.classifiers.logits import decide
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
-from dafh.estimators.pooled import fit_pooled
+from dafh.estimators.learning import LearnedGroups, learn_groups
+from dafh.estimators.pooled import PooledName, fit_pooled, pooled_logits, resolve_pooled
 from dafh.evaluation.guard import GuardKind
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import GroupsEncodeLabelWarning, InputError
 from dafh.frames import Table, is_frame, take_rows
-from dafh.groups.network import FittedPopulation, fit_population
 from dafh.groups.recipe import Recipe
-from dafh.groups.serving import CorrectionModel, Linear
-from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.groups.rules_in_use import RulesInUse
+from dafh.groups.trained import RuleModel, TrainedGroups
 from dafh.rows.checked import CheckedRows
-from dafh.rows.held_out import HeldOut
+from dafh.rows.seen import SeenRows
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
 _LARGEST_LOGIT = 20.0
+# Above this, the groups are little more than the predicted label.
+_LABEL_LIKE = 0.5
+# Label information is measured on this many rows at most.
+_MOST_ROWS_TO_MEASURE = 50_000
 
 
 class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     """Learn groups, and one classifier per group, so that no group would rather have another classifier.
 
-    A group network assigns every row to one of K groups; K own classifiers, each a correction of one pooled classifier,
-    serve one group each. Both are trained together, without any sensitive attribute, to make every group at least as
-    well off with its own classifier as with the pooled one (rationality) and as with any other group's (envy-freeness).
+    One pooled classifier serves everybody first: a `Scorecard`, unless another is asked for. Where its errors follow a
+    pattern, rows are divided into groups, by readable rules or by a network, and each group gets a classifier of its
+    own, a correction of the pooled one. Groups are only kept where held-out rows show that they are worth it: every
+    group is to be served at least as well as by the pooled classifier (rationality) and as by any other group's
+    (envy-freeness). No sensitive attribute is needed.
 
     Parameters
     ----------
-    n_groups : int, default=2
-        Number of groups K. With 1 there is nothing to learn about groups, and one corrected classifier remains.
-    pooled : classifier with `predict_proba`, or None, default=None
-        The classifier that must not be harmed. Fitted, it is used as it is and never changed; unfitted, a copy is
-        fitted on all rows, and the corrections are trained on its out-of-fold probabilities. None: logistic
-        regression.
+    n_groups : int or "auto", default="auto"
+        Number of groups K. "auto": 1 to 16, the fewest whose held-out log-loss is within one standard error of the
+        best; 1 means that groups add nothing to the pooled classifier.
+    groups : {"auto", "rules", "network"}, default="auto"
+        How rows are divided. "rules": by a small tree of questions about the columns; every group is a rule that people
+        can read, and classifiers are solved exactly. "network": by the paper's group network, trained jointly with the
+        classifiers from a start at the rules. "auto": both compete on held-out rows, and rules win a draw.
+    pooled : {"scorecard", "linear"} or classifier with `predict_proba`, default="scorecard"
+        The classifier that must not be harmed. "linear" is logistic regression, as in the paper. A fitted classifier is
+        used as it is and never changed; of an unfitted one, a copy is fitted on all rows.
     recipe : Recipe or None, default=None
-        How training works; None is ``Recipe()``, and ``Recipe.paper()`` is Algorithm 1 as printed.
+        How the network is trained; None is ``Recipe()``, and ``Recipe.paper()`` is Algorithm 1 as printed, which starts
+        at random and needs ``groups="network"``.
     guard : {"veto", "proof"} or None, default="veto"
         What is done for groups that their own classifier serves worse than the pooled one. "veto": a group keeps its
         own classifier unless calibration rows favour the pooled one, or the two never disagree. "proof": a group keeps
@@ -70,12 +83,12 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     guard_margin : float, default=0
         Harm up to this size is accepted by "proof": 0.01 is one percentage point of error.
     calibration_size : float or "auto", default="auto"
-        Share of the rows for the guard. With "veto" they are held out in each fold like the rows that select, and
-        judge models trained without them; the final model loses none. With "proof" they are held out of everything,
-        the pooled classifier included. "auto": 0.1 and 0.2.
+        Share of the rows for the guard. With "veto" they are held out in each fold like the rows that select, and judge
+        models trained without them; the final model loses none. With "proof" they are held out of everything, the
+        pooled classifier included. "auto": with "veto" half of each fold, with "proof" 0.2 of all rows.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
-        1 shows progress: a bar on a terminal, a few plain lines elsewhere.
+        1 shows progress of the network: a bar on a terminal, a few plain lines elsewhere.
 
     Attributes
     ----------
@@ -85,17 +98,19 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         The pooled classifier in use.
     n_groups_ : int
         Number of groups.
+    groups_ : {"rules", "network"}
+        How rows are divided.
+    rules_ : RulesInUse or None
+        The rules, with the size of each group and what it gains; prints as a table. None for a network.
+    candidates_ : DataFrame
+        What held-out rows chose from: settings, log-loss, difference to the pooled classifier with its standard error.
     serves_ : array of shape (`n_groups_`,)
         The classifier that serves each group: its own number, another group's, or `n_groups_` for the pooled one.
     guard_report_ : GuardReport or None
         What the guard did for each group, and why; prints as a table.
-    history_ : DataFrame
-        One row per epoch of the chosen replica: objective, log-loss, Brier score, accuracy, Pr without harm and label
-        information, on training rows (average over the epoch) and on selection rows (at its end), averaged over folds.
-    population_ : DataFrame
-        One row per replica: its settings, and its best epoch with the figures on the selection rows.
-    best_epoch_ : int
-        Epoch of the model, counted from 1.
+    history_, population_, best_epoch_ : DataFrame, DataFrame, int, or None
+        How the network was trained, if one was: one row per epoch of the chosen replica; one row per replica; its
+        epoch.
     label_information_ : float
         Normalised mutual information between group and predicted label on the rows of `fit`; above 0.5 a
         `GroupsEncodeLabelWarning` is issued.
@@ -107,16 +122,17 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     >>> from dafh import DAFHClassifier
     >>> from dafh.datasets import make_paper_synthetic
     >>> data = make_paper_synthetic(4000, random_state=0)
-    >>> model = DAFHClassifier(random_state=0).fit(data.X, data.y)
-    >>> model.pooled_.score(data.X, data.y) < 0.6 < 0.95 < model.score(data.X, data.y)
+    >>> model = DAFHClassifier(2, pooled="linear", groups="rules", random_state=0).fit(data.X, data.y)
+    >>> model.pooled_.score(data.X, data.y) < 0.6 < model.score(data.X, data.y)
     True
     >>> model.predict_group(data.X).shape, model.predict_all(data.X).shape
     ((4000,), (4000, 3))
     """
 
     _constraints: ClassVar[Constraints] = {
-        "n_groups": (whole_number(1),),
-        "pooled": (having("fit", "predict", "predict_proba"), NOTHING),
+        "n_groups": (whole_number(1), one_of("auto")),
+        "groups": (one_of("auto", "rules", "network"),),
+        "pooled": (one_of("scorecard", "linear"), having("fit", "predict", "predict_proba")),
         "recipe": (instance_of(Recipe), NOTHING),
         **GuardedMixin._guard_constraints,
         "random_state": (RANDOM_STATE,),
@@ -125,9 +141,10 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_groups: int = 2,
+        n_groups: int | Literal["auto"] = "auto",
         *,
-        pooled: Classifier | None = None,
+        groups: Literal["auto", "rules", "network"] = "auto",
+        pooled: Classifier | PooledName = "scorecard",
         recipe: Recipe | None = None,
         guard: GuardKind | None = "veto",
         guard_level: float = 0.05,
@@ -137,6 +154,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         verbose: int = 0,
     ) -> None:
         self.n_groups = n_groups
+        self.groups = groups
         self.pooled = pooled
         self.recipe = recipe
         self.guard = guard
@@ -155,11 +173,12 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         X_calibration: Table | None = None,
         y_calibration: ArrayLike | None = None,
     ) -> Self:
-        """Learn the groups and their classifiers, and let the guard decide who serves whom.
+        """Fit the pooled classifier, learn groups and their classifiers, and let the guard decide who serves whom.
 
         Parameters
         ----------
-        X : array or numeric data frame of shape (n, d)
+        X : data frame or array of shape (n, d)
+            Numbers, dates, flags, categories or text; missing values where there are some.
         y : array of shape (n,)
             Labels of any type, two or more different ones.
         sample_weight : array of shape (n,), optional
@@ -177,33 +196,33 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             self._check_calibration(X_calibration, y_calibration)
             rows = self._check_training_rows(X, y, sample_weight)
             judges = self._calibration_rows(X_calibration, y_calibration)
-            # Four independent streams: holding out other rows, say, must not change the random start.
+            # Independent streams: holding out other rows, say, must not change the random start of a network.
             entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
-            start_seed, split_seed, batch_seed, fold_seed = np.random.SeedSequence(entropy).spawn(4)
-            rng = np.random.default_rng(split_seed)
+            seeds = np.random.SeedSequence(entropy).spawn(4)
+            rng = np.random.default_rng(seeds[1])
 
             # Before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
             rows, judges = self._hold_out_for_proof(rows, judges, rng)
-            if self._may_merge(rows, recipe):
-                rows = rows.merge_repeated()
-            self.pooled_, base = fit_pooled(self.pooled, rows, recipe.pooled_folds, fold_seed)
-            # Cross-fitting needs calibration rows in the folds only if no other rows judge the groups.
-            calibration_share = self._calibration_share() if self.guard and judges is None else 0.0
-            held_out = HeldOut.draw(rows.label, recipe.selection_share(), calibration_share, recipe.n_folds, rng)
-            fitted = fit_population(
-                recipe,
-                self.n_groups,
+            unfitted = resolve_pooled(self.pooled)
+            rows = self._merge_repeated(rows, unfitted)
+            pooled = fit_pooled(unfitted, rows, int(seeds[3].generate_state(1)[0]))
+            self.pooled_, self._view = pooled.model, pooled.view
+            learned = learn_groups(
                 rows,
-                base,
-                held_out,
-                linear_base=self._linear_base(recipe),
-                start_seed=start_seed,
-                batch_seed=batch_seed,
+                unfitted,
+                pooled,
+                kind=self.groups,
+                n_groups=None if self.n_groups == "auto" else self.n_groups,
+                recipe=recipe,
+                # Cross-fitting needs calibration rows in the folds only if no other rows judge the groups.
+                calibration=self._fold_calibration() if self.guard and judges is None else 0.0,
+                rng=rng,
+                seeds=(seeds[0], seeds[2]),
                 verbose=self.verbose,
             )
-            self._keep(fitted)
-            self._judge(judges, lambda: fitted.cross_fitted_counts(rows, base, held_out))
-            self._measure_label_information(rows)
+            self._keep(learned)
+            self._judge(judges, learned.counts)
+            self._measure(rows)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
         self._warn_if_groups_are_labels()
         return self
@@ -212,95 +231,113 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
 
     def _check_training_rows(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None) -> CheckedRows:
         # A model in production may know classes that these rows do not have; its order of classes is kept.
-        incumbent = self.pooled if self.pooled is not None and is_fitted(self.pooled) else None
+        incumbent: Any = None if isinstance(self.pooled, str) or not is_fitted(self.pooled) else self.pooled
         classes = None if incumbent is None else incumbent.classes_
-        rows = CheckedRows.check(self, X, y, classes=classes, sample_weight=sample_weight)
+        rows = CheckedRows.check_table(self, X, y, classes=classes, sample_weight=sample_weight)
         self.classes_ = rows.classes
-        if len(rows) < self.n_groups:
+        if self.n_groups != "auto" and len(rows) < self.n_groups:
             raise InputError(f"{len(rows)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows.")
+        if incumbent is not None:
+            _check_incumbent(incumbent, rows)
         return rows
 
-    def _may_merge(self, rows: CheckedRows, recipe: Recipe) -> bool:
-        """Whether rows may be replaced by weights: all fit into one batch, and the pooled classifier does not mind.
+    def _check_more(
+        self, X: Table, y: ArrayLike, sensitive_features: Table | None, sample_weight: ArrayLike | None
+    ) -> CheckedRows:
+        return CheckedRows.check_more_of_table(self, X, y, sample_weight=sample_weight)
 
-        Logistic regression does not tell a weight of 2 from a row given twice; a classifier that the user brings may.
+    def _merge_repeated(self, rows: CheckedRows, unfitted: Any) -> CheckedRows:
+        """Replace equal rows of a tiny data set by weights, where the pooled classifier does not mind.
+
+        Our own classifiers do not tell a weight of 2 from a row given twice; one that the user brings may.
         """
-        return len(rows) <= recipe.batch_size and (self.pooled is None or is_fitted(self.pooled))
+        if isinstance(rows.given, pd.DataFrame) or not (isinstance(self.pooled, str) or is_fitted(unfitted)):
+            return rows
+        return rows.with_numbers(np.asarray(rows.given)).merge_repeated()
 
-    def _linear_base(self, recipe: Recipe) -> Linear | None:
-        """The pooled classifier where it is the default one: linear, it becomes part of the same matrix product."""
-        warm = recipe.start == "warm"
-        return self.pooled_ if warm and isinstance(self.pooled_, StandardizedLogisticRegression) else None
+    def _fold_calibration(self) -> float:
+        """Share of each fold for the guard; the rest of the fold selects."""
+        return 0.5 if self.calibration_size == "auto" else float(self.calibration_size)
 
-    def _keep(self, fitted: FittedPopulation) -> None:
-        self.n_groups_ = self.n_groups
-        self._trained = fitted.model
-        self.best_epoch_, self.history_, self.population_ = fitted.best_epoch, fitted.history, fitted.population
+    def _keep(self, learned: LearnedGroups) -> None:
+        self._trained: TrainedGroups = learned.model
+        self.n_groups_ = learned.model.n_groups
+        self.groups_ = "rules" if isinstance(learned.model, RuleModel) else "network"
+        self.candidates_ = learned.candidates
+        population = learned.population
+        self.history_ = None if population is None else population.history
+        self.population_ = None if population is None else population.population
+        self.best_epoch_ = None if population is None else population.best_epoch
 
     def _apply_serving(self) -> None:
-        self._serving: CorrectionModel = self._trained.serving(self.serves_)
+        self._serving = self._trained.serving(self.serves_)
+        if isinstance(self._trained, RuleModel):
+            shares = getattr(self, "rules_", None)
+            self.rules_ = RulesInUse.of(self._trained.tree, self.serves_, self.guard_report_, shares)
+        else:
+            self.rules_ = None
 
     def _compare(self, rows: CheckedRows) -> ComparedRows | None:
-        every = np.moveaxis(self._trained.logits(rows.X), 1, 0) + self._added_logits(rows.given)
-        groups = self._trained.group_logits(rows.X).argmax(axis=1)
+        seen = self._view.see(rows.given)
+        every = self._trained.every(seen, self._pooled_logits(seen))
         pooled = self.pooled_.predict(rows.given)
-        return ComparedRows.check(rows.y, self.classes_[decide(every).T], groups, pooled, None, rows.weight)
+        groups = self._trained.assign(seen)
+        return ComparedRows.check(rows.y, self.classes_[decide(every)], groups, pooled, None, rows.weight)
 
-    def _measure_label_information(self, rows: CheckedRows) -> None:
-        group, values = self._route(rows.X, rows.given)
+    def _measure(self, rows: CheckedRows) -> None:
+        """Measure how the groups divide the training rows, and how much they tell of the label."""
+        sample = np.arange(0, len(rows), max(len(rows) // _MOST_ROWS_TO_MEASURE, 1))
+        rows = rows.take(sample)
+        seen = self._view.see(rows.given)
+        group, values = self._serving.route(seen, self._pooled_logits(seen))
         self.label_information_ = float(normalized_mutual_info_score(group, decide(values)))
+        if self.rules_ is not None:
+            shares = np.bincount(group, rows.weight, self.n_groups_) / rows.weight.sum()
+            self.rules_ = self.rules_.with_shares(shares)
 
     def _warn_if_groups_are_labels(self) -> None:
-        from dafh.engine.selection import LABEL_LIKE  # Here, because the engine imports JAX.
-
-        if self.label_information_ > LABEL_LIKE:
+        if self.label_information_ > _LABEL_LIKE:
             warnings.warn(
                 "The learned groups nearly encode the predicted label (normalised mutual information "
-                f"{self.label_information_:.2f}): the group network has become the predictor, and being served well "
-                "says little about the groups. Fewer groups, or Recipe(penalty=1), usually help.",
+                f"{self.label_information_:.2f}): the groups have become the predictor, and being served well says "
+                "little about them. Fewer groups usually help.",
                 GroupsEncodeLabelWarning,
                 stacklevel=3,
             )
 
     # ---- prediction: only fitted attributes are read, so that set_params after fit changes nothing ----
 
-    def _check_rows(self, X: Table) -> tuple[NDArray[Any], Any]:
-        """X as numbers, and as the pooled classifier takes it."""
+    def _see(self, X: Table) -> SeenRows:
+        """Check rows, and look at them as in training."""
         check_is_fitted(self)
-        values = check_features(self, X, reset=False)
-        return values, X if is_frame(X) else values
+        table, _ = check_table(self, X, reset=False)
+        return self._view.see(table if is_frame(X) else table.to_numpy())
 
-    def _pooled_logits(self, given: Table) -> NDArray[np.float64]:
-        return logits(class_probabilities(self.pooled_, given, self.classes_))
-
-    def _added_logits(self, given: Table) -> NDArray[np.float64] | float:
-        """What is added to the outputs of the model to get logits, (n, m) or 0."""
-        return self._pooled_logits(given) if self._trained.pooled == "added" else 0.0
+    def _pooled_logits(self, seen: SeenRows) -> NDArray[np.float64]:
+        return pooled_logits(self.pooled_, seen, self.classes_)
 
     def _left_to_pooled(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Rows that the pooled classifier serves, where the model does not contain it."""
-        if self._trained.pooled == "inside":
-            return np.array([], np.intp)
+        """Rows that the pooled classifier serves."""
         return np.flatnonzero(self.serves_[group] == self.n_groups_)
 
-    def _route(self, values: NDArray[Any], given: Table) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    def _route(self, seen: SeenRows) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Group of each row, and the logits of the classifier that serves it (n, m)."""
-        group, own = self._serving.route(values)
-        own = own + self._added_logits(given)
-        # A zero correction is the pooled classifier already; only cold classifiers, which do not contain it, need help.
-        rows = self._left_to_pooled(group)
-        if len(rows) and self._trained.pooled == "unused":
-            own[rows] = self._pooled_logits(take_rows(given, rows))
+        pooled = self._pooled_logits(seen)
+        group, own = self._serving.route(seen, pooled)
+        # A zero correction is the pooled classifier already; only classifiers that do not contain it need help.
+        if not self._trained.contains_pooled:
+            rows = self._left_to_pooled(group)
+            own[rows] = pooled[rows]
         return group, own
 
     def predict(self, X: Table) -> NDArray[Any]:
         """Label of each row, by the classifier that serves its group."""
-        values, given = self._check_rows(X)
-        group, own = self._route(values, given)
+        seen = self._see(X)
+        group, own = self._route(seen)
         labels = self.classes_[decide(own)]
         rows = self._left_to_pooled(group)
         if len(rows):  # Its own label, not the one of its probabilities: it may have a threshold of its own.
-            labels[rows] = self.pooled_.predict(take_rows(given, rows))
+            labels[rows] = self.pooled_.predict(take_rows(seen.given, rows))
         return labels
 
     def predict_proba(self, X: Table) -> NDArray[Any]:
@@ -313,28 +350,42 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Table) -> NDArray[Any]:
         """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""
-        _, values = self._route(*self._check_rows(X))
+        _, values = self._route(self._see(X))
         return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""
-        values, _ = self._check_rows(X)
-        # In double precision, unlike routing, which settles close calls the same way: both agree on every row.
-        return self._trained.group_logits(values).argmax(axis=1)
+        return self._trained.assign(self._see(X))
 
     def group_proba(self, X: Table) -> NDArray[Any]:
-        """Soft assignment of each row to the groups, (n, `n_groups_`)."""
-        values, _ = self._check_rows(X)
-        return softmax(self._trained.group_logits(values), axis=1)
+        """Soft assignment of each row to the groups, (n, `n_groups_`); 0 or 1 where they are rules."""
+        return self._trained.group_proba(self._see(X))
 
     def predict_all(self, X: Table) -> NDArray[Any]:
         """Label of each row by every classifier, (n, `n_groups_` + 1).
 
         Column k is the classifier that serves group k; the pooled classifier is the last column.
         """
-        values, given = self._check_rows(X)
-        every = np.moveaxis(self._serving.logits(values), 1, 0) + self._added_logits(given)
-        labels = np.column_stack([self.classes_[decide(every).T], self.pooled_.predict(given)])
+        seen = self._see(X)
+        every = self._serving.every(seen, self._pooled_logits(seen))
+        labels = np.column_stack([self.classes_[decide(every)], self.pooled_.predict(seen.given)])
         # The pooled classifier's own labels, also where its threshold is not one half.
         labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
         return labels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _check_incumbent(pooled: Any, rows: CheckedRows) -> None:
+    n_columns = rows.given.shape[1]
+    expected = getattr(pooled, "n_features_in_", n_columns)
+    if expected != n_columns:
+        raise InputError(
+            f"The fitted pooled classifier takes {expected} features, X has {n_columns}: both must see the same "
+            "columns."
+        )

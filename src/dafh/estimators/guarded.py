@@ -67,7 +67,13 @@ class GuardedMixin(BaseEstimator):
         """Return the user's own calibration rows, if there are any; columns and classes must be known by now."""
         if X is None or y is None:
             return None
-        return CheckedRows.check_more(self, X, y, sensitive_features=sensitive_features)
+        return self._check_more(X, y, sensitive_features, None)
+
+    def _check_more(
+        self, X: Table, y: ArrayLike, sensitive_features: Table | None, sample_weight: ArrayLike | None
+    ) -> CheckedRows:
+        """Check labelled rows after fit, or for it, as the estimator takes them."""
+        return CheckedRows.check_more(self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features)
 
     def _calibration_share(self) -> float:
         """Share of rows for the guard. "proof" needs more of them, because only they can show anything."""
@@ -142,6 +148,6 @@ class GuardedMixin(BaseEstimator):
         check_parameters(self, self._constraints)  # They may have changed since fit.
         if self.guard is None:
             raise InputError("The guard is off: set_params(guard='veto') or 'proof' first.")
-        rows = CheckedRows.check_more(self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features)
+        rows = self._check_more(X, y, sensitive_features, sample_weight)
         self._serve(self._decide(self._counts(rows), cross_fitted=False))
         return self

@@ -1,59 +1,155 @@
-"""The pooled classifier of a DAFHClassifier: the user's own or one fitted here, and the logits to train on."""
+"""The pooled classifier of a DAFHClassifier: the user's own or one fitted here, and nested logits to learn from."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, fit_clone, is_fitted, out_of_fold_probabilities, seeded
+from dafh.classifiers.fitting import fit_clone, is_fitted, seeded
 from dafh.classifiers.logits import class_probabilities, logits
 from dafh.classifiers.protocols import Classifier
-from dafh.exceptions import InputError
+from dafh.groups.corrections import Kind
+from dafh.linear.crossfit import nested_logits, nested_probabilities
+from dafh.linear.designs import DenseDesign, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.linear.newton import Regression, Solution, fit_penalized
+from dafh.linear.scorecard import Scorecard, fit_scorecard
 from dafh.rows.checked import CheckedRows
+from dafh.rows.seen import SeenRows, TableView
+from dafh.tables.encoder import TableEncoder
+
+PooledName = Literal["scorecard", "linear"]
+# With fewer rows than this, five folds are worth their time; above it, three judge as surely.
+_FEW_ROWS = 20_000
 
 
-class PooledFit(NamedTuple):
-    """The pooled classifier in use, and its logits for the training rows."""
+@dataclass(frozen=True, eq=False)
+class PooledFit:
+    """The pooled classifier in use, how it sees tables, and how it is corrected."""
 
     model: Classifier
-    logits: NDArray[np.float64]
-    """Out-of-fold where the classifier was fitted here: in-sample logits of a flexible model are overconfident, and
-    corrections trained on them would learn to trust it where it has only memorised."""
+    view: TableView
+    kind: Kind
 
 
-def fit_pooled(pooled: Classifier | None, rows: CheckedRows, n_folds: int, seed: np.random.SeedSequence) -> PooledFit:
-    """Take a fitted classifier as it is, or fit a copy of an unfitted one on all rows.
+def resolve_pooled(pooled: Classifier | PooledName) -> Any:
+    """Return the classifier that a name stands for."""
+    if isinstance(pooled, str):
+        return Scorecard() if pooled == "scorecard" else StandardizedLogisticRegression()
+    return pooled
+
+
+def choose_n_folds(pooled: Any, n_rows: int) -> int:
+    """Folds to judge in: five where fits are cheap, three where every further fold costs several whole fits."""
+    cheap = is_fitted(pooled) or isinstance(pooled, Scorecard | StandardizedLogisticRegression)
+    return 5 if cheap and n_rows < _FEW_ROWS else 3
+
+
+def fit_pooled(pooled: Any, rows: CheckedRows, seed: int) -> PooledFit:
+    """Take a fitted classifier as it is, or fit a copy of an unfitted one on all rows."""
+    if is_fitted(pooled):
+        binning = pooled.binning_ if isinstance(pooled, Scorecard) else None
+        kind: Kind = "points" if binning is not None else "columns" if _is_linear(pooled) else "logits"
+        return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning), kind)
+    if isinstance(pooled, Scorecard):
+        model = fit_clone(pooled, rows.given, rows.y, rows.fit_weight)
+        return PooledFit(model, TableView.learn(rows.given, rows.weight, model.binning_), "points")
+    view = TableView.learn(rows.given, rows.weight)
+    unfitted = seeded(pooled, seed)
+    if view.encoder is None or isinstance(pooled, Pipeline):
+        model = fit_clone(unfitted, rows.given, rows.y, rows.fit_weight)
+    else:
+        # Most classifiers take numbers only. A pipeline is left alone: it has its own way with tables.
+        encoded = view.encoder.transform(rows.given)
+        model = Pipeline([("encoder", view.encoder), ("model", fit_clone(unfitted, encoded, rows.y, rows.fit_weight))])
+    return PooledFit(model, view, "columns" if _is_linear(model) else "logits")
+
+
+def _is_linear(model: Any) -> bool:
+    """Whether a classifier is our logistic regression, alone or behind an encoder of tables."""
+    if isinstance(model, Pipeline):
+        return len(model.steps) == 2 and isinstance(model[0], TableEncoder) and _is_linear(model[1])
+    return isinstance(model, StandardizedLogisticRegression)
+
+
+def pooled_logits(model: Any, seen: SeenRows, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Logits of the pooled classifier, (n, m); tables are encoded once where it sees them as we do."""
+    encoder = seen.view.encoder
+    if isinstance(model, Scorecard) and model.binning_ is seen.view.binning and _same(model.classes_, classes):
+        return sum_points(seen.codes, model.points_, model.intercept_)
+    if isinstance(model, Pipeline) and encoder is not None and model.steps[0][1] is encoder:
+        encoded = pd.DataFrame(seen.numbers, columns=encoder.get_feature_names_out())
+        return logits(class_probabilities(model.steps[-1][1], encoded, classes))
+    return logits(class_probabilities(model, seen.given, classes))
+
+
+def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    return len(one) == len(other) and bool((one == other).all())
+
+
+def nested_pooled_logits(
+    unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer], n_blocks: int
+) -> NDArray[np.float64]:
+    """Logits for training and judging by block, (n_blocks + 1, n, m); see `dafh.linear.crossfit`.
 
     Parameters
     ----------
-    pooled : classifier or None
-        None: logistic regression, fitted to convergence.
-    n_folds : int
-        For the out-of-fold logits.
+    unfitted : classifier
+        As the user passed it, or what a name stands for.
+    fold : array of shape (n,)
+        Folds 0 to n_blocks − 1 judge; a further one, if any, is of rows that never do.
     """
-    if pooled is not None and is_fitted(pooled):
-        _check_incumbent(pooled, rows)
-        return PooledFit(pooled, logits(class_probabilities(pooled, rows.given, rows.classes)))
-    fold_seed, model_seed = (int(value) for value in seed.generate_state(2))
-    unfitted = StandardizedLogisticRegression() if pooled is None else seeded(pooled, model_seed)
-    model = fit_clone(unfitted, rows.given, rows.y, rows.fit_weight)
-    probabilities = None
-    # Fewer rows of the default classifier than this may be merged ones, which are no sample to leave rows out of.
-    if pooled is not None or len(rows) >= FEWEST_ROWS_TO_SPLIT:
-        probabilities = out_of_fold_probabilities(
-            unfitted, rows.given, rows.y, rows.classes, rows.fit_weight, n_folds, fold_seed
-        )
-    if probabilities is None:  # A class is too rare to be left out of a fold.
-        probabilities = class_probabilities(model, rows.given, rows.classes)
-    return PooledFit(model, logits(probabilities))
+    if is_fitted(unfitted) or not n_blocks:
+        # A model in production is what it is. With too few rows to leave any out, there is nothing to nest.
+        return np.repeat(pooled_logits(fitted.model, seen, rows.classes)[None], n_blocks + 1, axis=0)
+    if isinstance(unfitted, Scorecard):
+        blocks = _nested_scorecards(fitted.model, rows, seen, fold)
+    elif fitted.kind == "columns":
+        blocks = _nested_regressions(fitted.model, rows, seen, fold)
+    else:
+        blocks = _nested_fits(unfitted, fitted, rows, seen, fold)
+    return blocks[[*range(n_blocks), -1]]
 
 
-def _check_incumbent(pooled: Classifier, rows: CheckedRows) -> None:
-    n_columns = rows.X.shape[1]
-    expected = getattr(pooled, "n_features_in_", n_columns)
-    if expected != n_columns:
-        raise InputError(
-            f"The fitted pooled classifier takes {expected} features, X has {n_columns}: both must see the same "
-            "columns."
-        )
+def _nested_scorecards(model: Any, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]) -> NDArray[np.float64]:
+    fit = fit_scorecard(model, seen.codes, rows.label, rows.weight, len(rows.classes))
+    return nested_logits(fit.rows, fold, fit.solution, fit.refit)
+
+
+def _nested_regressions(
+    model: Any, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Logistic regression on standardised columns, with the strength that was chosen for all rows."""
+    linear = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    mean = np.average(seen.numbers, axis=0, weights=rows.weight)
+    scale = np.sqrt(np.average((seen.numbers - mean) ** 2, axis=0, weights=rows.weight))
+    scale = np.where(scale > 0, scale, 1.0)
+    offset = np.zeros((len(rows), len(linear.coef_)))
+    regression = Regression(DenseDesign((seen.numbers - mean) / scale), rows.label, rows.weight, offset)
+    start = np.vstack([linear.intercept_ + linear.coef_ @ mean, (linear.coef_ * scale).T])
+    penalty = np.full(len(start), 1.0 / float(linear.C_))
+
+    def refit(some: Regression, begin: Solution) -> Solution:
+        return fit_penalized(some, penalty, start=begin.coefficients, tolerance=1e-9)
+
+    return nested_logits(regression, fold, Solution(start, penalty, 0), refit)
+
+
+def _nested_fits(
+    unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    model: Any = fitted.model
+    wrapped = isinstance(model, Pipeline) and not isinstance(unfitted, Pipeline)
+
+    def fit_and_predict(train: NDArray[np.intp], predict: NDArray[np.intp]) -> NDArray[np.float64]:
+        some, asked = rows.take(train), seen.take(predict)
+        given, questioned = (seen.numbers[train], asked.numbers) if wrapped else (some.given, asked.given)
+        last = model.steps[-1][1] if wrapped else model
+        # A fresh copy of the fitted one, which has its seeds; a fold may lack a rare class.
+        return class_probabilities(fit_clone(last, given, some.y, some.fit_weight), questioned, rows.classes)
+
+    probabilities = nested_probabilities(fit_and_predict, fold, (len(rows), len(rows.classes)))
+    return np.stack([logits(block) for block in probabilities])

@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
-from dafh.checks import check_features, check_known_labels, check_weights
+from dafh.checks import check_features, check_known_labels, check_table, check_weights
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
+
+_NO_NUMBERS = np.empty((0, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +22,9 @@ class CheckedRows:
     """Features, labels, weights and attributes of the same rows, checked."""
 
     X: NDArray[Any]
-    """Features as numbers, (n, d)."""
+    """Features as numbers, (n, d); empty where a table of any kind was checked, and is looked at later."""
     given: Any
-    """X as the pooled classifier should see it: a frame keeps its column names."""
+    """X as the pooled classifier should see it: a frame keeps its column names and types."""
     label: NDArray[np.intp]
     """Position of each label among `classes`."""
     classes: NDArray[Any]
@@ -51,8 +53,22 @@ class CheckedRows:
             Labels that a fitted pooled classifier knows; by default those that occur.
         """
         values, labels = check_features(estimator, X, y, reset=True)
-        check_classification_targets(labels)
         weight = check_weights(sample_weight, len(values))
+        attributes = check_sensitive_features(sensitive_features, len(values))
+        return cls._labelled(X if is_frame(X) else values, labels, classes, weight, X=values, attributes=attributes)
+
+    @classmethod
+    def _labelled(
+        cls,
+        given: Any,
+        labels: NDArray[Any],
+        classes: NDArray[Any] | None,
+        weight: NDArray[np.float64],
+        *,
+        X: NDArray[Any] | None = None,
+        attributes: pd.DataFrame | None = None,
+    ) -> Self:
+        check_classification_targets(labels)
         counted = np.flatnonzero(weight > 0)
         present = np.unique(labels[counted])
         if len(present) < 2:
@@ -64,9 +80,33 @@ class CheckedRows:
         if len(unknown):
             raise InputError(f"y holds classes that the fitted pooled classifier does not know: {unknown.tolist()}.")
         label = np.searchsorted(classes, labels)  # Meaningless for rows that do not count; they are left out below.
-        attributes = check_sensitive_features(sensitive_features, len(values))
-        rows = cls(values, X if is_frame(X) else values, label, classes, weight, attributes)
-        return rows if len(counted) == len(values) else rows.take(counted)
+        rows = cls(_NO_NUMBERS if X is None else X, given, label, classes, weight, attributes)
+        return rows if len(counted) == len(label) else rows.take(counted)
+
+    @classmethod
+    def check_table(
+        cls,
+        estimator: BaseEstimator,
+        X: Table,
+        y: ArrayLike,
+        *,
+        classes: NDArray[Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Check a table of any kind to train on, like `check`."""
+        table, labels = check_table(estimator, X, y, reset=True)
+        return cls._labelled(_as_given(X, table), labels, classes, check_weights(sample_weight, len(table)))
+
+    @classmethod
+    def check_more_of_table(
+        cls, estimator: BaseEstimator, X: Table, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Check a labelled table for an estimator that knows its columns and classes."""
+        table, _ = check_table(estimator, X, reset=False)
+        check_known_labels(y, estimator.classes_, len(table))
+        label = np.searchsorted(estimator.classes_, np.asarray(y))
+        weight = check_weights(sample_weight, len(table))
+        return cls(_NO_NUMBERS, _as_given(X, table), label, estimator.classes_, weight)
 
     @classmethod
     def check_more(
@@ -104,12 +144,16 @@ class CheckedRows:
         """Return some of the rows."""
         return replace(
             self,
-            X=self.X[rows],
+            X=self.X[rows] if len(self.X) else self.X,
             given=take_rows(self.given, rows),
             label=self.label[rows],
             weight=self.weight[rows],
             attributes=None if self.attributes is None else self.attributes.iloc[rows],
         )
+
+    def with_numbers(self, X: NDArray[Any]) -> Self:
+        """Return the rows with their features as numbers."""
+        return replace(self, X=X)
 
     def merge_repeated(self) -> Self:
         """Replace equal rows of a tiny data set by one with their total weight, in sorted order.
@@ -122,3 +166,8 @@ class CheckedRows:
         if len(first) >= FEWEST_ROWS_TO_SPLIT:
             return self  # Rows can be held out, and a merged row would be in one fold with all its weight.
         return replace(self.take(first), weight=np.bincount(inverse, self.weight).astype(np.float64))
+
+
+def _as_given(X: Table, table: pd.DataFrame) -> Any:
+    """Return a frame as it is, everything else as an array of numbers."""
+    return table if is_frame(X) else table.to_numpy()

@@ -99,7 +99,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name in frame.columns:
             kind = given.get(name) or typed_kind(frame[name]) or "category"
             if kind == "category":
-                columns.append(_learn_categories(name, frame[name]))
+                columns.append(learn_categories(name, frame[name]))
             else:
                 columns.append(_learn_numbers(name, kind, to_floats(as_kind(frame[name], kind))))
         self.columns_ = columns
@@ -122,7 +122,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 encoded[:, indicator[column.name]] = (missing - column.gap_share) / column.gap_scale
         start = len(numbers) + len(gaps)
         for group in categories:
-            places = _places(group, frame[group.name])
+            places = category_places(group, frame[group.name])
             rows = np.flatnonzero(places >= 0)
             encoded[rows, start + places[rows]] = 1.0
             start += len(group.categories) + group.has_other
@@ -184,7 +184,8 @@ def _learn_numbers(name: str, kind: str, values: NDArray[np.float64]) -> NumberC
     return NumberColumn(name, kind, median, mean, scale, gap_share, gap_scale)
 
 
-def _learn_categories(name: str, column: pd.Series) -> CategoryColumn:
+def learn_categories(name: str, column: pd.Series) -> CategoryColumn:
+    """Find the categories of a column; of a long list, the most frequent ones."""
     codes, known = category_codes(column)
     # A gap, code −1, is a category as well; a text "(missing)" would be the same one.
     counts = pd.Series(np.bincount(codes + 1, minlength=len(known) + 1), [MISSING, *known]).groupby(level=0).sum()
@@ -196,7 +197,7 @@ def _learn_categories(name: str, column: pd.Series) -> CategoryColumn:
     return CategoryColumn(name, "category", tuple(counts.index[np.sort(kept)]), has_other=True)
 
 
-def _places(column: CategoryColumn, values: pd.Series) -> NDArray[np.intp]:
+def category_places(column: CategoryColumn, values: pd.Series) -> NDArray[np.intp]:
     """Position of each row's category; of all others −1, or the position of the rare ones."""
     codes, names = category_codes(values)
     seen = {category: place for place, category in enumerate(column.categories)}

@@ -1,0 +1,162 @@
+"""Corrections of the pooled logits: what they are linear in while they are fitted, and as they are served.
+
+There are three kinds, by the pooled classifier:
+
+- a scorecard is corrected by points for its bins, so that every group has a scorecard of its own;
+- a linear classifier is corrected by coefficients for the columns, so that every group has a linear classifier;
+- any other classifier is corrected by coefficients for the columns and for its own logits: one that is too sure of
+  itself for some group can be made less so.
+
+Tables with very many columns leave each group too few rows for a coefficient each; the pooled logits are then shifted
+and stretched, and nothing else.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dafh.linear.basis import make_basis
+from dafh.linear.designs import BinnedDesign, DenseDesign, Design, sum_points
+from dafh.rows.seen import SeenRows
+
+# With more coefficients than this, groups are only shifted and stretched.
+_MOST_COEFFICIENTS = 250
+
+Kind = Literal["points", "columns", "logits"]
+
+
+class Corrections(Protocol):
+    """Corrections of K groups, as they are served."""
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        ...
+
+    def of_group(self, seen: SeenRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
+        """What the classifier of a group adds to pooled logits (n, m)."""
+        ...
+
+    def chosen(self, serves: NDArray[np.intp]) -> "Corrections":
+        """Corrections by which classifier ``serves[k]`` serves group k; K is none at all."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PointCorrections:
+    """Points that a group adds to a scorecard."""
+
+    points: tuple[NDArray[np.float64], ...]
+    """By column, (K, bins, m)."""
+    intercept: NDArray[np.float64]
+    """(K, m)."""
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.intercept)
+
+    def of_group(self, seen: SeenRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
+        """What the classifier of a group adds to pooled logits (n, m)."""
+        return sum_points(seen.codes, [table[group] for table in self.points], self.intercept[group])
+
+    def chosen(self, serves: NDArray[np.intp]) -> "PointCorrections":
+        """Corrections by which classifier ``serves[k]`` serves group k; K is none at all."""
+        points = tuple(_with_nothing(table)[serves] for table in self.points)
+        return PointCorrections(points, _with_nothing(self.intercept)[serves])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearCorrections:
+    """Coefficients that a group adds for the columns as numbers, and for the pooled logits."""
+
+    weight: NDArray[np.float64]
+    """(K, columns, m); no columns where only the logits are corrected."""
+    of_logits: NDArray[np.float64]
+    """(K, m, m), or (K, 0, m) for a linear pooled classifier, whose logits are a sum over the columns already."""
+    intercept: NDArray[np.float64]
+    """(K, m)."""
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.intercept)
+
+    def of_group(self, seen: SeenRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
+        """What the classifier of a group adds to pooled logits (n, m)."""
+        added = np.zeros_like(pooled) + self.intercept[group]
+        if self.weight.shape[1]:
+            added += seen.numbers @ self.weight[group]
+        if self.of_logits.shape[1]:
+            added += pooled @ self.of_logits[group]
+        return added
+
+    def chosen(self, serves: NDArray[np.intp]) -> "LinearCorrections":
+        """Corrections by which classifier ``serves[k]`` serves group k; K is none at all."""
+        parts = {name: _with_nothing(getattr(self, name))[serves] for name in ("weight", "of_logits", "intercept")}
+        return replace(self, **parts)
+
+
+def _with_nothing(part: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([part, np.zeros_like(part[:1])])
+
+
+class CorrectionDesign:
+    """What corrections are linear in, for training rows; made once, without labels.
+
+    Parameters
+    ----------
+    kind : {"points", "columns", "logits"}
+        Of the pooled classifier: a scorecard, linear, or any other.
+    seen : SeenRows
+    weight : array of shape (n,)
+    """
+
+    def __init__(self, kind: Kind, seen: SeenRows, weight: NDArray[np.float64]) -> None:
+        self.kind, self.seen, self.n_outputs = kind, seen, 0
+        self._binned: BinnedDesign | None = None
+        if kind == "points":
+            assert seen.view.binning is not None
+            tables = make_basis(seen.view.binning, seen.codes, weight, smooth=False).tables
+            if sum(table.shape[1] for table in tables) <= _MOST_COEFFICIENTS:
+                self._binned = BinnedDesign(seen.codes, tables)
+                return
+        self.center, self.scale = np.zeros(0), np.ones(0)
+        if kind != "points" and seen.numbers.shape[1] <= _MOST_COEFFICIENTS:
+            self.center, self.scale = _standardization(seen.numbers, weight)
+        self._columns = (seen.numbers[:, : len(self.center)] - self.center) / self.scale if len(self.center) else None
+
+    def block(self, base: NDArray[np.float64]) -> Design:
+        """Design for the pooled logits (n, m) of one block."""
+        if self._binned is not None:
+            return self._binned
+        if self._columns is None:
+            return DenseDesign(base)
+        return DenseDesign(self._columns if self.kind == "columns" else np.hstack([self._columns, base]))
+
+    def served(self, coefficients: NDArray[np.float64]) -> PointCorrections | LinearCorrections:
+        """Corrections as they are served, from coefficients (K, p, m)."""
+        intercept = coefficients[:, 0]
+        if self._binned is not None:
+            parts = [self._binned.points(correction) for correction in coefficients]
+            return PointCorrections(tuple(np.stack(tables) for tables in zip(*parts, strict=True)), intercept)
+        n_columns = len(self.center)
+        weight = coefficients[:, 1 : 1 + n_columns] / self.scale[:, None]
+        shift = np.einsum("p,kpm->km", self.center, weight)
+        return LinearCorrections(weight, coefficients[:, 1 + n_columns :], intercept - shift)
+
+
+def _standardization(X: NDArray[Any], weight: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Center and scale of columns: numbers by mean and deviation, columns of two values become 0 and 1.
+
+    A rare category that is standardised would count as much as a frequent one, and be followed on a handful of rows.
+    """
+    mean = np.average(X, axis=0, weights=weight)
+    deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    low, high = X.min(axis=0), X.max(axis=0)
+    two = np.array([bool(((column == a) | (column == b)).all()) for column, a, b in zip(X.T, low, high, strict=True)])
+    center, scale = np.where(two, low, mean), np.where(two, high - low, deviation)
+    # What is constant but for rounding carries nothing.
+    return center, np.where(scale > 1e-9 * np.maximum(np.abs(mean), 1e-300), scale, np.inf)

@@ -1,0 +1,299 @@
+"""Groups by rules with exact classifiers, chosen by rows that touched nothing of what they judge.
+
+For every fold there is a tree, a merger of its leaves into groups, and a correction of the pooled logits for each
+group, all made without the rows of that fold; so were the pooled logits themselves. The rows that select compare what
+is made under different settings: criterion of the tree, number of leaves, number of groups, strength of the penalty.
+What they choose is then made once more on all rows.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.classifiers.logits import residual
+from dafh.groups.growing import Criterion, grow_tree, standardized_scores
+from dafh.groups.merging import LeafRows, fit_corrections, prefer, refine, served_losses
+from dafh.groups.rules import RuleTree
+from dafh.linear.designs import Design
+from dafh.linear.likelihood import class_shares, row_losses
+from dafh.linear.newton import Regression
+from dafh.tables.bins import Binning
+
+CRITERIA: tuple[Criterion, ...] = ("mean", "score")
+MOST_GROUPS = 16
+# Numbers of groups to choose from, where the number is to be chosen.
+_NUMBERS = (2, 3, 4, 6, 8, 12, 16)
+_MOST_LEAVES = 16
+# Strengths of the penalty on corrections, in rows: a coefficient that fewer rows speak for stays small. The middle one
+# compares trees; the others are tried on the best of them.
+_STRENGTHS = (10.0, 50.0, 250.0)
+_FINALISTS = 3
+_MOST_TURNS = 4
+
+
+class Candidate(NamedTuple):
+    """Settings that held-out rows choose from."""
+
+    criterion: Criterion
+    n_leaves: int
+    n_groups: int
+    strength: float
+
+
+@dataclass(frozen=True, eq=False)
+class RuleRows:
+    """Rows to learn rules from, and what belongs to each block: one for each fold, and the last for all rows."""
+
+    binning: Binning
+    codes: NDArray[Any]
+    label: NDArray[np.intp]
+    weight: NDArray[np.float64]
+    base: NDArray[np.float64]
+    """Nested pooled logits, (folds + 1, n, m)."""
+    design: Callable[[int], Design]
+    """What corrections are linear in, for each block."""
+    fold: NDArray[np.integer]
+    selects: NDArray[np.bool_]
+    """Whether a row chooses between candidates, when its fold is held out."""
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(self.base) - 1
+
+    def regression(self, block: int) -> Regression:
+        """All rows, as the corrections of a block see them."""
+        return Regression(self.design(block), self.label, self.weight, self.base[block])
+
+    def training(self, block: int) -> NDArray[np.intp]:
+        """Rows that a block may be trained on; the last one on all."""
+        return np.arange(len(self.fold)) if block == self.n_folds else np.flatnonzero(self.fold != block)
+
+    def judging(self, block: int) -> NDArray[np.intp]:
+        """Rows that choose between candidates trained for a block."""
+        return np.flatnonzero((self.fold == block) & self.selects)
+
+
+@dataclass(frozen=True, eq=False)
+class RuleGroups:
+    """A tree with the group of each leaf, and the correction of each group, (K, p, m)."""
+
+    tree: RuleTree
+    corrections: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRules:
+    """The groups chosen, the same made without each fold, and what they were chosen from."""
+
+    groups: RuleGroups
+    folds: tuple[RuleGroups, ...]
+    chosen: Candidate | None
+    """None where the pooled classifier alone is best, or no question could be asked."""
+    candidates: pd.DataFrame
+    """Settings, log-loss on rows that select, its difference to the pooled classifier with the standard error."""
+    selection_losses: NDArray[np.float64]
+    """Log-loss by row that selects, in the order of the rows; of the pooled classifier where nothing was chosen."""
+
+
+def fit_rules(rows: RuleRows, n_groups: int | None) -> FittedRules:
+    """Choose and fit groups by rules.
+
+    Parameters
+    ----------
+    rows : RuleRows
+    n_groups : int or None
+        None: chosen, 1 to 16, the smallest number whose loss is within one standard error of the best.
+    """
+    search = _Search(rows, _numbers(n_groups))
+    losses = search.losses()
+    table = _comparison(losses, search.pooled_losses, search.judge_weight)
+    chosen = _choose(losses, search.pooled_losses, search.judge_weight, may_be_none=n_groups is None)
+    if chosen is None:
+        nobody = RuleGroups(RuleTree(rows.binning, (), np.zeros(1, np.intp)), _no_correction(rows))
+        return FittedRules(nobody, (nobody,) * rows.n_folds, None, table, search.pooled_losses)
+    made = [search.make(block, chosen) for block in range(rows.n_folds + 1)]
+    final = search.final_losses(made[:-1]) if rows.n_folds else search.pooled_losses
+    return FittedRules(made[-1], tuple(made[:-1]), chosen, table, final)
+
+
+def _numbers(n_groups: int | None) -> Sequence[int]:
+    return _NUMBERS if n_groups is None else (n_groups,)
+
+
+def _no_correction(rows: RuleRows) -> NDArray[np.float64]:
+    return np.zeros((1, rows.design(rows.n_folds).n_coefficients, rows.base.shape[2]))
+
+
+class _Search:
+    """Trees and sums of every fold, and the losses of candidates on the rows that select."""
+
+    def __init__(self, rows: RuleRows, numbers: Sequence[int]) -> None:
+        self.rows, self.numbers = rows, numbers
+        self.most_leaves = max(_MOST_LEAVES, *numbers)
+        self._trees: dict[tuple[int, Criterion], _BlockTree] = {}
+        self.judging = [rows.judging(block) for block in range(rows.n_folds)]
+        parts = [row_losses(rows.base[block][judges], rows.label[judges]) for block, judges in enumerate(self.judging)]
+        self.order = np.argsort(np.concatenate(self.judging)) if rows.n_folds else np.zeros(0, np.intp)
+        self.pooled_losses = np.concatenate(parts)[self.order] if parts else np.zeros(0)
+        self.judge_weight = rows.weight[np.concatenate(self.judging)[self.order]] if parts else np.zeros(0)
+
+    def losses(self) -> dict[Candidate, NDArray[np.float64]]:
+        """Log-loss by row of every candidate: all trees with the middle strength, the best of them with the others."""
+        middle = _STRENGTHS[len(_STRENGTHS) // 2]
+        if not self.rows.n_folds:
+            # Nothing can be compared; the first criterion and few leaves are the cautious choice.
+            return {Candidate("mean", number, number, middle): np.zeros(0) for number in self.numbers}
+        found: dict[Candidate, list[NDArray[np.float64]]] = {}
+        for block in range(self.rows.n_folds):
+            for criterion in CRITERIA:
+                tree = _BlockTree.grow(self.rows, block, criterion, self.most_leaves)
+                for n_leaves, number in self._shapes():
+                    candidate = Candidate(criterion, n_leaves, number, middle)
+                    found.setdefault(candidate, []).append(tree.judge(self.judging[block], candidate))
+                self._trees[block, criterion] = tree
+        best = sorted(found, key=lambda candidate: self._mean(found[candidate]))[:_FINALISTS]
+        for candidate in best:
+            for strength in _STRENGTHS:
+                other = candidate._replace(strength=strength)
+                found.setdefault(other, [])
+                for block in range(len(found[other]), self.rows.n_folds):
+                    found[other].append(self._trees[block, other.criterion].judge(self.judging[block], other))
+        return {candidate: np.concatenate(parts)[self.order] for candidate, parts in found.items()}
+
+    def _mean(self, parts: list[NDArray[np.float64]]) -> float:
+        return float(np.average(np.concatenate(parts)[self.order], weights=self.judge_weight))
+
+    def _shapes(self) -> list[tuple[int, int]]:
+        """Numbers of leaves and groups to try: a leaf for each group, or twice, four, eight times as many."""
+        return [
+            (number * times, number)
+            for number in self.numbers
+            for times in (1, 2, 4, 8)
+            if number * times <= self.most_leaves
+        ]
+
+    def make(self, block: int, candidate: Candidate) -> RuleGroups:
+        """Fit a candidate exactly on the rows of a block."""
+        tree = self._trees.get((block, candidate.criterion))
+        tree = tree or _BlockTree.grow(self.rows, block, candidate.criterion, self.most_leaves)
+        return tree.make(candidate)
+
+    def final_losses(self, folds: Sequence[RuleGroups]) -> NDArray[np.float64]:
+        """Log-loss by row that selects, of the exact fits."""
+        parts = []
+        for block, made in enumerate(folds):
+            judges = self.judging[block]
+            regression = self.rows.regression(block).take(judges)
+            parts.append(served_losses(regression, made.tree.assign(self.rows.codes[judges]), made.corrections)[1])
+        return np.concatenate(parts)[self.order]
+
+
+@dataclass(frozen=True, eq=False)
+class _BlockTree:
+    """The tree of one block and criterion at its largest, and the rows of its leaves."""
+
+    rows: RuleRows
+    block: int
+    tree: RuleTree
+    leaves: LeafRows
+
+    @classmethod
+    def grow(cls, rows: RuleRows, block: int, criterion: Criterion, most_leaves: int) -> "_BlockTree":
+        trains = rows.training(block)
+        training = rows.regression(block).take(trains)
+        shares = class_shares(training.offset)
+        columns = training.design.dense() if criterion == "score" else np.ones((len(trains), 1))
+        scores = standardized_scores(
+            criterion, residual(training.offset, training.label), shares * (1 - shares), columns, training.weight
+        )
+        tree = grow_tree(rows.binning, rows.codes[trains], scores, training.weight, most_leaves)
+        leaf = tree.leaves(rows.codes[trains])
+        parts = LeafRows.of(training.design, training.label, training.weight, training.offset, leaf, tree.n_leaves)
+        return cls(rows, block, tree, parts)
+
+    def judge(self, judges: NDArray[np.intp], candidate: Candidate) -> NDArray[np.float64]:
+        """Log-loss of each row that selects."""
+        n_leaves = min(candidate.n_leaves, self.tree.n_leaves)
+        parent, penalty = self.tree.parents(n_leaves), self._penalty(candidate)
+        sums = self.leaves.merged(parent)
+        group, corrections = sums.merge(min(candidate.n_groups, n_leaves), penalty)
+        corrections = refine(self.leaves, group[parent], corrections, penalty)
+        tree = self.tree.cut_back(n_leaves, group)
+        regression = self.rows.regression(self.block).take(judges)
+        return served_losses(regression, tree.assign(self.rows.codes[judges]), corrections)[1]
+
+    def make(self, candidate: Candidate) -> RuleGroups:
+        """Fit exactly: corrections and preferences of the leaves take turns until no leaf moves."""
+        n_leaves = min(candidate.n_leaves, self.tree.n_leaves)
+        n_groups, penalty = min(candidate.n_groups, n_leaves), self._penalty(candidate)
+        parent = self.tree.parents(n_leaves)
+        group, _ = self.leaves.merged(parent).merge(n_groups, penalty)
+        leaves = self.leaves.joined(parent)
+        corrections = fit_corrections(leaves, group, n_groups, penalty)
+        for _ in range(_MOST_TURNS):
+            preferred = prefer(leaves, group, corrections)
+            if (preferred == group).all():
+                break
+            group = preferred
+            corrections = fit_corrections(leaves, group, n_groups, penalty)
+        return RuleGroups(self.tree.cut_back(n_leaves, group), corrections)
+
+    def _penalty(self, candidate: Candidate) -> NDArray[np.float64]:
+        return np.full(self.rows.design(self.block).n_coefficients, candidate.strength)
+
+
+def _comparison(
+    losses: dict[Candidate, NDArray[np.float64]], pooled: NDArray[np.float64], weight: NDArray[np.float64]
+) -> pd.DataFrame:
+    """Candidates with their mean loss and the difference to the pooled classifier."""
+    lines = []
+    for candidate, loss in losses.items():
+        mean, error = _paired(loss - pooled, weight)
+        lines.append((*candidate, float(np.average(loss, weights=weight)) if len(loss) else np.nan, mean, error))
+    columns = [*Candidate._fields, "log_loss", "difference", "standard_error"]
+    return pd.DataFrame(lines, columns=columns).sort_values("log_loss", ignore_index=True)
+
+
+def _paired(difference: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
+    """Weighted mean of differences by row, and its standard error."""
+    if not len(difference):
+        return 0.0, 0.0
+    mean = float(np.average(difference, weights=weight))
+    return mean, float(np.sqrt((weight**2) @ (difference - mean) ** 2) / weight.sum())
+
+
+def _choose(
+    losses: dict[Candidate, NDArray[np.float64]],
+    pooled: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    *,
+    may_be_none: bool,
+) -> Candidate | None:
+    """Lowest loss, unless what is simpler is within one standard error of it.
+
+    Simpler are, where the number of groups is open, fewer groups, down to none; and a tree on the mean residual, which
+    has less to overfit. Over 126 choices on seven data sets this was as good in log-loss as the plain minimum, and
+    better in accuracy.
+    """
+    ordered = sorted(losses, key=lambda c: (_paired(losses[c], weight)[0], c.n_groups, c.n_leaves))
+    if not ordered:
+        return None
+    best = losses[ordered[0]]
+
+    def near(loss: NDArray[np.float64]) -> bool:
+        mean, error = _paired(loss - best, weight)
+        return mean <= error
+
+    if may_be_none and near(pooled):
+        return None
+    close = [candidate for candidate in ordered if near(losses[candidate])]
+    if may_be_none:
+        fewest = min(candidate.n_groups for candidate in close)
+        close = [candidate for candidate in close if candidate.n_groups == fewest]
+    simple = [candidate for candidate in close if candidate.criterion == "mean"]
+    return (simple or close)[0]

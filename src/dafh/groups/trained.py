@@ -1,0 +1,84 @@
+"""A trained model of groups: who belongs to which group, and what each group's classifier adds to the pooled logits."""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dafh.groups.corrections import Corrections
+from dafh.groups.rules import RuleTree
+from dafh.rows.seen import SeenRows
+
+
+class TrainedGroups(Protocol):
+    """What `DAFHClassifier` asks of groups that were learned, whichever way."""
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        ...
+
+    @property
+    def contains_pooled(self) -> bool:
+        """Whether own classifiers are corrections of the pooled one; False where they started without it."""
+        ...
+
+    def assign(self, seen: SeenRows) -> NDArray[np.intp]:
+        """Group of each row."""
+        ...
+
+    def group_proba(self, seen: SeenRows) -> NDArray[np.float64]:
+        """Soft assignment of each row, (n, K)."""
+        ...
+
+    def every(self, seen: SeenRows, pooled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Logits of every own classifier, (n, K, m), from pooled logits (n, m)."""
+        ...
+
+    def route(self, seen: SeenRows, pooled: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Group of each row, and the logits of the classifier that serves it, (n, m)."""
+        ...
+
+    def serving(self, serves: NDArray[np.intp]) -> "TrainedGroups":
+        """Return the model in which classifier ``serves[k]`` serves group k; K is the pooled one."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RuleModel:
+    """Groups by rules, with exact corrections."""
+
+    tree: RuleTree
+    corrections: Corrections
+
+    contains_pooled = True
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.corrections.n_groups
+
+    def assign(self, seen: SeenRows) -> NDArray[np.intp]:
+        """Group of each row: exactly its rule."""
+        return self.tree.assign(seen.codes) if self.tree.questions else np.zeros(len(seen), np.intp)
+
+    def group_proba(self, seen: SeenRows) -> NDArray[np.float64]:
+        """1 for the group of each row, 0 for all others: rules leave no doubt."""
+        return np.eye(self.n_groups)[self.assign(seen)]
+
+    def every(self, seen: SeenRows, pooled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Logits of every own classifier, (n, K, m)."""
+        return np.stack([pooled + self.corrections.of_group(seen, pooled, k) for k in range(self.n_groups)], axis=1)
+
+    def route(self, seen: SeenRows, pooled: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Group of each row, and the logits of the classifier that serves it, (n, m)."""
+        group, logits = self.assign(seen), pooled.copy()
+        for k in np.unique(group):
+            rows = np.flatnonzero(group == k)
+            logits[rows] += self.corrections.of_group(seen.take(rows), pooled[rows], int(k))
+        return group, logits
+
+    def serving(self, serves: NDArray[np.intp]) -> "RuleModel":
+        """Return the model in which classifier ``serves[k]`` serves group k; K is the pooled one."""
+        return replace(self, corrections=self.corrections.chosen(serves))

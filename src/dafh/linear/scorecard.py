@@ -1,0 +1,327 @@
+"""Scorecard: an additive classifier that reads as a table of points."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from dafh.checks import (
+    Constraints,
+    check_parameters,
+    check_table,
+    check_weights,
+    number,
+    one_of,
+    unchanged_on_error,
+    whole_number,
+)
+from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
+from dafh.classifiers.logits import decide
+from dafh.exceptions import InputError
+from dafh.frames import Table
+from dafh.linear.basis import make_basis
+from dafh.linear.crossfit import Folds
+from dafh.linear.designs import BinnedDesign, sum_points
+from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_penalized
+from dafh.tables.bins import MOST_BINS, Binning
+from dafh.text import clipped, percent, render_text
+
+# Evidence takes the columns for independent. Where they are many for the rows, three times its strengths predict
+# better.
+_FACTORS = (1.0, 3.0)
+_FOLDS = 5
+# Coefficients of all columns together; beyond that, columns get fewer bins: a step costs their number cubed.
+_MOST_COEFFICIENTS = 1500
+_FEWEST_BINS = 2
+_MOST_LINES = 6
+
+
+class Scorecard(ClassifierMixin, BaseEstimator):
+    """Additive classifier: every column adds points by the bin a value falls into, and the sum is the score.
+
+    A penalised logistic regression on finely binned columns, solved exactly. Points of neighbouring bins are tied
+    together by a penalty with a strength of its own for each column: the one under which the labels are most probable.
+    One more factor for all columns is chosen by cross-validated log-loss. Numbers, dates, flags, categories and text
+    are taken as they are; missing values have a bin.
+
+    Parameters
+    ----------
+    n_bins : int, default=128
+        Bins of a column of numbers, at most. More are no better; fewer make shorter tables. Cuts are placed without the
+        labels, at round numbers between values.
+    strength : float or "auto", default="auto"
+        Factor on all strengths of the penalty. "auto": 1 or 3, whichever has the lower log-loss in cross-validation.
+    random_state : int, default=0
+        Draws the folds of the cross-validation.
+
+    Attributes
+    ----------
+    classes_ : array
+        Labels, as they were given.
+    binning_ : Binning
+        The bins of each column.
+    points_ : list of arrays of shape (bins, m)
+        Points by column, bin and logit. Two classes have one logit, that of ``classes_[1]``; more have one per class.
+        The mean over the training rows is 0 in every column.
+    intercept_ : array of shape (m,)
+        Score of a row with 0 points everywhere.
+    strengths_ : data frame
+        Strength of the penalty by column and part: line, steps, categories, gaps.
+    strength_ : float
+        The factor in use.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from dafh import Scorecard
+    >>> table = pd.DataFrame({"age": [20, 30, 40, None] * 25, "job": ["cook", "clerk"] * 50})
+    >>> model = Scorecard().fit(table, (table["age"] > 25) & (table["job"] == "cook"))
+    >>> model.predict(pd.DataFrame({"age": [44], "job": ["cook"]}))
+    array([ True])
+    >>> model.table().query("column == 'job'")["bin"].tolist()
+    ['clerk', 'cook', 'never seen']
+    """
+
+    _constraints: ClassVar[Constraints] = {
+        "n_bins": (whole_number(_FEWEST_BINS),),
+        "strength": (number(0), one_of("auto")),
+        "random_state": (whole_number(0),),
+    }
+
+    def __init__(self, n_bins: int = MOST_BINS, *, strength: float | str = "auto", random_state: int = 0) -> None:
+        self.n_bins = n_bins
+        self.strength = strength
+        self.random_state = random_state
+
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Divide the columns into bins, and give points to them.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n, d)
+            Numbers, dates, flags, categories or text; missing values where there are some.
+        y : array of shape (n,)
+            Labels of any type, two or more different ones.
+        sample_weight : array of shape (n,), optional
+        """
+        with unchanged_on_error(self):
+            check_parameters(self, self._constraints)
+            table, labels = check_table(self, X, y, reset=True)
+            check_classification_targets(labels)
+            weight = check_weights(sample_weight, len(labels))
+            counted = np.flatnonzero(weight > 0)
+            self.classes_, label = np.unique(labels[counted], return_inverse=True)
+            if len(self.classes_) < 2:
+                raise InputError(
+                    f"y holds one class only ({self.classes_.tolist()[0]!r}): at least two classes are needed."
+                )
+            table, weight = table.iloc[counted], weight[counted]
+            self.binning_ = Binning.learn(table, weight, self.n_bins_for(table.shape[1]))
+            self.strength_ = None if self.strength == "auto" else float(self.strength)
+            found = fit_scorecard(self, self.binning_.codes(table), label, weight, len(self.classes_))
+            self.strength_ = found.factor
+            self._keep(found.rows, found.block, found.solution)
+        return self
+
+    def n_bins_for(self, n_columns: int) -> int:
+        """Bins of a column of numbers where there are so many columns."""
+        return int(np.clip(_MOST_COEFFICIENTS // n_columns, _FEWEST_BINS, min(self.n_bins, MOST_BINS)))
+
+    def _keep(self, rows: Regression, block: NDArray[np.intp], found: Solution) -> None:
+        design: Any = rows.design
+        points = design.points(found.coefficients)
+        shares = [
+            np.bincount(design.codes[:, position], rows.weight, len(table)) / rows.weight.sum()
+            for position, table in enumerate(points)
+        ]
+        # Points are relative to the average row: a column that says nothing then has zeros, and not any constant.
+        means = [share @ table for share, table in zip(shares, points, strict=True)]
+        self.points_ = [table - mean for table, mean in zip(points, means, strict=True)]
+        self.intercept_ = found.coefficients[0] + np.sum(means, axis=0)
+        self.shares_ = shares
+        self.strengths_ = self._strength_table(design, block, found.penalty)
+
+    def _strength_table(
+        self, design: BinnedDesign, block: NDArray[np.intp], penalty: NDArray[np.float64]
+    ) -> pd.DataFrame:
+        lines = []
+        for column, place in zip(self.binning_.columns, design.places, strict=True):
+            for part in np.unique(block[place]):
+                inside = np.flatnonzero(block == part)
+                lines.append((column.name, len(inside), float(penalty[inside[0]])))
+        return pd.DataFrame(lines, columns=["column", "coefficients", "strength"])
+
+    # ---- prediction ----
+
+    def decision_function(self, X: Table) -> NDArray[np.float64]:
+        """Score of each row: the logit of ``classes_[1]`` (two classes) or of every class."""
+        check_is_fitted(self)
+        table, _ = check_table(self, X, reset=False)
+        logits = sum_points(self.binning_.codes(table), self.points_, self.intercept_)
+        return logits[:, 0] if len(self.classes_) == 2 else logits
+
+    def predict_proba(self, X: Table) -> NDArray[np.float64]:
+        """Probability of each class; columns as in `classes_`."""
+        scores = self.decision_function(X)
+        if scores.ndim > 1:
+            return softmax(scores, axis=1)
+        positive = expit(scores)
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """Label of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[decide(scores[:, None] if scores.ndim == 1 else scores)]
+
+    # ---- reading ----
+
+    def table(self) -> pd.DataFrame:
+        """Points by column and bin, with the share of the training rows in each bin.
+
+        The score of a row is `intercept_` plus the points of its bin in each column.
+        """
+        check_is_fitted(self)
+        labels = ["points"] if len(self.classes_) == 2 else [f"points for {clipped(c, 30)}" for c in self.classes_]
+        parts = []
+        for column, points, share in zip(self.binning_.columns, self.points_, self.shares_, strict=True):
+            names = [column.words(code) for code in range(column.n_bins)]
+            part = pd.DataFrame({"column": column.name, "bin": names, "rows": share})
+            parts.append(part.assign(**dict(zip(labels, points.T, strict=True))))
+        return pd.concat(parts, ignore_index=True)
+
+    def importance(self) -> pd.Series:
+        """Mean absolute points of each column over the training rows, the largest first."""
+        check_is_fitted(self)
+        sizes = [
+            float(share @ np.abs(points).mean(axis=1)) for share, points in zip(self.shares_, self.points_, strict=True)
+        ]
+        names = [column.name for column in self.binning_.columns]
+        return pd.Series(sizes, pd.Index(names, name="column"), name="importance").sort_values(
+            ascending=False, kind="stable"
+        )
+
+    def __str__(self) -> str:
+        """Print the points, of long columns in a few ranges; `table` has every bin."""
+        if not hasattr(self, "points_"):
+            return repr(self)
+        return scorecard_text(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class ScorecardFit:
+    """The rows of a scorecard with the blocks of its coefficients, and its solution."""
+
+    rows: Regression
+    block: NDArray[np.intp]
+    evidence: Solution
+    """With the strengths that evidence chooses."""
+    factor: float
+    solution: Solution
+    """With the factor on all strengths."""
+
+    def refit(self, rows: Regression, start: Solution) -> Solution:
+        """Fit some of the rows: strengths by their own evidence, and the same factor."""
+        found = fit_by_evidence(rows, self.block, start=self.evidence, tolerance=1e-9)
+        if self.factor == 1:
+            return found
+        return fit_penalized(rows, self.factor * found.penalty, start=found.coefficients, tolerance=1e-9)
+
+
+def fit_scorecard(
+    model: Scorecard, codes: NDArray[Any], label: NDArray[np.intp], weight: NDArray[np.float64], n_classes: int
+) -> ScorecardFit:
+    """Fit a scorecard to rows in its bins; the factor is that of the model where it has one."""
+    basis = make_basis(model.binning_, codes, weight, smooth=True)
+    offset = np.zeros((len(label), 1 if n_classes == 2 else n_classes))
+    rows = Regression(BinnedDesign(codes, basis.tables), label, weight, offset)
+    found = fit_by_evidence(rows, basis.block)
+    factor = choose_factor(rows, found, model.random_state) if model.strength_ is None else float(model.strength_)
+    solution = found
+    if factor != 1:
+        solution = fit_penalized(rows, factor * found.penalty, start=found.coefficients)
+    return ScorecardFit(rows, basis.block, found, factor, solution)
+
+
+def choose_factor(rows: Regression, found: Solution, seed: int) -> float:
+    """Factor on the strengths with the lowest log-loss in cross-validation; 1 where too few rows can be left out."""
+    folds = stratified_folds(rows.label, _FOLDS, seed) if len(rows.label) >= FEWEST_ROWS_TO_SPLIT else None
+    if folds is None:
+        return _FACTORS[0]
+    fold = np.empty(len(rows.label), np.intp)
+    for position, (_, members) in enumerate(folds):
+        fold[members] = position
+    divided = Folds(rows, found, fold)
+    losses = [rows.loss(divided.out_of_fold(factor * found.penalty)) for factor in _FACTORS]
+    return _FACTORS[int(np.argmin(losses))]
+
+
+def scorecard_text(model: Scorecard) -> str:
+    """Write a scorecard: columns by importance, and at most six ranges of a column of numbers."""
+    lines = []
+    order = {name: position for position, name in enumerate(model.importance().index)}
+    columns = sorted(
+        zip(model.binning_.columns, model.points_, model.shares_, strict=True), key=lambda c: order[c[0].name]
+    )
+    for column, points, share in columns:
+        first = True
+        for words, rows, values in _ranges(column, points, share):
+            shown = {"column": clipped(column.name, 30) if first else "", "bin": words, "rows": percent(rows)}
+            lines.append(shown | {_head(model, m): f"{value:+.2f}" for m, value in enumerate(values)})
+            first = False
+    start = ", ".join(f"{value:+.2f}" for value in model.intercept_)
+    table = render_text(pd.DataFrame(lines), left=("column", "bin"))
+    what = f"log-odds of {clipped(model.classes_[1], 30)}" if len(model.classes_) == 2 else "logit of each class"
+    return f"Scorecard: start at {start}, add the points of each column; the sum is the {what}.\n{table}"
+
+
+def _head(model: Scorecard, output: int) -> str:
+    return "points" if len(model.classes_) == 2 else clipped(model.classes_[output], 12)
+
+
+def _ranges(column: Any, points: NDArray[np.float64], share: NDArray[np.float64]) -> list[tuple[str, float, Any]]:
+    """Bins that training rows fall into: of numbers neighbours put together, of categories the most frequent ones."""
+    present = np.flatnonzero(share > 0)
+    if column.is_category:
+        kept = present[np.argsort(-share[present], kind="stable")[:_MOST_LINES]]
+        return [(column.words(int(code)), float(share[code]), points[code]) for code in kept]
+    numbers = present[present < column.n_bins - 1]
+    parts = np.array_split(numbers, min(_MOST_LINES, len(numbers))) if len(numbers) else []
+    # Ranges with about the same number of rows, not of bins.
+    if len(numbers) > _MOST_LINES:
+        cumulated = np.cumsum(share[numbers]) - share[numbers] / 2
+        place = (cumulated / share[numbers].sum() * _MOST_LINES).astype(int)
+        parts = [numbers[place == part] for part in np.unique(place)]
+    found = [
+        (
+            _range_words(column, int(part[0]), int(part[-1])),
+            float(share[part].sum()),
+            np.average(points[part], 0, share[part]),
+        )
+        for part in parts
+    ]
+    gaps = column.n_bins - 1
+    return [*found, (column.words(gaps), float(share[gaps]), points[gaps])] if share[gaps] > 0 else found
+
+
+def _range_words(column: Any, first: int, last: int) -> str:
+    if first == last:
+        return str(column.words(first))
+    low = column.write(column.cuts[first - 1]) if first > 0 else None
+    high = column.write(column.cuts[last]) if last < len(column.cuts) else None
+    if low is None and high is None:
+        return "any value"
+    return f"up to {high}" if low is None else f"above {low}" if high is None else f"{low} to {high}"

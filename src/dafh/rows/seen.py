@@ -1,0 +1,75 @@
+"""Rows as different parts of a model see them: as they were given, as numbers, and as bins."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.frames import Table, is_frame, take_rows
+from dafh.tables.bins import Binning, named_table, needs_encoding
+from dafh.tables.encoder import TableEncoder
+
+
+@dataclass(frozen=True, eq=False)
+class TableView:
+    """How a table becomes numbers and bins, learned from training rows without their labels."""
+
+    encoder: TableEncoder | None
+    """None where the columns are numbers without gaps, and are taken as they are."""
+    binning: Binning | None
+    """None where nothing needs bins."""
+
+    @classmethod
+    def learn(cls, given: Table, weight: NDArray[np.float64], binning: Binning | None = None) -> "TableView":
+        """Learn from training rows; bins that a classifier has already are shared."""
+        encoder = TableEncoder().fit(given) if needs_encoding(given) else None
+        return cls(encoder, binning or Binning.learn(given, weight))
+
+    def see(self, given: Table) -> "SeenRows":
+        """Look at rows; what is not asked for is not computed."""
+        return SeenRows(self, given)
+
+
+@dataclass(frozen=True, eq=False)
+class SeenRows:
+    """Rows as they were given, with their numbers and bins."""
+
+    view: TableView
+    given: Any
+    """A data frame, or an array of numbers."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.given)
+
+    @cached_property
+    def numbers(self) -> NDArray[Any]:
+        """All columns as numbers, categories as columns of 0 and 1, (n, p)."""
+        if self.view.encoder is not None:
+            return self.view.encoder.transform(self.given).to_numpy()
+        values = self.given.to_numpy(np.float64) if isinstance(self.given, pd.DataFrame) else np.asarray(self.given)
+        return values if values.dtype.kind == "f" else values.astype(np.float64)
+
+    @cached_property
+    def codes(self) -> NDArray[np.uint8]:
+        """Bin of each row in each column, (n, d)."""
+        assert self.view.binning is not None
+        return self.view.binning.codes(self.given)
+
+    def take(self, rows: NDArray[np.intp]) -> "SeenRows":
+        """Return some of the rows, with what is known of them."""
+        part = SeenRows(self.view, take_rows(self.given, rows))
+        for name in ("numbers", "codes"):
+            if name in self.__dict__:
+                part.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")
+        return part
+
+
+def column_names(given: Table, encoder: TableEncoder | None) -> list[str]:
+    """Names of the columns of `SeenRows.numbers`."""
+    if encoder is not None:
+        return encoder.get_feature_names_out().tolist()
+    return [str(name) for name in named_table(given).columns] if is_frame(given) else []
