@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.fitting import fit_clone, is_fitted, seeded
@@ -16,7 +17,7 @@ from dafh.linear.crossfit import nested_logits, nested_probabilities
 from dafh.linear.designs import DenseDesign, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression, Solution, fit_penalized
-from dafh.linear.scorecard import Scorecard, fit_scorecard
+from dafh.linear.scorecard import Scorecard, ScorecardFit, fit_scorecard
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.encoder import TableEncoder
@@ -33,6 +34,8 @@ class PooledFit:
     model: Classifier
     view: TableView
     kind: Kind
+    sums: ScorecardFit | None = None
+    """Of a scorecard that was fitted here."""
 
 
 def resolve_pooled(pooled: Classifier | PooledName) -> Any:
@@ -55,8 +58,9 @@ def fit_pooled(pooled: Any, rows: CheckedRows, seed: int) -> PooledFit:
         kind: Kind = "points" if binning is not None else "columns" if _is_linear(pooled) else "logits"
         return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning), kind)
     if isinstance(pooled, Scorecard):
-        model = fit_clone(pooled, rows.given, rows.y, rows.fit_weight)
-        return PooledFit(model, TableView.learn(rows.given, rows.weight, model.binning_), "points")
+        scorecard = clone(pooled)
+        sums = scorecard.fit_keeping_sums(rows.given, rows.y, rows.fit_weight)
+        return PooledFit(scorecard, TableView.learn(rows.given, rows.weight, scorecard.binning_), "points", sums)
     view = TableView.learn(rows.given, rows.weight)
     unfitted = seeded(pooled, seed)
     if view.encoder is None or isinstance(pooled, Pipeline):
@@ -106,7 +110,7 @@ def nested_pooled_logits(
         # A model in production is what it is. With too few rows to leave any out, there is nothing to nest.
         return np.repeat(pooled_logits(fitted.model, seen, rows.classes)[None], n_blocks + 1, axis=0)
     if isinstance(unfitted, Scorecard):
-        blocks = _nested_scorecards(fitted.model, rows, seen, fold)
+        blocks = _nested_scorecards(fitted, rows, seen, fold)
     elif fitted.kind == "columns":
         blocks = _nested_regressions(fitted.model, rows, seen, fold)
     else:
@@ -114,8 +118,13 @@ def nested_pooled_logits(
     return blocks[[*range(n_blocks), -1]]
 
 
-def _nested_scorecards(model: Any, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]) -> NDArray[np.float64]:
-    fit = fit_scorecard(model, seen.codes, rows.label, rows.weight, len(rows.classes))
+def _nested_scorecards(
+    pooled: PooledFit, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    fit, model = pooled.sums, pooled.model
+    if fit is None or len(fit.rows.label) != len(rows):  # Groups are learned from a sample of the rows.
+        assert isinstance(model, Scorecard)
+        fit = fit_scorecard(model, seen.codes, rows.label, rows.weight, len(rows.classes))
     return nested_logits(fit.rows, fold, fit.solution, fit.refit)
 
 

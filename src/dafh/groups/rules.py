@@ -96,9 +96,23 @@ class RuleTree:
     # ---- in words ----
 
     def conditions(self, group: int) -> list[str]:
-        """One condition for each leaf of a group; a row belongs to the group if one of them holds."""
-        paths = self.paths()
-        return [self._condition(paths[leaf]) for leaf in np.flatnonzero(self.group == group)]
+        """Conditions of a group, one for each part of the tree; a row belongs to the group if one of them holds."""
+        return [self._condition(path) for path in self._whole_parts(group)]
+
+    def _whole_parts(self, group: int) -> list[tuple[tuple[int, bool], ...]]:
+        """Ways to the parts of the tree that belong to a group as a whole: what divides them need not be said."""
+        ways = [path for path, k in zip(self.paths(), self.group, strict=True) if k == group]
+        # Two ways that differ only in the last answer are one way without that question; from the longest on.
+        for way in sorted(ways, key=len, reverse=True):
+            while way in ways and way:
+                *before, (number, yes) = way
+                sister = (*before, (number, not yes))
+                if sister not in ways:
+                    break
+                ways = [other for other in ways if other not in (way, sister)]
+                way = tuple(before)
+                ways.append(way)
+        return ways
 
     def rule(self, group: int) -> str:
         """Write the rule of a group as one text."""

@@ -35,7 +35,8 @@ from dafh.text import clipped, percent, render_text
 # Evidence takes the columns for independent. Where they are many for the rows, three times its strengths predict
 # better.
 _FACTORS = (1.0, 3.0)
-_FOLDS = 5
+# Folds of the cross-validation; with many rows, fewer of them judge as surely.
+_FOLDS, _FOLDS_OF_MANY, _MANY_ROWS = 5, 3, 20_000
 # Coefficients of all columns together; beyond that, columns get fewer bins: a step costs their number cubed.
 _MOST_COEFFICIENTS = 1500
 _FEWEST_BINS = 2
@@ -111,6 +112,11 @@ class Scorecard(ClassifierMixin, BaseEstimator):
             Labels of any type, two or more different ones.
         sample_weight : array of shape (n,), optional
         """
+        self.fit_keeping_sums(X, y, sample_weight)
+        return self
+
+    def fit_keeping_sums(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "ScorecardFit":
+        """Fit, and return the rows and the solution, so that the same can be fitted again without some of the rows."""
         with unchanged_on_error(self):
             check_parameters(self, self._constraints)
             table, labels = check_table(self, X, y, reset=True)
@@ -119,8 +125,9 @@ class Scorecard(ClassifierMixin, BaseEstimator):
             counted = np.flatnonzero(weight > 0)
             self.classes_, label = np.unique(labels[counted], return_inverse=True)
             if len(self.classes_) < 2:
+                only = self.classes_.tolist()[0]
                 raise InputError(
-                    f"y holds one class only ({self.classes_.tolist()[0]!r}): at least two classes are needed."
+                    f"y holds one class only ({only!r}): at least two classes are needed to learn anything."
                 )
             table, weight = table.iloc[counted], weight[counted]
             self.binning_ = Binning.learn(table, weight, self.n_bins_for(table.shape[1]))
@@ -128,7 +135,7 @@ class Scorecard(ClassifierMixin, BaseEstimator):
             found = fit_scorecard(self, self.binning_.codes(table), label, weight, len(self.classes_))
             self.strength_ = found.factor
             self._keep(found.rows, found.block, found.solution)
-        return self
+        return found
 
     def n_bins_for(self, n_columns: int) -> int:
         """Bins of a column of numbers where there are so many columns."""
@@ -258,7 +265,8 @@ def fit_scorecard(
 
 def choose_factor(rows: Regression, found: Solution, seed: int) -> float:
     """Factor on the strengths with the lowest log-loss in cross-validation; 1 where too few rows can be left out."""
-    folds = stratified_folds(rows.label, _FOLDS, seed) if len(rows.label) >= FEWEST_ROWS_TO_SPLIT else None
+    n_folds = _FOLDS if len(rows.label) < _MANY_ROWS else _FOLDS_OF_MANY
+    folds = stratified_folds(rows.label, n_folds, seed) if len(rows.label) >= FEWEST_ROWS_TO_SPLIT else None
     if folds is None:
         return _FACTORS[0]
     fold = np.empty(len(rows.label), np.intp)
