@@ -66,7 +66,6 @@ def test_a_setting_nobody_knows_is_refused():
 
 REFUSED = {
     "group_hidden": (100, "a sequence of positive ints"),
-    "group_cuts": (-1, r"an int in the range \[0, inf\)"),
     "classifier_hidden": ("10", "a sequence of positive ints"),
     "start": ("hot", r"a str among \{'cold', 'warm'\}"),
     "noise": ([], "a non-negative number or a list of such numbers to vary over the replicas"),
@@ -110,7 +109,7 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_it_may_be(name):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"group_hidden": (), "classifier_hidden": [3, np.int64(4)], "group_cuts": 0},
+        {"group_hidden": (), "classifier_hidden": [3, np.int64(4)]},
         {"noise": 0, "anchor": np.array([1.0, 2.0]), "shrinkage": [0], "penalty": np.float32(0.5)},
         {"momentum": 0, "final_rate": 1, "average_steps": 1, "alternate": np.bool_(True), "pr_weight": 0},
         {"max_epochs": 1, "patience": 1, "n_folds": 1, "batch_size": 1, "n_replicas": 1, "pooled_folds": 2},
@@ -210,7 +209,7 @@ def test_the_papers_recipe_is_algorithm_1_as_printed():
     paper = Recipe.paper().check()
     printed = {"alternate": True, "optimizer": "sgd", "momentum": 0.9, "surrogate": "paper", "start": "cold"}
     printed |= {"envy_weight": 1.0, "anchor": 0.0, "shrinkage": 0.0, "penalty": 10.0, "noise": 1.0}
-    printed |= {"group_cuts": 0, "n_replicas": 1, "select": "last", "final_rate": 1.0, "average_steps": 1}
+    printed |= {"n_replicas": 1, "select": "last", "final_rate": 1.0, "average_steps": 1}
     printed |= {"group_learning_rate": 1e-3, "classifier_learning_rate": 1e-2, "batch_size": 1024, "max_epochs": 3}
     found = paper.get_params()
     assert {name: found[name] for name in printed} == printed

@@ -41,20 +41,40 @@ _SMALLEST_WEIGHT = 1e-9
 
 
 class Rows(NamedTuple):
-    """Rows in the form that training takes; the leading axes are (rows,) or (steps, rows)."""
+    """Rows in the form that training takes; the leading axes are (rows,) or (steps, rows).
+
+    What others have learned from labels, such as the pooled logits, comes once for each block of replicas: those that
+    hold out a fold must not see what its rows have taught.
+    """
 
     x: Array
-    """Standardised features, (..., d), followed by columns that only the group network sees."""
+    """Standardised features, (..., d)."""
+    answers: Array
+    """Answers (0 or 1) to questions about the row that only the group network sees, (..., blocks, s)."""
     label: Array
     """Index of the true class, (...)."""
     base: Array
-    """Logits that the classifiers correct, (..., m): those of the pooled classifier, or zeros for a cold start."""
+    """Logits that the classifiers correct, (..., blocks, m): the pooled ones, or zeros for a cold start."""
     pooled_right: Array
-    """Whether the pooled classifier is right, (...)."""
+    """Whether the pooled classifier is right, (..., blocks)."""
     weight: Array
     """Row weight, (...); zero for padding."""
     fold: Array
     """Fold of the row, (...): replicas that hold out this fold do not train on the row; −1: every replica does."""
+
+    def seen_by(self, held_out: Array) -> "Rows":
+        """Return the rows as a replica sees them that holds out a fold: its own block, without the axis of blocks.
+
+        Block f was made without the rows of fold f. The last block is for replicas that train on all rows, and a
+        single block is for every replica.
+        """
+        last = self.base.shape[-2] - 1
+        block = jnp.where(held_out < 0, last, jnp.minimum(held_out, last)).astype(int)
+        return self._replace(
+            answers=self.answers[..., block, :].astype(self.x.dtype),
+            base=self.base[..., block, :],
+            pooled_right=self.pooled_right[..., block],
+        )
 
 
 class Settings(NamedTuple):

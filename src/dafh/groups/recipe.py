@@ -39,9 +39,6 @@ class Recipe(BaseEstimator):
     ----------
     group_hidden : sequence of int, default=(100,)
         Widths of the hidden layers of the group network.
-    group_cuts : int, default=64
-        How many cuts the group network sees beside the columns, at most and in all columns together. A cut says
-        whether a value lies above a point where the errors of the pooled classifier change. 0: none, as in the paper.
     classifier_hidden : sequence of int, default=()
         Widths of the hidden layers of each own classifier's correction; none makes it linear.
     start : {"warm", "cold"}, default="warm"
@@ -115,7 +112,6 @@ class Recipe(BaseEstimator):
 
     _constraints: ClassVar[Constraints] = {
         "group_hidden": (_WIDTHS,),
-        "group_cuts": (whole_number(0),),
         "classifier_hidden": (_WIDTHS,),
         "start": (one_of("warm", "cold"),),
         "noise": _VARIED,
@@ -147,7 +143,6 @@ class Recipe(BaseEstimator):
         self,
         *,
         group_hidden: Sequence[int] = (100,),
-        group_cuts: int = 64,
         classifier_hidden: Sequence[int] = (),
         start: Literal["warm", "cold"] = "warm",
         noise: Varied = 0.02,
@@ -175,7 +170,6 @@ class Recipe(BaseEstimator):
         pooled_folds: int = 5,
     ) -> None:
         self.group_hidden = group_hidden
-        self.group_cuts = group_cuts
         self.classifier_hidden = classifier_hidden
         self.start = start
         self.noise = noise
@@ -222,7 +216,6 @@ class Recipe(BaseEstimator):
         (True, 1, 'last', 4)
         """
         printed: dict[str, Any] = {
-            "group_cuts": 0,
             "start": "cold",
             "noise": 1.0,
             "surrogate": "paper",
