@@ -83,18 +83,30 @@ def test_gradient_of_the_classifiers_equals_finite_differences(double_precision,
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_gradient_of_the_groups_equals_finite_differences_without_the_anchor(double_precision, n_classes):
+def test_gradient_of_the_groups_equals_finite_differences(double_precision, n_classes):
     params, rows, plan = problem(n_classes)
 
-    def loss(group, anchor):
-        return loss_and_totals(params._replace(group=group), settings(anchor=anchor), rows, plan)[0]
+    def loss(group):
+        return loss_and_totals(params._replace(group=group), settings(), rows, plan)[0]
 
-    # The anchor does not move θ: its gradient is that of the objective without the anchor.
     jax.tree.map(
         lambda exact, numeric: np.testing.assert_allclose(exact, numeric, atol=1e-8),
-        jax.grad(loss)(params.group, 0.8),
-        central_difference(lambda group: loss(group, 0.0), params.group),
+        jax.grad(loss)(params.group),
+        central_difference(loss, params.group),
     )
+
+
+def test_the_likelihood_moves_a_row_to_the_classifier_that_serves_it_best():
+    """Without surrogate and penalty: the difference of the two cross-entropies, times both shares of one half."""
+    logits, s = np.array([[[2.0], [-1.0]]]), settings(penalty=0.0, anchor=1.0)
+
+    def value(group_logits):
+        totals = row_totals(group_logits, logits, rows_by_hand([1], [1.0]), s)
+        return objective(totals._replace(fairness=0.0), s)
+
+    slope = jax.grad(value)(np.zeros((1, 2)))
+    difference = np.log1p(np.exp(1.0)) - np.log1p(np.exp(-2.0))
+    np.testing.assert_allclose(slope, [[difference / 4, -difference / 4]], rtol=1e-5)
 
 
 def test_objective_equals_the_formula_written_out_for_one_row():
