@@ -205,6 +205,15 @@ def test_trees_of_different_size_and_none_at_all_can_be_started_from():
     np.testing.assert_array_equal(fitted.model.route(rows.X, starts[2].answers)[0], groups_of_tree(starts[2].answers))
 
 
+def test_fewer_epochs_are_enough_from_rules():
+    rows, held_out, base = rows_and_folds()
+    lengths = [
+        len(tiny_fit(rows, held_out, base, starts, max_epochs="auto", patience=1000).history)
+        for starts in (started(rows), None)
+    ]
+    assert lengths == [8, 200]
+
+
 def test_a_cold_start_knows_nothing_of_the_rules():
     rows, held_out, base = rows_and_folds()
     given, none = (tiny_fit(rows, held_out, base, starts, start="cold") for starts in (started(rows), None))

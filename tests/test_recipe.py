@@ -138,10 +138,10 @@ def test_the_grid_by_hand():
 
 
 def test_the_setting_that_matters_most_changes_fastest():
-    grid = Recipe(n_replicas=8).grid()  # Two values each of anchor, learning rate and shrinkage.
-    assert grid["anchor"].tolist() == [4, 16] * 4
-    assert grid["classifier_learning_rate"].tolist() == [0.003, 0.003, 0.01, 0.01] * 2
-    assert grid["shrinkage"].tolist() == [0.01] * 4 + [0.1] * 4
+    grid = Recipe(n_replicas=8, shrinkage=(5, 6), anchor=(1, 2), classifier_learning_rate=(3, 4)).grid()
+    assert grid["anchor"].tolist() == [1, 2] * 4
+    assert grid["classifier_learning_rate"].tolist() == [3, 3, 4, 4] * 2
+    assert grid["shrinkage"].tolist() == [5] * 4 + [6] * 4
 
 
 @given(
@@ -184,6 +184,13 @@ def test_epochs_and_patience_are_counted_in_steps(n_rows, batch_size, expected):
     assert Recipe(batch_size=batch_size).schedule(n_rows) == expected
 
 
+@pytest.mark.parametrize("n_rows", [1, 5_000, 10**6])
+def test_rules_are_improved_in_a_few_epochs(n_rows):
+    assert Recipe().schedule(n_rows, from_rules=True) == (8, 3)
+    assert Recipe(max_epochs=20, patience=5).schedule(n_rows, from_rules=True) == (20, 5)
+    assert Recipe(patience=5).schedule(n_rows, from_rules=True) == (8, 5)
+
+
 def test_epochs_and_patience_may_be_set():
     assert Recipe(max_epochs=3, patience=2).schedule(10**6) == (3, 2)
     assert Recipe(max_epochs=500).schedule(100) == (500, 400)
@@ -192,9 +199,9 @@ def test_epochs_and_patience_may_be_set():
 
 
 def test_pr_counts_for_more_where_there_are_more_groups():
-    assert [Recipe().weight_of_pr(k) for k in (1, 2, 5)] == pytest.approx([0.02, 0.04, 0.1])
+    assert [Recipe(pr_weight="auto").weight_of_pr(k) for k in (1, 2, 5)] == pytest.approx([0.02, 0.04, 0.1])
     assert Recipe(pr_weight=0.3).weight_of_pr(5) == 0.3
-    assert Recipe(pr_weight=0).weight_of_pr(5) == 0.0
+    assert Recipe().weight_of_pr(5) == 0.0
 
 
 def test_no_row_is_held_out_to_choose_the_last_epoch():
@@ -209,7 +216,7 @@ def test_the_papers_recipe_is_algorithm_1_as_printed():
     paper = Recipe.paper().check()
     printed = {"alternate": True, "optimizer": "sgd", "momentum": 0.9, "surrogate": "paper", "start": "cold"}
     printed |= {"envy_weight": 1.0, "anchor": 0.0, "shrinkage": 0.0, "penalty": 10.0, "noise": 1.0}
-    printed |= {"n_replicas": 1, "select": "last", "final_rate": 1.0, "average_steps": 1}
+    printed |= {"group_hidden": (100,), "n_replicas": 1, "select": "last", "final_rate": 1.0, "average_steps": 1}
     printed |= {"group_learning_rate": 1e-3, "classifier_learning_rate": 1e-2, "batch_size": 1024, "max_epochs": 3}
     found = paper.get_params()
     assert {name: found[name] for name in printed} == printed

@@ -175,7 +175,7 @@ def fit_population(
         alternate=recipe.alternate,
     )
     grid = recipe.grid()
-    max_epochs, patience = recipe.schedule(len(rows))
+    max_epochs, patience = recipe.schedule(len(rows), from_rules=starts is not None)
     rule = Selection(held_out.n_folds, recipe.weight_of_pr(n_groups), patience, last=recipe.select == "last")
     with epoch_reporter(max_epochs, verbose, rule) as report:
         record = train_population(
