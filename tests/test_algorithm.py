@@ -64,8 +64,8 @@ def engine_parts(params):
 def test_engine_follows_algorithm_1_step_by_step(kind, momentum, n, batch):
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(n, D)).astype(np.float32), rng.integers(2, size=n)
-    zero, one = np.zeros(n, np.float32), np.ones(n, np.float32)
-    rows = Rows(x, y.astype(np.int32), np.zeros((n, 1), np.float32), zero, one, fold=-one)
+    one, block = np.ones(n, np.float32), np.zeros((n, 1), np.float32)
+    rows = Rows(x, np.zeros((n, 1, 0)), y.astype(np.int32), block[..., None], block, one, fold=-one)
     plan = Plan((D, HIDDEN, K), (D, 1), surrogate=kind, optimizer="sgd", momentum=momentum, alternate=True)
     start = init_population(plan, np.array([0.8]), np.random.SeedSequence(1))
     lam, rates, epochs = 0.5, (0.3, 0.6), 12

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafh.engine.networks import Layer, apply_classifiers, apply_network, init_network, init_replica, stack
+from dafh.engine.networks import (
+    SHARPNESS,
+    Layer,
+    Start,
+    apply_classifiers,
+    apply_group_network,
+    apply_network,
+    init_network,
+    init_replica,
+    stack,
+)
 from dafh.engine.population import Plan, init_population
 
 
@@ -60,9 +70,8 @@ def test_a_network_by_hand():
 
 
 def test_classifiers_by_hand():
-    """Two linear classifiers of the first column; the second column is for the group network only."""
     classifiers = (Layer(np.array([[[1.0]], [[-2.0]]]), np.array([[0.0], [0.5]])),)
-    logits = apply_classifiers(classifiers, np.array([[3.0, 99.0]]), np.array([[10.0]]))
+    logits = apply_classifiers(classifiers, np.array([[3.0]]), np.array([[10.0]]))
     np.testing.assert_allclose(logits, [[[13.0], [4.5]]])
 
 
@@ -72,6 +81,95 @@ def test_stacked_trees_come_apart_again():
     for position, tree in enumerate(trees):
         for layer, stacked in zip(tree, together, strict=True):
             np.testing.assert_array_equal(stacked.weight[position], layer.weight)
+
+
+def test_columns_and_answers_are_the_inputs_of_the_group_network():
+    rng = np.random.default_rng(0)
+    x, answers = rng.normal(size=(20, 3)), rng.integers(2, size=(20, 4))
+    for sizes in ((7, 2), (7, 5, 2), (7, 5, 6, 2)):
+        network = drawn(sizes)
+        together = apply_network(network, np.column_stack([x, answers]))
+        np.testing.assert_allclose(apply_group_network(network, x, answers), together, atol=1e-5)
+
+
+# ---- starts ----
+
+TREE = (
+    ((0, True),),
+    ((0, False), (1, True)),
+    ((0, False), (1, False), (2, True)),
+    ((0, False), (1, False), (2, False)),
+)
+LEAF_GROUP = np.array([1, 0, 1, 2])
+EVERY_ANSWER = np.array(list(itertools.product([0, 1], repeat=3)))
+
+
+def started(group_hidden=(6,), classifier_hidden=(), noise=0.0, leaves=TREE, seed=0):
+    rng = np.random.default_rng(9)
+    start = Start(leaves, LEAF_GROUP[: len(leaves)], rng.normal(size=(3, 2, 1)), rng.normal(size=(3, 1)))
+    sizes = (2 + 16, *group_hidden, 3), (2, *classifier_hidden, 1)
+    return start, init_replica(np.random.default_rng(seed), *sizes, noise, start)
+
+
+def assigned(replica, seed=1):
+    """Group logits of rows with every combination of answers, and any columns."""
+    x = np.random.default_rng(seed).normal(size=(len(EVERY_ANSWER), 2)) * 100
+    answers = np.column_stack([EVERY_ANSWER, np.zeros((len(EVERY_ANSWER), 13))])
+    return np.asarray(apply_group_network(replica.group, x.astype(np.float32), answers.astype(np.float32)))
+
+
+def leaf_of(answers):
+    """Leaf by following the paths, one condition after the other."""
+    return next(n for n, path in enumerate(TREE) if all(bool(answers[q]) == answer for q, answer in path))
+
+
+@pytest.mark.parametrize("width", [4, 6, 100])
+def test_the_group_network_starts_as_a_copy_of_the_tree(width):
+    expected = np.zeros((len(EVERY_ANSWER), 3))
+    expected[np.arange(len(EVERY_ANSWER)), [LEAF_GROUP[leaf_of(row)] for row in EVERY_ANSWER]] = SHARPNESS
+    np.testing.assert_array_equal(assigned(started((width,))[1]), expected)
+
+
+def test_a_tree_that_never_splits_puts_every_row_into_one_group():
+    _, replica = started(leaves=((),))
+    np.testing.assert_array_equal(assigned(replica), np.tile([0, SHARPNESS, 0], (len(EVERY_ANSWER), 1)))
+
+
+def test_units_that_are_no_leaf_can_learn():
+    """Their outputs start at zero, but they are active for some rows, which is what moves the outputs."""
+    (hidden, output) = started((50,))[1].group
+    assert not output.weight[len(TREE) :].any()
+    assert np.abs(hidden.weight[:, len(TREE) :]).min() > 0
+
+
+@pytest.mark.parametrize("group_hidden", [(3,), (), (8, 8)])
+def test_a_group_network_without_room_for_the_tree_starts_at_random(group_hidden):
+    start, replica = started(group_hidden)
+    plain = init_replica(np.random.default_rng(0), (18, *group_hidden, 3), (2, 1), 0.0)
+    for mine, yours in zip(replica.group, plain.group, strict=True):
+        np.testing.assert_array_equal(mine.weight, yours.weight)
+    np.testing.assert_allclose(replica.classifiers[0].weight, start.weight, rtol=1e-6)
+
+
+def test_without_leaves_the_groups_start_at_random():
+    _, replica = started(leaves=())
+    plain = init_replica(np.random.default_rng(0), (18, 6, 3), (2, 1), 0.0)
+    np.testing.assert_array_equal(replica.group[0].weight, plain.group[0].weight)
+
+
+def test_corrections_start_as_given_with_noise_on_top():
+    start, exact = started()
+    np.testing.assert_allclose(exact.classifiers[0].weight, start.weight, rtol=1e-6)
+    np.testing.assert_allclose(exact.classifiers[0].bias, start.bias, rtol=1e-6)
+    off = started(noise=0.1)[1].classifiers[0].weight - start.weight
+    assert 1e-3 < np.abs(off).max() < 0.5
+
+
+def test_classifiers_with_hidden_layers_start_at_random():
+    _, replica = started(classifier_hidden=(5,), noise=1.0)
+    plain = init_replica(np.random.default_rng(0), (18, 6, 3), (2, 5, 1), 1.0)
+    for mine, yours in zip(replica.classifiers, plain.classifiers, strict=True):
+        np.testing.assert_array_equal(mine.weight, yours.weight)
 
 
 # ---- populations ----
@@ -87,12 +185,20 @@ def test_a_replica_is_the_same_however_many_there_are():
 
 
 def test_every_block_has_the_same_starts():
-    blocks = init_population(PLAN, np.array([0.5, 1.0]), np.random.SeedSequence(1), n_blocks=3)
+    blocks = init_population(PLAN, np.array([0.5, 1.0]), np.random.SeedSequence(1), [None] * 3)
     weight = blocks.group[0].weight
     assert weight.shape == (6, 3, 4)
     np.testing.assert_array_equal(weight[:2], weight[2:4])
     np.testing.assert_array_equal(weight[:2], weight[4:])
     assert np.abs(weight[0] - weight[1]).max() > 0.1
+
+
+def test_every_block_may_have_noise_of_its_own():
+    noise = np.array([[0.0, 0.5], [1.0, 0.5]])
+    weight = init_population(PLAN, noise, np.random.SeedSequence(1), [None] * 2).classifiers[0].weight
+    assert not weight[0].any()
+    assert weight[2].any()
+    np.testing.assert_array_equal(weight[1], weight[3])
 
 
 def test_noise_is_the_scale_of_the_corrections_and_not_of_the_groups():

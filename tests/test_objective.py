@@ -32,15 +32,24 @@ def problem(n_classes, seed=0, n=40, d=3, n_groups=3):
     n_outputs = 1 if n_classes == 2 else n_classes
     rows = Rows(
         x=rng.normal(size=(n, d)),
+        answers=rng.integers(2, size=(n, 1, 2)),
         label=rng.integers(n_classes, size=n),
-        base=rng.normal(size=(n, n_outputs)),
-        pooled_right=rng.integers(2, size=n).astype(float),
+        base=rng.normal(size=(n, 1, n_outputs)),
+        pooled_right=rng.integers(2, size=(n, 1)).astype(float),
         weight=rng.uniform(0.5, 2, size=n),
         fold=np.full(n, -1),
     )
-    plan = Plan(group_sizes=(d, 5, n_groups), classifier_sizes=(d, n_outputs))
+    plan = Plan(group_sizes=(d + 2, 5, n_groups), classifier_sizes=(d, n_outputs))
     params = init_replica(rng, plan.group_sizes, plan.classifier_sizes, 1.0)
     return jax.tree.map(np.float64, params), rows, plan
+
+
+def rows_by_hand(label, weight, pooled_right=None):
+    """Rows as one replica sees them, without an axis of blocks."""
+    n = len(label)
+    right = np.zeros(n) if pooled_right is None else np.asarray(pooled_right, float)
+    x, none = np.zeros((n, 1)), np.zeros((n, 0))
+    return Rows(x, none, np.asarray(label), x, right, np.asarray(weight, float), -np.ones(n))
 
 
 def central_difference(function, tree, step=1e-5):
@@ -74,23 +83,35 @@ def test_gradient_of_the_classifiers_equals_finite_differences(double_precision,
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_gradient_of_the_groups_equals_finite_differences_without_the_anchor(double_precision, n_classes):
+def test_gradient_of_the_groups_equals_finite_differences(double_precision, n_classes):
     params, rows, plan = problem(n_classes)
 
-    def loss(group, anchor):
-        return loss_and_totals(params._replace(group=group), settings(anchor=anchor), rows, plan)[0]
+    def loss(group):
+        return loss_and_totals(params._replace(group=group), settings(), rows, plan)[0]
 
-    # The anchor does not move θ: its gradient is that of the objective without the anchor.
     jax.tree.map(
         lambda exact, numeric: np.testing.assert_allclose(exact, numeric, atol=1e-8),
-        jax.grad(loss)(params.group, 0.8),
-        central_difference(lambda group: loss(group, 0.0), params.group),
+        jax.grad(loss)(params.group),
+        central_difference(loss, params.group),
     )
+
+
+def test_the_likelihood_moves_a_row_to_the_classifier_that_serves_it_best():
+    """Without surrogate and penalty: the difference of the two cross-entropies, times both shares of one half."""
+    logits, s = np.array([[[2.0], [-1.0]]]), settings(penalty=0.0, anchor=1.0)
+
+    def value(group_logits):
+        totals = row_totals(group_logits, logits, rows_by_hand([1], [1.0]), s)
+        return objective(totals._replace(fairness=0.0), s)
+
+    slope = jax.grad(value)(np.zeros((1, 2)))
+    difference = np.log1p(np.exp(1.0)) - np.log1p(np.exp(-2.0))
+    np.testing.assert_allclose(slope, [[difference / 4, -difference / 4]], rtol=1e-5)
 
 
 def test_objective_equals_the_formula_written_out_for_one_row():
     group_logits, z = np.array([[0.3, -0.2]]), np.array([[[0.5], [-1.0]]])
-    rows = Rows(np.zeros((1, 1)), np.array([1]), np.zeros((1, 1)), np.array([0.0]), np.array([1.0]), np.array([-1]))
+    rows = rows_by_hand([1], [1.0])
     s = settings()
     pi, loss, k = softmax(group_logits[0]), 1 - expit(1.5 * z[0, :, 0]), 2
     expected = sum(0.7 * loss - 2 * k * pi * loss) / k**2
@@ -127,7 +148,7 @@ def test_penalty_is_zero_for_equal_groups_and_log_k_for_a_single_one():
 
 
 def test_unbalanced_groups_lower_the_objective():
-    rows = Rows(np.zeros((2, 1)), np.array([0, 1]), np.zeros((2, 1)), np.zeros(2), np.ones(2), -np.ones(2))
+    rows = rows_by_hand([0, 1], [1, 1])
     same = np.zeros((2, 2, 1))
     s = settings(envy_weight=0.0, anchor=0.0)
     balanced = objective(row_totals(np.array([[4.0, 0.0], [0.0, 4.0]]), same, rows, s), s)
@@ -161,7 +182,7 @@ def test_regret_counts_rows_where_own_is_wrong_and_another_right():
     # Row by row: own right; own wrong and the other right; both wrong and pooled right; all wrong.
     group_logits = np.tile([5.0, 0.0], (4, 1))
     logits = np.array([[1, -1], [-1, 1], [-1, -1], [-1, -1]], float)[..., None]
-    rows = Rows(np.zeros((4, 1)), np.ones(4, int), np.zeros((4, 1)), np.array([0, 0, 1.0, 0]), np.ones(4), -np.ones(4))
+    rows = rows_by_hand([1, 1, 1, 1], np.ones(4), pooled_right=[0, 0, 1, 0])
     totals = row_totals(group_logits, logits, rows, settings())
     assert float(totals.right) == 1
     assert float(totals.regret) == 2
@@ -187,12 +208,6 @@ def test_training_and_serving_decide_alike_and_ties_go_to_the_first_class(logits
 
 
 # ---- worked out by hand ----
-
-
-def rows_by_hand(label, weight, pooled_right=None):
-    n = len(label)
-    right = np.zeros(n) if pooled_right is None else np.asarray(pooled_right, float)
-    return Rows(np.zeros((n, 1)), np.asarray(label), np.zeros((n, 1)), right, np.asarray(weight, float), -np.ones(n))
 
 
 def test_the_terms_for_two_groups_by_hand():
@@ -278,3 +293,24 @@ def test_huge_logits_make_no_nan(size):
     assert np.isfinite(float(totals.fairness))
     assert float(totals.brier) == 1.0
     assert float(totals.right) == 0.0
+
+
+# ---- blocks ----
+
+
+def test_a_replica_sees_the_block_of_the_fold_it_holds_out():
+    rng = np.random.default_rng(0)
+    rows = rows_by_hand([0, 1], [1, 1])
+    rows = rows._replace(answers=rng.integers(2, size=(2, 3, 4)), base=rng.normal(size=(2, 3, 1)))
+    rows = rows._replace(pooled_right=rng.integers(2, size=(2, 3)))
+    for held_out, block in [(0, 0), (1, 1), (-1, 2)]:
+        seen = rows.seen_by(np.float32(held_out))
+        for name in ("answers", "base", "pooled_right"):
+            np.testing.assert_allclose(getattr(seen, name), getattr(rows, name)[:, block])
+
+
+def test_a_single_block_is_for_every_replica():
+    rows = rows_by_hand([0, 1], [1, 1])._replace(base=np.array([[[3.0]], [[4.0]]]), pooled_right=np.ones((2, 1)))
+    rows = rows._replace(answers=np.zeros((2, 1, 0)))
+    for held_out in (-1, 0, 3):
+        np.testing.assert_allclose(rows.seen_by(held_out).base, [[3.0], [4.0]])

@@ -14,8 +14,12 @@ def make_rows(n=200, d=3, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, d)).astype(np.float32)
     label = (x[:, 0] * x[:, 1] > 0).astype(np.int32)
-    zero, one = np.zeros(n, np.float32), np.ones(n, np.float32)
-    return Rows(x, label, np.zeros((n, 1), np.float32), zero, one, fold=-one)
+    one = np.ones(n, np.float32)
+    return Rows(x, no_answers(n), label, np.zeros((n, 1, 1), np.float32), np.zeros((n, 1), np.float32), one, fold=-one)
+
+
+def no_answers(n):
+    return np.zeros((n, 1, 0), np.int8)
 
 
 PLAN = Plan((3, 8, 2), (3, 1))
@@ -150,7 +154,8 @@ def test_accuracy_and_pr_equal_a_count_by_hand():
     record = train(1, rows=rows)
     params = record.parameters(0, 2)
     group = np.asarray(apply_network(params.group, rows.x)).argmax(1)
-    right = (np.asarray(apply_classifiers(params.classifiers, rows.x, rows.base))[..., 0] > 0) == rows.label[:, None]
+    logits = np.asarray(apply_classifiers(params.classifiers, rows.x, rows.base[:, 0]))
+    right = (logits[..., 0] > 0) == rows.label[:, None]
     own = right[np.arange(100), group]
     assert record.curves["selection_accuracy"][2, 0] == pytest.approx(own.mean(), abs=1e-6)
     assert record.curves["selection_pr"][2, 0] == pytest.approx(1 - (~own & right.any(1)).mean(), abs=1e-6)
@@ -192,7 +197,7 @@ def test_a_replica_that_holds_rows_out_is_trained_as_if_they_did_not_exist():
 
 def test_a_replica_is_judged_by_the_rows_it_holds_out():
     rows = folded(make_rows(200), np.arange(200) % 2)
-    start = init_population(PLAN, np.full(1, 0.5), np.random.SeedSequence(0), n_blocks=3)
+    start = init_population(PLAN, np.full(1, 0.5), np.random.SeedSequence(0), [None] * 3)
     judged = settings(3, held_out=np.array([0, 1, -1]))
     accuracy = evaluate_population(start, rows, judged, PLAN, batch_size=64)["accuracy"]
     halves = [Rows(*(field[part::2] for field in rows)) for part in (0, 1)]
@@ -274,7 +279,7 @@ def test_a_replica_without_rows_to_be_judged_by_has_no_figures():
 def test_several_classes_are_counted_by_what_is_decided():
     rng = np.random.default_rng(0)
     plan, n = Plan((3, 2), (3, 3)), 80
-    rows = make_rows(n)._replace(label=rng.integers(3, size=n).astype(np.int32), base=np.zeros((n, 3), np.float32))
+    rows = make_rows(n)._replace(label=rng.integers(3, size=n).astype(np.int32), base=np.zeros((n, 1, 3), np.float32))
     start = init_population(plan, np.array([1.0]), np.random.SeedSequence(0))
     figures = evaluate_population(start, rows, settings(1), plan, batch_size=64)
     groups, classes = predict_population(start, rows)

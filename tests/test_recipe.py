@@ -66,7 +66,6 @@ def test_a_setting_nobody_knows_is_refused():
 
 REFUSED = {
     "group_hidden": (100, "a sequence of positive ints"),
-    "group_cuts": (-1, r"an int in the range \[0, inf\)"),
     "classifier_hidden": ("10", "a sequence of positive ints"),
     "start": ("hot", r"a str among \{'cold', 'warm'\}"),
     "noise": ([], "a non-negative number or a list of such numbers to vary over the replicas"),
@@ -110,7 +109,7 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_it_may_be(name):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"group_hidden": (), "classifier_hidden": [3, np.int64(4)], "group_cuts": 0},
+        {"group_hidden": (), "classifier_hidden": [3, np.int64(4)]},
         {"noise": 0, "anchor": np.array([1.0, 2.0]), "shrinkage": [0], "penalty": np.float32(0.5)},
         {"momentum": 0, "final_rate": 1, "average_steps": 1, "alternate": np.bool_(True), "pr_weight": 0},
         {"max_epochs": 1, "patience": 1, "n_folds": 1, "batch_size": 1, "n_replicas": 1, "pooled_folds": 2},
@@ -139,10 +138,10 @@ def test_the_grid_by_hand():
 
 
 def test_the_setting_that_matters_most_changes_fastest():
-    grid = Recipe(n_replicas=8).grid()  # Two values each of anchor, learning rate and shrinkage.
-    assert grid["anchor"].tolist() == [4, 16] * 4
-    assert grid["classifier_learning_rate"].tolist() == [0.003, 0.003, 0.01, 0.01] * 2
-    assert grid["shrinkage"].tolist() == [0.01] * 4 + [0.1] * 4
+    grid = Recipe(n_replicas=8, shrinkage=(5, 6), anchor=(1, 2), classifier_learning_rate=(3, 4)).grid()
+    assert grid["anchor"].tolist() == [1, 2] * 4
+    assert grid["classifier_learning_rate"].tolist() == [3, 3, 4, 4] * 2
+    assert grid["shrinkage"].tolist() == [5] * 4 + [6] * 4
 
 
 @given(
@@ -185,6 +184,13 @@ def test_epochs_and_patience_are_counted_in_steps(n_rows, batch_size, expected):
     assert Recipe(batch_size=batch_size).schedule(n_rows) == expected
 
 
+@pytest.mark.parametrize("n_rows", [1, 5_000, 10**6])
+def test_rules_are_improved_in_a_few_epochs(n_rows):
+    assert Recipe().schedule(n_rows, from_rules=True) == (8, 3)
+    assert Recipe(max_epochs=20, patience=5).schedule(n_rows, from_rules=True) == (20, 5)
+    assert Recipe(patience=5).schedule(n_rows, from_rules=True) == (8, 5)
+
+
 def test_epochs_and_patience_may_be_set():
     assert Recipe(max_epochs=3, patience=2).schedule(10**6) == (3, 2)
     assert Recipe(max_epochs=500).schedule(100) == (500, 400)
@@ -193,9 +199,9 @@ def test_epochs_and_patience_may_be_set():
 
 
 def test_pr_counts_for_more_where_there_are_more_groups():
-    assert [Recipe().weight_of_pr(k) for k in (1, 2, 5)] == pytest.approx([0.02, 0.04, 0.1])
+    assert [Recipe(pr_weight="auto").weight_of_pr(k) for k in (1, 2, 5)] == pytest.approx([0.02, 0.04, 0.1])
     assert Recipe(pr_weight=0.3).weight_of_pr(5) == 0.3
-    assert Recipe(pr_weight=0).weight_of_pr(5) == 0.0
+    assert Recipe().weight_of_pr(5) == 0.0
 
 
 def test_no_row_is_held_out_to_choose_the_last_epoch():
@@ -210,7 +216,7 @@ def test_the_papers_recipe_is_algorithm_1_as_printed():
     paper = Recipe.paper().check()
     printed = {"alternate": True, "optimizer": "sgd", "momentum": 0.9, "surrogate": "paper", "start": "cold"}
     printed |= {"envy_weight": 1.0, "anchor": 0.0, "shrinkage": 0.0, "penalty": 10.0, "noise": 1.0}
-    printed |= {"group_cuts": 0, "n_replicas": 1, "select": "last", "final_rate": 1.0, "average_steps": 1}
+    printed |= {"group_hidden": (100,), "n_replicas": 1, "select": "last", "final_rate": 1.0, "average_steps": 1}
     printed |= {"group_learning_rate": 1e-3, "classifier_learning_rate": 1e-2, "batch_size": 1024, "max_epochs": 3}
     found = paper.get_params()
     assert {name: found[name] for name in printed} == printed

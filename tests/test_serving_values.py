@@ -6,12 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dafh.groups.cuts import Cuts
 from dafh.groups.serving import CorrectionModel, Standardization
 
 D, K, M = 3, 4, 2
-NO_CUTS = Cuts(np.array([], np.intp), np.array([]))
-NO_SHARES = Standardization(np.array([]), np.array([]))
 
 
 class Trained(NamedTuple):
@@ -63,7 +60,7 @@ CENTER, SCALE = np.array([1.0, -20.0, 0.3]), np.array([2.0, 5.0, 0.1])
 @pytest.mark.parametrize(("group_hidden", "classifier_hidden"), [((), ()), ((6, 5), ()), ((4,), (3, 2))])
 def test_networks_of_standardised_columns_serve_the_columns_as_they_are(group_hidden, classifier_hidden, offset):
     networks, center = trained(group_hidden, classifier_hidden), CENTER + offset * SCALE
-    model = CorrectionModel.from_parameters(networks, Standardization(center, SCALE), NO_CUTS, NO_SHARES)
+    model = CorrectionModel.from_parameters(networks, Standardization(center, SCALE))
     X = rows(center=center, scale=SCALE)
     standard = (X - center) / SCALE
     np.testing.assert_allclose(model.group_logits(X), expected_groups(networks, standard), rtol=1e-7, atol=1e-7)
@@ -72,35 +69,39 @@ def test_networks_of_standardised_columns_serve_the_columns_as_they_are(group_hi
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])
-def test_cuts_are_standardised_by_their_own_shares(offset):
-    """A cut's bias comes from its own share and deviation, also where the columns keep their center."""
-    cuts = Cuts(np.array([0, 2, 2]), CENTER[[0, 2, 2]] + SCALE[[0, 2, 2]] * (offset + np.array([0.1, -0.3, 0.4])))
-    above = Standardization(np.array([0.4, 0.7, 0.2]), np.array([0.49, 0.46, 0.4]))
-    networks, center = trained(n_seen=D + 3 + 2), CENTER + offset * SCALE  # Two columns of zeros fill the width up.
-    model = CorrectionModel.from_parameters(networks, Standardization(center, SCALE), cuts, above)
+def test_answers_come_after_the_columns_as_they_are(offset):
+    """An answer keeps its weight and bias, also where the columns keep their center."""
+    networks, center = trained(n_seen=D + 3 + 2), CENTER + offset * SCALE  # Two inputs of zeros fill the width up.
+    model = CorrectionModel.from_parameters(networks, Standardization(center, SCALE), 3)
     X = rows(center=center, scale=SCALE)
-    jumps = [[float(x[c] > t) for c, t in zip(cuts.column, cuts.threshold, strict=True)] for x in X]
-    seen = np.column_stack([(X - center) / SCALE, (jumps - above.center) / above.scale, np.zeros((len(X), 2))])
-    assert 0 < np.mean(jumps) < 1
-    np.testing.assert_allclose(model.group_logits(X), expected_groups(networks, seen), rtol=1e-7, atol=1e-7)
-    np.testing.assert_array_equal(model.route(X)[0], expected_groups(networks, seen).argmax(axis=1))
+    answers = np.random.default_rng(2).integers(2, size=(len(X), 3)).astype(bool)
+    seen = np.column_stack([(X - center) / SCALE, answers, np.zeros((len(X), 2))])
+    expected = expected_groups(networks, seen)
+    np.testing.assert_allclose(model.group_logits(X, answers), expected, rtol=1e-7, atol=1e-7)
+    np.testing.assert_array_equal(model.route(X, answers)[0], expected.argmax(axis=1))
+    assert np.abs(model.group_logits(X, ~answers) - expected).max() > 0.1
+    assert model.group[0][0].shape[0] == D + 3
 
 
-def test_a_cut_moves_the_group_logits_by_its_weight_over_its_deviation():
-    """One linear layer, one column, one cut at 10: worked out by hand."""
-    group = ((np.array([[1.0, 0.0], [2.0, -2.0]]), np.array([0.5, 0.0])),)
+def test_a_column_and_an_answer_by_hand():
+    group = ((np.array([[1.0, 0.0], [2.0, -3.0], [9.0, 9.0]]), np.array([0.5, 0.0])),)
     classifiers = ((np.zeros((2, 1, 1)), np.zeros((2, 1))),)
-    cuts, above = Cuts(np.array([0]), np.array([10.0])), Standardization(np.array([0.25]), np.array([0.5]))
     columns = Standardization(np.array([8.0]), np.array([4.0]))
-    model = CorrectionModel.from_parameters(Trained(group, classifiers), columns, cuts, above)
-    # Column: (x − 8) / 4. Cut: (0 − 0.25) / 0.5 = −0.5 below, and 1.5 above.
-    np.testing.assert_allclose(model.group_logits(np.array([[4.0], [12.0]])), [[-1.5, 1.0], [4.5, -3.0]])
+    model = CorrectionModel.from_parameters(Trained(group, classifiers), columns, 1)
+    # Column: (x − 8) / 4, so −1 and 1. The answer counts as 0 and 1, and the input after it is dropped.
+    logits = model.group_logits(np.array([[4.0], [12.0]]), np.array([[False], [True]]))
+    np.testing.assert_allclose(logits, [[-0.5, 0.0], [3.5, -3.0]])
+
+
+def test_a_tree_without_questions_has_no_answers():
+    model, X = model_of(trained()), rows(50, CENTER, SCALE)
+    np.testing.assert_array_equal(model.group_logits(X, np.zeros((50, 0), bool)), model.group_logits(X, None))
 
 
 @pytest.mark.parametrize(("mean", "kept"), [(0.0, False), (100.0, False), (-100.0, False), (100.5, True), (-150, True)])
 def test_a_center_is_kept_from_a_hundred_standard_deviations_on(mean, kept):
     columns = Standardization(np.array([0.0, 2.0 * mean, 0.0]), np.array([1.0, 2.0, 1.0]))
-    model = CorrectionModel.from_parameters(trained(), columns, NO_CUTS, NO_SHARES)
+    model = CorrectionModel.from_parameters(trained(), columns)
     assert (model.center is not None) == kept
     if kept:
         np.testing.assert_array_equal(model.center, columns.center)
@@ -110,7 +111,7 @@ def test_a_column_far_out_keeps_its_digits_in_single_precision():
     center = np.array([1e6, 0.0, 0.0])
     networks = trained()
     columns = Standardization(center, np.ones(D))
-    model = CorrectionModel.from_parameters(networks, columns, NO_CUTS, NO_SHARES)
+    model = CorrectionModel.from_parameters(networks, columns)
     X = (rows() + center).astype(np.float32)
     expected = expected_logits(networks, X.astype(np.float64) - center)
     np.testing.assert_allclose(model.logits(X), expected, rtol=1e-4, atol=1e-4)
@@ -120,7 +121,7 @@ def test_a_column_far_out_keeps_its_digits_in_single_precision():
 
 
 def model_of(networks, **options):
-    return CorrectionModel.from_parameters(networks, Standardization(CENTER, SCALE), NO_CUTS, NO_SHARES, **options)
+    return CorrectionModel.from_parameters(networks, Standardization(CENTER, SCALE), **options)
 
 
 def test_the_model_says_where_the_pooled_logits_come_in():
@@ -137,7 +138,7 @@ def test_the_model_says_where_the_pooled_logits_come_in():
 def test_the_pooled_classifier_inside_is_added_to_every_correction(classifier_hidden, offset):
     networks, center = trained((5,), classifier_hidden), CENTER + offset * SCALE
     columns = Standardization(center, SCALE)
-    inside = CorrectionModel.from_parameters(networks, columns, NO_CUTS, NO_SHARES, linear_base=Base())
+    inside = CorrectionModel.from_parameters(networks, columns, linear_base=Base())
     X = rows(center=center, scale=SCALE)
     pooled = np.array([[x @ Base.coef_[m] + Base.intercept_[m] for m in range(M)] for x in X])
     expected = expected_logits(networks, (X - center) / SCALE) + pooled[:, None]

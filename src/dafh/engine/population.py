@@ -14,7 +14,7 @@ The way of one step, in the order of the functions below: `train_population` han
 changed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -28,7 +28,15 @@ from scipy.special import entr
 
 from dafh.classifiers.logits import decide
 from dafh.engine.compilation_cache import enable_compilation_cache
-from dafh.engine.networks import Array, Parameters, apply_classifiers, apply_network, init_replica, stack
+from dafh.engine.networks import (
+    Array,
+    Parameters,
+    Start,
+    apply_classifiers,
+    apply_group_network,
+    init_replica,
+    stack,
+)
 from dafh.engine.objective import Rows, Settings, Surrogate, Totals, objective, row_totals
 
 Curves = dict[str, NDArray[np.float64]]
@@ -43,10 +51,10 @@ class Plan:
     """Choices that are compiled into the program, and are therefore the same for all replicas."""
 
     group_sizes: tuple[int, ...]
-    """Width of each layer of the group network: first the number of columns, last the number of groups."""
+    """Width of each layer of the group network: first the number of columns and answers, last that of groups."""
     classifier_sizes: tuple[int, ...]
-    """The same for the classifier of each group, which may see only the first columns. The last width is 1 for two
-    classes, and the number of classes otherwise."""
+    """The same for the classifier of each group, which sees no answers. The last width is 1 for two classes, and the
+    number of classes otherwise."""
     surrogate: Surrogate = "margin"
     optimizer: Literal["adam", "sgd"] = "adam"
     momentum: float = 0.0
@@ -88,16 +96,31 @@ class TrainingRecord:
 
 
 def init_population(
-    plan: Plan, noise: NDArray[np.float64], seed: np.random.SeedSequence, n_blocks: int = 1
+    plan: Plan,
+    noise: NDArray[np.float64],
+    seed: np.random.SeedSequence,
+    starts: Sequence[Start | None] = (None,),
 ) -> Parameters:
-    """Draw one replica for each entry of `noise`, then repeat all of them `n_blocks` times."""
+    """Draw the replicas, block by block.
+
+    Parameters
+    ----------
+    noise : array of shape (replicas,) or (blocks, replicas)
+        Scale of the first corrections.
+    starts : sequence
+        What the replicas of each block start from; None for a random start. Replica r draws the same numbers in every
+        block.
+    """
+    scales = np.broadcast_to(noise, (len(starts), np.shape(noise)[-1]))
     # A stream for each replica: replica r is then the same however many replicas there are.
-    streams = seed.spawn(len(noise))
-    replicas = [
-        init_replica(np.random.default_rng(stream), plan.group_sizes, plan.classifier_sizes, float(scale))
-        for stream, scale in zip(streams, noise, strict=True)
-    ]
-    return stack(replicas * n_blocks)
+    streams = seed.spawn(scales.shape[1])
+    return stack(
+        [
+            init_replica(np.random.default_rng(stream), plan.group_sizes, plan.classifier_sizes, float(scale), start)
+            for start, block in zip(starts, scales, strict=True)
+            for stream, scale in zip(streams, block, strict=True)
+        ]
+    )
 
 
 def train_population(
@@ -230,9 +253,10 @@ def loss_and_totals(params: Parameters, settings: Settings, batch: Rows, plan: P
 
 
 def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> Totals:
-    group_logits = apply_network(params.group, batch.x)
-    logits = apply_classifiers(params.classifiers, batch.x, batch.base)
-    return row_totals(group_logits, logits, batch, settings, plan.surrogate)
+    seen = batch.seen_by(settings.held_out)
+    group_logits = apply_group_network(params.group, seen.x, seen.answers)
+    logits = apply_classifiers(params.classifiers, seen.x, seen.base)
+    return row_totals(group_logits, logits, seen, settings, plan.surrogate)
 
 
 def evaluate_population(
@@ -245,7 +269,10 @@ def evaluate_population(
 
 
 def predict_population(params: Parameters, rows: Rows, *, block_rows: int = 2048) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Predict the group of each row, (replicas, rows), and its class by each classifier, (replicas, rows, K)."""
+    """Predict the group of each row, (replicas, rows), and its class by each classifier, (replicas, rows, K).
+
+    Every replica sees the rows as those do that train on all of them: with the answers and logits of the last block.
+    """
     enable_compilation_cache()
     n_rows = len(rows.label)
     groups, classes = [], []
@@ -253,17 +280,19 @@ def predict_population(params: Parameters, rows: Rows, *, block_rows: int = 2048
         # The last block overlaps the one before instead of being shorter: a second shape would be compiled again.
         start = max(min(first, n_rows - block_rows), 0)
         block = slice(start, start + block_rows)
-        group, decided = _predict_block(params, rows.x[block], rows.base[block])
+        group, decided = _predict_block(params, Rows(*(field[block] for field in rows)))
         groups.append(np.asarray(group)[:, first - start :])
         classes.append(np.asarray(decided)[:, first - start :])
     return np.concatenate(groups, axis=1), np.concatenate(classes, axis=1)
 
 
 @jax.jit
-def _predict_block(params: Parameters, x: Array, base: Array) -> tuple[Array, Array]:
+def _predict_block(params: Parameters, rows: Rows) -> tuple[Array, Array]:
+    seen = rows.seen_by(-1)
+
     def one(params: Parameters) -> tuple[Array, Array]:
-        logits = apply_classifiers(params.classifiers, x, base)
-        return apply_network(params.group, x).argmax(-1), decide(logits)
+        logits = apply_classifiers(params.classifiers, seen.x, seen.base)
+        return apply_group_network(params.group, seen.x, seen.answers).argmax(-1), decide(logits)
 
     return jax.vmap(one)(params)
 
@@ -291,8 +320,9 @@ def _chunks(rows: Rows, order: NDArray[np.intp], batch_size: int) -> Iterator[tu
 
     The last chunk is padded with rows of weight 0, and comes with the number of steps that hold rows at all.
     """
-    n_features = rows.x.shape[1]
-    chunk_steps = int(np.clip(_CHUNK_NUMBERS // (batch_size * n_features), 4, 32))
+    # Answers take a byte each, a quarter of a number.
+    numbers_per_row = rows.x.shape[1] + int(np.prod(rows.answers.shape[1:])) // 4
+    chunk_steps = int(np.clip(_CHUNK_NUMBERS // (batch_size * numbers_per_row), 4, 32))
     chunk_rows = chunk_steps * batch_size
     for first in range(0, len(order), chunk_rows):
         taken = order[first : first + chunk_rows]

@@ -1,5 +1,11 @@
-"""Train a population of group networks on checked rows, and keep the best of it: the way into `dafh.engine`."""
+"""Train a population of group networks on checked rows, and keep the best of it: the way into `dafh.engine`.
 
+Replicas come in blocks: those of block f hold out fold f, and those of the last block train on all rows. What was
+learned from labels before (pooled logits, the tree whose questions the group network sees, the corrections it starts
+from) is made once for each block, without the rows that the block holds out. So no row judges what it has taught.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -7,13 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
 from sklearn.preprocessing import StandardScaler
 
-from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
-from dafh.classifiers.logits import decide, residual
+from dafh.classifiers.logits import decide
 from dafh.evaluation.paired import ComparedRows, PairedCounts
 from dafh.exceptions import InputError
-from dafh.groups.cuts import Cuts, find_cuts
 from dafh.groups.recipe import Recipe
 from dafh.groups.serving import CorrectionModel, Linear, Standardization
 from dafh.progress import epoch_reporter
@@ -21,14 +26,31 @@ from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 
 if TYPE_CHECKING:  # The engine imports JAX, which only training needs.
+    from dafh.engine.networks import Parameters
     from dafh.engine.objective import Rows, Settings
-    from dafh.engine.population import TrainingRecord
-    from dafh.engine.selection import Selection
+    from dafh.engine.population import Plan, TrainingRecord
+    from dafh.engine.selection import Choice, Selection
 
 # Rows on which the groups of two models are compared: enough to tell which group is which.
 _ROWS_TO_MATCH = 20_000
-# Cuts are filled up to a multiple of this with zeros, so that data of one width share a compiled program.
-_CUTS_AT_A_TIME = 16
+# Answers are filled up to a multiple of this with zeros, so that trees of similar size share a compiled program.
+_ANSWERS_AT_A_TIME = 16
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkStart:
+    """What the network of one block sees beside the columns, and the groups and classifiers it starts from."""
+
+    answers: NDArray[np.bool_]
+    """Answers of every row to the questions (splits) of the block's tree, (n, s); s may be 0."""
+    leaves: tuple[tuple[tuple[int, bool], ...], ...]
+    """For each leaf the questions on its path, with the answers that lead to it; none: the groups start at random."""
+    group: NDArray[np.intp]
+    """Group of each leaf."""
+    weight: NDArray[np.float64]
+    """Corrections of the pooled logits in the units of the columns, (K, d, m)."""
+    bias: NDArray[np.float64]
+    """(K, m)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,28 +64,48 @@ class FittedPopulation:
     population: pd.DataFrame
     best_epoch: int
     """Counted from 1."""
+    selection_losses: NDArray[np.float64]
+    """Log-loss of each selection row, in the order of `HeldOut.selection`, by the model that was trained without it;
+    by the one trained on all rows where no fold holds the row out."""
+    selection_right: NDArray[np.bool_]
+    """Whether the same prediction is right."""
 
-    def cross_fitted_counts(self, rows: CheckedRows, base: NDArray[np.float64], held_out: HeldOut) -> PairedCounts:
+    def cross_fitted_counts(
+        self,
+        rows: CheckedRows,
+        base: NDArray[np.float64],
+        held_out: HeldOut,
+        starts: Sequence[NetworkStart] | None,
+    ) -> PairedCounts:
         """Count what calibration rows say about models that were trained without them.
 
         The models of two folds number their groups in any order. Those of each fold get the numbers of the final model
         here, by the rows that they share; without that, counts of different groups would be added up.
+
+        Parameters
+        ----------
+        rows, base, held_out, starts
+            As `fit_population` was given them.
         """
         n_groups = self.model.n_groups
         total = PairedCounts.zero(n_groups, n_groups)
+        # Every so many rows, not the first ones: files are often sorted.
+        sample = np.arange(0, len(rows), max(len(rows) // _ROWS_TO_MATCH, 1))
+        final = self.model.group_logits(rows.X[sample], _answers(starts, -1, sample)).argmax(axis=1)
         for fold, model in enumerate(self.folds):
             members = held_out.calibration(fold)
             if not len(members):
                 continue
-            X, label, pooled_logits = rows.X[members], rows.label[members], base[members]
-            place = matched_groups(model, self.model, rows.X)
+            here = model.group_logits(rows.X[sample], _answers(starts, fold, sample)).argmax(axis=1)
+            place = matched_groups(here, final, n_groups)
+            X, label, pooled_logits = rows.X[members], rows.label[members], base[fold, members]
             outputs = model.logits(X)[:, np.argsort(place)]
             labels = decide(outputs + (pooled_logits[:, None] if model.pooled == "added" else 0.0))
             pooled = decide(pooled_logits)
             compared = ComparedRows(
                 right=np.column_stack([labels == label[:, None], pooled == label]),
                 differ=labels != pooled[:, None],
-                group=place[model.group_logits(X).argmax(axis=1)],
+                group=place[model.group_logits(X, _answers(starts, fold, members)).argmax(axis=1)],
                 own=np.arange(n_groups),
                 weight=rows.weight[members],
             )
@@ -71,13 +113,21 @@ class FittedPopulation:
         return total
 
 
-def matched_groups(model: CorrectionModel, other: CorrectionModel, X: NDArray[Any]) -> NDArray[np.intp]:
-    """For each group of one model, the group of the other that it shares most rows with, one to one."""
-    # Every so many rows, not the first ones: files are often sorted.
-    sample = X[:: max(len(X) // _ROWS_TO_MATCH, 1)]
-    groups = (one.group_logits(sample).argmax(axis=1) for one in (model, other))
-    shared = np.zeros((model.n_groups, other.n_groups))
-    np.add.at(shared, tuple(groups), 1)
+def matched_groups(group: NDArray[np.intp], other: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
+    """For each group of one model, the group of the other that it shares most rows with, one to one.
+
+    Parameters
+    ----------
+    group, other : array of shape (n,)
+        Groups of the same rows by the two models.
+
+    Examples
+    --------
+    >>> matched_groups(np.array([0, 0, 1, 2]), np.array([2, 2, 1, 0]), 3)
+    array([2, 1, 0])
+    """
+    shared = np.zeros((n_groups, n_groups))
+    np.add.at(shared, (group, other), 1)
     return linear_sum_assignment(shared, maximize=True)[1]
 
 
@@ -88,6 +138,7 @@ def fit_population(
     base: NDArray[np.float64],
     held_out: HeldOut,
     *,
+    starts: Sequence[NetworkStart] | None,
     linear_base: Linear | None,
     start_seed: np.random.SeedSequence,
     batch_seed: np.random.SeedSequence,
@@ -97,37 +148,40 @@ def fit_population(
 
     Parameters
     ----------
-    base : array of shape (n, m)
-        Logits of the pooled classifier, which the own classifiers correct.
+    base : array of shape (n_folds + 1, n, m)
+        Logits of the pooled classifier, which the own classifiers correct, for each block. Those of block f come from
+        classifiers that never saw the rows of fold f; the last block is for the models trained on all rows.
+    starts : sequence of n_folds + 1 NetworkStart, or None
+        What each block starts from. None, or a recipe that starts cold: at random, and without answers.
     linear_base : linear classifier or None
         The pooled classifier, where serving can take it into the same matrix product.
     """
     # JAX is needed from here on; imported here, the rest of the package does without it.
-    from dafh.engine.population import Plan, init_population, train_population
+    from dafh.engine.population import Plan, train_population
     from dafh.engine.selection import Selection
 
-    view = _NetworkInput.learn(rows, base, recipe.group_cuts)
     warm = recipe.start == "warm"
-    engine_rows = _engine_rows(rows, base, view, held_out, warm=warm)
+    starts = starts if warm else None
+    scaler = StandardScaler().fit(rows.X, sample_weight=rows.weight)
+    columns = Standardization(scaler.mean_, scaler.scale_)
+    seen = _engine_rows(rows, base, starts, scaler.transform(rows.X), held_out, warm=warm)
+    n_columns = rows.X.shape[1]
     plan = Plan(
-        group_sizes=(engine_rows.x.shape[1], *recipe.group_hidden, n_groups),
-        classifier_sizes=(rows.X.shape[1], *recipe.classifier_hidden, base.shape[1]),
+        group_sizes=(n_columns + seen.answers.shape[-1], *recipe.group_hidden, n_groups),
+        classifier_sizes=(n_columns, *recipe.classifier_hidden, base.shape[-1]),
         surrogate=recipe.surrogate,
         optimizer=recipe.optimizer,
         momentum=recipe.momentum,
         alternate=recipe.alternate,
     )
-    # Noise is relative to the spread of the pooled logit. A pooled classifier that knows nothing has none, and noise
-    # relative to that would break no symmetry: a spread of 1 then.
-    spread = max(float(base.std(axis=0).mean()), 1.0) if warm else 1.0
     grid = recipe.grid()
-    max_epochs, patience = recipe.schedule(len(rows))
+    max_epochs, patience = recipe.schedule(len(rows), from_rules=starts is not None)
     rule = Selection(held_out.n_folds, recipe.weight_of_pr(n_groups), patience, last=recipe.select == "last")
     with epoch_reporter(max_epochs, verbose, rule) as report:
         record = train_population(
-            engine_rows,
-            type(engine_rows)(*(field[held_out.selection] for field in engine_rows)),
-            init_population(plan, grid["noise"] * spread, start_seed, n_blocks=held_out.n_folds + 1),
+            seen,
+            type(seen)(*(field[held_out.selection] for field in seen)),
+            _first_parameters(plan, grid["noise"], base, starts, columns, start_seed, warm=warm),
             _engine_settings(grid, held_out.n_folds),
             plan,
             batch_size=recipe.batch_size,
@@ -139,32 +193,93 @@ def fit_population(
             on_epoch=report,
             keep=rule.is_newest_best,
         )
-    return _keep_best(record, rule, grid, view, warm=warm, linear_base=linear_base)
+    choice = _choose(record, rule)
+
+    def model(block: int, linear: Linear | None = None) -> CorrectionModel:
+        parameters = record.parameters(block * recipe.n_replicas + choice.replica, choice.epoch)
+        n_answers = 0 if starts is None else starts[block].answers.shape[1]
+        return CorrectionModel.from_parameters(parameters, columns, n_answers, warm=warm, linear_base=linear)
+
+    # Judging brings the pooled logits of each block along: the linear base is of all rows.
+    judged = [model(block) for block in range(held_out.n_folds + 1)]
+    losses, right = _selection_outcomes(judged, rows, base, held_out, starts)
+    return FittedPopulation(
+        model=judged[-1] if linear_base is None else model(held_out.n_folds, linear_base),
+        folds=tuple(judged[:-1]),
+        history=_history(record, rule, choice),
+        population=_population(record, rule, choice, grid),
+        best_epoch=choice.epoch + 1,
+        selection_losses=losses,
+        selection_right=right,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _NetworkInput:
-    """How the networks see the rows: standardised columns for all, and cuts through them for the group network."""
+# ---- what goes into the engine ----
 
-    scaler: StandardScaler
-    cuts: Cuts
-    above: Standardization
 
-    @classmethod
-    def learn(cls, rows: CheckedRows, base: NDArray[np.float64], most_cuts: int) -> "_NetworkInput":
-        scaler = StandardScaler().fit(rows.X, sample_weight=rows.weight)
-        enough = len(rows) >= FEWEST_ROWS_TO_SPLIT  # Merged rows say nothing about where errors change.
-        cuts = find_cuts(rows.X, residual(base, rows.label), rows.weight, most_cuts if enough else 0)
-        share = np.average(cuts.above(rows.X), axis=0, weights=rows.weight)
-        return cls(scaler, cuts, Standardization(share, np.sqrt(share * (1 - share))))
+def _answers(starts: Sequence[NetworkStart] | None, block: int, rows: NDArray[np.intp]) -> NDArray[np.bool_] | None:
+    return None if starts is None else starts[block].answers[rows]
 
-    def __call__(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Columns, cuts, and zeros up to a round number: programs are compiled for few widths."""
-        n_columns, n_cuts = X.shape[1], len(self.cuts)
-        seen = np.zeros((len(X), n_columns + -(-n_cuts // _CUTS_AT_A_TIME) * _CUTS_AT_A_TIME), np.float32)
-        seen[:, :n_columns] = self.scaler.transform(X)
-        seen[:, n_columns : n_columns + n_cuts] = (self.cuts.above(X) - self.above.center) / self.above.scale
-        return seen
+
+def _engine_rows(
+    rows: CheckedRows,
+    base: NDArray[np.float64],
+    starts: Sequence[NetworkStart] | None,
+    standardized: NDArray[Any],
+    held_out: HeldOut,
+    *,
+    warm: bool,
+) -> "Rows":
+    from dafh.engine.objective import Rows
+
+    widest = max((start.answers.shape[1] for start in starts or ()), default=0)
+    width = -(-widest // _ANSWERS_AT_A_TIME) * _ANSWERS_AT_A_TIME
+    answers = np.zeros((len(rows), len(base), width), np.int8)
+    for block, start in enumerate(starts or ()):
+        answers[:, block, : start.answers.shape[1]] = start.answers
+    return Rows(
+        x=standardized.astype(np.float32),
+        answers=answers,
+        label=rows.label.astype(np.int32),
+        base=np.moveaxis(base if warm else np.zeros_like(base), 0, 1).astype(np.float32),
+        pooled_right=(decide(base) == rows.label).T.astype(np.float32),
+        # A mean weight of 1: the learning rates then mean the same whatever the unit of the weights.
+        weight=(rows.weight / rows.weight.mean()).astype(np.float32),
+        fold=held_out.fold,
+    )
+
+
+def _first_parameters(
+    plan: "Plan",
+    noise: NDArray[np.float64],
+    base: NDArray[np.float64],
+    starts: Sequence[NetworkStart] | None,
+    columns: Standardization,
+    seed: np.random.SeedSequence,
+    *,
+    warm: bool,
+) -> "Parameters":
+    from dafh.engine.networks import Start
+    from dafh.engine.population import init_population
+
+    # Noise is relative to the spread of the pooled logit. A pooled classifier that knows nothing has none, and noise
+    # relative to that would break no symmetry: a spread of 1 then.
+    spread = np.maximum(base.std(axis=1).mean(axis=1), 1.0) if warm else np.ones(len(base))
+    scales = spread[:, None] * noise
+    if starts is None:
+        return init_population(plan, scales, seed, [None] * len(base))
+    # The groups of a tree break the symmetry as they are: the first replica starts at the exact solution.
+    scales[[bool(start.leaves) for start in starts], 0] = 0
+    given = [
+        Start(
+            leaves=start.leaves,
+            group=start.group,
+            weight=start.weight * columns.scale[:, None],
+            bias=start.bias + np.einsum("d,kdm->km", columns.center, start.weight),
+        )
+        for start in starts
+    ]
+    return init_population(plan, scales, seed, given)
 
 
 def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> "Settings":
@@ -184,61 +299,60 @@ def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> "Set
     )
 
 
-def _engine_rows(
-    rows: CheckedRows, base: NDArray[np.float64], view: _NetworkInput, held_out: HeldOut, *, warm: bool
-) -> "Rows":
-    from dafh.engine.objective import Rows
-
-    return Rows(
-        x=view(rows.X),
-        label=rows.label.astype(np.int32),
-        base=(base if warm else np.zeros_like(base)).astype(np.float32),
-        pooled_right=(decide(base) == rows.label).astype(np.float32),
-        # A mean weight of 1: the learning rates then mean the same whatever the unit of the weights.
-        weight=(rows.weight / rows.weight.mean()).astype(np.float32),
-        fold=held_out.fold,
-    )
+# ---- what comes out of it ----
 
 
-def _keep_best(
-    record: "TrainingRecord",
-    rule: "Selection",
-    grid: dict[str, NDArray[np.float64]],
-    view: _NetworkInput,
-    *,
-    warm: bool,
-    linear_base: Linear | None,
-) -> FittedPopulation:
+def _choose(record: "TrainingRecord", rule: "Selection") -> "Choice":
     # One replica that survives is enough; the others count as infinitely bad.
-    values = rule.criterion(record.curves)
-    if not np.isfinite(values).any():
+    if not np.isfinite(rule.criterion(record.curves)).any():
         raise InputError(
             "Training diverged in every replica: bring the columns of X to ordinary scales, or lower the "
             "learning rates."
         )
-    choice = rule.choose(record.curves)
+    return rule.choose(record.curves)
+
+
+def _selection_outcomes(
+    models: Sequence[CorrectionModel],
+    rows: CheckedRows,
+    base: NDArray[np.float64],
+    held_out: HeldOut,
+    starts: Sequence[NetworkStart] | None,
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Log-loss of each selection row, and whether its prediction is right, by the model that holds the row out."""
+    selection = held_out.selection
+    losses, right = np.empty(len(selection)), np.empty(len(selection), bool)
+    fold_of = held_out.fold[selection]
+    for fold in np.unique(fold_of):  # −1, for rows that no fold holds out, is also the place of the last block.
+        places = np.flatnonzero(fold_of == fold)
+        members = selection[places]
+        _, logits = models[fold].route(rows.X[members], _answers(starts, fold, members))
+        if models[fold].pooled == "added":
+            logits = logits + base[fold, members]
+        losses[places] = _log_loss(logits, rows.label[members])
+        right[places] = decide(logits) == rows.label[members]
+    return losses, right
+
+
+def _log_loss(logits: NDArray[np.float64], label: NDArray[np.intp]) -> NDArray[np.float64]:
+    # One logit is that of class 1 against a logit of 0 for class 0.
+    every = np.column_stack([np.zeros(len(logits)), logits]) if logits.shape[1] == 1 else logits
+    return logsumexp(every, axis=1) - every[np.arange(len(label)), label]
+
+
+def _history(record: "TrainingRecord", rule: "Selection", choice: "Choice") -> pd.DataFrame:
+    epochs = pd.RangeIndex(1, len(record.checkpoints) + 1, name="epoch")
     judged = rule.judged(record.curves)
+    return pd.DataFrame({name: curve[:, choice.replica] for name, curve in judged.items()}, epochs)
+
+
+def _population(
+    record: "TrainingRecord", rule: "Selection", choice: "Choice", grid: dict[str, NDArray[np.float64]]
+) -> pd.DataFrame:
     replicas = np.arange(len(grid["penalty"]))
-
-    def model(block: int, linear: Linear | None) -> CorrectionModel:
-        parameters = record.parameters(block * len(replicas) + choice.replica, choice.epoch)
-        columns = Standardization(view.scaler.mean_, view.scaler.scale_)
-        return CorrectionModel.from_parameters(
-            parameters, columns, view.cuts, view.above, warm=warm, linear_base=linear
-        )
-
-    best = values.argmin(axis=0)
-    population = pd.DataFrame(grid, index=pd.RangeIndex(len(replicas), name="replica")).assign(
+    judged, best = rule.judged(record.curves), rule.criterion(record.curves).argmin(axis=0)
+    return pd.DataFrame(grid, index=pd.RangeIndex(len(replicas), name="replica")).assign(
         best_epoch=best + 1,
         **{name: judged[name][best, replicas] for name in judged if name.startswith("selection_")},
         chosen=replicas == choice.replica,
-    )
-    epochs = pd.RangeIndex(1, len(record.checkpoints) + 1, name="epoch")
-    return FittedPopulation(
-        model=model(rule.n_folds, linear_base),
-        # Cross-fitting brings the pooled logits of its own folds along: the linear base is of all rows.
-        folds=tuple(model(fold, None) for fold in range(rule.n_folds)),
-        history=pd.DataFrame({name: curve[:, choice.replica] for name, curve in judged.items()}, epochs),
-        population=population,
-        best_epoch=choice.epoch + 1,
     )

@@ -2,6 +2,9 @@
 
 Training sees standardised columns in single precision. Serving takes the columns as they come, because a standardised
 copy of a million rows would cost more than the prediction: center and scale become part of the first layer.
+
+Beside the columns, the group network sees the answers to the questions of a tree. Who serves rows asks these questions
+and passes the answers on.
 """
 
 from collections.abc import Iterator
@@ -10,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-
-from dafh.groups.cuts import Cuts
 
 if TYPE_CHECKING:  # The engine imports JAX, which serving does without.
     from dafh.engine.networks import Network, Parameters
@@ -41,7 +42,11 @@ class Linear(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CorrectionModel:
-    """Group network, corrections of the pooled logits and, where that is linear, the pooled classifier itself."""
+    """Group network, corrections of the pooled logits and, where that is linear, the pooled classifier itself.
+
+    Methods that need groups take the answers that the group network sees beside the columns, (n, s); None where it
+    sees none.
+    """
 
     center: NDArray[np.float64] | None
     """Subtracted from every row first, where single precision needs that; else it is part of the biases."""
@@ -53,16 +58,13 @@ class CorrectionModel:
     the pooled classifier is linear; "unused", because the classifiers started cold and do not contain it."""
     base: Weights = ()
     """The pooled classifier as one linear layer where it is inside, else empty."""
-    cuts: Cuts | None = None
-    """What the group network sees after the columns."""
 
     @classmethod
     def from_parameters(
         cls,
         parameters: "Parameters",
         columns: Standardization,
-        cuts: Cuts,
-        above: Standardization,
+        n_answers: int = 0,
         *,
         warm: bool = True,
         linear_base: Linear | None = None,
@@ -72,8 +74,11 @@ class CorrectionModel:
         Parameters
         ----------
         parameters : Parameters of the engine, of one replica
-        columns, above : Standardization
-            Of the columns, and of the cuts. After those the group network was given zeros, whose weights are dropped.
+        columns : Standardization
+            Of the columns.
+        n_answers : int
+            Inputs of the group network after the columns, which are 0 or 1. After those it was given zeros, whose
+            weights are dropped.
         warm : bool
             Whether the classifiers are corrections of the pooled one.
         linear_base : linear classifier, optional
@@ -93,11 +98,12 @@ class CorrectionModel:
         if linear_base is not None:
             weight = linear_base.coef_.T.astype(np.float64)
             base = ((weight, linear_base.intercept_ + (center - shift) @ weight),)
-        group = unscaled(parameters.group, np.append(shift, above.center), np.append(scale, above.scale))
+        # Answers were seen as they are.
+        group = unscaled(parameters.group, np.append(shift, np.zeros(n_answers)), np.append(scale, np.ones(n_answers)))
         classifiers = unscaled(parameters.classifiers, shift, scale)
         kept_center = np.asarray(center) if keep_center else None
         pooled: Any = "inside" if base else "added" if warm else "unused"
-        return cls(kept_center, group, classifiers, pooled, base, cuts if len(cuts) else None)
+        return cls(kept_center, group, classifiers, pooled, base)
 
     @property
     def n_groups(self) -> int:
@@ -112,11 +118,13 @@ class CorrectionModel:
 
         return replace(self, classifiers=tuple((chosen(w), chosen(b)) for w, b in self.classifiers))
 
-    def group_logits(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def group_logits(self, X: NDArray[Any], answers: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Output of the group network in double precision, (n, K)."""
-        return np.concatenate([_apply(self.group, np.asarray(seen, np.float64)) for _, seen in self._blocks(X)])
+        return np.concatenate(
+            [_apply(self.group, np.asarray(seen, np.float64)) for _, seen in self._blocks(X, answers)]
+        )
 
-    def route(self, X: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    def route(self, X: NDArray[Any], answers: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Group of each row (n,), and the correction, or logit where the base is here, of its own classifier (n, m).
 
         Single precision is enough to tell most groups apart, and twice as fast; close calls are settled in double, so
@@ -125,7 +133,7 @@ class CorrectionModel:
         groups = np.empty(len(X), np.intp)
         own = np.empty((len(X), self.classifiers[-1][1].shape[-1]), X.dtype)
         network, linear = _Folded(self.group, len(X)), self._as_one_linear_map(X.dtype)
-        for number, (rows, seen) in enumerate(self._blocks(X)):
+        for number, (rows, seen) in enumerate(self._blocks(X, answers)):
             block = slice(number * _BLOCK_ROWS, number * _BLOCK_ROWS + len(rows))
             groups[block] = self._settle(seen, network(seen))
             outputs = self._logits(rows) if linear is None else (rows @ linear).reshape(len(rows), self.n_groups, -1)
@@ -136,13 +144,15 @@ class CorrectionModel:
         """Corrections, or logits where the base is here, of all classifiers, (n, K, m)."""
         return np.concatenate([self._logits(rows) for rows, _ in self._blocks(X)])
 
-    def _blocks(self, X: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    def _blocks(
+        self, X: NDArray[Any], answers: NDArray[np.bool_] | None = None
+    ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Rows as the classifiers see them, and as the group network does."""
         center = None if self.center is None else np.asarray(self.center, X.dtype)
         for first in range(0, len(X), _BLOCK_ROWS):
-            given = X[first : first + _BLOCK_ROWS]
-            rows = given if center is None else given - center
-            yield rows, rows if self.cuts is None else np.append(rows, self.cuts.above(given), axis=1)
+            block = slice(first, first + _BLOCK_ROWS)
+            rows = X[block] if center is None else X[block] - center
+            yield rows, rows if answers is None else np.append(rows, answers[block].astype(X.dtype), axis=1)
 
     def _logits(self, rows: NDArray[Any]) -> NDArray[Any]:
         classifiers = _cast(self.classifiers, rows.dtype)

@@ -70,9 +70,10 @@ def _rows(X: NDArray[np.float64], y: NDArray[np.int_], base: NDArray[np.float64]
     logits = np.zeros((n, 1), np.float32) + np.float32(base)
     return Rows(
         x=X.astype(np.float32),
+        answers=np.zeros((n, 1, 0), np.int8),
         label=y.astype(np.int32),
-        base=logits,
-        pooled_right=((logits[:, 0] > 0) == (y == 1)).astype(np.float32),
+        base=logits[:, None],
+        pooled_right=((logits > 0) == (y[:, None] == 1)).astype(np.float32),
         weight=np.ones(n, np.float32),
         fold=np.full(n, -1, np.int32),
     )
