@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -157,7 +157,7 @@ def check_table(
         values, labels = (checked, np.empty(0)) if unlabelled else checked
         return pd.DataFrame(values), labels
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
-    table = to_pandas(X).reset_index(drop=True)
+    table = to_pandas(cast(Table, X)).reset_index(drop=True)
     if not table.shape[1] or len(table) < least:
         raise InputError(f"X has {len(table)} rows and {table.shape[1]} columns: there must be {least} rows or more.")
     if len(set(map(str, table.columns))) < table.shape[1]:

@@ -261,6 +261,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
 
     def _keep(self, learned: LearnedGroups) -> None:
         self._trained: TrainedGroups = learned.model
+        self.__dict__.pop("rules_", None)  # Of an earlier fit.
         self.n_groups_ = learned.model.n_groups
         self.groups_ = "rules" if isinstance(learned.model, RuleModel) else "network"
         self.candidates_ = learned.candidates
@@ -271,11 +272,10 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
 
     def _apply_serving(self) -> None:
         self._serving = self._trained.serving(self.serves_)
+        before: RulesInUse | None = getattr(self, "rules_", None)
+        self.rules_: RulesInUse | None = None
         if isinstance(self._trained, RuleModel):
-            shares = getattr(self, "rules_", None)
-            self.rules_ = RulesInUse.of(self._trained.tree, self.serves_, self.guard_report_, shares)
-        else:
-            self.rules_ = None
+            self.rules_ = RulesInUse.of(self._trained.tree, self.serves_, self.guard_report_, before)
 
     def _compare(self, rows: CheckedRows) -> ComparedRows | None:
         seen = self._view.see(rows.given)
@@ -322,12 +322,11 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
 
     def _route(self, seen: SeenRows) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Group of each row, and the logits of the classifier that serves it (n, m)."""
-        pooled = self._pooled_logits(seen)
-        group, own = self._serving.route(seen, pooled)
+        group, own = self._serving.route(seen, self._pooled_logits(seen) if self._trained.needs_pooled else None)
         # A zero correction is the pooled classifier already; only classifiers that do not contain it need help.
-        if not self._trained.contains_pooled:
-            rows = self._left_to_pooled(group)
-            own[rows] = pooled[rows]
+        rows = self._left_to_pooled(group)
+        if len(rows) and not self._trained.contains_pooled:
+            own[rows] = self._pooled_logits(seen.take(rows))
         return group, own
 
     def predict(self, X: Table) -> NDArray[Any]:

@@ -1,27 +1,28 @@
 """Learn groups on checked rows: by rules, by a network that starts at the rules, or by whichever is better."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, pooled_logits
 from dafh.evaluation.paired import PairedCounts
-from dafh.groups.corrections import CorrectionDesign
-from dafh.groups.exact import FittedRules, RuleGroups, RuleRows, fit_rules
+from dafh.groups.corrections import CorrectionDesign, LinearCorrections
+from dafh.groups.exact import FittedRules, RuleGroups, RuleRows, fit_rules, paired_mean
 from dafh.groups.judging import ROWS_TO_MATCH, FoldVerdict, cross_fitted_counts, matched_groups
 from dafh.groups.merging import LeafRows, fit_corrections
+from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
-from dafh.groups.trained import RuleModel, TrainedGroups
+from dafh.groups.rules import RuleTree
+from dafh.groups.trained import NetworkModel, RuleModel, TrainedGroups
+from dafh.linear.newton import Regression, fit_penalized
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 from dafh.rows.seen import SeenRows
-
-if TYPE_CHECKING:
-    from dafh.groups.network import FittedPopulation
 
 # Groups, and all that is chosen about them, are learned from this many rows at most; their classifiers from all rows.
 _MOST_ROWS = 200_000
@@ -35,7 +36,7 @@ class LearnedGroups:
     candidates: pd.DataFrame
     counts: Callable[[], PairedCounts]
     """Cross-fitted counts for the guard."""
-    population: "FittedPopulation | None"
+    population: FittedPopulation | None
     """How a network was trained, if one was."""
 
 
@@ -89,12 +90,12 @@ def learn_groups(
         fold=fold,
         selects=(held_out.fold >= 0) & ~held_out.calibrates,
     )
-    by_rules = _Rules(fit_rules(problem, n_groups), problem, design, held_out, seen)
-    if kind == "network" or (kind == "auto" and recipe.start == "warm"):
-        from dafh.estimators.networks import learn_network
-
-        network = learn_network(by_rules, sampled, pooled, n_groups, recipe, seeds, verbose)
-        if network is not None and (kind == "network" or network.is_better_than(by_rules.fitted.selection_losses)):
+    by_rules = FittedGroupRules(fit_rules(problem, n_groups), problem, design, held_out, seen)
+    # Where rules find nothing, a network would have to start at random, which takes long and found nothing either.
+    if kind == "network" or (kind == "auto" and by_rules.fitted.chosen is not None):
+        rows_of_network = sampled.with_numbers(seen.numbers)
+        network = learn_network(by_rules, rows_of_network, pooled, n_groups or 2, recipe, seeds, verbose)
+        if kind == "network" or network.beats(by_rules):
             return LearnedGroups(network.model, by_rules.fitted.candidates, network.counts, network.population)
     model = by_rules.model()
     if len(rows) > len(sampled) and model.n_groups > 1:
@@ -116,7 +117,7 @@ def _draw_folds(
 
 
 @dataclass(frozen=True, eq=False)
-class _Rules:
+class FittedGroupRules:
     """Fitted rules with the rows they were learned from."""
 
     fitted: FittedRules
@@ -125,7 +126,13 @@ class _Rules:
     held_out: HeldOut
     seen: SeenRows
 
+    @property
+    def judge_weight(self) -> NDArray[np.float64]:
+        """Weight of each row that selects."""
+        return self.problem.weight[self.held_out.selection]
+
     def model(self) -> RuleModel:
+        """The final rules, as they are served."""
         return self._served(self.fitted.groups)
 
     def _served(self, groups: RuleGroups) -> RuleModel:
@@ -163,7 +170,7 @@ def _padded(logits: NDArray[np.float64], n_groups: int) -> NDArray[np.float64]:
     return np.concatenate([logits, np.repeat(logits[:, -1:], missing, axis=1)], axis=1) if missing > 0 else logits
 
 
-def _with_all_rows(rules: _Rules, model: RuleModel, rows: CheckedRows, pooled: PooledFit) -> RuleModel:
+def _with_all_rows(rules: FittedGroupRules, model: RuleModel, rows: CheckedRows, pooled: PooledFit) -> RuleModel:
     """Fit the classifiers of the groups on all rows.
 
     With so many of them, a pooled classifier that has seen the rows is hardly more sure of them than one that has not.
@@ -178,3 +185,99 @@ def _with_all_rows(rules: _Rules, model: RuleModel, rows: CheckedRows, pooled: P
     leaves = LeafRows.of(design.block(base), rows.label, rows.weight, base, group, model.n_groups)
     corrections = fit_corrections(leaves.parts, np.arange(model.n_groups), model.n_groups, penalty)
     return RuleModel(model.tree, design.served(corrections))
+
+
+@dataclass(frozen=True, eq=False)
+class _Network:
+    """A trained network, and what held-out rows say about it."""
+
+    model: NetworkModel
+    population: FittedPopulation
+    counts: Callable[[], PairedCounts]
+
+    def beats(self, rules: FittedGroupRules) -> bool:
+        """Whether the log-loss on the rows that select is lower by more than one standard error: rules win a draw."""
+        mean, error = paired_mean(self.population.selection_losses - rules.fitted.selection_losses, rules.judge_weight)
+        return mean < -error
+
+
+def learn_network(
+    rules: FittedGroupRules,
+    rows: CheckedRows,
+    pooled: PooledFit,
+    n_groups: int,
+    recipe: Recipe,
+    seeds: tuple[np.random.SeedSequence, np.random.SeedSequence],
+    verbose: int,
+) -> _Network:
+    """Train the paper's group network, from the rules of each block where there are some."""
+    warm = recipe.start == "warm"
+    starts = _network_starts(rules, rows) if warm and rules.fitted.chosen is not None else None
+    n_groups = n_groups if starts is None else rules.fitted.groups.tree.n_groups
+    # A linear pooled classifier becomes part of the network's own matrix products.
+    linear = _linear_part(pooled.model) if warm and pooled.kind == "columns" else None
+    base, held_out = rules.problem.base, rules.held_out
+    population = fit_population(
+        recipe,
+        n_groups,
+        rows,
+        base,
+        held_out,
+        starts=starts,
+        linear_base=linear,
+        start_seed=seeds[0],
+        batch_seed=seeds[1],
+        verbose=verbose,
+    )
+    tree = rules.fitted.groups.tree if starts is not None else None
+    return _Network(
+        NetworkModel(population.model, tree),
+        population,
+        lambda: population.cross_fitted_counts(rows, base, held_out, starts),
+    )
+
+
+def _network_starts(rules: FittedGroupRules, rows: CheckedRows) -> list[NetworkStart]:
+    """What the network of each block starts from: the block's tree, and linear corrections for its groups."""
+    design = CorrectionDesign("columns", rules.seen, rows.weight)
+    chosen, starts = rules.fitted.chosen, []
+    assert chosen is not None
+    for block, groups in enumerate([*rules.fitted.folds, rules.fitted.groups]):
+        tree = _same_number_of_groups(groups.tree, rules.fitted.groups.tree.n_groups)
+        weight, bias = _linear_start(rules, rows, design, block, tree, chosen.strength)
+        starts.append(NetworkStart(tree.answers(rules.problem.codes), tuple(tree.paths()), tree.group, weight, bias))
+    return starts
+
+
+def _same_number_of_groups(tree: RuleTree, n_groups: int) -> RuleTree:
+    """Number the groups of a fold's tree within those of the final one; a fold may have found fewer."""
+    return replace(tree, group=np.minimum(tree.group, n_groups - 1))
+
+
+def _linear_start(
+    rules: FittedGroupRules, rows: CheckedRows, design: CorrectionDesign, block: int, tree: RuleTree, strength: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Corrections of a block's groups that are linear in the columns, as the network's classifiers are."""
+    n_groups, problem = rules.fitted.groups.tree.n_groups, rules.problem
+    weight, bias = (
+        np.zeros((n_groups, rows.X.shape[1], problem.base.shape[2])),
+        np.zeros((n_groups, problem.base.shape[2])),
+    )
+    if not design.has_columns:
+        return weight, bias
+    trains = problem.training(block)
+    base = problem.base[block]
+    regression = Regression(design.block(base), problem.label, problem.weight, base).take(trains)
+    group = tree.assign(problem.codes[trains])
+    for k in np.unique(group):
+        members = regression.take(np.flatnonzero(group == k))
+        penalty = np.full(members.design.n_coefficients, strength)
+        found = fit_penalized(members, penalty, free_intercept=False, tolerance=1e-6)
+        served = design.served(found.coefficients[None])
+        assert isinstance(served, LinearCorrections)
+        weight[k], bias[k] = served.weight[0], served.intercept[0]
+    return weight, bias
+
+
+def _linear_part(model: Any) -> Any:
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model

@@ -117,6 +117,7 @@ class CorrectionDesign:
     def __init__(self, kind: Kind, seen: SeenRows, weight: NDArray[np.float64]) -> None:
         self.kind, self.seen, self.n_outputs = kind, seen, 0
         self._binned: BinnedDesign | None = None
+        self._columns: NDArray[np.float64] | None = None
         if kind == "points":
             assert seen.view.binning is not None
             tables = make_basis(seen.view.binning, seen.codes, weight, smooth=False).tables
@@ -126,7 +127,12 @@ class CorrectionDesign:
         self.center, self.scale = np.zeros(0), np.ones(0)
         if kind != "points" and seen.numbers.shape[1] <= _MOST_COEFFICIENTS:
             self.center, self.scale = _standardization(seen.numbers, weight)
-        self._columns = (seen.numbers[:, : len(self.center)] - self.center) / self.scale if len(self.center) else None
+            self._columns = (seen.numbers - self.center) / self.scale
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether columns have coefficients, and not only the pooled logits."""
+        return self._binned is not None or self._columns is not None
 
     def block(self, base: NDArray[np.float64]) -> Design:
         """Design for the pooled logits (n, m) of one block."""

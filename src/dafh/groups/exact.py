@@ -253,13 +253,13 @@ def _comparison(
     """Candidates with their mean loss and the difference to the pooled classifier."""
     lines = []
     for candidate, loss in losses.items():
-        mean, error = _paired(loss - pooled, weight)
+        mean, error = paired_mean(loss - pooled, weight)
         lines.append((*candidate, float(np.average(loss, weights=weight)) if len(loss) else np.nan, mean, error))
     columns = [*Candidate._fields, "log_loss", "difference", "standard_error"]
     return pd.DataFrame(lines, columns=columns).sort_values("log_loss", ignore_index=True)
 
 
-def _paired(difference: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
+def paired_mean(difference: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
     """Weighted mean of differences by row, and its standard error."""
     if not len(difference):
         return 0.0, 0.0
@@ -280,13 +280,13 @@ def _choose(
     has less to overfit. Over 126 choices on seven data sets this was as good in log-loss as the plain minimum, and
     better in accuracy.
     """
-    ordered = sorted(losses, key=lambda c: (_paired(losses[c], weight)[0], c.n_groups, c.n_leaves))
+    ordered = sorted(losses, key=lambda c: (paired_mean(losses[c], weight)[0], c.n_groups, c.n_leaves))
     if not ordered:
         return None
     best = losses[ordered[0]]
 
     def near(loss: NDArray[np.float64]) -> bool:
-        mean, error = _paired(loss - best, weight)
+        mean, error = paired_mean(loss - best, weight)
         return mean <= error
 
     if may_be_none and near(pooled):

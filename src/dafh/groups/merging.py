@@ -224,7 +224,7 @@ def fit_corrections(
     """
     corrections = []
     for k in range(n_groups):
-        members = [rows[leaf] for leaf in np.flatnonzero(group == k)]
+        members = [part for part, number in zip(rows, group, strict=True) if number == k]
         corrections.append(fit_penalized(_joined(members), penalty, free_intercept=False).coefficients)
     return np.stack(corrections)
 

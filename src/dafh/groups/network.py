@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from sklearn.preprocessing import StandardScaler
 
 from dafh.classifiers.logits import decide
-from dafh.evaluation.paired import ComparedRows, PairedCounts
+from dafh.evaluation.paired import PairedCounts
 from dafh.exceptions import InputError
+from dafh.groups.judging import ROWS_TO_MATCH, FoldVerdict, cross_fitted_counts, matched_groups
 from dafh.groups.recipe import Recipe
 from dafh.groups.serving import CorrectionModel, Linear, Standardization
 from dafh.progress import epoch_reporter
@@ -31,8 +31,6 @@ if TYPE_CHECKING:  # The engine imports JAX, which only training needs.
     from dafh.engine.population import Plan, TrainingRecord
     from dafh.engine.selection import Choice, Selection
 
-# Rows on which the groups of two models are compared: enough to tell which group is which.
-_ROWS_TO_MATCH = 20_000
 # Answers are filled up to a multiple of this with zeros, so that trees of similar size share a compiled program.
 _ANSWERS_AT_A_TIME = 16
 
@@ -88,47 +86,27 @@ class FittedPopulation:
             As `fit_population` was given them.
         """
         n_groups = self.model.n_groups
-        total = PairedCounts.zero(n_groups, n_groups)
         # Every so many rows, not the first ones: files are often sorted.
-        sample = np.arange(0, len(rows), max(len(rows) // _ROWS_TO_MATCH, 1))
+        sample = np.arange(0, len(rows), max(len(rows) // ROWS_TO_MATCH, 1))
         final = self.model.group_logits(rows.X[sample], _answers(starts, -1, sample)).argmax(axis=1)
+        verdicts = []
         for fold, model in enumerate(self.folds):
             members = held_out.calibration(fold)
+            here = model.group_logits(rows.X[sample], _answers(starts, fold, sample)).argmax(axis=1)
+            pooled = base[fold, members]
             if not len(members):
                 continue
-            here = model.group_logits(rows.X[sample], _answers(starts, fold, sample)).argmax(axis=1)
-            place = matched_groups(here, final, n_groups)
-            X, label, pooled_logits = rows.X[members], rows.label[members], base[fold, members]
-            outputs = model.logits(X)[:, np.argsort(place)]
-            labels = decide(outputs + (pooled_logits[:, None] if model.pooled == "added" else 0.0))
-            pooled = decide(pooled_logits)
-            compared = ComparedRows(
-                right=np.column_stack([labels == label[:, None], pooled == label]),
-                differ=labels != pooled[:, None],
-                group=place[model.group_logits(X, _answers(starts, fold, members)).argmax(axis=1)],
-                own=np.arange(n_groups),
-                weight=rows.weight[members],
+            verdicts.append(
+                FoldVerdict(
+                    rows.label[members],
+                    rows.weight[members],
+                    model.group_logits(rows.X[members], _answers(starts, fold, members)).argmax(axis=1),
+                    model.logits(rows.X[members]) + (pooled[:, None] if model.pooled == "added" else 0.0),
+                    pooled,
+                    matched_groups(here, final, n_groups),
+                )
             )
-            total = total.plus(compared.paired_counts())
-        return total
-
-
-def matched_groups(group: NDArray[np.intp], other: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
-    """For each group of one model, the group of the other that it shares most rows with, one to one.
-
-    Parameters
-    ----------
-    group, other : array of shape (n,)
-        Groups of the same rows by the two models.
-
-    Examples
-    --------
-    >>> matched_groups(np.array([0, 0, 1, 2]), np.array([2, 2, 1, 0]), 3)
-    array([2, 1, 0])
-    """
-    shared = np.zeros((n_groups, n_groups))
-    np.add.at(shared, (group, other), 1)
-    return linear_sum_assignment(shared, maximize=True)[1]
+        return cross_fitted_counts(verdicts, n_groups)
 
 
 def fit_population(

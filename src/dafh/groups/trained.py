@@ -5,9 +5,11 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from dafh.groups.corrections import Corrections
 from dafh.groups.rules import RuleTree
+from dafh.groups.serving import CorrectionModel
 from dafh.rows.seen import SeenRows
 
 
@@ -24,6 +26,11 @@ class TrainedGroups(Protocol):
         """Whether own classifiers are corrections of the pooled one; False where they started without it."""
         ...
 
+    @property
+    def needs_pooled(self) -> bool:
+        """Whether pooled logits must be passed in; False where the model has them inside, or does without."""
+        ...
+
     def assign(self, seen: SeenRows) -> NDArray[np.intp]:
         """Group of each row."""
         ...
@@ -32,11 +39,11 @@ class TrainedGroups(Protocol):
         """Soft assignment of each row, (n, K)."""
         ...
 
-    def every(self, seen: SeenRows, pooled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Logits of every own classifier, (n, K, m), from pooled logits (n, m)."""
+    def every(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Logits of every own classifier, (n, K, m), from pooled logits (n, m) where they are needed."""
         ...
 
-    def route(self, seen: SeenRows, pooled: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def route(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each row, and the logits of the classifier that serves it, (n, m)."""
         ...
 
@@ -53,6 +60,7 @@ class RuleModel:
     corrections: Corrections
 
     contains_pooled = True
+    needs_pooled = True
 
     @property
     def n_groups(self) -> int:
@@ -67,12 +75,14 @@ class RuleModel:
         """1 for the group of each row, 0 for all others: rules leave no doubt."""
         return np.eye(self.n_groups)[self.assign(seen)]
 
-    def every(self, seen: SeenRows, pooled: NDArray[np.float64]) -> NDArray[np.float64]:
+    def every(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Logits of every own classifier, (n, K, m)."""
+        assert pooled is not None
         return np.stack([pooled + self.corrections.of_group(seen, pooled, k) for k in range(self.n_groups)], axis=1)
 
-    def route(self, seen: SeenRows, pooled: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def route(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each row, and the logits of the classifier that serves it, (n, m)."""
+        assert pooled is not None
         group, logits = self.assign(seen), pooled.copy()
         for k in np.unique(group):
             rows = np.flatnonzero(group == k)
@@ -82,3 +92,52 @@ class RuleModel:
     def serving(self, serves: NDArray[np.intp]) -> "RuleModel":
         """Return the model in which classifier ``serves[k]`` serves group k; K is the pooled one."""
         return replace(self, corrections=self.corrections.chosen(serves))
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkModel:
+    """Groups by a network, with the tree whose answers it sees beside the columns."""
+
+    model: CorrectionModel
+    tree: RuleTree | None
+    """None where it sees the columns alone."""
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.model.n_groups
+
+    @property
+    def contains_pooled(self) -> bool:
+        """Whether own classifiers are corrections of the pooled one."""
+        return self.model.pooled != "unused"
+
+    @property
+    def needs_pooled(self) -> bool:
+        """Whether pooled logits must be passed in."""
+        return self.model.pooled == "added"
+
+    def _answers(self, seen: SeenRows) -> NDArray[np.bool_] | None:
+        return None if self.tree is None else self.tree.answers(seen.codes)
+
+    def assign(self, seen: SeenRows) -> NDArray[np.intp]:
+        """Group of each row; in double precision, unlike routing, which settles close calls the same way."""
+        return self.model.group_logits(seen.numbers, self._answers(seen)).argmax(axis=1)
+
+    def group_proba(self, seen: SeenRows) -> NDArray[np.float64]:
+        """Soft assignment of each row, (n, K)."""
+        return softmax(self.model.group_logits(seen.numbers, self._answers(seen)), axis=1)
+
+    def every(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Logits of every own classifier, (n, K, m)."""
+        logits = self.model.logits(seen.numbers)
+        return logits if pooled is None or not self.needs_pooled else logits + pooled[:, None]
+
+    def route(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Group of each row, and the logits of the classifier that serves it, (n, m)."""
+        group, own = self.model.route(seen.numbers, self._answers(seen))
+        return group, own if pooled is None or not self.needs_pooled else own + pooled
+
+    def serving(self, serves: NDArray[np.intp]) -> "NetworkModel":
+        """Return the model in which classifier ``serves[k]`` serves group k; K is the pooled one."""
+        return replace(self, model=self.model.serving(serves))

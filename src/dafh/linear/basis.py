@@ -51,7 +51,7 @@ def make_basis(binning: Binning, codes: NDArray[Any], weight: NDArray[np.float64
     tables, block = [], [-1]
     n_blocks = 0
     for position, column in enumerate(binning.columns):
-        mass = np.bincount(codes[:, position], weight, column.n_bins)
+        mass = np.bincount(codes[:, position], weight, column.n_bins).astype(np.float64)
         parts = _parts(column, mass, smooth=smooth)
         for part in parts:
             block += [n_blocks] * part.shape[1]

@@ -23,8 +23,7 @@ class Folds:
         self.rows, self.solution, self.fold = rows, solution, fold
         logits = rows.offset + rows.design.logits(solution.coefficients)
         self.members = [np.flatnonzero(fold == number) for number in range(int(fold.max()) + 1)]
-        self._curvatures = [rows.take(members).curvatures(logits[members]) for members in self.members]
-        self._total = sum(self._curvatures)
+        self._curvatures = np.stack([rows.take(members).curvatures(logits[members]) for members in self.members])
 
     def without(self, *folds: int, penalty: NDArray[np.float64] | None = None) -> Solution:
         """Fit on the rows of all other folds."""
@@ -33,7 +32,7 @@ class Folds:
             self.rows.take(kept),
             self.solution.penalty if penalty is None else penalty,
             start=self.solution.coefficients,
-            curvatures=self._total - sum(self._curvatures[number] for number in folds),
+            curvatures=np.delete(self._curvatures, folds, axis=0).sum(axis=0),
             tolerance=_TOLERANCE,
         )
 

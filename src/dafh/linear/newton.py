@@ -194,7 +194,7 @@ def _updated_strengths(
     determined = np.bincount(block[inside], free[inside].sum(axis=1), len(strength))
     size = np.bincount(block[inside], (coefficients[inside] ** 2).sum(axis=1), len(strength))
     updated = np.maximum(determined, 1e-8) / np.maximum(size, 1e-12)
-    return _Strengths(updated.clip(*_STRENGTHS), determined)
+    return _Strengths(updated.clip(*_STRENGTHS), determined.astype(np.float64))
 
 
 class _Factor:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.frames import Table, is_frame, take_rows
-from dafh.tables.bins import Binning, named_table, needs_encoding
+from dafh.frames import Table, take_rows
+from dafh.tables.bins import Binning, needs_encoding
 from dafh.tables.encoder import TableEncoder
 
 
@@ -66,10 +66,3 @@ class SeenRows:
             if name in self.__dict__:
                 part.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")
         return part
-
-
-def column_names(given: Table, encoder: TableEncoder | None) -> list[str]:
-    """Names of the columns of `SeenRows.numbers`."""
-    if encoder is not None:
-        return encoder.get_feature_names_out().tolist()
-    return [str(name) for name in named_table(given).columns] if is_frame(given) else []
