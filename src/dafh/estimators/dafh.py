@@ -38,6 +38,7 @@ from dafh.frames import Table, is_frame, take_rows
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups
+from dafh.linear.threads import one_thread
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows
 
@@ -190,7 +191,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
             self._check_calibration(X_calibration, y_calibration)

@@ -181,9 +181,9 @@ def _with_all_rows(rules: FittedGroupRules, model: RuleModel, rows: CheckedRows,
     base = pooled_logits(pooled.model, seen, rows.classes)
     design = CorrectionDesign(pooled.kind, seen, rows.weight)
     penalty = np.full(design.block(base).n_coefficients, chosen.strength)
-    group = model.assign(seen)
-    leaves = LeafRows.of(design.block(base), rows.label, rows.weight, base, group, model.n_groups)
-    corrections = fit_corrections(leaves.parts, np.arange(model.n_groups), model.n_groups, penalty)
+    regression = Regression(design.block(base), rows.label, rows.weight, base)
+    leaves = LeafRows.of(regression, model.assign(seen), model.n_groups)
+    corrections = fit_corrections(leaves, np.arange(model.n_groups), penalty)
     return RuleModel(model.tree, design.served(corrections))
 
 

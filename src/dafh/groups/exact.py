@@ -7,7 +7,7 @@ What they choose is then made once more on all rows.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from dafh.groups.rules import RuleTree
 from dafh.linear.designs import Design
 from dafh.linear.likelihood import class_shares, row_losses
 from dafh.linear.newton import Regression
+from dafh.linear.threads import in_threads
 from dafh.tables.bins import Binning
 
 CRITERIA: tuple[Criterion, ...] = ("mean", "score")
@@ -28,10 +29,12 @@ MOST_GROUPS = 16
 # Numbers of groups to choose from, where the number is to be chosen.
 _NUMBERS = (2, 3, 4, 6, 8, 12, 16)
 _MOST_LEAVES = 16
+# A tree has a leaf for so many rows at most: more leaves than that were never chosen.
+_ROWS_PER_LEAF = 100
 # Strengths of the penalty on corrections, in rows: a coefficient that fewer rows speak for stays small. The middle one
 # compares trees; the others are tried on the best of them.
 _STRENGTHS = (10.0, 50.0, 250.0)
-_FINALISTS = 3
+_FINALISTS = 2
 _MOST_TURNS = 4
 
 
@@ -116,7 +119,7 @@ def fit_rules(rows: RuleRows, n_groups: int | None) -> FittedRules:
     if chosen is None:
         nobody = RuleGroups(RuleTree(rows.binning, (), np.zeros(1, np.intp)), _no_correction(rows))
         return FittedRules(nobody, (nobody,) * rows.n_folds, None, table, search.pooled_losses)
-    made = [search.make(block, chosen) for block in range(rows.n_folds + 1)]
+    made = in_threads(lambda block: search.make(block, chosen), range(rows.n_folds + 1), len(rows.label))
     final = search.final_losses(made[:-1]) if rows.n_folds else search.pooled_losses
     return FittedRules(made[-1], tuple(made[:-1]), chosen, table, final)
 
@@ -133,8 +136,9 @@ class _Search:
     """Trees and sums of every fold, and the losses of candidates on the rows that select."""
 
     def __init__(self, rows: RuleRows, numbers: Sequence[int]) -> None:
-        self.rows, self.numbers = rows, numbers
-        self.most_leaves = max(_MOST_LEAVES, *numbers)
+        self.rows = rows
+        self.most_leaves = max(min(_MOST_LEAVES, len(rows.label) // _ROWS_PER_LEAF), *numbers[:1])
+        self.numbers = [number for number in numbers if number <= self.most_leaves]
         self._trees: dict[tuple[int, Criterion], _BlockTree] = {}
         self.judging = [rows.judging(block) for block in range(rows.n_folds)]
         parts = [row_losses(rows.base[block][judges], rows.label[judges]) for block, judges in enumerate(self.judging)]
@@ -148,34 +152,44 @@ class _Search:
         if not self.rows.n_folds:
             # Nothing can be compared; the first criterion and few leaves are the cautious choice.
             return {Candidate("mean", number, number, middle): np.zeros(0) for number in self.numbers}
-        found: dict[Candidate, list[NDArray[np.float64]]] = {}
-        for block in range(self.rows.n_folds):
-            for criterion in CRITERIA:
-                tree = _BlockTree.grow(self.rows, block, criterion, self.most_leaves)
-                for n_leaves, number in self._shapes():
-                    candidate = Candidate(criterion, n_leaves, number, middle)
-                    found.setdefault(candidate, []).append(tree.judge(self.judging[block], candidate))
-                self._trees[block, criterion] = tree
+        first = [Candidate(c, n_leaves, number, middle) for c in CRITERIA for n_leaves, number in self._shapes()]
+        found = self._judge(first)
         best = sorted(found, key=lambda candidate: self._mean(found[candidate]))[:_FINALISTS]
-        for candidate in best:
-            for strength in _STRENGTHS:
-                other = candidate._replace(strength=strength)
-                found.setdefault(other, [])
-                for block in range(len(found[other]), self.rows.n_folds):
-                    found[other].append(self._trees[block, other.criterion].judge(self.judging[block], other))
-        return {candidate: np.concatenate(parts)[self.order] for candidate, parts in found.items()}
+        others = [one._replace(strength=strength) for one in best for strength in _STRENGTHS if strength != middle]
+        return found | self._judge(others)
 
-    def _mean(self, parts: list[NDArray[np.float64]]) -> float:
-        return float(np.average(np.concatenate(parts)[self.order], weights=self.judge_weight))
+    def _judge(self, candidates: Sequence[Candidate]) -> dict[Candidate, NDArray[np.float64]]:
+        """Log-loss by row of some candidates, fold by fold and tree by tree."""
+
+        def judge(task: tuple[int, Criterion]) -> list[NDArray[np.float64]]:
+            block, criterion = task
+            if task not in self._trees:
+                self._trees[task] = _BlockTree.grow(self.rows, block, criterion, self.most_leaves)
+            mine = [candidate for candidate in candidates if candidate.criterion == criterion]
+            return [self._trees[task].judge(self.judging[block], candidate) for candidate in mine]
+
+        asked = [c for c in CRITERIA if any(candidate.criterion == c for candidate in candidates)]
+        tasks = [(block, criterion) for criterion in asked for block in range(self.rows.n_folds)]
+        results = dict(zip(tasks, in_threads(judge, tasks, len(self.rows.label)), strict=True))
+        losses = {}
+        for criterion in asked:
+            mine = [candidate for candidate in candidates if candidate.criterion == criterion]
+            for position, candidate in enumerate(mine):
+                parts = [results[block, criterion][position] for block in range(self.rows.n_folds)]
+                losses[candidate] = np.concatenate(parts)[self.order]
+        return losses
+
+    def _mean(self, losses: NDArray[np.float64]) -> float:
+        return float(np.average(losses, weights=self.judge_weight))
 
     def _shapes(self) -> list[tuple[int, int]]:
-        """Numbers of leaves and groups to try: a leaf for each group, or twice, four, eight times as many."""
-        return [
-            (number * times, number)
-            for number in self.numbers
-            for times in (1, 2, 4, 8)
-            if number * times <= self.most_leaves
-        ]
+        """Numbers of leaves and groups to try: a leaf for each group, or twice, four, eight times as many.
+
+        Where the number of groups is open, only four times as many: more groups do what more leaves would.
+        """
+        multiples = (1, 2, 4, 8) if len(self.numbers) == 1 else (1, 4)
+        shapes = [(number * times, number) for number in self.numbers for times in multiples]
+        return [(n_leaves, number) for n_leaves, number in shapes if n_leaves <= self.most_leaves]
 
     def make(self, block: int, candidate: Candidate) -> RuleGroups:
         """Fit a candidate exactly on the rows of a block."""
@@ -213,8 +227,7 @@ class _BlockTree:
         )
         tree = grow_tree(rows.binning, rows.codes[trains], scores, training.weight, most_leaves)
         leaf = tree.leaves(rows.codes[trains])
-        parts = LeafRows.of(training.design, training.label, training.weight, training.offset, leaf, tree.n_leaves)
-        return cls(rows, block, tree, parts)
+        return cls(rows, block, tree, LeafRows.of(training, leaf, tree.n_leaves))
 
     def judge(self, judges: NDArray[np.intp], candidate: Candidate) -> NDArray[np.float64]:
         """Log-loss of each row that selects."""
@@ -233,14 +246,14 @@ class _BlockTree:
         n_groups, penalty = min(candidate.n_groups, n_leaves), self._penalty(candidate)
         parent = self.tree.parents(n_leaves)
         group, _ = self.leaves.merged(parent).merge(n_groups, penalty)
-        leaves = self.leaves.joined(parent)
-        corrections = fit_corrections(leaves, group, n_groups, penalty)
-        for _ in range(_MOST_TURNS):
+        leaves = replace(self.leaves, leaf=parent[self.leaves.leaf])
+        corrections = fit_corrections(leaves, group, penalty)
+        for _ in range(_MOST_TURNS if n_groups < n_leaves else 0):
             preferred = prefer(leaves, group, corrections)
             if (preferred == group).all():
                 break
             group = preferred
-            corrections = fit_corrections(leaves, group, n_groups, penalty)
+            corrections = fit_corrections(leaves, group, penalty)
         return RuleGroups(self.tree.cut_back(n_leaves, group), corrections)
 
     def _penalty(self, candidate: Candidate) -> NDArray[np.float64]:

@@ -6,13 +6,11 @@ best. No leaf then envies another group, and each step lowers the same loss. Who
 on rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.linear.designs import Design, join_designs
 from dafh.linear.likelihood import row_losses
 from dafh.linear.newton import Regression, fit_penalized
 
@@ -23,31 +21,27 @@ _SHORTEST_STEP = 1 / 16
 
 @dataclass(frozen=True, eq=False)
 class LeafRows:
-    """Training rows by leaf, with the gradient and curvature of their loss where nothing is corrected."""
+    """Training rows with their leaves, and the gradient and curvature of their loss where nothing is corrected."""
 
-    parts: tuple[Regression, ...]
+    rows: Regression
+    leaf: NDArray[np.intp]
     gradient: NDArray[np.float64]
     """(leaves, p, m)."""
     curvature: NDArray[np.float64]
     """(leaves, m, p, p)."""
+    losses: NDArray[np.float64]
+    """Log-loss of the pooled classifier by leaf."""
 
     @classmethod
-    def of(
-        cls,
-        design: Design,
-        label: NDArray[np.intp],
-        weight: NDArray[np.float64],
-        base: NDArray[np.float64],
-        leaf: NDArray[np.intp],
-        n_leaves: int,
-    ) -> "LeafRows":
-        """Divide rows by their leaf."""
-        rows = Regression(design, label, weight, base)
-        parts = tuple(rows.take(np.flatnonzero(leaf == number)) for number in range(n_leaves))
+    def of(cls, rows: Regression, leaf: NDArray[np.intp], n_leaves: int) -> "LeafRows":
+        """Sum gradients and curvatures by leaf."""
+        parts = [rows.take(np.flatnonzero(leaf == number)) for number in range(n_leaves)]
         return cls(
-            parts,
+            rows,
+            leaf,
             np.stack([part.gradient(part.offset) for part in parts]),
             np.stack([part.curvatures(part.offset) for part in parts]),
+            np.array([part.loss(part.offset) for part in parts]),
         )
 
     def merged(self, parent: NDArray[np.intp]) -> "LeafSums":
@@ -59,9 +53,11 @@ class LeafRows:
         np.add.at(curvature, parent, self.curvature)
         return LeafSums(gradient, curvature)
 
-    def joined(self, parent: NDArray[np.intp]) -> list[Regression]:
-        """Rows of larger leaves."""
-        return [_joined([self.parts[leaf] for leaf in np.flatnonzero(parent == k)]) for k in range(parent.max() + 1)]
+    def losses_by(self, corrections: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Log-loss of each leaf if leaf l is served by the correction of group[l]."""
+        logits = self.rows.offset + self.rows.design.grouped_logits(corrections, group[self.leaf])
+        losses = self.rows.weight * row_losses(logits, self.rows.label)
+        return np.bincount(self.leaf, losses, len(group)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +68,12 @@ class LeafSums:
     curvature: NDArray[np.float64]
 
     def merge(self, n_groups: int, penalty: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Group of each leaf, and the corrections (K, p, m), by the quadratic approximation of the loss.
-
-        Which leaves belong together is not a convex question: two starts are improved leaf by leaf, and the better one
-        is kept.
-        """
+        """Group of each leaf, and the corrections (K, p, m), by the quadratic approximation of the loss."""
         if n_groups >= len(self.gradient):
             group = np.arange(len(self.gradient))
         else:
             small = self._reduced(penalty)
-            starts = (small.by_similarity(n_groups), self._by_level(n_groups))
-            group = max((small.improved(start) for start in starts), key=small.worth_of)
+            group = small.improved(small.by_similarity(n_groups))
         return group, self._corrections(group, n_groups, penalty)
 
     def _reduced(self, penalty: NDArray[np.float64]) -> "_ReducedSums":
@@ -101,19 +92,6 @@ class LeafSums:
             )
             shrinkage = directions.T @ (penalty[:, None] * directions)
         return _ReducedSums(np.stack(gradients, axis=1), np.stack(curvatures, axis=1), shrinkage)
-
-    def _by_level(self, n_groups: int) -> NDArray[np.intp]:
-        """Group leaves by how far the pooled classifier is off: too low, about right, too high."""
-        mass = self.curvature[:, :, 0, 0].sum(axis=1)
-        order = np.argsort(self.gradient[:, 0].sum(axis=1) / np.maximum(mass, 1e-12), kind="stable")
-        middle = (np.cumsum(mass[order]) - mass[order] / 2) / mass.sum()
-        # Groups of about the same weight, with at least one leaf each.
-        number = np.arange(1, n_groups)
-        cuts = np.clip(np.searchsorted(middle, number / n_groups), number, len(order) - n_groups + number)
-        cuts = np.maximum.accumulate(cuts - number) + number
-        group = np.empty(len(order), np.intp)
-        group[order] = np.searchsorted(cuts, np.arange(len(order)), side="right")
-        return group
 
     def _corrections(self, group: NDArray[np.intp], n_groups: int, penalty: NDArray[np.float64]) -> NDArray[np.float64]:
         corrections = np.empty((n_groups, *self.gradient.shape[1:]))
@@ -141,22 +119,27 @@ class _ReducedSums:
         member = (group == np.arange(int(group.max()) + 1)[:, None]).astype(float)
         return np.tensordot(member, self.gradient, 1), np.tensordot(member, self.curvature, 1)
 
-    def worth_of(self, group: NDArray[np.intp]) -> float:
-        """How much all corrections lower the penalised loss."""
-        return float(self._worth(*self._sums(group)).sum())
-
     def by_similarity(self, n_groups: int) -> NDArray[np.intp]:
         """Put the two groups together whose merger costs least until so many are left, as in Ward's clustering."""
         group = np.arange(len(self.gradient))
-        while (n_left := int(group.max()) + 1) > n_groups:
-            gradient, curvature = self._sums(group)
-            worth = self._worth(gradient, curvature)
-            one, other = np.triu_indices(n_left, 1)
-            joined = self._worth(gradient[one] + gradient[other], curvature[one] + curvature[other])
-            cheapest = int((worth[one] + worth[other] - joined).argmin())
-            group[group == other[cheapest]] = one[cheapest]
-            group = np.unique(group, return_inverse=True)[1]
-        return group
+        gradient, curvature = self._sums(group)
+        worth = self._worth(gradient, curvature)
+        one, other = np.triu_indices(len(group), 1)
+        joined = self._worth(gradient[one] + gradient[other], curvature[one] + curvature[other])
+        cost = np.full((len(group), len(group)), np.inf)
+        cost[one, other] = worth[one] + worth[other] - joined
+        for _ in range(len(group) - n_groups):
+            a, b = np.unravel_index(cost.argmin(), cost.shape)
+            gradient[a] += gradient[b]
+            curvature[a] += curvature[b]
+            group[group == b] = a
+            cost[b], cost[:, b] = np.inf, np.inf
+            alive = np.unique(group)
+            others = alive[alive != a]
+            worth[a] = self._worth(gradient[[a]], curvature[[a]])[0]
+            joined = self._worth(gradient[others] + gradient[a], curvature[others] + curvature[a])
+            cost[np.minimum(others, a), np.maximum(others, a)] = worth[others] + worth[a] - joined
+        return np.unique(group, return_inverse=True)[1]
 
     def improved(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
         """Move single leaves while that lowers the loss, as in Hartigan's clustering.
@@ -165,76 +148,64 @@ class _ReducedSums:
         stuck in worse mergers.
         """
         group = group.copy()
+        gradient, curvature = self._sums(group)
         for _ in range(_MOST_ROUNDS):
             moved = False
             for leaf in range(len(group)):
                 home = group[leaf]
                 if (group == home).sum() == 1:
                     continue
-                gradient, curvature = self._sums(group)
-                gradient[home] -= self.gradient[leaf]
-                curvature[home] -= self.curvature[leaf]
-                gain = self._worth(gradient + self.gradient[leaf], curvature + self.curvature[leaf])
-                gain -= self._worth(gradient, curvature)
+                without, bent = gradient.copy(), curvature.copy()
+                without[home] -= self.gradient[leaf]
+                bent[home] -= self.curvature[leaf]
+                both = np.concatenate([without, without + self.gradient[leaf]])
+                worth = self._worth(both, np.concatenate([bent, bent + self.curvature[leaf]]))
+                gain = worth[len(gradient) :] - worth[: len(gradient)]
                 best = int(gain.argmax())
                 if gain[best] > gain[home] + 1e-9 * abs(gain[home]):
                     group[leaf], moved = best, True
+                    gradient, curvature = self._sums(group)
             if not moved:
                 break
         return group
 
 
 def refine(
-    rows: LeafRows,
-    group: NDArray[np.intp],
-    corrections: NDArray[np.float64],
-    penalty: NDArray[np.float64],
+    leaves: LeafRows, group: NDArray[np.intp], corrections: NDArray[np.float64], penalty: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Shorten corrections that the quadratic approximation made too long: half as far until the real loss falls.
 
     Not solved to the end: the search only has to rank candidates, and what it chooses is fitted exactly afterwards.
     """
-    shrunk = corrections.copy()
-    for k in range(len(corrections)):
-        leaves = [rows.parts[leaf] for leaf in np.flatnonzero(group == k)]
-        before = sum(part.loss(part.offset) for part in leaves)
-        changes = [part.design.logits(corrections[k]) for part in leaves]
-        step = 1.0
-        while step >= _SHORTEST_STEP:
-            size = step**2 * float(penalty @ (corrections[k] ** 2).sum(axis=1)) / 2
-            after = sum(part.loss(part.offset + step * change) for part, change in zip(leaves, changes, strict=True))
-            if after + size <= before:
-                break
-            step /= 2
-        shrunk[k] = step * corrections[k] if step >= _SHORTEST_STEP else 0.0
-    return shrunk
+    before = np.bincount(group, leaves.losses, len(corrections))
+    size = np.einsum("p,kpm->k", penalty, corrections**2) / 2
+    step = np.ones(len(corrections))
+    while True:
+        after = np.bincount(group, leaves.losses_by(step[:, None, None] * corrections, group), len(corrections))
+        too_long = (after + step**2 * size > before) & (step > 0)
+        if not too_long.any():
+            return step[:, None, None] * corrections
+        step = np.where(too_long, np.where(step > _SHORTEST_STEP, step / 2, 0.0), step)
 
 
-def fit_corrections(
-    rows: Sequence[Regression], group: NDArray[np.intp], n_groups: int, penalty: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def fit_corrections(leaves: LeafRows, group: NDArray[np.intp], penalty: NDArray[np.float64]) -> NDArray[np.float64]:
     """Fit the correction of each group exactly, (K, p, m).
 
     Parameters
     ----------
-    rows : sequence of Regression
-        By leaf.
+    leaves : LeafRows
     group : array of shape (leaves,)
     penalty : array of shape (p,)
     """
-    corrections = []
-    for k in range(n_groups):
-        members = [part for part, number in zip(rows, group, strict=True) if number == k]
-        corrections.append(fit_penalized(_joined(members), penalty, free_intercept=False).coefficients)
-    return np.stack(corrections)
+    of_row = group[leaves.leaf]
+    members = (leaves.rows.take(np.flatnonzero(of_row == k)) for k in range(int(group.max()) + 1))
+    return np.stack([fit_penalized(rows, penalty, free_intercept=False).coefficients for rows in members])
 
 
-def prefer(rows: Sequence[Regression], group: NDArray[np.intp], corrections: NDArray[np.float64]) -> NDArray[np.intp]:
+def prefer(leaves: LeafRows, group: NDArray[np.intp], corrections: NDArray[np.float64]) -> NDArray[np.intp]:
     """Give every leaf the group whose correction serves it best, unless a group would be left without any."""
-    losses = np.array(
-        [[part.loss(part.offset + part.design.logits(correction)) for correction in corrections] for part in rows]
-    )
-    preferred = losses.argmin(axis=1)
+    losses = [leaves.losses_by(corrections, np.full(len(group), k)) for k in range(len(corrections))]
+    preferred = np.argmin(losses, axis=0)
     return preferred if len(np.unique(preferred)) == len(corrections) else group
 
 
@@ -242,17 +213,5 @@ def served_losses(
     rows: Regression, group: NDArray[np.intp], corrections: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Logits of each row by the correction of its group, (n, m), and the log-loss of each row."""
-    logits = rows.offset.copy()
-    for k in np.unique(group):
-        members = np.flatnonzero(group == k)
-        logits[members] += rows.design.take(members).logits(corrections[k])
+    logits = rows.offset + rows.design.grouped_logits(corrections, group)
     return logits, row_losses(logits, rows.label)
-
-
-def _joined(rows: Sequence[Regression]) -> Regression:
-    return Regression(
-        join_designs([part.design for part in rows]),
-        np.concatenate([part.label for part in rows]),
-        np.concatenate([part.weight for part in rows]),
-        np.concatenate([part.offset for part in rows]),
-    )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.linear.newton import Regression, Solution, fit_penalized
+from dafh.linear.threads import in_threads
 
 # Per unit of weight: far below what a fold can tell apart, and reached in three or four steps.
 _TOLERANCE = 1e-9
@@ -69,7 +70,8 @@ def nested_logits(
     """
     n_folds = int(fold.max()) + 1
     blocks = np.empty((n_folds + 1, *rows.offset.shape))
-    for number in range(n_folds):
+
+    def fill(number: int) -> None:
         inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         rest = rows.take(outside)
         found = refit(rest, solution)
@@ -77,6 +79,8 @@ def nested_logits(
         # Folds are numbered anew, without a gap.
         blocks[number, outside] = Folds(rest, found, fold[outside] - (fold[outside] > number)).out_of_fold()
         blocks[n_folds, inside] = blocks[number, inside]
+
+    in_threads(fill, range(n_folds), len(fold))
     return blocks
 
 

@@ -47,6 +47,10 @@ class Design(Protocol):
         """Logits (n, m) for coefficients (p, m)."""
         ...
 
+    def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
+        ...
+
     def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of row × residual, (p, m), for residuals (n, m)."""
         ...
@@ -89,6 +93,12 @@ class DenseDesign:
     def logits(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (p, m)."""
         return self.X @ coefficients[1:] + coefficients[0]
+
+    def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
+        # All groups in one matrix product: for the few groups there are, this beats gathering the rows of each.
+        every = np.tensordot(self.X, coefficients[:, 1:], axes=(1, 1))[np.arange(len(group)), group]
+        return every + coefficients[group, 0]
 
     def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of row × residual, (p, m)."""
@@ -151,6 +161,14 @@ class BinnedDesign:
         """Logits (n, m) for coefficients (p, m)."""
         return sum_points(self.codes, self.points(coefficients), coefficients[0])
 
+    def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
+        logits = coefficients[group, 0]
+        for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
+            points = (table @ coefficients[:, place]).reshape(-1, coefficients.shape[2])
+            logits += points[group * len(table) + self.codes[:, column]]
+        return logits
+
     def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of row × residual, (p, m)."""
         gradient = np.empty((self.n_coefficients, residual.shape[1]))
@@ -195,14 +213,6 @@ class BinnedDesign:
                     total[place, self.places[other]] += across
                     total[self.places[other], place] += across.T
         return total
-
-
-def join_designs(designs: Sequence[Any]) -> Any:
-    """Put the rows of designs of one kind below each other."""
-    first = designs[0]
-    if isinstance(first, BinnedDesign):
-        return BinnedDesign(np.asfortranarray(np.vstack([design.codes for design in designs])), first.tables)
-    return DenseDesign(np.vstack([design.X for design in designs]))
 
 
 def sum_points(

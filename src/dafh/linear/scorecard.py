@@ -29,6 +29,7 @@ from dafh.linear.basis import make_basis
 from dafh.linear.crossfit import Folds
 from dafh.linear.designs import BinnedDesign, sum_points
 from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_penalized
+from dafh.linear.threads import one_thread
 from dafh.tables.bins import MOST_BINS, Binning
 from dafh.text import clipped, percent, render_text
 
@@ -117,7 +118,7 @@ class Scorecard(ClassifierMixin, BaseEstimator):
 
     def fit_keeping_sums(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "ScorecardFit":
         """Fit, and return the rows and the solution, so that the same can be fitted again without some of the rows."""
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
             table, labels = check_table(self, X, y, reset=True)
             check_classification_targets(labels)
