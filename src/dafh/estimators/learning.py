@@ -92,7 +92,8 @@ def learn_groups(
     )
     by_rules = FittedGroupRules(fit_rules(problem, n_groups), problem, design, held_out, seen)
     # Where rules find nothing, a network would have to start at random, which takes long and found nothing either.
-    if kind == "network" or (kind == "auto" and by_rules.fitted.chosen is not None):
+    competes = kind == "auto" and (by_rules.fitted.chosen is not None or recipe.start != "rules")
+    if kind == "network" or competes:
         rows_of_network = sampled.with_numbers(seen.numbers)
         network = learn_network(by_rules, rows_of_network, pooled, n_groups or 2, recipe, seeds, verbose)
         if kind == "network" or network.beats(by_rules):
@@ -211,11 +212,11 @@ def learn_network(
     verbose: int,
 ) -> _Network:
     """Train the paper's group network, from the rules of each block where there are some."""
-    warm = recipe.start == "warm"
-    starts = _network_starts(rules, rows) if warm and rules.fitted.chosen is not None else None
+    from_rules = recipe.start == "rules" and rules.fitted.chosen is not None
+    starts = _network_starts(rules, rows) if from_rules else None
     n_groups = n_groups if starts is None else rules.fitted.groups.tree.n_groups
     # A linear pooled classifier becomes part of the network's own matrix products.
-    linear = _linear_part(pooled.model) if warm and pooled.kind == "columns" else None
+    linear = _linear_part(pooled.model) if recipe.start != "cold" and pooled.kind == "columns" else None
     base, held_out = rules.problem.base, rules.held_out
     population = fit_population(
         recipe,

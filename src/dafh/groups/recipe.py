@@ -48,10 +48,10 @@ class Recipe(BaseEstimator):
         each leaf, and starts at random otherwise.
     classifier_hidden : sequence of int, default=()
         Widths of the hidden layers of each own classifier's correction; none makes it linear.
-    start : {"warm", "cold"}, default="warm"
-        "warm": groups and own classifiers start from rules where there are some; otherwise every own classifier
-        starts as the pooled classifier plus noise. "cold": all start at random, and classifiers do not contain the
-        pooled one, as in the paper.
+    start : {"rules", "pooled", "cold"}, default="rules"
+        "rules": groups and own classifiers start from rules, where there are some, and otherwise as with "pooled".
+        "pooled": groups start at random, and every own classifier as the pooled classifier plus noise. "cold": all
+        start at random, and own classifiers do not contain the pooled one, as in the paper.
     noise : float *(varied)*, default=0.02
         Size of the random part of the first corrections, relative to the standard deviation of the pooled logit (at
         least 1). The first replica that starts from rules has none. A random group network already breaks the symmetry
@@ -123,7 +123,7 @@ class Recipe(BaseEstimator):
     _constraints: ClassVar[Constraints] = {
         "group_hidden": (_WIDTHS,),
         "classifier_hidden": (_WIDTHS,),
-        "start": (one_of("warm", "cold"),),
+        "start": (one_of("rules", "pooled", "cold"),),
         "noise": _VARIED,
         "surrogate": (one_of("margin", "paper"),),
         "temperature": _VARIED,
@@ -154,7 +154,7 @@ class Recipe(BaseEstimator):
         *,
         group_hidden: Sequence[int] = (64,),
         classifier_hidden: Sequence[int] = (),
-        start: Literal["warm", "cold"] = "warm",
+        start: Literal["rules", "pooled", "cold"] = "rules",
         noise: Varied = 0.02,
         surrogate: Literal["margin", "paper"] = "margin",
         temperature: Varied = 3.0,
@@ -247,6 +247,30 @@ class Recipe(BaseEstimator):
             "select": "last",
         }
         return cls(**{**printed, **changes})
+
+    @classmethod
+    def random_starts(cls, **changes: Any) -> Self:
+        """Return a recipe for a population of eight random starts: slower, and not bound to what rules can find.
+
+        Parameters
+        ----------
+        **changes
+            Settings that should be different.
+
+        Examples
+        --------
+        >>> Recipe.random_starts().n_replicas
+        8
+        """
+        settings: dict[str, Any] = {
+            "start": "pooled",
+            "n_replicas": 8,
+            "anchor": (4.0, 16.0),
+            "shrinkage": (1e-2, 1e-1),
+            "group_learning_rate": 1e-2,
+            "classifier_learning_rate": (3e-3, 1e-2),
+        }
+        return cls(**{**settings, **changes})
 
     def check(self) -> Self:
         """Refuse settings that cannot be used, in one sentence."""

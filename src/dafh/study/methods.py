@@ -1,13 +1,17 @@
 """What a job of a study does: fit one method on one split of one data set, and measure it on the test rows."""
 
+import time
+from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from dafh.datasets.loaders import FETCHERS
@@ -16,6 +20,7 @@ from dafh.evaluation.audit import audit
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.served import ServedPredictions
 from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.linear.scorecard import Scorecard
 from dafh.rivals.baselines import make_baseline
 from dafh.study.runner import Job, Row
 from dafh.tables.encoder import TableEncoder
@@ -31,11 +36,15 @@ GROUP_ATTRIBUTES = {
 # These methods divide rows by sensitive attributes, which are therefore left out of X.
 BY_ATTRIBUTES = ("lr-all", "treelr")
 TEST_SIZE = 0.25
+_CALIBRATION_PARTS = 10
+_RESAMPLES = 10
 
 
 class Split(NamedTuple):
-    """Encoded training and test rows, with the sensitive attributes beside them."""
+    """Training and test rows, as tables and encoded, with the sensitive attributes beside them."""
 
+    table: pd.DataFrame
+    table_test: pd.DataFrame
     X: NDArray[np.float64]
     y: NDArray[np.int_]
     attributes: pd.DataFrame
@@ -57,7 +66,16 @@ def load_split(dataset: str, split: int, remove: str = "paper") -> Split:
     X, X_test = (np.asarray(encoder.transform(data.X.iloc[rows]), np.float64) for rows in (train, test))
     y = data.y.to_numpy()
     attributes = data.sensitive_features
-    return Split(X, y[train], attributes.iloc[train], X_test, y[test], attributes.iloc[test])
+    return Split(
+        data.X.iloc[train].reset_index(drop=True),
+        data.X.iloc[test].reset_index(drop=True),
+        X,
+        y[train],
+        attributes.iloc[train],
+        X_test,
+        y[test],
+        attributes.iloc[test],
+    )
 
 
 def execute(job: Job) -> list[Row]:
@@ -68,25 +86,55 @@ def execute(job: Job) -> list[Row]:
         return execute_grid(job)
     remove = "all" if job.method in BY_ATTRIBUTES else "paper"
     data = load_split(job.dataset, job.split, remove)
-    if job.method == "composition":
-        return _composition(job, data)
+    if job.method in _SEVERAL_ROWS:
+        return _SEVERAL_ROWS[job.method](job, data)
     return [_METHODS.get(job.method, _baseline)(job, data)]
 
 
 def _dafh(job: Job, data: Split) -> Row:
-    model = DAFHClassifier(n_groups=job.n_groups, random_state=job.split).fit(data.X, data.y)
-    result = AuditResult.of(model, data.X_test, data.y_test)
-    row = figures(result)
+    """Our method as in the paper's tables: logistic regression as the pooled classifier, and K groups."""
+    kind: Any = job.method.partition("-")[2] or "auto"
+    return _groups(DAFHClassifier(job.n_groups, groups=kind, pooled="linear", random_state=job.split), data)
+
+
+def _default(job: Job, data: Split) -> Row:
+    """What a user gets by default: a scorecard, and groups where they add something."""
+    return _groups(DAFHClassifier(random_state=job.split), data)
+
+
+def _groups(model: DAFHClassifier, data: Split) -> Row:
+    started = time.perf_counter()
+    model.fit(data.table, data.y)
+    seconds = time.perf_counter() - started
+    row = figures(AuditResult.of(model, data.table_test, data.y_test))
+    row |= probability_figures(data.y_test, model.predict_proba(data.table_test)[:, 1])
+    row["seconds"] = round(seconds, 3)
     row["n_models"] = len(set(model.serves_.tolist()))
+    row["n_found"] = model.n_groups_
+    row["by_network"] = model.groups_ == "network"
     row["label_information"] = round(model.label_information_, 6)
     row["pooled_groups"] = int((model.serves_ == model.n_groups_).sum())
     return row
 
 
 def _one_model(job: Job, data: Split) -> Row:
-    """Yardsticks: logistic regression fitted to convergence on all training rows, or the majority class."""
-    model = clone(_YARDSTICKS[job.method]).fit(data.X, data.y)
-    return {"accuracy": model.score(data.X_test, data.y_test), "n_models": 1}
+    """Yardsticks, one classifier for all rows: as strong and as weak as they come, fitted on all training rows."""
+    model = clone(_YARDSTICKS[job.method])
+    as_table = isinstance(model, Scorecard)
+    train, test = (data.table, data.table_test) if as_table else (data.X, data.X_test)
+    started = time.perf_counter()
+    model.fit(train, data.y)
+    seconds = round(time.perf_counter() - started, 3)
+    row = {"accuracy": model.score(test, data.y_test), "n_models": 1, "seconds": seconds}
+    return row | probability_figures(data.y_test, model.predict_proba(test)[:, 1])
+
+
+def _stability(job: Job, data: Split) -> list[Row]:
+    """How alike the rules of refits on resampled rows are."""
+    from dafh.explanation.stability import stability
+
+    model = DAFHClassifier(job.n_groups, groups="rules", pooled="linear", random_state=job.split)
+    return [{"stability": stability(model, data.table, data.y, resamples=_RESAMPLES)}]
 
 
 def _baseline(job: Job, data: Split) -> Row:
@@ -95,7 +143,9 @@ def _baseline(job: Job, data: Split) -> Row:
     model.fit(data.X, data.y, sensitive_features=attributes)
     served = ServedPredictions.of(model, data.X_test, attributes_test)
     result = audit(data.y_test, served.predictions, served.groups, pooled=served.pooled)
-    return figures(result) | {"n_models": len({id(estimator) for estimator in model.estimators_})}
+    positive = model.predict_proba(data.X_test, attributes_test)[:, 1]
+    row = figures(result) | probability_figures(data.y_test, positive)
+    return row | {"n_models": len({id(estimator) for estimator in model.estimators_})}
 
 
 def choose_attributes(job: Job, data: Split) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -110,15 +160,45 @@ def choose_attributes(job: Job, data: Split) -> tuple[pd.DataFrame, pd.DataFrame
 
 def _composition(job: Job, data: Split) -> list[Row]:
     """Share of each combination of race, sex and age in the groups that DAFH finds, on the test rows."""
-    model = DAFHClassifier(n_groups=job.n_groups, random_state=job.split).fit(data.X, data.y)
-    rows = data.attributes_test[["race_group", "sex", "age_group"]].assign(group=model.predict_group(data.X_test))
+    model = DAFHClassifier(job.n_groups, pooled="linear", random_state=job.split).fit(data.table, data.y)
+    groups = model.predict_group(data.table_test)
+    rows = data.attributes_test[["race_group", "sex", "age_group"]].assign(group=groups)
     rows["race_group"] = rows["race_group"].map({"Caucasian": "White"}).fillna("Non-White")
     shares = rows.groupby("group").value_counts(normalize=True).rename("share").reset_index()
     return [{str(key): value for key, value in row.items()} for row in shares.to_dict("records")]
 
 
-_YARDSTICKS = {"pooled": StandardizedLogisticRegression(), "majority": DummyClassifier(strategy="most_frequent")}
-_METHODS = {"dafh": _dafh, "pooled": _one_model, "majority": _one_model}
+_YARDSTICKS: dict[str, Any] = {
+    "pooled": StandardizedLogisticRegression(),
+    "scorecard": Scorecard(),
+    "boosting": HistGradientBoostingClassifier(random_state=0),
+    "majority": DummyClassifier(strategy="most_frequent"),
+}
+_METHODS: dict[str, Callable[[Job, Split], Row]] = {
+    **dict.fromkeys(("dafh", "dafh-rules", "dafh-network"), _dafh),
+    **dict.fromkeys(_YARDSTICKS, _one_model),
+    "default": _default,
+}
+_SEVERAL_ROWS = {"composition": _composition, "stability": _stability}
+
+
+def probability_figures(y: NDArray[np.int_], positive: NDArray[np.float64]) -> Row:
+    """Log-loss, area under the ROC curve, and how far probabilities are from shares, in ten parts of equal size.
+
+    Examples
+    --------
+    >>> found = probability_figures(np.array([0, 1] * 50), np.tile([0.2, 0.8], 50))
+    >>> {name: round(value, 3) for name, value in found.items()}
+    {'log_loss': 0.223, 'auc': 1.0, 'calibration': 0.2}
+    """
+    order = np.argsort(positive, kind="stable")
+    parts = np.array_split(order, _CALIBRATION_PARTS)
+    gaps = [abs(float(positive[part].mean() - y[part].mean())) * len(part) for part in parts if len(part)]
+    return {
+        "log_loss": float(log_loss(y, positive, labels=[0, 1])),
+        "auc": float(roc_auc_score(y, positive)),
+        "calibration": sum(gaps) / len(y),
+    }
 
 
 def figures(result: AuditResult) -> Row:

@@ -16,16 +16,17 @@ from dafh.evaluation.guard import VETO_LEVEL
 from dafh.exceptions import InputError
 from dafh.groups.recipe import Recipe
 from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.linear.scorecard import Scorecard
 from dafh.study.grid import MOMENTUM, grid_settings
 from dafh.study.methods import execute
 from dafh.study.published import CHOSEN_SETTINGS
 from dafh.study.runner import Job, run_jobs
 from dafh.study.store import ResultStore
-from dafh.study.tables import DATASETS, METRICS, SETTING, TABLES, Table, summarize, with_yardsticks
+from dafh.study.tables import BESIDE, DATASETS, METRICS, SETTING, TABLES, Table, summarize, with_yardsticks
 from dafh.text import markdown
 
 FIGURES = ("synthetic", "convergence", "composition")
-ARTEFACTS = ("hyperparameters", *TABLES, *FIGURES)
+ARTEFACTS = ("hyperparameters", *TABLES, "stability", *FIGURES)
 STORE = "results.sqlite"
 _PACKAGES = ("dafh", "jax", "optax", "scikit-learn", "numpy", "scipy")
 _LATEX = {"±": r"$\pm$", "–": "--", "Δ": r"$\Delta$", "λ": r"$\lambda$", "×": r"$\times$"}
@@ -77,6 +78,8 @@ class Request:
         if "convergence" in self.names:
             jobs += [Job("paper", "violent", "grid-convergence", 2, split) for split in range(self.n_splits)]
             jobs += [Job("honest", "violent", "trivial", 2, split) for split in range(self.n_splits)]
+        if "stability" in self.names:
+            jobs += [Job("honest", d, "stability", k, 0) for d in DATASETS for k in (2, 3, 4)]
         if "composition" in self.names:
             # Group 0 of one model has nothing to do with group 0 of another, so that splits cannot be averaged.
             jobs.append(Job("honest", "arrest", "composition", 2, 0))
@@ -103,6 +106,9 @@ def reproduce(
         note = provenance(as_paper)
         files += write_table(as_paper, "hyperparameters", "The paper's settings", values, values, note)
         files += write_table(as_paper, "chosen", "Chosen settings, published and ours", chosen, chosen, note)
+    if "stability" in request.names:
+        found = stability_table(results)
+        files += write_table(request, "stability", "Stability of the rules", found, found, provenance(request))
     for name in FIGURES:
         if name in request.names:
             files += write_figure(request, name, results)
@@ -124,7 +130,7 @@ def fingerprint() -> str:
     pooled = StandardizedLogisticRegression().get_params()
     # With a recipe of its own, the parameters of the model include those of the recipe, which is None by default.
     model = DAFHClassifier(recipe=Recipe()).get_params()
-    defaults = {**model, "veto_level": VETO_LEVEL, "regularisation": pooled["C"]}
+    defaults = {**model, **Scorecard().get_params(), "veto_level": VETO_LEVEL, "regularisation": pooled["C"]}
     return json.dumps({"packages": packages, "defaults": defaults}, sort_keys=True, default=str)
 
 
@@ -163,26 +169,38 @@ def _chosen(results: pd.DataFrame, method: str, start: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def stability_table(results: pd.DataFrame) -> pd.DataFrame:
+    """Adjusted Rand index between the groups of refits on resampled rows of split 0, by data set and K."""
+    found = results[results["method"] == "stability"].pivot_table("stability", "dataset", "n_groups")
+    shown = found.reindex([name for name in DATASETS if name in found.index]).map("{:.2f}".format)
+    return shown.set_axis([f"K = {k}" for k in shown.columns], axis=1).rename_axis("data set").reset_index()
+
+
 def display(summary: pd.DataFrame, metrics: tuple[str, ...]) -> pd.DataFrame:
     """Format a summary: for each metric the published value, ours and the difference."""
     shown = summary[["dataset", "K", "method"]].rename(columns={"dataset": "data set"})
     for metric in metrics:
         name = METRICS[metric]
-        digits = 1 if metric in ("violations", "n_models") else 2
-        shown[f"{name}, published"] = [_number(value, digits) for value in summary[f"{metric} published"]]
-        shown[f"{name}, ours"] = [
+        digits = 1 if metric in ("violations", "n_models", "n_found") else 2
+        known = summary[f"{metric} published"].notna().any()
+        if known:
+            shown[f"{name}, published"] = [_number(value, digits) for value in summary[f"{metric} published"]]
+        shown[f"{name}, ours" if known else name] = [
             "–" if np.isnan(mean) else f"{mean:.{digits}f}" + ("" if np.isnan(sd) else f" ± {sd:.{digits}f}")
             for mean, sd in zip(summary[metric], summary[f"{metric} sd"], strict=True)
         ]
-        shown[f"{name}, difference"] = [_number(value, digits, "+") for value in summary[f"{metric} difference"]]
+        if known:
+            shown[f"{name}, difference"] = [_number(value, digits, "+") for value in summary[f"{metric} difference"]]
     shown["accuracy to converged pooled"] = [
         "–" if np.isnan(mean) else f"{mean:+.2f}" + ("" if np.isnan(low) else f" ({low:+.2f} to {high:+.2f})")
         for mean, low, high in zip(
             summary["to pooled"], summary["to pooled low"], summary["to pooled high"], strict=True
         )
     ]
-    for metric in ("disagreement", "smallest_share"):
-        shown[METRICS[metric]] = [_number(value, 1) for value in summary[metric]]
+    for metric in BESIDE:
+        digits = {"log_loss": 4, "auc": 2, "calibration": 2}.get(metric, 1)
+        if summary[metric].notna().any():
+            shown[METRICS[metric]] = [_number(value, digits) for value in summary[metric]]
     return shown
 
 
