@@ -35,7 +35,7 @@ def names_for_readers():
         "predictions": np.column_stack([y[200:], y[200:]]), "groups": rng.integers(0, 2, 200),
         "baseline": incumbent.predict(X[200:]), "new_model": y[200:], "old_model": incumbent.predict(X[200:]),
         "region": rng.choice(["north", "south"], 200), "model_in_production": incumbent,
-        "model": model_of(n_replicas=2, max_epochs=3, random_state=0).fit(X[:200], y[:200]),
+        "model": model_of(max_epochs=3, random_state=0).fit(X[:200], y[:200]),
     }  # fmt: skip
 
 
