@@ -1,6 +1,5 @@
 """The commands that take a table, from a CSV file to a report."""
 
-import functools
 import gzip
 import json
 import os
@@ -12,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import people, run
-from dafh import AuditResult, Recipe, load
+from command_line import fit_hastily, people, run
+from dafh import AuditResult, load
 from dafh.tables.files import DataFile
 from dafh.workflows.serving import FileModel
 from dafh.workflows.training import TrainingTable
@@ -21,9 +20,7 @@ from dafh.workflows.training import TrainingTable
 
 @pytest.fixture
 def hasty(monkeypatch):
-    """Fit trains for two epochs, for tests of everything around the training."""
-    recipe = Recipe(n_replicas=1, n_folds=1, max_epochs=2)
-    monkeypatch.setattr(TrainingTable, "fit", functools.partialmethod(TrainingTable.fit, recipe=recipe))
+    fit_hastily(monkeypatch)
 
 
 def test_fit_says_what_it_guesses_and_what_came_of_it(folder):
@@ -135,7 +132,7 @@ def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_pa
 
 
 def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path, hasty):
-    people().to_csv(tmp_path / "people.csv", index=False)
+    people(400).to_csv(tmp_path / "people.csv", index=False)
     quick = ["--target", "hired", "--groups", "1", "--guard", "none", "--out", tmp_path / "m.dafh"]
     assert "earlier fit" not in run("fit", tmp_path / "people.csv", *quick, "--test-size", "0.3").stderr
     assert "m.test.parquet is from an earlier fit" in run("fit", tmp_path / "people.csv", *quick).stderr
