@@ -111,12 +111,12 @@ def test_weights_for_a_pooled_classifier_that_takes_none():
         DAFHClassifier(pooled=KNeighborsClassifier()).fit(X, Y, sample_weight=np.arange(1, 81))
 
 
-@pytest.mark.parametrize("estimator", [model_of(n_replicas=2, max_epochs=2), DecoupledClassifier()])
+@pytest.mark.parametrize("estimator", [QUICK, DecoupledClassifier()])
 def test_prediction_on_other_columns_is_refused(estimator):
-    estimator.fit(X, Y)
+    model = fitted_once(estimator)
     for method in ("predict", "predict_group", "predict_all", "predict_proba"):
         with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3"):
-            getattr(estimator, method)(X[:, :2])
+            getattr(model, method)(X[:, :2])
 
 
 @pytest.mark.parametrize("estimator", [DAFHClassifier, DecoupledClassifier])

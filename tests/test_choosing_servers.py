@@ -287,6 +287,14 @@ def test_a_proof_that_leaves_nothing_over_is_a_certificate_of_no_harm():
     assert report.table["certificate"].tolist() == ["none", "none, is pooled"]
 
 
+def test_a_margin_that_two_decimals_round_up_is_certified_in_two_decimals():
+    """Equal counts of 20 exclude 0.0045 points of harm at 0.05 / 2, and 0.0051 at half of that: the margin is left."""
+    counts = counts_of((300_000, {(0, 2): 20, (2, 0): 20}), (300_000, {}))
+    table = choose_servers(counts, kind="proof", margin=5e-5).table
+    assert table["excluded_harm"].iloc[0] == 5e-5
+    assert table["certificate"].tolist() == ["at most 0.01", "at most 0.001"]
+
+
 def test_a_group_served_by_the_pooled_classifier_has_a_certificate_of_zero():
     assert choose_servers(counts_of((100, {(1, 0): 9}))).table["excluded_harm"].tolist() == [0]
 

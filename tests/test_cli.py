@@ -1,3 +1,4 @@
+import functools
 import hashlib
 import re
 
@@ -13,6 +14,11 @@ from dafh.study.synthetic import run_synthetic
 
 def run(*arguments):
     return CliRunner().invoke(main, arguments)
+
+
+@functools.cache  # Some tests look at the same experiment, and none changes it.
+def experiment_of_the_paper():
+    return run_synthetic(6_000, random_state=0)
 
 
 def test_help_lists_the_commands():
@@ -32,10 +38,14 @@ def test_every_command_has_help_with_an_example(command):
 
 
 @pytest.mark.parametrize("suffix", ["png", "html"])
-def test_demo_prints_the_table_and_says_where_the_figure_is(tmp_path, suffix):
-    out = tmp_path / f"figure.{suffix}"
-    result = run("demo", "--samples", "2000", "--out", str(out))
+def test_demo_prints_the_table_and_says_where_the_figure_is(tmp_path, suffix, monkeypatch):
+    out, asked = tmp_path / f"figure.{suffix}", []
+    if suffix == "html":  # The experiment is the same for both, and runs for one.
+        stand_in = lambda *samples, **options: asked.append((*samples, options)) or experiment_of_the_paper()  # noqa: E731
+        monkeypatch.setattr("dafh.study.synthetic.run_synthetic", stand_in)
+    result = run("demo", "--samples", "1000", "--seed", "7", "--out", str(out))
     assert result.exit_code == 0, result.output
+    assert asked == ([(1000, {"random_state": 7, "verbose": 1})] if suffix == "html" else [])
     for method in ("Pooled", "Partition by s1", "Partition by s2", "DAFH"):
         assert method in result.output
     assert f"Figure: {out}" in result.output
@@ -92,7 +102,7 @@ def test_bad_options_exit_with_2_and_one_sentence(arguments, message):
 
 
 def test_the_experiment_is_the_paper_s():
-    experiment = run_synthetic(6_000, random_state=0)
+    experiment = experiment_of_the_paper()
     table = experiment.table()
     assert table.index.tolist() == ["Pooled", "Partition by s1", "Partition by s2", "DAFH"]
     assert table.accuracy["DAFH"] > 0.95
@@ -104,7 +114,7 @@ def test_the_experiment_is_the_paper_s():
 def test_colours_and_percentages_reach_the_figure():
     from dafh.plots.partitions import synthetic_panels
 
-    chart = synthetic_panels(run_synthetic(1_000, random_state=0), n_points=50).to_dict()
+    chart = synthetic_panels(experiment_of_the_paper(), n_points=50).to_dict()
     subtitles = [panel["title"]["subtitle"] for panel in chart["concat"]]
     assert re.fullmatch(r"accuracy \d+\.\d%", subtitles[0])
     assert re.fullmatch(r"Pr without harm \d+\.\d%, accuracy \d+\.\d%", subtitles[3])

@@ -11,11 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import people, run
+from command_line import fit_hastily, people, run
 from dafh import AuditResult, load
 from dafh.tables.files import DataFile
 from dafh.workflows.serving import FileModel
 from dafh.workflows.training import TrainingTable
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    fit_hastily(monkeypatch)
 
 
 def test_fit_says_what_it_guesses_and_what_came_of_it(folder):
@@ -88,7 +93,7 @@ def test_a_reader_who_has_seen_enough_is_no_error(folder):
     assert "rror" not in result.stderr
 
 
-def test_columns_of_one_name_can_be_dropped_together(folder):
+def test_columns_of_one_name_can_be_dropped_together(folder, hasty):
     text = (folder / "people.csv").read_text().splitlines()
     doubled = "\n".join(f"{line},{line.split(',')[1]}" for line in text)
     (folder / "doubled.csv").write_text(doubled)
@@ -103,7 +108,7 @@ def test_columns_of_one_name_can_be_dropped_together(folder):
         assert run(command, folder / "d.dafh", folder / "doubled.csv").exit_code == 0
 
 
-def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_path):
+def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_path, hasty):
     table = people().assign(wage=lambda t: (t["age"] * 12.5).astype(str))
     german = table.assign(wage=table["wage"].str.replace(".", ","))
     german.loc[3, "wage"] = "unknown"
@@ -126,8 +131,8 @@ def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_pa
     assert run("predict", tmp_path / "points.dafh", tmp_path / "next.csv", "--decimal", ",").exit_code == 0
 
 
-def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path):
-    people().to_csv(tmp_path / "people.csv", index=False)
+def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path, hasty):
+    people(400).to_csv(tmp_path / "people.csv", index=False)
     quick = ["--target", "hired", "--groups", "1", "--guard", "none", "--out", tmp_path / "m.dafh"]
     assert "earlier fit" not in run("fit", tmp_path / "people.csv", *quick, "--test-size", "0.3").stderr
     assert "m.test.parquet is from an earlier fit" in run("fit", tmp_path / "people.csv", *quick).stderr
@@ -238,7 +243,7 @@ def test_show_says_what_is_inside(folder):
     assert json.loads(run("show", folder / "model.dafh", "--json").stdout)["schema"]["target"] == "hired"
 
 
-def test_fit_for_machines_prints_nothing_else(folder):
+def test_fit_for_machines_prints_nothing_else(folder, hasty):
     arguments = ["--target", "hired", "--groups", "1", "--guard", "none", "--out", folder / "one.dafh", "--json"]
     card = json.loads(run("fit", folder / "people.csv", *arguments).stdout)
     assert card["file"] == str(folder / "one.dafh")
@@ -246,7 +251,7 @@ def test_fit_for_machines_prints_nothing_else(folder):
     assert card["guard"] is None
 
 
-def test_boosting_can_be_the_pooled_model(folder):
+def test_boosting_can_be_the_pooled_model(folder, hasty):
     arguments = ["--target", "hired", "--pooled", "boosting", "--guard", "proof", "--out", folder / "boosted.dafh"]
     assert run("fit", folder / "people.csv", *arguments).exit_code == 0
     assert "HistGradientBoosting" in run("show", folder / "boosted.dafh").stdout

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dafh
 
 # Small where that changes nothing about the contract; everything else at its default.
-SMALL = {"DAFHClassifier": {"recipe": dafh.Recipe(n_replicas=2, max_epochs=40)}}
+SMALL = {"DAFHClassifier": {"recipe": dafh.Recipe(n_replicas=2, max_epochs=10)}}
 
 
 def public_estimators():

@@ -11,9 +11,11 @@ from dafh.classifiers.logits import decide
 from dafh.engine.networks import init_replica
 from dafh.engine.objective import Rows, Settings, brier_score, cross_entropy, imbalance, objective, surrogate_loss
 from dafh.engine.objective import row_totals as uncompiled_row_totals
-from dafh.engine.population import Plan, loss_and_totals, normalized_mutual_information
+from dafh.engine.population import Plan, normalized_mutual_information
+from dafh.engine.population import loss_and_totals as uncompiled_loss_and_totals
 
 row_totals = jax.jit(uncompiled_row_totals)
+loss_and_totals = jax.jit(uncompiled_loss_and_totals, static_argnames="plan")  # As training does.
 
 
 @pytest.fixture

@@ -62,6 +62,12 @@ def test_mid_p_counts_the_observed_outcome_by_half_and_turns_with_the_question(b
     assert mcnemar_p(b, c, mid=True) + mcnemar_p(c, b, mid=True) == pytest.approx(1)
 
 
+def test_mid_p_by_hand():
+    assert mcnemar_p(0, 0, mid=True) == 1 / 2  # Exactly, not up to rounding.
+    assert mcnemar_p(5, 0, mid=True) == 1 / 64  # Half of P[no heads in 5 tosses].
+    assert mcnemar_p(0, 5, mid=True) == 63 / 64
+
+
 def test_tiny_effective_counts_are_no_error():
     assert mcnemar_p(1e-9, 0) == pytest.approx(1)
     assert mcnemar_p(0, 1e-9, mid=True) == pytest.approx(0.5, abs=1e-6)

@@ -121,8 +121,9 @@ def test_the_remaining_time_knows_slow_jobs_from_quick_ones():
     assert remaining.seconds() == pytest.approx((3 * 10 + 3 * 1) / 2)
 
 
+# A study in a process of its own for every folder it reads; forks, because importing takes longer than the study.
 SMALL_STUDY = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from dafh.study.runner import Job, run_jobs
 from dafh.study.store import ResultStore
@@ -131,33 +132,43 @@ def slow(job):
     time.sleep(0.03)
     return [{"accuracy": job.split / 7, "p_values": [0.1 * job.split]}]
 
-jobs = [Job("honest", "toy", "m", 2, split) for split in range(60)]
-with ResultStore(Path(sys.argv[1]) / "results.sqlite") as store:
-    print("ready", flush=True)
-    run_jobs(jobs, store, slow)
-    store.frame(sorted(job.key for job in jobs)).to_csv(Path(sys.argv[1]) / "results.csv", index=False)
+def study(folder):
+    jobs = [Job("honest", "toy", "m", 2, split) for split in range(60)]
+    with ResultStore(folder / "results.sqlite") as store:
+        print(os.getpid(), flush=True)
+        run_jobs(jobs, store, slow)
+        store.frame(sorted(job.key for job in jobs)).to_csv(folder / "results.csv", index=False)
+
+for folder in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        study(Path(folder.strip()))
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
 def test_a_study_that_is_killed_ten_times_ends_as_if_nothing_had_happened(tmp_path):
-    script = tmp_path / "study.py"
-    script.write_text(SMALL_STUDY)
-    folders = [tmp_path / name for name in ("whole", "killed")]
-    for folder in folders:
-        folder.mkdir()
-    subprocess.run([sys.executable, script, folders[0]], check=True, capture_output=True)
+    whole, killed = (tmp_path / name for name in ("whole", "killed"))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     moments = random.Random(0)
-    for _ in range(10):
-        process = subprocess.Popen([sys.executable, script, folders[1]], stdout=subprocess.PIPE)
-        process.stdout.readline()
-        time.sleep(moments.uniform(0, 0.15))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-    with ResultStore(folders[1] / "results.sqlite") as store:
-        assert 0 < len(store.keys()) < 60  # Killed in the middle, not before or after.
-    subprocess.run([sys.executable, script, folders[1]], check=True, capture_output=True)
-    assert (folders[0] / "results.csv").read_bytes() == (folders[1] / "results.csv").read_bytes()
+    with subprocess.Popen([sys.executable, "-c", SMALL_STUDY], **pipes) as studies:
+
+        def ends_with(folder, kill):
+            folder.mkdir(exist_ok=True)
+            studies.stdin.write(f"{folder}\n")
+            process = int(studies.stdout.readline())
+            if kill:
+                time.sleep(moments.uniform(0, 0.15))
+                os.kill(process, signal.SIGKILL)
+            return int(studies.stdout.readline())
+
+        assert ends_with(whole, kill=False) == 0
+        assert [ends_with(killed, kill=True) for _ in range(10)] == [-signal.SIGKILL] * 10
+        with ResultStore(killed / "results.sqlite") as store:
+            assert 0 < len(store.keys()) < 60  # Killed in the middle, not before or after.
+        assert ends_with(killed, kill=False) == 0
+    assert (whole / "results.csv").read_bytes() == (killed / "results.csv").read_bytes()
 
 
 # ---- the paper's grid ----
