@@ -232,9 +232,7 @@ def _read_dafh(fields: Fields) -> DAFHClassifier:
     model._view = read_view(fields, "view", model)
     model.n_groups_ = fields.whole("n_groups", 1, MOST_GROUPS)
     m = 1 if len(model.classes_) == 2 else len(model.classes_)
-    model.groups_, model._trained = read_groups(
-        fields, "groups", Shape(model._view, n_columns, model.n_groups_, m)
-    )
+    model.groups_, model._trained = read_groups(fields, "groups", Shape(model._view, n_columns, model.n_groups_, m))
     model._serve(_read_report(fields, model.n_groups_))
     _read_shares(fields, model)
     model.candidates_ = read_table(fields, "candidates")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.rules import Question, RuleTree
 from dafh.groups.serving import CorrectionModel, Weights
-from dafh.groups.trained import RuleModel
+from dafh.groups.trained import NetworkModel, RuleModel
 from dafh.models.binning_kind import bins_of, check_same_binning, n_numbers, split_by_bins
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, NotPlainError, Writer
@@ -39,7 +39,7 @@ class Shape:
 # ---- rules ----
 
 
-def write_tree(tree: RuleTree, view: TableView, writer: Writer) -> Json:
+def _write_tree(tree: RuleTree, view: TableView, writer: Writer) -> Json:
     """Describe a tree by its questions, with the answer of each bin, and the group of each leaf."""
     check_same_binning(view, tree.binning)
     questions: list[Json] = []
@@ -50,7 +50,7 @@ def write_tree(tree: RuleTree, view: TableView, writer: Writer) -> Json:
     return {"questions": questions, "group": writer.array(tree.group)}
 
 
-def read_tree(fields: Fields, name: str, shape: Shape, n_groups: int | None = None) -> RuleTree:
+def _read_tree(fields: Fields, name: str, shape: Shape) -> RuleTree:
     """Return a tree whose every question divides a leaf, in words as well as in fact."""
     inner, binning = fields.fields(name), bins_of(shape.view)
     questions: list[Question] = []
@@ -72,10 +72,9 @@ def read_tree(fields: Fields, name: str, shape: Shape, n_groups: int | None = No
         left.append({**left[leaf], place: before & ~yes})
         left[leaf] = {**left[leaf], place: before & yes}
         questions.append(Question(leaf, place, tuple(np.flatnonzero(yes).tolist())))
-    most = (shape.n_groups if n_groups is None else n_groups) - 1
-    group = inner.wholes("group", len(left), least=0, most=most).astype(np.intp)
+    group = inner.wholes("group", len(left), least=0, most=shape.n_groups - 1).astype(np.intp)
     inner.close()
-    if len(np.unique(group)) != most + 1:
+    if len(np.unique(group)) != shape.n_groups:
         raise MalformedError("a group of its rules has no leaf")
     return RuleTree(binning, tuple(questions), group)
 
@@ -118,25 +117,25 @@ def _read_corrections(fields: Fields, name: str, shape: Shape) -> PointCorrectio
 
 def _write_rules(model: RuleModel, view: TableView, writer: Writer) -> dict[str, Json]:
     return {
-        "tree": write_tree(model.tree, view, writer),
+        "tree": _write_tree(model.tree, view, writer),
         "corrections": _write_corrections(model.corrections, writer),
     }
 
 
 def _read_rules(fields: Fields, shape: Shape) -> RuleModel:
-    return RuleModel(read_tree(fields, "tree", shape), _read_corrections(fields, "corrections", shape))
+    return RuleModel(_read_tree(fields, "tree", shape), _read_corrections(fields, "corrections", shape))
 
 
 # ---- networks ----
 
 
-def write_network(model: CorrectionModel, writer: Writer) -> dict[str, Json]:
-    """Describe a group network and its classifiers, layer by layer."""
-
+def _write_network(trained: NetworkModel, view: TableView, writer: Writer) -> dict[str, Json]:
     def layers(network: Weights) -> Json:
         return [[writer.array(weight), writer.array(bias)] for weight, bias in network]
 
+    model = trained.model
     return {
+        "tree": None if trained.tree is None else _write_tree(trained.tree, view, writer),
         "center": None if model.center is None else writer.array(model.center),
         "group": layers(model.group),
         "classifiers": layers(model.classifiers),
@@ -145,9 +144,9 @@ def write_network(model: CorrectionModel, writer: Writer) -> dict[str, Json]:
     }
 
 
-def read_network(fields: Fields, shape: Shape, n_answers: int) -> CorrectionModel:
-    """Return a group network, which sees so many answers beside the columns, with its classifiers."""
-    n_columns = n_numbers(shape.view, shape.n_columns)
+def _read_network(fields: Fields, shape: Shape) -> NetworkModel:
+    tree = _read_tree(fields, "tree", shape) if fields.has("tree") else None
+    n_columns, n_answers = n_numbers(shape.view, shape.n_columns), 0 if tree is None else len(tree.questions)
     n_groups, m = shape.n_groups, shape.n_logits
     model = CorrectionModel(
         center=fields.floats("center", n_columns) if fields.has("center") else None,
@@ -158,7 +157,7 @@ def read_network(fields: Fields, shape: Shape, n_answers: int) -> CorrectionMode
     )
     if not model.group or not model.classifiers or len(model.base) != (model.pooled == "inside"):
         raise MalformedError("its networks are not complete")
-    return model
+    return NetworkModel(model, tree)
 
 
 def _read_layers(fields: Fields, name: str, leading: tuple[int, ...], n_inputs: int, n_outputs: int) -> Weights:
@@ -182,6 +181,7 @@ def _read_layers(fields: Fields, name: str, leading: tuple[int, ...], n_inputs: 
 
 _WAYS: dict[str, tuple[type, Callable[..., dict[str, Json]], Callable[[Fields, Shape], Any]]] = {
     "rules": (RuleModel, _write_rules, _read_rules),
+    "network": (NetworkModel, _write_network, _read_network),
 }
 """Ways to divide rows, by the name that `DAFHClassifier.groups_` has for them."""
 

@@ -79,7 +79,5 @@ def _read_strengths(fields: Fields, binning: Binning) -> pd.DataFrame:
 
 SCORECARD_KINDS: tuple[Kind, ...] = (
     Kind(_NAME, "classifier", (Scorecard,), _write, _read),
-    Kind(
-        _NAME, "unfitted", (Scorecard,), _write_unfitted, lambda fields: read_settings(fields, BUILDABLE[_NAME])
-    ),
+    Kind(_NAME, "unfitted", (Scorecard,), _write_unfitted, lambda fields: read_settings(fields, BUILDABLE[_NAME])),
 )
