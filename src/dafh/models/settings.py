@@ -149,7 +149,7 @@ def read_settings(fields: Fields, known: Buildable) -> BaseEstimator:
     given = {name: _from_json(value, fields) for name, value in settings.items()}
     available = known.build().get_params(deep=False)
     for name, value in given.items():
-        if name not in known.allowed or name not in available:
+        if name not in known.allowed or name in known.ignored or name not in available:
             raise MalformedError(f"{fields.where} has a parameter that is not read from files or not known here")
         if not any(kind.holds(value) for kind in known.allowed[name]):
             raise MalformedError(f"the parameter {name!r} of {fields.where} is out of range")
