@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,13 +15,19 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import dafh
-from dafh import DAFHClassifier, DecoupledClassifier, Recipe, tabular_pipeline
+from dafh import DAFHClassifier, DecoupledClassifier, Recipe, Scorecard, tabular_pipeline
+from dafh.exceptions import GroupsEncodeLabelWarning
 from dafh.models.container import FORMAT
 from dafh.partitions import PooledPartition
 from dafh.rivals.baselines import make_baseline
 
 SVC_TYPES = ["sklearn.svm._classes.SVC"]
-QUICK = {"recipe": Recipe(n_replicas=2, max_epochs=2), "random_state": 0}
+NETWORK = {"groups": "network", "recipe": Recipe(max_epochs=2)}
+
+
+def quick(**changes):
+    """A classifier that is fitted in a fraction of a second."""
+    return DAFHClassifier(**{"n_groups": 2, "groups": "rules", "pooled": "linear", "random_state": 0, **changes})
 
 
 def people(n=300, seed=0):
@@ -47,10 +54,16 @@ def models():
     scaled = make_pipeline(StandardScaler(), LogisticRegression())
     boosted = HistGradientBoostingClassifier(max_iter=3)
     plain = (X[:20],)
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        # On so few rows, groups may be little more than the label.
+        warnings.simplefilter("ignore", GroupsEncodeLabelWarning)
         return {
-            "dafh": (tabular_pipeline(DAFHClassifier(**QUICK)).fit(table, y), (table[:20],)),
-            "incumbent": (DAFHClassifier(pooled=clone(boosted).fit(X, y), **QUICK).fit(X, y), plain),
+            "dafh": (quick().fit(table, y), (table[:20],)),
+            "tabular": (tabular_pipeline(quick()).fit(table, y), (table[:20],)),
+            "points": (quick(pooled="scorecard").fit(table, y), (table[:20],)),
+            "groups by network": (quick(**NETWORK).fit(table, y), (table[:20],)),
+            "scorecard": (Scorecard(8).fit(table, y), (table[:20],)),
+            "incumbent": (quick(pooled=clone(boosted).fit(X, y)).fit(X, y), plain),
             "boosting": (make_baseline("pooled", estimator=boosted).fit(X, y), plain),
             "pipeline": (DecoupledClassifier(PooledPartition(), scaled).fit(X, y), plain),
             "network": (make_baseline("mlp", random_state=0).fit(X, y), plain),
@@ -116,13 +129,19 @@ def parts_of(node):
         yield from parts_of(inner)
 
 
-def write_example(folder):
-    """Write the file of the current format that must load for good; once a format is released, never again."""
+EXAMPLES = {
+    "": lambda: quick(pooled=HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=7)),
+    "-scorecard": lambda: quick(pooled="scorecard"),
+}
+ANSWERS = ("predict", "predict_group", "predict_proba")
+
+
+def write_examples(folder):
+    """Write the files of the current format that must load for good; once a format is released, never again."""
     table, y, _ = people()
-    pooled = HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=7)
-    model = tabular_pipeline(DAFHClassifier(pooled=pooled, **QUICK)).fit(table, y)
-    dafh.save(model, folder / f"model-format-{FORMAT}.dafh")
     rows, _, _ = people(20, seed=1)
-    encoded = model[:-1].transform(rows)
-    found = {name: getattr(model[-1], name)(encoded).tolist() for name in ("predict", "predict_group", "predict_proba")}
-    (folder / f"model-format-{FORMAT}.json").write_text(json.dumps(found))
+    for name, example in EXAMPLES.items():
+        model = example().fit(table, y)
+        dafh.save(model, folder / f"model-format-{FORMAT}{name}.dafh")
+        found = {method: getattr(model, method)(rows).tolist() for method in ANSWERS}
+        (folder / f"model-format-{FORMAT}{name}.json").write_text(json.dumps(found))

@@ -66,8 +66,8 @@ def one_array_for_all(parts):
 
 
 def one_layer_thirty_times(parts):
-    corrections = find(parts.model, "dafh classifier")["corrections"]
-    corrections["group"] = corrections["group"][:1] * 30
+    network = find(parts.model, "network")
+    network["group"] = network["group"][:1] * 30
 
 
 def one_chain(parts):
@@ -83,11 +83,11 @@ def one_chain(parts):
 
 
 def wide_layer(parts):
-    corrections = find(parts.model, "dafh classifier")["corrections"]
-    n_inputs = parts.table[corrections["group"][0][0]][1][0]
-    parts.set_array(corrections["group"][0][0], np.zeros((n_inputs, 20_000)))
-    parts.set_array(corrections["group"][0][1], np.zeros(20_000))
-    parts.set_array(corrections["group"][1][0], np.zeros((20_000, 2)))
+    group = find(parts.model, "network")["group"]
+    n_inputs = parts.table[group[0][0]][1][0]
+    parts.set_array(group[0][0], np.zeros((n_inputs, 20_000)))
+    parts.set_array(group[0][1], np.zeros(20_000))
+    parts.set_array(group[1][0], np.zeros((20_000, 2)))
 
 
 def labels_of(parts):
@@ -97,13 +97,6 @@ def labels_of(parts):
 def wide_labels(parts):
     """One label of 200,000 letters, and 10,000 short ones that would be padded to as many."""
     labels_of(parts)["values"] = [f"a{i:05}" for i in range(9_999)] + ["b" * 200_000]
-
-
-def correction(name, value):
-    def change(parts):
-        find(parts.model, "dafh classifier")["corrections"][name] = value
-
-    return change
 
 
 def report(change_report):
@@ -219,13 +212,6 @@ class Bomb:
         return (Path.touch, (Path("sprung"),))
 
 
-def with_cut(parts):
-    """A cut in a column that the model does not have."""
-    corrections = find(parts.model, "dafh classifier")["corrections"]
-    corrections["cut_columns"] = add_array(parts, np.array([999]), "int64")
-    corrections["cut_thresholds"] = add_array(parts, np.array([0.5]), "float64")
-
-
 POINTS, UNKNOWN = "points outside", "has an unknown entry"
 FORGERIES = {
     # Indices that compiled code would follow.
@@ -244,7 +230,6 @@ FORGERIES = {
     "infinite leaf": ("boosting", cells("boosted trees", "value", 1, np.inf), "not finite"),
     "threshold that is none": ("boosting", cells("boosted trees", "threshold", 0, np.nan), "not finite"),
     "chain of nodes": ("boosting", one_chain, "boosted tree is malformed"),
-    "cut of no column": ("dafh", with_cut, POINTS),
     "server outside": ("dafh", report(unknown_server), POINTS),
     # Attributes that nobody asked for.
     "preprocessor": ("boosting", entry("boosted trees", "_preprocessor", {"kind": "pipeline"}), UNKNOWN),
@@ -252,8 +237,8 @@ FORGERIES = {
     "cache of a pipeline": ("pipeline", entry("pipeline", "memory", "/tmp/cache"), UNKNOWN),
     "worker processes": ("pipeline", setting("logistic regression", "n_jobs", -1), "not read from files"),
     "warm start": ("pipeline", setting("logistic regression", "warm_start", True), "not read from files"),
-    "endless refit": ("dafh", setting("recipe", "n_replicas", 10**9), "out of range"),
-    "huge network": ("dafh", setting("recipe", "group_hidden", [100_000] * 200), "out of range"),
+    "endless refit": ("groups by network", setting("recipe", "n_replicas", 10**9), "out of range"),
+    "huge network": ("groups by network", setting("recipe", "group_hidden", [100_000] * 200), "out of range"),
     "code in a parameter": ("boosting", setting("boosted trees", "scoring", "os.system"), "out of range"),
     # Kinds in the wrong place.
     "unknown kind": ("dafh", entry("default logistic regression", "kind", "posix.system"), "not a kind of classifier"),
@@ -263,11 +248,11 @@ FORGERIES = {
     "recipe that is none": (
         "dafh", entry("dafh classifier", "recipe", {"kind": "constant", "settings": {}}), "'recipe'"),
     "models in models": ("incumbent", nested, "nested too deeply"),
-    "history without accuracy": ("dafh", lambda p: find(p.model, "dafh classifier")["history"]["columns"][0].insert(
-        0, "x"), "history"),
+    "history without accuracy": ("groups by network", lambda p: find(p.model, "dafh classifier")["history"][
+        "columns"][0].insert(0, "x"), "history"),
     # Sizes that are not there.
     "one array for four": ("boosting", one_array_for_all, "used twice"),
-    "one layer thirty times": ("dafh", one_layer_thirty_times, "used twice"),
+    "one layer thirty times": ("groups by network", one_layer_thirty_times, "used twice"),
     "array of nothing": ("boosting", table_entry("|V0", [10**15]), "of type |V0"),
     "array of objects": ("boosting", table_entry("object", [1]), "of type object"),
     "empty but wide": ("boosting", table_entry("float64", [0, 10**18]), "shape of an array"),
@@ -278,7 +263,7 @@ FORGERIES = {
     "array that is not used": ("dafh", lambda p: add_array(p, np.zeros(9), "float64"), "does not use"),
     "neither true nor false": ("boosting", cells("boosted trees", "gaps_left", 0, 2), "neither true nor false"),
     "millions of groups": ("random", entry("random groups", "n_groups", 10**9), "out of range"),
-    "layer of 20,000": ("dafh", wide_layer, "too wide"),
+    "layer of 20,000": ("groups by network", wide_layer, "too wide"),
     "labels padded to gigabytes": ("dafh", wide_labels, "too long"),
     "tree of 5,000 levels": ("tree", deep_tree, "too deep"),
     "names of a tree": ("tree", long_names, "too long"),
@@ -291,8 +276,8 @@ FORGERIES = {
     "labels of another model": (
         "dafh", lambda p: find(p.model, "default logistic regression")["labels"].update(values=["no", "zes"]),
         "labels that the model does not have"),
-    "three groups": ("dafh", entry("dafh classifier", "n_groups", 3), "does not fit"),
-    "pooled twice": ("dafh", correction("pooled", "added"), "not complete"),
+    "three groups": ("dafh", entry("dafh classifier", "n_groups", 3), "has no leaf"),
+    "pooled twice": ("groups by network", entry("network", "pooled", "added"), "not complete"),
     "scale of zero": ("pipeline", cells("standard scaler", "scale", 0, 0.0), "not positive"),
     "clusters without spread": ("clusters", cells("clusters", "scale", 0, 0.0), "malformed"),
     "own classifier too many": ("pipeline", lambda p: p.model["own_classifiers"].append(None), "one classifier"),

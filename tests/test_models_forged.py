@@ -13,6 +13,7 @@ from dafh.models import read_card
 from dafh.models.container import FORMAT
 from model_files import SVC_TYPES, Parts, models, with_checksum
 from model_forgeries import FORGERIES, TEXTS
+from model_group_forgeries import GROUP_FORGERIES
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def forged(valid, tmp_path_factory):
     """Every forged file, with what should be said of it."""
     folder = tmp_path_factory.mktemp("forged")
     expected = {}
-    for name, (source, change, reason) in FORGERIES.items():
+    for name, (source, change, reason) in {**FORGERIES, **GROUP_FORGERIES}.items():
         parts = Parts(valid / source)
         change(parts)
         parts.write(folder / name)
@@ -146,7 +147,8 @@ def test_what_is_no_file_is_refused(tmp_path):
 
 
 WRONG = {"labels": 5, "settings": [1], "columns": "abc", "rows": "x", "guard": "x", "schema": 3, "guesses": [1],
-         "dafh": None, "groups": True, "data": "\ud800", "fingerprints": 5}  # fmt: skip
+         "dafh": None, "groups": True, "groups_by": None, "rules": [1],
+         "data": "\ud800", "fingerprints": 5}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)

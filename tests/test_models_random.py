@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dafh
+from dafh import Scorecard
 from dafh.exceptions import InputError
 from model_files import SVC_TYPES, Parts, models
 
@@ -133,7 +134,10 @@ def use(model, rows):
     if len(rows) == 1 and hasattr(model, "predict_all"):
         model.predict_all(*rows)
     repr(model)
-    repr(getattr(model, "guard_report_", None))
+    for name in ("guard_report_", "rules_", "pooled_"):
+        str(getattr(model, name, None))
+    if isinstance(model, Scorecard):
+        str(model)
 
 
 def check_changes(valid, tmp_path, n_changes, seed):

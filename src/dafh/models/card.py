@@ -14,26 +14,30 @@ from sklearn.pipeline import Pipeline
 
 import dafh
 from dafh.classifiers.pipelines import final_classifier
+from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
+from dafh.linear.scorecard import Scorecard
 from dafh.models.container import DEEPEST, Json, MalformedError, parse
 from dafh.text import clipped, plain
 
 _PACKAGES = ("scikit-learn", "numpy", "scipy", "skops")
 _ENTRIES = {
     "dafh": str, "written": str, "python": str, "versions": dict, "model": str, "settings": dict, "labels": list,
-    "groups": int, "served_by": list, "pooled": str, "columns": list,
+    "groups": int, "groups_by": str, "served_by": list, "pooled": str, "columns": list,
 }  # fmt: skip
 _DETAILS = {
     "data": str, "rows": int, "rows_kept_back": int, "schema": dict, "fingerprints": list, "guesses": list,
 }  # fmt: skip
 """Entries that the command line adds, and relies on when it reads them."""
-_OWN = {*_ENTRIES, "guard"}
+_OWN = {*_ENTRIES, "guard", "rules"}
 
 
 def make_card(model: Any, details: Mapping[str, object]) -> dict[str, Json]:
     """Describe a fitted model; `details` are added as they are, or refused."""
     final = final_classifier(model)
-    report = final.guard_report_
+    # A scorecard alone serves all rows, and has nothing to guard.
+    alone = isinstance(final, Scorecard)
+    report = None if alone else final.guard_report_
     added = _plain_details(details)
     return {
         "dafh": dafh.__version__,
@@ -43,15 +47,36 @@ def make_card(model: Any, details: Mapping[str, object]) -> dict[str, Json]:
         "model": type(final).__name__,
         "settings": plain(_changed(final)),
         "labels": plain(final.classes_),
-        "groups": int(final.n_groups_),
-        "served_by": ["pooled" if s == final.n_groups_ else int(s) for s in final.serves_],
-        "pooled": type(getattr(final.pooled_, "trained_as", final.pooled_)).__name__,
+        "groups": 1 if alone else int(final.n_groups_),
+        "groups_by": _way(final),
+        "rules": _rules(final),
+        "served_by": ["pooled"] if alone else ["pooled" if s == final.n_groups_ else int(s) for s in final.serves_],
+        "pooled": _pooled_name(final if alone else final.pooled_),
         "columns": _columns(model, added),
         "guard": None
         if report is None
         else {"summary": report.sentence(), "table": plain(report.table.reset_index().to_dict("records"))},
         **added,
     }
+
+
+def _way(final: Any) -> str:
+    """Say how rows are divided into groups: by rules, by a network, or by the partition that was given."""
+    if isinstance(final, Scorecard):
+        return "nothing"
+    return str(final.groups_) if isinstance(final, DAFHClassifier) else type(final.partition_).__name__
+
+
+def _rules(final: Any) -> Json:
+    """One text for each group that is a rule, as `RulesInUse` prints it."""
+    rules = getattr(final, "rules_", None)
+    return None if rules is None else [rules.tree.rule(k) for k in range(rules.n_groups)]
+
+
+def _pooled_name(pooled: Any) -> str:
+    # Behind an encoder, it is the classifier that people know it by.
+    last = final_classifier(pooled)
+    return type(getattr(last, "trained_as", last)).__name__
 
 
 def to_bytes(card: Mapping[str, Json]) -> bytes:
@@ -68,10 +93,11 @@ def read(text: bytes) -> dict[str, Any]:
     if not isinstance(card, dict):
         raise MalformedError("the model card is malformed")
     _check_types(card, {**_ENTRIES, **{name: kind for name, kind in _DETAILS.items() if name in card}})
-    guard, columns = card.get("guard"), card["columns"]
+    guard, columns, rules = card.get("guard"), card["columns"], card.get("rules")
     sound = (
         all(isinstance(column, dict) and {"name", "type"} <= set(column) for column in columns)  # type: ignore[union-attr]
         and (guard is None or (isinstance(guard, dict) and isinstance(guard.get("summary"), str)))
+        and (rules is None or (isinstance(rules, list) and all(isinstance(rule, str) for rule in rules)))
         and all(isinstance(entry, str) for name in ("fingerprints", "guesses") for entry in card.get(name, []))  # type: ignore[union-attr]
     )
     if not sound:
@@ -105,8 +131,13 @@ def _columns(model: Any, details: Mapping[str, Any]) -> list[Json]:
         return [{"name": name, "type": kind} for name, kind in details["schema"]["features"].items()]
     first = model[0] if isinstance(model, Pipeline) else model
     names = getattr(first, "feature_names_in_", [f"column {i}" for i in range(first.n_features_in_)])
-    kinds = {column.name: column.kind for column in getattr(first, "columns_", [])}
-    return [{"name": str(name), "type": kinds.get(name, "number")} for name in names]
+    if isinstance(first, DAFHClassifier | Scorecard):
+        binning = first.binning_ if isinstance(first, Scorecard) else first._view.binning
+        kinds = [] if binning is None else [column.kind for column in binning.columns]
+    else:
+        kinds = [column.kind for column in getattr(first, "columns_", [])]
+    types = kinds or ["number"] * first.n_features_in_
+    return [{"name": str(name), "type": kind} for name, kind in zip(names, types, strict=True)]
 
 
 # ---- details ----

@@ -89,6 +89,8 @@ class Reader:
     ) -> None:
         self.arrays = arrays
         self.names = _name_lists(names)
+        self.date_formats: set[str] = set()
+        """Formats of dates that were found so far."""
         self._kinds = {(kind.role, kind.name): kind for kind in kinds}
         self._read_foreign = read_foreign
         self._depth = 0

@@ -11,12 +11,15 @@ from dafh.models.description import MOST_COLUMNS, Fields, Kind, NotPlainError, W
 from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
 from dafh.tables.values import DATE, DATE_FORMATS
 
-_LARGEST_NUMBER = 1e100
+LARGEST_NUMBER = 1e100
+"""Larger ones are gaps to whoever reads a table."""
 _SMALLEST_SCALE = 1e-150
 _MOST_CATEGORIES = 1000
 _LONGEST_NAMES = 2**22
 """Letters of the names of all encoded columns, each of which repeats the name of its column."""
 _LONGEST_FORMAT = 40
+_MOST_FORMATS = 100
+"""Different ones in a file: it takes 0.3 ms to check one, and a file has room for a hundred thousand."""
 
 
 def _write_unfitted(encoder: TableEncoder, _: Writer) -> dict[str, Json]:
@@ -85,8 +88,8 @@ def _read_column(fields: Fields, number: int, value: Json) -> NumberColumn | Cat
         column = NumberColumn(
             name,
             _read_kind(inner),
-            median=inner.number("median", -_LARGEST_NUMBER, _LARGEST_NUMBER),
-            mean=inner.number("mean", -_LARGEST_NUMBER, _LARGEST_NUMBER),
+            median=inner.number("median", -LARGEST_NUMBER, LARGEST_NUMBER),
+            mean=inner.number("mean", -LARGEST_NUMBER, LARGEST_NUMBER),
             scale=inner.number("scale", _SMALLEST_SCALE),
             gap_share=inner.number("gap_share", 0, 1),
             gap_scale=inner.number("gap_scale", _SMALLEST_SCALE),
@@ -98,12 +101,22 @@ def _read_column(fields: Fields, number: int, value: Json) -> NumberColumn | Cat
 
 
 def _read_kind(fields: Fields) -> str:
-    kind = fields.text("kind")
+    return check_kind(fields.text("kind"), fields)
+
+
+def check_kind(kind: str, fields: Fields) -> str:
+    """Refuse what is not a kind of columns."""
     form = kind.removeprefix(DATE)
     if kind in ("number", "flag", "category") or (kind.startswith(DATE) and form in DATE_FORMATS):
         return kind
     if not kind.startswith(DATE) or len(form) > _LONGEST_FORMAT:
         raise fields.refuse("kind")
+    known = fields.reader.date_formats
+    if form in known:
+        return kind
+    if len(known) == _MOST_FORMATS:
+        raise fields.refuse("kind", "is one of too many formats of dates")
+    known.add(form)
     try:  # A format of the user's: pandas says whether it is one, now and not in the middle of a prediction.
         pd.to_datetime(pd.Series(["x"]), format=form, errors="coerce")
     except ValueError as error:

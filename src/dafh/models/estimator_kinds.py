@@ -1,22 +1,22 @@
-"""Kinds of our own estimators, and of what they are made of: guard report, group network, corrections."""
+"""Kinds of our own estimators, with the report of their guard."""
 
 from types import NoneType
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dafh.checks import Allowed, Constraints
 from dafh.classifiers.fitting import is_fitted
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
+from dafh.estimators.pooled import PooledName
 from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
 from dafh.evaluation.paired import PairedCounts
-from dafh.groups.cuts import Cuts
 from dafh.groups.recipe import Recipe
-from dafh.groups.serving import CorrectionModel, Weights
+from dafh.models.binning_kind import read_view, write_view
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, Kind, NotPlainError, Writer
+from dafh.models.group_kinds import WIDEST_LAYER, Shape, read_groups, write_groups
 from dafh.models.partition_kinds import MOST_GROUPS
 from dafh.models.settings import Buildable, read_settings, write_settings
 from dafh.models.values import (
@@ -33,8 +33,6 @@ _PARTS = frozenset({"verbose", "pooled", "estimator", "partition", "recipe"})
 _MOST_LAYERS = 20
 _CURVES = {f"{rows}_{metric}" for rows in ("train", "selection") for metric in ("accuracy", "pr")}
 """What charts and reports draw of the training."""
-_WIDEST_LAYER = 2**14
-"""Prediction takes memory for a block of rows times this."""
 
 
 def _limited(constraints: Constraints, **most: int) -> Constraints:
@@ -57,8 +55,8 @@ RECIPE_SETTINGS = Buildable(
     Recipe,
     _limited(
         Recipe._constraints,
-        group_hidden=_WIDEST_LAYER,
-        classifier_hidden=_WIDEST_LAYER,
+        group_hidden=WIDEST_LAYER,
+        classifier_hidden=WIDEST_LAYER,
         n_replicas=1000,
         max_epochs=100_000,
         n_folds=1000,
@@ -192,102 +190,92 @@ def _write_dafh(model: DAFHClassifier, writer: Writer) -> dict[str, Json]:
     if not is_fitted(model):
         raise NotPlainError("not fitted")
     # A fitted incumbent is a parameter and the pooled classifier at once; it is written once.
-    incumbent = model.pooled is not None and model.pooled is model.pooled_
+    incumbent = model.pooled is model.pooled_
+    pooled: Json = None
+    if not incumbent:
+        pooled = model.pooled if isinstance(model.pooled, str) else writer.part(model.pooled, "unfitted")
+    share = None if model.rules_ is None else model.rules_.share
     return {
         "settings": write_settings(model, DAFH_SETTINGS),
         "recipe": _write_parameter(model, "recipe", writer),
-        "pooled": None if incumbent else _write_parameter(model, "pooled", writer),
+        "pooled": pooled,
         "incumbent": incumbent,
         "labels": write_labels(model.classes_),
         **write_columns(model, writer),
         "pooled_classifier": writer.part(model.pooled_, "classifier"),
+        "view": write_view(model._view, model.pooled_, writer),
         "n_groups": int(model.n_groups_),
-        "corrections": _write_corrections(model._trained, writer),
+        "groups": write_groups(model._trained, model._view, writer),
+        "shares": None if share is None else writer.array(share),
         "guard_report": _write_report(model.guard_report_, writer),
-        "history": write_table(model.history_, writer),
-        "population": write_table(model.population_, writer),
-        "best_epoch": int(model.best_epoch_),
+        "candidates": write_table(model.candidates_, writer),
+        "history": None if model.history_ is None else write_table(model.history_, writer),
+        "population": None if model.population_ is None else write_table(model.population_, writer),
+        "best_epoch": None if model.best_epoch_ is None else int(model.best_epoch_),
         "label_information": float(model.label_information_),
     }
 
 
 def _read_dafh(fields: Fields) -> DAFHClassifier:
     model: Any = read_settings(fields, DAFH_SETTINGS)
-    for name in ("recipe", "pooled"):
-        _read_parameter(fields, name, model)
+    _read_parameter(fields, "recipe", model)
     if not isinstance(model.recipe, Recipe | NoneType):
         raise fields.refuse("recipe")
+    pooled = _read_pooled(fields)
     model.classes_ = read_labels(fields, "labels")
     n_columns = read_columns(fields, model)
     model.pooled_ = fields.part("pooled_classifier", "classifier")
-    if fields.flag("incumbent"):
-        model.set_params(pooled=model.pooled_)
+    if fields.flag("incumbent") != (pooled is None):
+        raise fields.refuse("pooled")
+    model.set_params(pooled=model.pooled_ if pooled is None else pooled)
     _check_classes(model, model.pooled_)
+    model._view = read_view(fields, "view", model)
     model.n_groups_ = fields.whole("n_groups", 1, MOST_GROUPS)
     m = 1 if len(model.classes_) == 2 else len(model.classes_)
-    model._trained = _read_corrections(fields.fields("corrections"), n_columns, model.n_groups_, m)
+    model.groups_, model._trained = read_groups(fields, "groups", Shape(model._view, n_columns, model.n_groups_, m))
     model._serve(_read_report(fields, model.n_groups_))
+    _read_shares(fields, model)
+    model.candidates_ = read_table(fields, "candidates")
+    _read_training(fields, model)
+    model.label_information_ = fields.number("label_information", 0, 1 + 1e-9)
+    return model
+
+
+def _read_pooled(fields: Fields) -> Any:
+    """Return the parameter of this name: a word, a classifier that is not fitted, or None for an incumbent."""
+    if not fields.has("pooled"):
+        return None
+    described = fields.take("pooled")
+    if not isinstance(described, str):
+        return fields.reader.part(described, "unfitted")
+    if described not in get_args(PooledName):
+        raise fields.refuse("pooled")
+    return described
+
+
+def _read_shares(fields: Fields, model: Any) -> None:
+    """Add the share of the training rows in each group to the rules, which are put together from all the rest."""
+    if not fields.has("shares"):
+        return
+    share = fields.floats("shares", model.n_groups_, most=1)
+    if model.rules_ is None or (share < 0).any():
+        raise fields.refuse("shares")
+    model.rules_ = model.rules_.with_shares(share)
+
+
+def _read_training(fields: Fields, model: Any) -> None:
+    """Set how a network was trained; rules were not trained in epochs."""
+    model.history_ = model.population_ = model.best_epoch_ = None
+    if model.groups_ == "rules":
+        for name in ("history", "population", "best_epoch"):
+            if fields.has(name):
+                raise fields.refuse(name, "belongs to a network")
+        return
     model.history_, model.population_ = read_table(fields, "history"), read_table(fields, "population")
     curves = model.history_.select_dtypes("number")
     if model.history_.index.name != "epoch" or not set(curves.columns) >= _CURVES:
         raise fields.refuse("history")
     model.best_epoch_ = fields.whole("best_epoch", 1, 10**9)
-    model.label_information_ = fields.number("label_information", 0, 1 + 1e-9)
-    return model
-
-
-def _write_corrections(model: CorrectionModel, writer: Writer) -> Json:
-    def layers(network: Weights) -> Json:
-        return [[writer.array(weight), writer.array(bias)] for weight, bias in network]
-
-    cuts = model.cuts
-    return {
-        "center": None if model.center is None else writer.array(model.center),
-        "group": layers(model.group),
-        "classifiers": layers(model.classifiers),
-        "pooled": model.pooled,
-        "base": layers(model.base),
-        "cut_columns": None if cuts is None else writer.array(cuts.column),
-        "cut_thresholds": None if cuts is None else writer.array(cuts.threshold),
-    }
-
-
-def _read_corrections(fields: Fields, n_columns: int, n_groups: int, m: int) -> CorrectionModel:
-    cuts = None
-    if fields.has("cut_columns"):
-        column = fields.wholes("cut_columns", None, least=0, most=n_columns - 1).astype(np.intp)
-        cuts = Cuts(column, fields.floats("cut_thresholds", len(column)))
-    fields.has("cut_thresholds")
-    n_seen = n_columns + (0 if cuts is None else len(cuts))
-    model = CorrectionModel(
-        center=fields.floats("center", n_columns) if fields.has("center") else None,
-        group=_read_layers(fields, "group", (), n_seen, n_groups),
-        classifiers=_read_layers(fields, "classifiers", (n_groups,), n_columns, m),
-        pooled=fields.choice("pooled", ("added", "inside", "unused")),  # type: ignore[arg-type]
-        base=_read_layers(fields, "base", (), n_columns, m),
-        cuts=cuts,
-    )
-    fields.close()
-    if not model.group or not model.classifiers or len(model.base) != (model.pooled == "inside"):
-        raise MalformedError("its networks are not complete")
-    return model
-
-
-def _read_layers(fields: Fields, name: str, leading: tuple[int, ...], n_inputs: int, n_outputs: int) -> Weights:
-    """Layers that fit together, from a number of inputs to a number of outputs."""
-    layers: list[tuple[NDArray[Any], NDArray[Any]]] = []
-    described = fields.items(name, 100)
-    for number, layer in enumerate(described, 1):
-        if not isinstance(layer, list) or len(layer) != 2:
-            raise fields.refuse(name)
-        inner = Fields({"weight": layer[0], "bias": layer[1]}, f"layer {number} of {name!r}", fields.reader)
-        wanted = n_outputs if number == len(described) else None
-        weight = inner.floats("weight", *leading, n_inputs, wanted)
-        n_inputs = weight.shape[-1]
-        if n_inputs > max(_WIDEST_LAYER, n_outputs):
-            raise fields.refuse(name, "is too wide")
-        layers.append((weight, inner.floats("bias", *leading, n_inputs)))
-    return tuple(layers)
 
 
 ESTIMATOR_KINDS: tuple[Kind, ...] = (

@@ -21,12 +21,15 @@ from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.exceptions import InputError, OtherVersionWarning
+from dafh.linear.scorecard import Scorecard
 from dafh.models import card as cards
 from dafh.models.container import Arrays, Content, MalformedError, parse, read_content
 from dafh.models.description import Fields, NotPlainError, Reader, Writer
 from dafh.models.foreign import ForeignReader, foreign_writer
 from dafh.models.kinds import KINDS
 from dafh.tables.writing import replacing
+
+_MODELS = (DAFHClassifier, DecoupledClassifier, Scorecard)
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def save(
 
     Parameters
     ----------
-    model : fitted DAFHClassifier or DecoupledClassifier, or a pipeline that ends in one
+    model : fitted DAFHClassifier, DecoupledClassifier or Scorecard, or a pipeline that ends in one
     path : str or Path
         Replaced in one step: there is never a half-written file.
     details : mapping of plain values, optional
@@ -75,10 +78,10 @@ def save(
     """
     path = Path(path)
     final = final_classifier(model)
-    if not isinstance(final, DAFHClassifier | DecoupledClassifier):
+    if not isinstance(final, _MODELS):
         raise InputError(
-            f"A model file holds a DAFHClassifier, a DecoupledClassifier or a pipeline that ends in one, not "
-            f"{type(model).__name__}."
+            f"A model file holds a DAFHClassifier, a DecoupledClassifier, a Scorecard or a pipeline that ends in one, "
+            f"not {type(model).__name__}."
         )
     check_is_fitted(final)
     writer = Writer(KINDS, foreign_writer(trusted))
@@ -203,7 +206,7 @@ def _build(content: Content, foreign: ForeignReader) -> ModelFile:
     model = fields.part("model", "classifier")
     fields.close()
     arrays.check_all_taken()
-    if not isinstance(final_classifier(model), DAFHClassifier | DecoupledClassifier):
+    if not isinstance(final_classifier(model), _MODELS):
         raise MalformedError(f"its model is a {type(final_classifier(model)).__name__}, not one of dafh's")
     return ModelFile(model, card)
 

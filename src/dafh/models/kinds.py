@@ -5,5 +5,6 @@ from dafh.models.description import Kind
 from dafh.models.encoder_kind import ENCODER_KINDS
 from dafh.models.estimator_kinds import ESTIMATOR_KINDS
 from dafh.models.partition_kinds import PARTITION_KINDS
+from dafh.models.scorecard_kind import SCORECARD_KINDS
 
-KINDS: tuple[Kind, ...] = (*CLASSIFIER_KINDS, *ENCODER_KINDS, *PARTITION_KINDS, *ESTIMATOR_KINDS)
+KINDS: tuple[Kind, ...] = (*CLASSIFIER_KINDS, *SCORECARD_KINDS, *ENCODER_KINDS, *PARTITION_KINDS, *ESTIMATOR_KINDS)

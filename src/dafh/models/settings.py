@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh.checks import NOTHING, Allowed, Constraints, number, one_of, sequence_of, whole_number
 from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.linear.scorecard import Scorecard
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, NotPlainError
 
@@ -109,6 +110,14 @@ class Buildable:
 
 BUILDABLE: dict[str, Buildable] = {
     "default logistic regression": Buildable(StandardizedLogisticRegression, {"C": (_POSITIVE, one_of("auto"))}),
+    "scorecard": Buildable(
+        Scorecard,
+        {
+            "n_bins": (Allowed("2 to 1,000,000", lambda value: _MANY.holds(value) and value >= 2),),
+            "strength": (_POSITIVE, one_of("auto")),
+            "random_state": (whole_number(0),),
+        },
+    ),
     "logistic regression": Buildable(LogisticRegression, _LOGISTIC),
     "boosted trees": Buildable(HistGradientBoostingClassifier, _BOOSTING),
     "network": Buildable(MLPClassifier, _NETWORK),
@@ -140,7 +149,7 @@ def read_settings(fields: Fields, known: Buildable) -> BaseEstimator:
     given = {name: _from_json(value, fields) for name, value in settings.items()}
     available = known.build().get_params(deep=False)
     for name, value in given.items():
-        if name not in known.allowed or name not in available:
+        if name not in known.allowed or name in known.ignored or name not in available:
             raise MalformedError(f"{fields.where} has a parameter that is not read from files or not known here")
         if not any(kind.holds(value) for kind in known.allowed[name]):
             raise MalformedError(f"the parameter {name!r} of {fields.where} is out of range")

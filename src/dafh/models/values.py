@@ -39,11 +39,16 @@ def read_columns(fields: Fields, estimator: HasColumns) -> int:
     n_columns = fields.whole("n_columns", 1, MOST_COLUMNS)
     estimator.n_features_in_ = n_columns
     if fields.has("column_names"):
-        names = fields.reader.names[fields.whole("column_names", 0, len(fields.reader.names) - 1)]
-        if len(names) != n_columns:
-            raise fields.refuse("column_names", "does not name all columns")
-        estimator.feature_names_in_ = names
+        estimator.feature_names_in_ = read_names(fields, n_columns)
     return n_columns
+
+
+def read_names(fields: Fields, n_columns: int) -> NDArray[np.object_]:
+    """Return the names of columns that an entry refers to."""
+    names = fields.reader.names[fields.whole("column_names", 0, len(fields.reader.names) - 1)]
+    if len(names) != n_columns:
+        raise fields.refuse("column_names", "does not name all columns")
+    return names
 
 
 # ---- labels ----
