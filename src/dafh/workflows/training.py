@@ -3,16 +3,19 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard import GuardKind
 from dafh.exceptions import InputError
+from dafh.explanation.words import server_words
+from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
 from dafh.models.files import save
 from dafh.tables.encoder import tabular_pipeline
@@ -111,16 +114,23 @@ class TrainingTable:
     def fit(
         self,
         *,
-        n_groups: int = 2,
+        n_groups: int | Literal["auto"] = "auto",
+        groups: Literal["auto", "rules", "network"] = "auto",
+        pooled: Literal["scorecard", "linear", "boosting"] = "scorecard",
         guard: GuardKind | None = "veto",
-        pooled: str = "lr",
         seed: int = 0,
         verbose: int = 0,
         recipe: Recipe | None = None,
     ) -> Pipeline:
-        """Fit a pipeline of encoder and DAFHClassifier; `pooled` is "lr" or "boosting"."""
+        """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
         model = DAFHClassifier(
-            n_groups, pooled=_pooled(pooled), guard=guard, random_state=seed, verbose=verbose, recipe=recipe
+            n_groups,
+            groups=groups,
+            pooled=_boosting() if pooled == "boosting" else pooled,
+            recipe=recipe,
+            guard=guard,
+            random_state=seed,
+            verbose=verbose,
         )
         return tabular_pipeline(model, self.schema.features).fit(self.features, self.y)
 
@@ -133,6 +143,8 @@ class TrainingTable:
             "schema": self.schema.to_dict(),
             "fingerprints": list(self.fingerprints),
             "guesses": list(self.notes),
+            "worth": worth_of_groups(model),
+            "rules": _rules(final_classifier(model)),
         }
         save(model, path, details=details)
         if self.test_rows is None:
@@ -143,6 +155,15 @@ class TrainingTable:
         return beside
 
 
+def _rules(final: Any) -> list[dict[str, Any]] | None:
+    """Rules of a model in plain values, for its card; None for a network."""
+    if final.rules_ is None:
+        return None
+    table = final.rules_.to_frame()
+    shown = table.assign(served_by=[server_words(final, k) for k in table.index]).reset_index()
+    return [dict(row) for row in shown.to_dict("records")]
+
+
 def _held_out(n_rows: int, test_size: float, seed: int) -> NDArray[np.bool_]:
     chosen = np.zeros(n_rows, bool)
     # A stream of its own: which rows are held out has nothing to do with the random numbers of training.
@@ -151,9 +172,7 @@ def _held_out(n_rows: int, test_size: float, seed: int) -> NDArray[np.bool_]:
     return chosen
 
 
-def _pooled(name: str) -> Any:
-    if name == "lr":
-        return None
+def _boosting() -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier()
