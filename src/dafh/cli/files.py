@@ -62,7 +62,6 @@ def _rule_lines(rules: object) -> list[tuple[str, str]]:
     """Rules of the groups, if the card has some; a card may come from anywhere, and hold anything in their place."""
     from dafh.text import clipped
 
-    found = [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
-    if len(found) < 2:
+    if not isinstance(rules, list) or len(rules) < 2:
         return []
-    return [(f"Group {clipped(rule.get('group'), 10)}", clipped(rule.get("rule"), 300)) for rule in found]
+    return [(f"Group {number}", clipped(rule, 300)) for number, rule in enumerate(rules)]

@@ -10,11 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard import GuardKind
 from dafh.exceptions import InputError
-from dafh.explanation.words import server_words
 from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
 from dafh.models.files import save
@@ -144,7 +142,6 @@ class TrainingTable:
             "fingerprints": list(self.fingerprints),
             "guesses": list(self.notes),
             "worth": worth_of_groups(model),
-            "rules": _rules(final_classifier(model)),
         }
         save(model, path, details=details)
         if self.test_rows is None:
@@ -153,15 +150,6 @@ class TrainingTable:
         with TableWriter(beside) as writer:
             writer.write(self.test_rows)
         return beside
-
-
-def _rules(final: Any) -> list[dict[str, Any]] | None:
-    """Rules of a model in plain values, for its card; None for a network."""
-    if final.rules_ is None:
-        return None
-    table = final.rules_.to_frame()
-    shown = table.assign(served_by=[server_words(final, k) for k in table.index]).reset_index()
-    return [dict(row) for row in shown.to_dict("records")]
 
 
 def _held_out(n_rows: int, test_size: float, seed: int) -> NDArray[np.bool_]:
