@@ -17,6 +17,11 @@ from dafh.text import clipped
 _MOST_CATEGORIES = 15
 # Marks on the axis of a column of numbers: more would overlap on a narrow screen.
 _MOST_TICKS = 5
+# Of so few bins of numbers, each has room for its name.
+_FEW_BINS = 4
+# Axes reach at least as far as this on both sides: fewer points change a probability by 2.5 percentage points at most.
+_SMALLEST_POINTS = 0.1
+_FLAGS = ("False", "True", "missing")
 _HEIGHT, _SHARE_HEIGHT = 150, 26
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 # Points above zero are blue and those below orange; the side of the line at zero says the same.
@@ -37,17 +42,19 @@ def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
     two = len(scorecard.classes_) == 2
     found = []
     for column, points, share in zip(scorecard.binning_.columns, scorecard.points_, scorecard.shares_, strict=True):
-        cuts = list(map(column.write, column.cuts)) if isinstance(column, NumberBins) else []
+        ends = list(map(column.write, column.cuts)) if isinstance(column, NumberBins) else []
+        # What is true or false has no order that a reader would look for.
+        flag = column.kind == "flag" and len(ends) == 1
         for code in np.flatnonzero(share > 0):
             for output, value in enumerate(points[code]):
                 found.append(
                     {
                         "column": column.name,
-                        "category": column.is_category,
+                        "category": column.is_category or flag,
                         "label": clipped(scorecard.classes_[1 if two else output], 30),
-                        "bin": column.words(int(code)),
+                        "bin": _FLAGS[code] if flag else column.words(int(code)),
                         # The last bin of numbers has no end, and the one for gaps no place among them.
-                        "end": cuts[code] if code < len(cuts) else "",
+                        "end": ends[code] if code < len(ends) and not flag else "",
                         "missing": not column.is_category and code == column.n_bins - 1,
                         "rows": float(share[code]),
                         "points": float(value),
@@ -112,7 +119,12 @@ def _categories(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
     size = bins.groupby("bin")["rows"].first().nlargest(_MOST_CATEGORIES)
     kept = bins[bins["bin"].isin(size.index)].sort_values("points", ascending=False, kind="stable")
     labels = list(dict.fromkeys(bins["label"]))
-    x = alt.X("points:Q", title="points", axis=alt.Axis(labelExpr=SIGNED, tickCount=5))
+    x = alt.X(
+        "points:Q",
+        title="points",
+        axis=alt.Axis(labelExpr=SIGNED, tickCount=5),
+        scale=alt.Scale(domain=_reach(kept), nice=True),
+    )
     base = alt.Chart(kept).encode(
         alt.Y("bin:N", title=None, sort=list(dict.fromkeys(kept["bin"])), axis=alt.Axis(labelLimit=150)),
         tooltip=_tooltip(several),
@@ -144,23 +156,34 @@ def _numbers(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
         "points:Q",
         title="points",
         axis=alt.Axis(labelExpr=SIGNED, tickCount=5),
-        scale=alt.Scale(range=[_HEIGHT - _SHARE_HEIGHT - 6, 0]),
-    )
-    base = alt.Chart(bins).encode(tooltip=_tooltip(several))
-    shares = base.mark_rect(color=_SHARE, opacity=0.45).encode(
-        x, alt.X2("stop:Q"), alt.Y("top:Q", scale=None, axis=None), alt.Y2(value=_HEIGHT)
+        scale=alt.Scale(domain=_reach(bins), range=[_HEIGHT - _SHARE_HEIGHT - 6, 0], nice=True),
     )
     labels = list(dict.fromkeys(bins["label"]))
+    base = alt.Chart(bins).encode(tooltip=_tooltip(several))
+    # Shares are the same for all classes.
+    shares = (
+        alt.Chart(bins[bins["label"] == labels[0]])
+        .mark_rect(color=_SHARE, opacity=0.45)
+        .encode(
+            x, alt.X2("stop:Q"), alt.Y("top:Q", scale=None, axis=None), alt.Y2(value=_HEIGHT), tooltip=_tooltip(several)
+        )
+    )
     if several:
         middle = alt.X("middle:Q", title=None, axis=_axis(bins))
         dots = base.mark_point(size=22, filled=True, opacity=1).encode(middle, y, _colour(True, labels), _shape(labels))
-        lines = base.mark_line(interpolate="step", strokeWidth=1).encode(middle, y, _colour(True, labels))
+        lines = base.mark_line(interpolate="step", strokeWidth=1).encode(
+            middle, y, _colour(True, labels), detail="missing:N"
+        )
         marks = [lines, dots]
     else:
         marks = [base.mark_rect().encode(x, alt.X2("stop:Q"), y, alt.Y2(datum=0), color=_colour(False, labels))]
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeDash=[5, 4], color="#888888")
-    layers = [shares, *marks, zero.encode(y=alt.Y("zero:Q"))]
-    return alt.layer(*layers, data=bins).properties(width=WIDTH, height=_HEIGHT)
+    return alt.layer(shares, *marks, zero.encode(y=alt.Y("zero:Q"))).properties(width=WIDTH, height=_HEIGHT, data=bins)
+
+
+def _reach(bins: pd.DataFrame) -> list[float]:
+    """Smallest and largest points of an axis."""
+    return [min(float(bins["points"].min()), -_SMALLEST_POINTS), max(float(bins["points"].max()), _SMALLEST_POINTS)]
 
 
 def _apart(n_bins: int) -> float:
@@ -170,12 +193,17 @@ def _apart(n_bins: int) -> float:
 
 def _axis(bins: pd.DataFrame) -> alt.Axis:
     """Marks at some ends of bins, with their values, and a word below the bin for gaps."""
-    ends = bins[bins["end"] != ""].drop_duplicates("bin")
-    chosen = ends.iloc[np.unique(np.linspace(0, len(ends) - 1, min(_MOST_TICKS, len(ends))).round().astype(int))]
-    names = dict(zip(chosen["stop"], chosen["end"], strict=True))
+    once = bins.drop_duplicates("bin")
+    ends = once[once["end"] != ""]
+    if len(once) <= _FEW_BINS:
+        names = dict(zip(once["middle"], once["bin"], strict=True))
+    else:
+        chosen = ends.iloc[np.unique(np.linspace(0, len(ends) - 1, min(_MOST_TICKS, len(ends))).round().astype(int))]
+        names = dict(zip(chosen["stop"], chosen["end"], strict=True))
     gaps = bins[bins["missing"]]
-    if len(gaps):
-        names = {place: name for place, name in names.items() if place < gaps["start"].iloc[0] - len(bins) / 8}
+    if len(gaps) and len(once) > _FEW_BINS:
+        # Its name needs the room of an eighth of the chart.
+        names = {place: name for place, name in names.items() if place < gaps["start"].iloc[0] - len(once) / 8}
         names[float(gaps["middle"].iloc[0])] = "missing"
     # A lookup by position: ends are numbers and dates as written, never text of the data.
     table = json.dumps({f"{place:g}": name for place, name in names.items()})
