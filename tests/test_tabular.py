@@ -4,12 +4,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from dafh import DAFHClassifier, DecoupledClassifier, Recipe, tabular_pipeline
+from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.partitions import AttributePartition
 from dafh.tables.encoder import TableEncoder
+from dafh.tables.reader import TableReader
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -133,20 +136,81 @@ def test_a_column_without_any_value_is_kept_harmless():
 
 
 def test_a_fitted_pipeline_can_be_pickled():
-    model = tabular_pipeline(DAFHClassifier(random_state=0, recipe=Recipe(n_replicas=2, max_epochs=2))).fit(
-        mixed_frame(), LABEL
-    )
+    model = tabular_pipeline(DAFHClassifier(1, groups="rules", random_state=0)).fit(mixed_frame(), LABEL)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(mixed_frame()), model.predict(mixed_frame()))
 
 
 def test_models_of_this_package_in_the_pipeline():
     frame = mixed_frame()
-    model = tabular_pipeline(DAFHClassifier(random_state=0, recipe=Recipe(n_replicas=2, max_epochs=2))).fit(
-        frame, LABEL
-    )
+    model = tabular_pipeline(DAFHClassifier(1, groups="rules", random_state=0)).fit(frame, LABEL)
     assert model.predict(frame).shape == (N,)
     groups = frame[["member"]]
     decoupled = tabular_pipeline(DecoupledClassifier(AttributePartition()))
     decoupled.fit(frame, LABEL, model__sensitive_features=groups)
     assert decoupled.predict(frame, sensitive_features=groups).shape == (N,)
+
+
+# ---- models that take tables themselves ----
+
+
+@pytest.mark.parametrize(
+    ("estimator", "first"),
+    [
+        (DAFHClassifier(), TableReader),
+        (Scorecard(), TableReader),
+        (DecoupledClassifier(), TableEncoder),
+        (LogisticRegression(), TableEncoder),
+        (HistGradientBoostingClassifier(), TableEncoder),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_only_models_that_take_tables_themselves_get_them_as_they_are(estimator, first):
+    pipeline = tabular_pipeline(estimator, {"zip": "category"})
+    assert type(pipeline["encoder"]) is first
+    assert pipeline["encoder"].kinds == {"zip": "category"}
+
+
+def test_a_scorecard_sees_the_columns_and_not_their_encoding():
+    model = tabular_pipeline(Scorecard()).fit(mixed_frame(), LABEL)
+    kinds = {column.name: column.kind for column in model[-1].binning_.columns}
+    assert list(kinds) == mixed_frame().columns.tolist()
+    assert (kinds["member"], kinds["city"], kinds["since"]) == ("flag", "category", "date ISO8601")
+
+
+def test_every_kind_of_column_is_read_as_in_fit():
+    reader = TableReader({"zip": "category", "day": "date %d.%m.%Y", "n": "number"})
+    reader.fit(pd.DataFrame({"zip": [1, 2], "day": ["31.12.2020", None], "n": ["1", "?"], "new": [True, False]}))
+    assert reader.columns_ == {"zip": "category", "day": "date %d.%m.%Y", "n": "number", "new": "flag"}
+    later = pd.DataFrame({"new": [1.0, None], "n": ["?", "7"], "day": ["1.2.2021", None], "zip": [2.0, None]}, [5, 9])
+    read = reader.transform(later)
+    assert read.columns.tolist() == reader.get_feature_names_out().tolist() == ["zip", "day", "n", "new"]
+    assert read.index.tolist() == [5, 9]
+    assert [str(kind) for kind in read.dtypes] == ["object", "datetime64[us]", "float64", "boolean"]
+    assert read.iloc[0, :2].tolist() == ["2", pd.Timestamp("2021-02-01")]
+    assert (read["n"].iloc[1], read["new"].iloc[0]) == (7.0, True)
+    assert read.isna().to_numpy().tolist() == [[False, False, True, False], [True, True, False, True]]
+
+
+def test_a_word_that_files_write_for_a_gap_is_text_in_a_data_frame():
+    reader = TableReader().fit(pd.DataFrame({"country": ["NA", "NO", None]}))
+    assert reader.transform(pd.DataFrame({"country": ["NA", None]}))["country"].isna().tolist() == [False, True]
+
+
+def test_a_reader_names_columns_that_are_missing_and_values_of_another_kind():
+    reader = TableReader().fit(mixed_frame())
+    with pytest.raises(InputError, match=r"missing now: age, city \(new columns: years\)"):
+        reader.transform(mixed_frame().drop(columns=["age", "city"]).assign(years=1))
+    with pytest.raises(InputError, match="Column 'age' held numbers in fit and holds 'forty' now"):
+        reader.transform(mixed_frame().assign(age="forty"))
+    with pytest.raises(InputError, match="missing now: zip"):
+        TableReader({"zip": "category"}).fit(mixed_frame())
+    with pytest.raises(NotFittedError):
+        TableReader().transform(mixed_frame())
+
+
+def test_columns_in_another_order_give_the_same_predictions():
+    frame = mixed_frame()
+    model = tabular_pipeline(Scorecard()).fit(frame, LABEL)
+    other = frame[frame.columns[::-1]].assign(new=1)
+    np.testing.assert_array_equal(model.predict_proba(frame), model.predict_proba(other))

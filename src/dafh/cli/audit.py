@@ -71,8 +71,9 @@ def explain(
 ) -> None:
     """Describe the groups in words.
 
-    For each group: its size, a short rule, what sets it apart, how its classifier differs, and its make-up by sensitive
-    attribute.
+    First what the groups are worth. Then for each group: its size, its rule, what its classifier gains, what sets it
+    apart, how its classifier differs, and its make-up by sensitive attribute. Rules of a model that divides rows by
+    rules are exact; for a network, the best short rule is shown with how well it fits.
     """
     from dafh.workflows.serving import FileModel
 

@@ -15,7 +15,7 @@ from dafh.cli.output import print_json
 def show(model: Path, as_json: bool) -> None:
     """Show what a model file contains.
 
-    Version, settings, columns, and what the guard did. Nothing in the file is run.
+    Version, settings, columns, rules of the groups, and what the guard did. Nothing in the file is run.
     """
     from dafh.models.files import read_card
 
@@ -38,8 +38,10 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         (
             "Model",
-            f"{text(card.get('model'))}, {card.get('groups')} groups, pooled: {text(card.get('pooled'))}",
+            f"{text(card.get('model'))}, {_counted(card.get('groups'))}, pooled: {text(card.get('pooled'))}",
         ),
+        *([("Worth", text(card["worth"]))] if isinstance(card.get("worth"), str) else []),
+        *_rule_lines(card.get("rules")),
         ("Labels", ", ".join(text(label) for label in card.get("labels") or [])),
         ("Changed", ", ".join(f"{n} = {text(v)}" for n, v in (card.get("settings") or {}).items()) or "the defaults"),
         ("Columns", f"{len(columns)}: {names}{', …' if len(columns) > 12 else ''}"),
@@ -50,3 +52,16 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
         ("Written", f"{text(card.get('written'))} by dafh {text(card.get('dafh'))}"),
         ("Libraries", ", ".join(f"{n} {text(v)}" for n, v in (card.get("versions") or {}).items())),
     ]
+
+
+def _counted(groups: object) -> str:
+    return f"{groups} group{'' if groups == 1 else 's'}"
+
+
+def _rule_lines(rules: object) -> list[tuple[str, str]]:
+    """Rules of the groups, if the card has some; a card may come from anywhere, and hold anything in their place."""
+    from dafh.text import clipped
+
+    if not isinstance(rules, list) or len(rules) < 2:
+        return []
+    return [(f"Group {number}", clipped(rule, 300)) for number, rule in enumerate(rules)]

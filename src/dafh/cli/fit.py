@@ -1,7 +1,7 @@
 """dafh fit: learn groups and their classifiers from a table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -10,6 +10,27 @@ from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from dafh.tables.files import DataFile
+
+
+class NumberOfGroups(click.IntRange):
+    """A number of groups, or "auto"."""
+
+    name = "number or auto"
+
+    def __init__(self) -> None:
+        super().__init__(1, 50)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Take "auto" as it is, and refuse what is neither that nor a number from 1 to 50."""
+        if value == "auto":
+            return value
+        if isinstance(value, str) and not value.strip().lstrip("-").isdigit():
+            self.fail(f"{value!r} is neither a number from 1 to 50 nor auto.", param, ctx)
+        return super().convert(value, param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Show what may be given."""
+        return "[auto|1..50]"
 
 
 @click.command(
@@ -28,7 +49,21 @@ if TYPE_CHECKING:
 @click.option(
     "--categories", multiple=True, metavar="NAME,...", help="Columns of numbers to treat as categories, such as codes."
 )
-@click.option("--groups", type=click.IntRange(1, 50), default=2, show_default=True, help="Number of groups.")
+@click.option(
+    "--groups",
+    type=NumberOfGroups(),
+    default="auto",
+    show_default=True,
+    help="Number of groups, 1 to 50, or auto: as many as held-out rows show to be worth it.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["auto", "rules", "network"]),
+    default="auto",
+    show_default=True,
+    help="How rows are divided into groups. rules: by conditions on the columns that anyone can read. network: by a "
+    "neural network, as in the paper. auto: whichever is better on held-out rows.",
+)
 @click.option(
     "--guard",
     type=click.Choice(["veto", "proof", "none"]),
@@ -39,10 +74,10 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--pooled",
-    type=click.Choice(["lr", "boosting"]),
-    default="lr",
+    type=click.Choice(["scorecard", "linear", "boosting"]),
+    default="scorecard",
     show_default=True,
-    help="The pooled classifier: logistic regression or gradient boosting.",
+    help="The pooled classifier: a scorecard, logistic regression, or gradient boosting.",
 )
 @click.option(
     "--test-size",
@@ -59,11 +94,15 @@ def fit(
     target: str,
     out: Path,
     guard: str,
-    groups: int,
+    groups: int | Literal["auto"],
+    by: str,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Learn groups and their classifiers from a table.
+
+    One pooled classifier is fitted for all rows first. Groups get classifiers of their own only where held-out rows
+    show that it is worth it; where it is not, that is what you are told.
 
     DATA is a CSV or Parquet file, compressed with gzip or not; - is standard input. What each column holds is guessed
     and reported: numbers, dates, categories, and identifiers, which are left out. So are rows without a target. A few
@@ -79,22 +118,36 @@ def fit(
     table = TrainingTable.read(data, target, **columns, seed=options["seed"])
     for note in (table.headline(), *table.notes):
         say(note)
-    model = table.fit(n_groups=groups, guard=None if guard == "none" else guard, verbose=1, **options)  # type: ignore[arg-type]
+    options["guard"] = None if guard == "none" else guard
+    model = table.fit(n_groups=groups, groups=by, verbose=1, **options)  # type: ignore[arg-type]
     test_rows = table.save(model, out)
     fitted = model[-1]
-    epochs = f"kept epoch {fitted.best_epoch_} of {len(fitted.history_)}"
-    say(f"Trained in {time.monotonic() - start:.0f} s; {epochs}.")
+    epochs = "" if fitted.history_ is None else f"; kept epoch {fitted.best_epoch_} of {len(fitted.history_)}"
+    say(f"Trained in {time.monotonic() - start:.1f} s{epochs}.")
     if as_json:
         from dafh.models.files import read_card
 
         print_json({**read_card(out), "file": str(out), "test_rows": None if test_rows is None else str(test_rows)})
         return
-    report = fitted.guard_report_
-    if report is not None:
-        click.echo(f"\n{report}")
+    _print_groups(fitted)
     click.echo(f"\nModel: {out}")
     stale = out.with_suffix(".test.parquet")
     if test_rows is None and stale.exists():
         say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
+    next_step = f"dafh show {out}"
     if test_rows is not None:
-        click.echo(f"Test rows: {test_rows}\n\nNext: dafh audit {out} {test_rows}")
+        click.echo(f"Test rows: {test_rows}")
+        next_step = f"dafh audit {out} {test_rows}"
+    click.echo(f"\nNext: {next_step}")
+
+
+def _print_groups(fitted: Any) -> None:
+    """Say what groups were worth, which rules they are, and what the guard decided."""
+    from dafh.explanation.worth import adds_nothing, worth_of_groups
+
+    # The rules come with a sentence on what they are worth. Rules that nobody is served by need not be read.
+    with_rules = fitted.rules_ is not None and fitted.n_groups_ > 1 and not adds_nothing(fitted)
+    click.echo(f"\n{fitted.rules_ if with_rules else worth_of_groups(fitted)}")
+    # For a single group the guard has nothing to add.
+    if fitted.guard_report_ is not None and fitted.n_groups_ > 1:
+        click.echo(f"\n{fitted.guard_report_}")

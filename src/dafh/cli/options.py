@@ -90,5 +90,6 @@ SEEDS = click.option(
     type=click.IntRange(0, 20),
     default=0,
     show_default=True,
-    help="Refit on DATA with this many seeds, 2 to 20, to see how much the groups change; 0 skips this.",
+    help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
+    "rows, networks with other seeds; 0 skips this.",
 )

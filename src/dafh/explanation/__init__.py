@@ -1,9 +1,10 @@
 """Groups in words.
 
 - `explain`: describes every group of a fitted model: size, rule, contrasts, classifier, members;
-- `rules`: finds a short rule for a group, and measures how well it fits;
+- `rules`: the model's own rule for a group, or a short one that is found, with how well it fits;
 - `views`: turns columns into numbers that can be described in words;
-- `stability`: measures how much the groups change with the seed;
+- `stability`: measures how much the groups change with the seed, or with the rows;
+- `worth`: what the groups are worth, in one sentence;
 - `words`: the records that `explain` returns, and their text.
 
 To say something new about a group, compute it in `explain` and add a record for it to `words`.

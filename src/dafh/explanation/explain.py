@@ -1,8 +1,9 @@
 """Describe the groups of a fitted model: size, rule, contrasts, differences between classifiers, members.
 
-The group of a row depends on all columns together, and no short sentence can say that exactly. Every rule therefore
-comes with its precision and recall, measured on rows that were not used to find it. Everything else compares the rows
-of a group with all other rows.
+Where a model divides rows by rules, these are its own, and exact. The groups of a network depend on all columns
+together, and no short sentence can say that exactly: the rule that is found for each comes with its precision and
+recall, measured on rows that were not used to find it. Everything else compares the rows of a group with all other
+rows.
 """
 
 import inspect
@@ -21,7 +22,7 @@ from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.served import ServedPredictions
 from dafh.exceptions import InputError
-from dafh.explanation.rules import find_rule
+from dafh.explanation.rules import find_rule, own_rule
 from dafh.explanation.views import Described, View
 from dafh.explanation.words import (
     SMALLEST_EFFECT,
@@ -33,6 +34,7 @@ from dafh.explanation.words import (
     group_name,
     server_words,
 )
+from dafh.explanation.worth import worth_of_groups
 from dafh.frames import Table, is_frame, take_rows, to_pandas
 from dafh.text import percent
 
@@ -73,9 +75,9 @@ def explain(
     >>> from dafh import DAFHClassifier, explain
     >>> from dafh.datasets import make_paper_synthetic
     >>> data = make_paper_synthetic(4000, random_state=0)
-    >>> model = DAFHClassifier(random_state=0).fit(data.X, data.y)
+    >>> model = DAFHClassifier(2, groups="rules", random_state=0).fit(data.X, data.y)
     >>> words = explain(model, data.X)
-    >>> len(words.groups), words.groups[0].rule.precision > 0.8
+    >>> len(words.groups), words.groups[0].rule.exact
     (2, True)
     """
     if n_contrasts < 1:
@@ -102,14 +104,23 @@ def explain(
                 rows=int(everywhere.sum()),
                 share=float(everywhere.mean()),
                 served_by=server_words(final, group),
-                rule=find_rule(seen, inside, rng),
+                rule=own_rule(final, group) or find_rule(seen, inside, rng),
                 contrasts=_contrasts(seen, inside, n_contrasts),
                 effects=() if log_odds is None else _effects(seen, inside, log_odds, n_contrasts),
                 members=() if attributes is None else _members(attributes, everywhere),
                 difference=None if log_odds is None else log_odds.difference(inside),
+                gain=_gain(final, group),
             )
         )
-    return Explanation(tuple(described))
+    return Explanation(tuple(described), worth=worth_of_groups(model))
+
+
+def _gain(final: Any, group: int) -> float | None:
+    """Gain of a group's own classifier on calibration rows, where groups are rules and a guard has tested them."""
+    gains = getattr(getattr(final, "rules_", None), "gain", None)
+    if gains is None or group >= len(gains) or len(gains) == 1 or np.isnan(gains[group]):
+        return None
+    return float(gains[group])
 
 
 def _contrasts(seen: Described, inside: NDArray[np.bool_], n_contrasts: int) -> tuple[Contrast, ...]:

@@ -1,4 +1,4 @@
-"""Find a short rule for a group, and measure how well it fits."""
+"""Rules for groups: the model's own, or a short one that is found and measured."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +20,9 @@ _FEWEST_ROWS = 40
 
 @dataclass(frozen=True)
 class Rule:
-    """A short rule that describes a group approximately.
+    """A rule that describes a group: exactly where it is the model's own, else approximately.
 
-    Precision and recall are measured on rows that were not used to find the rule.
+    Precision and recall of a rule that was found are measured on rows that were not used to find it.
 
     Examples
     --------
@@ -36,6 +36,16 @@ class Rule:
     """Share of the rows that the rule matches which are in the group."""
     recall: float
     """Share of the group's rows that the rule matches."""
+    exact: bool = False
+    """Whether the model itself divides rows by this rule; precision and recall are then 1."""
+
+
+def own_rule(final: Any, group: int) -> Rule | None:
+    """Rule by which a fitted model divides rows; None if it has no rules, and for a group of all rows."""
+    rules = getattr(final, "rules_", None)
+    if rules is None or rules.n_groups == 1 or group >= rules.n_groups:
+        return None
+    return Rule(rules.tree.rule(group), precision=1.0, recall=1.0, exact=True)
 
 
 def find_rule(seen: Described, inside: NDArray[np.bool_], rng: np.random.Generator) -> Rule | None:

@@ -5,11 +5,13 @@ from typing import Any
 
 from dafh.classifiers.protocols import GroupModel
 from dafh.explanation.rules import Rule
-from dafh.text import clipped, percent, plain, render_html
+from dafh.text import clipped, percent, plain, points, render_html
 
 SMALLEST_EFFECT = 0.05
 """Smaller differences in log-odds are not mentioned: this one moves a probability by 1.25 percentage points at most."""
 _POOLED = "the pooled classifier"
+OWN = "its own classifier"
+"""Who serves a group that has its own classifier."""
 # A good rule comes this much of the way from "all rows" to a perfect rule, in F1. A fixed limit of F1 would praise
 # useless rules of large groups: for half of the rows, calling every row a member already gives an F1 of 0.67.
 _GOOD_RULE = 0.2
@@ -121,6 +123,8 @@ class GroupInWords:
 
     None if they could not be compared, because one of them gives no probabilities.
     """
+    gain: float | None = None
+    """Pooled error minus the error of the own classifier, on calibration rows; None if that is not known."""
 
     @property
     def heading(self) -> str:
@@ -128,10 +132,20 @@ class GroupInWords:
         return f"{self.name}: {self.rows:,} rows ({percent(self.share)} of all), served by {self.served_by}"
 
     def lines(self) -> list[str]:
-        """Rule, contrasts, classifier and members, one line each; what is unknown is left out."""
-        if not self.rows:  # Nothing can be said about a group without rows.
+        """Rule, gain and details, one line each; what is unknown is left out."""
+        exact = self.rule is not None and self.rule.exact
+        if not self.rows and not exact:  # Nothing can be said about a group without rows, but for its own rule.
             return []
-        lines = [] if self.share == 1 else [self._rule_line()]
+        lines = [self._rule_line()] if exact or self.share < 1 else []
+        if self.gain is not None:
+            lines.append(self._gain_line(self.gain))
+        return [*lines, *self.details()]
+
+    def details(self) -> list[str]:
+        """Contrasts, classifier and members, one line each; what is unknown is left out."""
+        if not self.rows:
+            return []
+        lines = []
         if self.contrasts:
             lines.append(f"Compared with the other rows: {'; '.join(contrast.text for contrast in self.contrasts)}.")
         lines += self._classifier_lines()
@@ -140,9 +154,15 @@ class GroupInWords:
             lines.append(f"Sensitive attributes: {'; '.join(told)}.")
         return lines
 
+    def _gain_line(self, gain: float) -> str:
+        who = "Its classifier" if self.served_by == OWN else "A classifier of its own"
+        return f"{who} gains {points(gain)} percentage points over the pooled classifier on calibration rows."
+
     def _rule_line(self) -> str:
         if self.rule is None:
             return "No short rule was found for this group."
+        if self.rule.exact:
+            return f"Exactly the rows for which {self.rule.text}."
         precision, recall = self.rule.precision, self.rule.recall
         f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
         all_rows = 2 * self.share / (1 + self.share)
@@ -184,12 +204,21 @@ class Explanation:
 
     groups: tuple[GroupInWords, ...]
     stability: float | None = None
-    """Adjusted Rand index between the groups of fits with different seeds; None if it was not measured."""
+    """Adjusted Rand index between the groups of several fits; None if it was not measured."""
+    resampled: bool = False
+    """Whether those fits differ in their rows; else they differ in their seeds."""
+    worth: str | None = None
+    """What the groups are worth, in one sentence; None for models that were told their groups."""
 
     @property
     def alike(self) -> bool:
         """Whether the classifier of every group barely differs from the pooled one, as far as is known."""
         return all(group.difference is not None and group.difference < SMALLEST_EFFECT for group in self.groups)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rules are the model's own."""
+        return any(group.rule is not None and group.rule.exact for group in self.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for JSON."""
@@ -198,9 +227,11 @@ class Explanation:
             entry = asdict(group)
             for effect, values in zip(group.effects, entry["effects"], strict=True):
                 values["text"] = effect.text
-            groups.append({**entry, "lines": group.lines()})
+            groups.append({**entry, "lines": group.lines(), "details": group.details()})
         return plain(
             {
+                "worth": self.worth,
+                "exact": self.exact,
                 "groups": groups,
                 "alike": self.alike,
                 "stability": self.stability,
@@ -209,19 +240,21 @@ class Explanation:
         )
 
     def stability_text(self) -> str:
-        """Say how much the groups change with the seed."""
+        """Say how much the groups change with the seed, or with the rows they are learned from."""
+        cause = "rows they are learned from" if self.resampled or (self.stability is None and self.exact) else "seed"
         if self.stability is None:
-            return "How much the groups change with the seed was not measured."
+            return f"How much the groups change with the {cause} was not measured."
         change = (
             "change a lot" if self.stability < 0.4 else "change somewhat" if self.stability < 0.8 else "barely change"
         )
+        fits = "fits on random samples of 80% of the rows" if self.resampled else "fits"
         return (
-            f"The groups {change} with the seed: the adjusted Rand index between fits is {self.stability:.2f} "
+            f"The groups {change} with the {cause}: the adjusted Rand index between {fits} is {self.stability:.2f} "
             "(1: the same groups, 0: no more alike than random groups)."
         )
 
     def _paragraphs(self) -> list[str]:
-        found = []
+        found = [] if self.worth is None else [self.worth]
         for group in self.groups:
             found += [f"{group.heading}.", *(f"  {line}" for line in group.lines())]
         return [*found, self.stability_text()] if self.stability is not None else found
@@ -251,7 +284,7 @@ def server_words(final: GroupModel, group: int) -> str:
     serves = int(final.serves_[group]) if group < final.n_groups_ else final.n_groups_
     if serves == final.n_groups_:
         return _POOLED
-    return "its own classifier" if serves == group else f"the classifier of group {serves}"
+    return OWN if serves == group else f"the classifier of group {serves}"
 
 
 def group_name(final: GroupModel, group: int) -> str:

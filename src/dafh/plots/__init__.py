@@ -1,7 +1,8 @@
 """Charts in Altair; the same code serves notebooks, the HTML report, and PNG and SVG files.
 
 - `audit`: preference matrix, gains, envy, named groups, composition;
-- `training`: accuracy and Pr without harm over the epochs of a fit;
+- `scorecard`: the points of a scorecard by column;
+- `training`: accuracy and Pr without harm over the epochs of a network;
 - `partitions`: two features, the groups, and the decision borders of their classifiers;
 - `study`: figures of the paper;
 - `style`: colours, sizes and axis labels.
@@ -12,6 +13,7 @@ on colour alone: add a shape, a dash or a label.
 
 from dafh.plots.audit import composition, envy, gains, named_groups, preference_matrix
 from dafh.plots.partitions import partition_panel, side_by_side, synthetic_panels
+from dafh.plots.scorecard import scorecard_bins, scorecard_chart
 from dafh.plots.study import attribute_panels, study_convergence
 from dafh.plots.training import CURVES, convergence, curve
 
@@ -26,6 +28,8 @@ __all__ = [
     "named_groups",
     "partition_panel",
     "preference_matrix",
+    "scorecard_bins",
+    "scorecard_chart",
     "side_by_side",
     "study_convergence",
     "synthetic_panels",

@@ -1,4 +1,4 @@
-"""How a fit went, epoch by epoch."""
+"""How the training of a network went, epoch by epoch."""
 
 import altair as alt
 import pandas as pd
@@ -24,7 +24,7 @@ def convergence(model: GroupModel | Pipeline | pd.DataFrame) -> alt.VConcatChart
 
     Parameters
     ----------
-    model : fitted DAFHClassifier, a pipeline that ends in one, or its `history_`
+    model : fitted DAFHClassifier whose groups are a network, a pipeline that ends in one, or its `history_`
 
     Examples
     --------
@@ -37,7 +37,10 @@ def convergence(model: GroupModel | Pipeline | pd.DataFrame) -> alt.VConcatChart
     final = final_classifier(model)
     history = final if isinstance(final, pd.DataFrame) else getattr(final, "history_", None)
     if history is None:
-        raise InputError("There is no history of training to draw: pass a fitted DAFHClassifier, or its history_.")
+        raise InputError(
+            "There is no history of training to draw: pass a fitted DAFHClassifier whose groups are a network, or its "
+            "history_."
+        )
     best = getattr(final, "best_epoch_", None)
     return alt.vconcat(*(curve(history.reset_index(), metric, best) for metric in CURVES))
 

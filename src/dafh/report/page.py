@@ -28,6 +28,10 @@ _SIGNS = {"harm": "✖", "undecided": "◆", "no_harm": "✔", "unchanged": "=",
 _VERDICT_SIGNS = {"satisfied": "✔ satisfied", "violated": "✖ violated", "undecided": "◆ undecided"}
 # More bars than this are no chart; the table behind it has all values.
 _MOST_BARS = 40
+# Columns of a scorecard that are drawn; its table has all.
+_MOST_SCORED = 6
+# Columns with fewer points, on average, do not change what anybody is told.
+_SMALLEST_IMPORTANCE = 0.01
 
 
 def write_report(summary: dict[str, Any], path: str | Path) -> None:
@@ -77,7 +81,9 @@ def render(summary: dict[str, Any]) -> str:
         headline=headline(summary["figures"])[: 4 if changed else 2] if summary["figures"] else [],
         charts=_charts(summary),
         tables=_tables(summary),
+        drawn=_drawn(summary),
         percent=percent,
+        points=_points,
         policy=policy,
         # These three come with the package. They and the chart data are all that is not escaped by the template.
         library=Markup(library),
@@ -118,11 +124,19 @@ def _charts(summary: dict[str, Any]) -> dict[str, Markup]:
         charts["named"] = plots.named_groups(pd.DataFrame(summary["named"]["questions"]))
     if summary["composition"]:
         charts["composition"] = plots.composition(pd.DataFrame(summary["composition"]).head(_MOST_BARS))
+    for number, column in enumerate(_drawn(summary)):
+        charts[f"scorecard_{number}"] = plots.scorecard_chart(pd.DataFrame(column["bins"]), column["name"])
     if summary["training"]:
         history, best = pd.DataFrame(summary["training"]["history"]), summary["training"]["best_epoch"]
         for metric in plots.CURVES:
             charts[f"curve_{metric}"] = plots.curve(history, metric, best)
     return {name: _as_json(chart.properties(width="container").to_dict()) for name, chart in charts.items()}
+
+
+def _drawn(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Columns of the scorecard that are drawn: the most important ones, as far as they add any points."""
+    columns = summary["scorecard"]["columns"] if summary["scorecard"] else []
+    return [column for column in columns if column["importance"] >= _SMALLEST_IMPORTANCE][:_MOST_SCORED]
 
 
 def _as_json(value: object) -> Markup:
@@ -207,6 +221,7 @@ def _tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "matrix": (summary["cells"], _CELL),
         "named": (summary["named"] and summary["named"]["questions"], _QUESTION),
         "composition": (summary["composition"], _composition_columns(summary["composition"])),
+        "scorecard": (_scored(summary), _SCORES if _is_binary(summary) else (_SCORES[0], _CLASS, *_SCORES[1:])),
         "curves": (summary["training"] and summary["training"]["history"], _CURVES),
     }
     return {name: _table(rows, columns) for name, (rows, columns) in sources.items() if rows}
@@ -219,6 +234,23 @@ _CURVES: tuple[_Column, ...] = (
     ("Pr without harm, training rows", lambda row: _percent(row["train_pr"])),
     ("Pr without harm, held-out rows", lambda row: _percent(row["selection_pr"])),
 )
+
+
+_SCORES: tuple[_Column, ...] = (
+    ("column", lambda row: str(row["column"])),
+    ("value", lambda row: str(row["bin"])),
+    ("points", lambda row: f"{row['points']:+.2f}"),
+    ("share of people", lambda row: _percent(row["rows"])),
+)
+_CLASS: _Column = ("class", lambda row: str(row["label"]))
+
+
+def _scored(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for column in (summary["scorecard"] or {"columns": []})["columns"] for row in column["bins"]]
+
+
+def _is_binary(summary: dict[str, Any]) -> bool:
+    return not summary["scorecard"] or len(summary["scorecard"]["labels"]) == 2
 
 
 def _of_kind(summary: dict[str, Any], kind: str) -> list[dict[str, Any]]:

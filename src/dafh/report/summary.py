@@ -12,12 +12,17 @@ from dafh.evaluation.guard import GuardReport
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.verdict import Verdict
 from dafh.explanation.words import Explanation, server_words
-from dafh.text import percent, plain, points
+from dafh.explanation.worth import worth_of_groups
+from dafh.linear.scorecard import Scorecard
+from dafh.plots.scorecard import scorecard_bins
+from dafh.text import clipped, percent, plain, points
 
 # Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
 _LONGEST_TEXT = 80
 _MOST_NAMED_GROUPS = 200
 _MOST_COLUMNS = 200
+# Lines of a scorecard: more would make the page slow, and nobody reads so far.
+_MOST_BINS = 1500
 
 NOT_PROMISED = (
     "The figures hold for people like those in the data. For other people, or later, measure again.",
@@ -56,8 +61,9 @@ def summarize(
     Returns
     -------
     dict
-        Keys: title, dafh, verdict, notes, figures, serving, guard, cells, questions, named, composition, groups,
-        training, card, not_promised; unknown parts are None. `verdict` is that of the audit, as plain values.
+        Keys: title, dafh, verdict, notes, worth, figures, serving, rules, guard, cells, questions, named, composition,
+        groups, scorecard, training, card, not_promised; unknown parts are None. `verdict` is that of the audit, as
+        plain values.
 
     Examples
     --------
@@ -81,14 +87,17 @@ def summarize(
         "dafh": dafh.__version__,
         "verdict": verdict.to_dict(),
         "notes": list(notes),
+        "worth": None if final is None else worth_of_groups(final),
         "figures": _figures(result),
         "serving": _serving(final, result, report),
+        "rules": _rules(final),
         "guard": None if report is None else _guard(report),
         "cells": None if result is None else _records(result.cells()),
         "questions": None if result is None else _records(result.questions),
         "named": _named(result, {str(column["name"]) for column in (card or {}).get("columns", [])}),
         "composition": None if result is None or result.composition is None else _records(result.composition),
         "groups": None if explanation is None else explanation.to_dict(),
+        "scorecard": _scorecard(getattr(final, "pooled_", None)),
         "training": _training(final),
         "card": None if card is None else _card(card),
         "not_promised": list(NOT_PROMISED),
@@ -165,6 +174,43 @@ def _why(row: Mapping[str, Any], kind: str) -> str:
     return "its own is not shown to do no harm" if kind == "proof" else "its own did worse"
 
 
+def _rules(final: Any) -> list[dict[str, Any]] | None:
+    """For each group: its conditions, its share of the training rows, its gain, and who serves it."""
+    rules = getattr(final, "rules_", None)
+    if rules is None or rules.n_groups == 1:  # All rows are no rule.
+        return None
+    table = rules.to_frame()
+    return [
+        {
+            "group": k,
+            "conditions": rules.tree.conditions(k),
+            "share": table["rows"].iloc[k],
+            "gain": table["gain"].iloc[k],
+            "served_by": server_words(final, k),
+        }
+        for k in range(rules.n_groups)
+    ]
+
+
+def _scorecard(pooled: Any) -> dict[str, Any] | None:
+    """Points of the pooled classifier by column, the most important column first; None if it is no scorecard."""
+    if not isinstance(pooled, Scorecard):
+        return None
+    bins, importance = scorecard_bins(pooled), pooled.importance()
+    columns: list[dict[str, Any]] = []
+    for name, size in importance.items():
+        part = bins[bins["column"] == name]
+        if sum(len(column["bins"]) for column in columns) + len(part) > _MOST_BINS:
+            break
+        columns.append({"name": str(name), "importance": size, "bins": _records(part)})
+    return {
+        "labels": [clipped(label, 30) for label in pooled.classes_],
+        "start": pooled.intercept_,
+        "n_columns": len(importance),
+        "columns": columns,
+    }
+
+
 def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | None:
     if result is None or result.named is None:
         return None
@@ -180,7 +226,7 @@ def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | N
 
 
 def _training(final: Any) -> dict[str, Any] | None:
-    if not hasattr(final, "history_"):  # Only groups that were learned have one.
+    if getattr(final, "history_", None) is None:  # Only a network is trained in epochs.
         return None
     columns = [f"{part}_{metric}" for metric in ("accuracy", "pr") for part in ("train", "selection")]
     return {"best_epoch": final.best_epoch_, "history": _records(final.history_[columns].reset_index())}
@@ -213,7 +259,11 @@ def headline(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Figures for the top of a page: name, value, and what it means."""
     differ = "of people would get different decisions" if figures["disagreement"] else "of people: all decide alike"
     return [
-        ("People tested", f"{figures['rows']:,}", f"in {figures['groups']} groups"),
+        (
+            "People tested",
+            f"{figures['rows']:,}",
+            f"in {figures['groups']} group{'' if figures['groups'] == 1 else 's'}",
+        ),
         (
             "Right decisions",
             percent(figures["accuracy"]),

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.exceptions import InputError
-from dafh.frames import MISSING, OTHER, Table, to_pandas
+from dafh.frames import MISSING, OTHER, Table
+from dafh.tables.reader import TableReader, check_seen_columns, checked_frame
 from dafh.tables.values import as_kind, category_codes, to_floats, typed_kind
 
 # Columns of 0 and 1 that one column of categories may become; its rare categories share the last of them.
@@ -90,9 +91,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Table, y: object = None) -> Self:
         """Learn which column holds what, and its values."""
-        frame = _checked(X)
+        frame = checked_frame(X)
         given = dict(self.kinds or {})
-        _check_columns(frame, list(given))
+        check_seen_columns(frame, list(given))
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         self.n_features_in_ = frame.shape[1]
         columns: list[NumberColumn | CategoryColumn] = []
@@ -108,8 +109,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Table) -> pd.DataFrame:
         """Encode rows with the columns seen in `fit`, in any order."""
         check_is_fitted(self)
-        frame = _checked(X)
-        _check_columns(frame, list(self.feature_names_in_))
+        frame = checked_frame(X)
+        check_seen_columns(frame, list(self.feature_names_in_))
         names = self.get_feature_names_out()
         numbers, gaps, categories = self._parts()
         encoded = np.zeros((len(frame), len(names)))
@@ -146,12 +147,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def tabular_pipeline(estimator: BaseEstimator, kinds: Mapping[str, str] | None = None) -> Pipeline:
-    """Put an encoder of data frames before an estimator.
+    """Put a step that takes data frames of any library before an estimator.
+
+    `DAFHClassifier` and `Scorecard` take numbers, dates, flags, categories and gaps themselves: before them, columns
+    are only read as their kinds (`TableReader`). For all others they are encoded as numbers (`TableEncoder`).
 
     Parameters
     ----------
     estimator : classifier
-        `DAFHClassifier`, `DecoupledClassifier` or any other of scikit-learn's kind.
+        `DAFHClassifier`, `Scorecard`, `DecoupledClassifier` or any other of scikit-learn's kind.
     kinds : mapping of str to str, optional
         What columns hold, by name: "number", "flag", "category", or "date" with a format such as "date %d.%m.%Y". The
         type decides about the others, and text is categories.
@@ -172,7 +176,14 @@ def tabular_pipeline(estimator: BaseEstimator, kinds: Mapping[str, str] | None =
     >>> model.predict(pd.DataFrame({"age": [55], "city": ["Tromsø"]}))
     array([1])
     """
-    return Pipeline([("encoder", TableEncoder(kinds)), ("model", estimator)])
+    first = TableReader(kinds) if takes_tables(estimator) else TableEncoder(kinds)
+    return Pipeline([("encoder", first), ("model", estimator)])
+
+
+def takes_tables(estimator: BaseEstimator) -> bool:
+    """Whether an estimator says, by its tags, that it takes categories, text and missing values itself."""
+    taken = get_tags(estimator).input_tags
+    return bool(taken.categorical and taken.string and taken.allow_nan)
 
 
 def _learn_numbers(name: str, kind: str, values: NDArray[np.float64]) -> NumberColumn:
@@ -204,23 +215,3 @@ def category_places(column: CategoryColumn, values: pd.Series) -> NDArray[np.int
     unseen = len(seen) if column.has_other else -1
     places = [seen.get(name, unseen) for name in (*names, MISSING)]
     return np.array(places, np.intp)[codes]
-
-
-def _checked(X: Table) -> pd.DataFrame:
-    """Turn any frame, or array, into a pandas frame with unique text column names."""
-    frame = to_pandas(X)
-    if not frame.shape[1] or not len(frame):
-        raise InputError(f"The data frame is empty: it has {len(frame)} rows and {frame.shape[1]} columns.")
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    repeated = frame.columns[frame.columns.duplicated()]
-    if len(repeated):
-        raise InputError(f"Column names must be unique; {repeated[0]!r} occurs more than once.")
-    return frame
-
-
-def _check_columns(frame: pd.DataFrame, names: list[str]) -> None:
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        extra = [str(name) for name in frame.columns if name not in set(names)]
-        more = f" (new columns: {', '.join(extra[:5])})" if extra else ""
-        raise InputError(f"Columns seen in fit are missing now: {', '.join(map(str, missing[:5]))}{more}.")

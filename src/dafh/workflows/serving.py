@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from dafh.classifiers.pipelines import final_classifier
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.explanation.explain import explain
@@ -101,14 +102,18 @@ class FileModel:
         """Test whether any group is served worse than it could be."""
         return AuditResult.of(self.model, rows.features, rows.y, sensitive_features=rows.sensitive, **options)
 
-    def explain(self, rows: LabelledRows, n_seeds: int = 0) -> Explanation:
-        """Describe the groups in words; copies fitted with `n_seeds` seeds show how far they depend on the seed."""
+    def explain(self, rows: LabelledRows, n_fits: int = 0) -> Explanation:
+        """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
+
+        Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds.
+        """
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
-        if not n_seeds:
+        if not n_fits:
             return words
-        seeds = range(n_seeds)
-        agreement = stability(self.model, rows.features, rows.y, sensitive_features=rows.sensitive, seeds=seeds)
-        return Explanation(words.groups, agreement)
+        by_rows = getattr(final_classifier(self.model), "rules_", None) is not None
+        how: dict[str, Any] = {"resamples": n_fits} if by_rows else {"seeds": range(n_fits)}
+        agreement = stability(self.model, rows.features, rows.y, sensitive_features=rows.sensitive, **how)
+        return replace(words, stability=agreement, resampled=by_rows)
 
     def score(self, data: DataFile, keep: Sequence[str] = (), rows: int = ROWS_PER_CHUNK) -> Iterator[pd.DataFrame]:
         """Predict the rows of a file piece by piece: label, its probability, and the group.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard import GuardKind
 from dafh.exceptions import InputError
+from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
 from dafh.models.files import save
 from dafh.tables.encoder import tabular_pipeline
@@ -111,16 +112,23 @@ class TrainingTable:
     def fit(
         self,
         *,
-        n_groups: int = 2,
+        n_groups: int | Literal["auto"] = "auto",
+        groups: Literal["auto", "rules", "network"] = "auto",
+        pooled: Literal["scorecard", "linear", "boosting"] = "scorecard",
         guard: GuardKind | None = "veto",
-        pooled: str = "lr",
         seed: int = 0,
         verbose: int = 0,
         recipe: Recipe | None = None,
     ) -> Pipeline:
-        """Fit a pipeline of encoder and DAFHClassifier; `pooled` is "lr" or "boosting"."""
+        """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
         model = DAFHClassifier(
-            n_groups, pooled=_pooled(pooled), guard=guard, random_state=seed, verbose=verbose, recipe=recipe
+            n_groups,
+            groups=groups,
+            pooled=_boosting() if pooled == "boosting" else pooled,
+            recipe=recipe,
+            guard=guard,
+            random_state=seed,
+            verbose=verbose,
         )
         return tabular_pipeline(model, self.schema.features).fit(self.features, self.y)
 
@@ -133,6 +141,7 @@ class TrainingTable:
             "schema": self.schema.to_dict(),
             "fingerprints": list(self.fingerprints),
             "guesses": list(self.notes),
+            "worth": worth_of_groups(model),
         }
         save(model, path, details=details)
         if self.test_rows is None:
@@ -151,9 +160,7 @@ def _held_out(n_rows: int, test_size: float, seed: int) -> NDArray[np.bool_]:
     return chosen
 
 
-def _pooled(name: str) -> Any:
-    if name == "lr":
-        return None
+def _boosting() -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier()

@@ -1,0 +1,36 @@
+"""What groups are worth to a model, in one sentence that all outputs share."""
+
+from sklearn.pipeline import Pipeline
+
+from dafh.classifiers.pipelines import final_classifier
+from dafh.classifiers.protocols import GroupModel
+from dafh.linear.scorecard import Scorecard
+
+
+def adds_nothing(model: GroupModel | Pipeline) -> bool:
+    """Whether the pooled classifier serves every group of a fitted model."""
+    final = final_classifier(model)
+    return bool((final.serves_ == final.n_groups_).all())
+
+
+def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
+    """Say what the groups that a model has learned are worth; None for a model that was told its groups.
+
+    Examples
+    --------
+    >>> from dafh import DAFHClassifier
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(1000, random_state=0)
+    >>> worth_of_groups(DAFHClassifier(1, groups="rules", random_state=0).fit(data.X, data.y))
+    'Groups add nothing to the pooled classifier: keep one scorecard.'
+    """
+    final = final_classifier(model)
+    if not hasattr(final, "groups_"):  # Only groups that were learned are worth more or less.
+        return None
+    if adds_nothing(final):
+        keep = "one scorecard" if isinstance(final.pooled_, Scorecard) else "the pooled classifier"
+        return f"Groups add nothing to the pooled classifier: keep {keep}."
+    if final.n_groups_ == 1:  # Without a guard, the one classifier of a single group stays.
+        return "There is one group: one classifier serves all rows."
+    own = int((final.serves_ < final.n_groups_).sum())
+    return f"{final.n_groups_} groups, {own} of them served by a classifier of their own."

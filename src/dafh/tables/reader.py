@@ -1,0 +1,94 @@
+"""Data frames of any library as typed pandas frames, for estimators that take tables themselves."""
+
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dafh.exceptions import InputError
+from dafh.frames import Table, to_pandas
+from dafh.tables.values import as_categories, as_kind, typed_kind
+
+
+class TableReader(TransformerMixin, BaseEstimator):
+    """Read the columns of a data frame as what they held in `fit`: numbers, dates, flags or categories.
+
+    Numbers come out as floats, dates as dates, flags as booleans and categories as text; a missing value stays missing.
+    Nothing but the kind of each column is learned. Columns may come in any order, and new ones are left out.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str, optional
+        Kind of columns by name: "number", "flag", "category", or "date" with a format, as in a table's schema. Of
+        columns that are not named the type decides, in `fit` and once: text is categories, whatever it looks like.
+
+    Attributes
+    ----------
+    columns_ : dict of str to str
+        Name and kind of each column.
+
+    Examples
+    --------
+    >>> reader = TableReader({"day": "date %d.%m.%Y"})
+    >>> reader.fit(pd.DataFrame({"day": ["31.12.2020", None], "zip": ["01", "2"]})).columns_
+    {'day': 'date %d.%m.%Y', 'zip': 'category'}
+    >>> reader.transform(pd.DataFrame({"zip": [2], "day": ["1.1.2021"]})).to_dict("list")
+    {'day': [Timestamp('2021-01-01 00:00:00')], 'zip': ['2']}
+    """
+
+    def __init__(self, kinds: Mapping[str, str] | None = None) -> None:
+        self.kinds = kinds
+
+    def fit(self, X: Table, y: object = None) -> Self:
+        """Learn which column holds what."""
+        frame = checked_frame(X)
+        given = dict(self.kinds or {})
+        check_seen_columns(frame, list(given))
+        columns = {name: given.get(name) or typed_kind(frame[name]) or "category" for name in frame.columns}
+        self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+        self.n_features_in_ = frame.shape[1]
+        self.columns_ = columns
+        return self
+
+    def transform(self, X: Table) -> pd.DataFrame:
+        """Read rows with the columns seen in `fit`, in any order."""
+        check_is_fitted(self)
+        frame = checked_frame(X)
+        check_seen_columns(frame, list(self.columns_))
+        parts = {}
+        for name, kind in self.columns_.items():
+            # Words such as "NA" are gaps in a text file, whose schema has replaced them; in a data frame they are text.
+            values = as_categories(frame[name]) if kind == "category" else as_kind(frame[name], kind)
+            # As booleans, so that the model still knows that they are no numbers.
+            parts[name] = values.astype("boolean") if kind == "flag" else values
+        return pd.DataFrame(parts, index=frame.index)
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Names of the columns, which stay as they are."""
+        check_is_fitted(self)
+        return np.array(list(self.columns_), dtype=object)
+
+
+def checked_frame(X: Table) -> pd.DataFrame:
+    """Turn any frame, or array, into a pandas frame with unique text column names."""
+    frame = to_pandas(X)
+    if not frame.shape[1] or not len(frame):
+        raise InputError(f"The data frame is empty: it has {len(frame)} rows and {frame.shape[1]} columns.")
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    repeated = frame.columns[frame.columns.duplicated()]
+    if len(repeated):
+        raise InputError(f"Column names must be unique; {repeated[0]!r} occurs more than once.")
+    return frame
+
+
+def check_seen_columns(frame: pd.DataFrame, names: list[str]) -> None:
+    """Refuse a frame that lacks columns of `fit`, in one sentence."""
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        extra = [str(name) for name in frame.columns if name not in set(names)]
+        more = f" (new columns: {', '.join(extra[:5])})" if extra else ""
+        raise InputError(f"Columns seen in fit are missing now: {', '.join(map(str, missing[:5]))}{more}.")
