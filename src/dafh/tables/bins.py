@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from dafh.frames import MISSING, OTHER, Table, to_pandas
 from dafh.tables.encoder import CategoryColumn, category_places, learn_categories
 from dafh.tables.values import DATE, as_kind, to_floats, typed_kind
-from dafh.text import clipped, write_date, write_exactly
+from dafh.text import clipped, name_in_condition, write_date, write_exactly
 
 MOST_BINS = 128
 """More bins were no better on any data set: neighbouring bins share what they know through the penalty."""
 # Cuts of a larger table are learned from this many of its rows, evenly spread: they would not move by much.
 _MOST_ROWS = 200_000
+# Letters of a category that are shown.
+_WIDTH = 40
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,14 @@ class CategoryBins:
         return np.where(places < 0, self.n_bins - 1, places).astype(np.uint8)
 
     def words(self, code: int) -> str:
-        """Name a bin: the category, ``(other)``, or ``never seen``."""
-        if code < len(self.categories):
-            return "missing" if self.categories[code] == MISSING else clipped(self.categories[code], 40)
-        return OTHER if self.has_other and code == len(self.categories) else "never seen"
+        """Name a bin: the category, ``missing``, ``(other)``, or ``never seen``; no two bins have the same name."""
+        if code >= len(self.categories):
+            return OTHER if self.has_other and code == len(self.categories) else "never seen"
+        category = self.categories[code]
+        if category == MISSING:
+            return "missing"
+        alike = [other for other in self.categories if clipped(other, _WIDTH) == clipped(category, _WIDTH)]
+        return name_in_condition(category, _WIDTH) if len(alike) == 1 else repr(category)
 
 
 BinnedColumn = NumberBins | CategoryBins
