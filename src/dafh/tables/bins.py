@@ -207,12 +207,15 @@ def round_between(below: float, beyond: float) -> float:
     if below <= 0 < beyond:
         return 0.0
     # A step of a power of ten that is no longer than the gap always has a multiple in it; the next longer one may.
+    # One shorter step is for a gap that is rounded up to a power of ten.
     exponent = int(np.floor(np.log10(beyond - below))) + 1
-    for digits in (-exponent, 1 - exponent):
+    for digits in (-exponent, 1 - exponent, 2 - exponent):
         step = 10.0**-digits
-        rounded = round(float(np.ceil(below / step)) * step, max(digits, 0))
-        if below <= rounded < beyond:
-            return rounded
+        first = np.floor(below / step) if step > 0 else 0.0  # Nothing is shorter than the smallest numbers.
+        for multiple in (first, first + 1):
+            rounded = round(float(multiple * step), max(digits, 0))
+            if below <= rounded < beyond:
+                return rounded
     return below
 
 
@@ -225,5 +228,7 @@ def _whole_day(below: float, beyond: float) -> float:
 def needs_encoding(X: Table) -> bool:
     """Whether a table holds anything but numbers without gaps, so that most classifiers could not take it."""
     table = to_pandas(X)
-    kinds = {typed_kind(table.iloc[:, position]) for position in range(table.shape[1])}
-    return not kinds <= {"number", "flag"} or bool(table.isna().to_numpy().any())
+    columns = [table.iloc[:, position] for position in range(table.shape[1])]
+    if not {typed_kind(column) for column in columns} <= {"number", "flag"}:
+        return True
+    return any(bool(np.isnan(to_floats(column)).any()) for column in columns)  # Infinite numbers are gaps too.
