@@ -55,12 +55,17 @@ def test_neighbouring_floats_have_a_cut_between_them(below):
 
 @pytest.mark.parametrize(
     ("below", "beyond", "cut"),
-    [(24, 25, 24), (0.3712, 0.3845, 0.38), (1234, 1310, 1300), (-0.4, 0.3, 0), (999, 1001, 1000), (-31, -29, -30)]
-    + [
+    [
+        (24, 25, 24),
+        (0.3712, 0.3845, 0.38),
+        (1234, 1310, 1300),
+        (-0.4, 0.3, 0),
+        (999, 1001, 1000),
+        (-31, -29, -30),
         (1.1, 1.15, 1.1),
         (0.07, 0.075, 0.07),
         (96, 105, 100),
-        (-1e99, -1e3, -1e99),
+        (-1e99, -1000.0, -1e99),
         (0.0, 1e-300, 0.0),
         (5e-324, 1.0, 0.1),
     ],
@@ -232,8 +237,14 @@ def test_cuts_of_a_large_table_are_learned_from_evenly_spread_rows(monkeypatch):
 
 @pytest.mark.parametrize(
     ("values", "needed"),
-    [([1, 2], False), ([True, False], False), ([1.0, None], True), (["a", "b"], True), ([1.0, np.inf], True)]
-    + [(pd.to_datetime(["2020-01-01", "2020-01-02"]), True)],
+    [
+        ([1, 2], False),
+        ([True, False], False),
+        ([1.0, None], True),
+        (["a", "b"], True),
+        ([1.0, np.inf], True),
+        (pd.to_datetime(["2020-01-01", "2020-01-02"]), True),
+    ],
 )
 def test_only_numbers_and_flags_without_gaps_need_no_encoding(values, needed):
     assert needs_encoding(pd.DataFrame({"x": values})) is needed
