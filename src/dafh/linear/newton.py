@@ -115,7 +115,7 @@ def fit_penalized(
     value = rows.loss(logits) + _penalty(coefficients, penalty)
     enough = tolerance * float(rows.weight.sum())
     factors = None if curvatures is None else _factors(curvatures, penalty)
-    n_steps = 0
+    n_steps, last = 0, np.inf
     while n_steps < _MOST_STEPS:
         n_steps += 1
         gradient = rows.gradient(logits) + penalty[:, None] * coefficients
@@ -127,8 +127,9 @@ def fit_penalized(
         coefficients, logits, value, damping = _damped(rows, penalty, coefficients, logits, value, direction, promised)
         if damping <= _SMALLEST_DAMPING:  # Nothing is left to gain but rounding.
             break
-        if damping < 1:
+        if damping < 1 or promised > last / 2:
             factors = None  # The borrowed curvature is not the one here.
+        last = promised
     return Solution(coefficients, penalty, n_steps)
 
 
@@ -156,6 +157,8 @@ def fit_by_evidence(
     D. MacKay (1992), Bayesian interpolation. S. Wood and M. Fasiolo (2017), A generalized Fellner-Schall method.
     """
     n_outputs = rows.offset.shape[1]
+    if block.max() < 0:  # All columns are constant.
+        return fit_penalized(rows, np.zeros(len(block)), tolerance=tolerance)
     coefficients = np.zeros((len(block), n_outputs)) if start is None else start.coefficients
     strength = np.full(int(block.max()) + 1, _FIRST_STRENGTH)
     if start is not None:
