@@ -83,6 +83,8 @@ class LeafSums:
             small = self._reduced(penalty)
             starts = (small.by_similarity(n_groups), self._by_level(n_groups))
             group = max((small.improved(start) for start in starts), key=small.worth_of)
+            # Both starts may end in one merger with other numbers, and rounding would choose; number by first leaf.
+            group = np.argsort(np.argsort(np.unique(group, return_index=True)[1]))[group]
         return group, self._corrections(group, n_groups, penalty)
 
     def _reduced(self, penalty: NDArray[np.float64]) -> "_ReducedSums":
