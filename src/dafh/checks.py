@@ -147,21 +147,20 @@ def check_table(
     if not is_frame(X):
         options = {"reset": reset, "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
         try:
-            checked = validate_data(
-                estimator, X, "no_validation" if y is None else y, ensure_min_samples=least, **options
-            )
+            checked = validate_data(estimator, X, y, ensure_min_samples=least, **options)
         except ValueError as error:
             if "convert string" in str(error):
                 raise InputError("X holds text: pass a data frame, in which every column has a type.") from error
             raise
         values, labels = (checked, np.empty(0)) if unlabelled else checked
         return pd.DataFrame(values), labels
+    # Before scikit-learn looks: of the libraries it asks, one has an error of its own for repeated names.
+    if len(set(map(str, X.columns))) < len(list(X.columns)):
+        raise InputError("Names of columns must be unique.")
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     table = to_pandas(cast(Table, X)).reset_index(drop=True)
     if not table.shape[1] or len(table) < least:
         raise InputError(f"X has {len(table)} rows and {table.shape[1]} columns: there must be {least} rows or more.")
-    if len(set(map(str, table.columns))) < table.shape[1]:
-        raise InputError("Names of columns must be unique.")
     if unlabelled:
         return table, np.empty(0)
     labels = column_or_1d(y, warn=True)

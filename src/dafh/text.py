@@ -1,6 +1,7 @@
 """Numbers, names and tables for readers, in a terminal and in a notebook."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,10 @@ import pandas as pd
 _MOST_WHOLE_DIGITS = 15
 # A date is written to the day with up to this many digits, and to the second with more.
 _DAY_DIGITS = 4
+# Words and signs that conditions are made of.
+_OF_CONDITIONS = re.compile(
+    r"""[,;]|^['"]|^$|^\s|\s$|(?<!\S)(and|is|not|or)(?!\S)|^above\b|^(missing|anything|never seen|\(other\))$"""
+)
 
 
 def percent(value: float) -> str:
@@ -126,6 +131,18 @@ def quoted(text: object, width: int = 60) -> str:
     "'sex'"
     """
     return repr(clipped(text, width))
+
+
+def name_in_condition(text: object, width: int = 60) -> str:
+    """Clip a name from the data, and quote one that could be mistaken for the words of a condition around it.
+
+    Examples
+    --------
+    >>> name_in_condition("Norway"), name_in_condition("Trinidad and Tobago")
+    ('Norway', "'Trinidad and Tobago'")
+    """
+    name = clipped(text, width)
+    return repr(name) if _OF_CONDITIONS.search(name) else name
 
 
 def render_text(table: pd.DataFrame, left: tuple[str, ...] = ()) -> str:

@@ -125,7 +125,7 @@ def _nested_scorecards(
     if fit is None or len(fit.rows.label) != len(rows):  # Groups are learned from a sample of the rows.
         assert isinstance(model, Scorecard)
         fit = fit_scorecard(model, seen.codes, rows.label, rows.weight, len(rows.classes))
-    return nested_logits(fit.rows, fold, fit.solution, fit.refit)
+    return nested_logits(fit.rows, fold, fit.refit)
 
 
 def _nested_regressions(
@@ -141,10 +141,11 @@ def _nested_regressions(
     start = np.vstack([linear.intercept_ + linear.coef_ @ mean, (linear.coef_ * scale).T])
     penalty = np.full(len(start), 1.0 / float(linear.C_))
 
-    def refit(some: Regression, begin: Solution) -> Solution:
-        return fit_penalized(some, penalty, start=begin.coefficients, tolerance=1e-9)
+    def refit(some: Regression) -> Solution:
+        # To the last digits: the start knows the labels of all rows, and the end must not.
+        return fit_penalized(some, penalty, start=start, tolerance=1e-13)
 
-    return nested_logits(regression, fold, Solution(start, penalty, 0), refit)
+    return nested_logits(regression, fold, refit)
 
 
 def _nested_fits(

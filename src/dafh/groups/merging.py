@@ -74,6 +74,8 @@ class LeafSums:
         else:
             small = self._reduced(penalty)
             group = small.improved(small.by_similarity(n_groups))
+            # Numbered by their first leaf: equal mergers then have equal numbers.
+            group = np.argsort(np.argsort(np.unique(group, return_index=True)[1]))[group]
         return group, self._corrections(group, n_groups, penalty)
 
     def _reduced(self, penalty: NDArray[np.float64]) -> "_ReducedSums":

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.tables.bins import BinnedColumn, Binning, NumberBins
-from dafh.text import clipped, listed
+from dafh.text import name_in_condition
 
-# Categories that a condition names; a longer list is told by those it does not hold, or cut.
-_MOST_NAMES = 8
+# A condition holds all of a column's name that fits into a few lines: two columns may differ in their last word only.
+_WIDTH = 200
 
 
 @dataclass(frozen=True)
@@ -136,10 +136,12 @@ def column_condition(column: BinnedColumn, allowed: NDArray[np.bool_]) -> str:
     Examples
     --------
     >>> age = NumberBins("age", "number", (24.0, 40.0), (20.0, 30.0, 50.0), has_gaps=True)
-    >>> column_condition(age, np.array([True, True, False, False])), column_condition(age, np.array([False, True, True,
-    True])) ('age is 40 or less', 'age is above 24 or missing')
+    >>> column_condition(age, np.array([True, True, False, False]))
+    'age is 40 or less'
+    >>> column_condition(age, np.array([False, True, True, True]))
+    'age is above 24 or missing'
     """
-    name = clipped(column.name, 40)
+    name = name_in_condition(column.name, _WIDTH)
     if not isinstance(column, NumberBins):
         return _category_condition(column, name, allowed)
     inside = np.flatnonzero(allowed[:-1])
@@ -155,8 +157,7 @@ def column_condition(column: BinnedColumn, allowed: NDArray[np.bool_]) -> str:
 
 
 def _category_condition(column: BinnedColumn, name: str, allowed: NDArray[np.bool_]) -> str:
-    """Name the categories that are meant, or those that are not, whichever are fewer."""
-    # Bins of categories that training never saw are left to the words "any other".
+    """Name the categories that are meant; where those that training never saw are meant too, the ones that are not."""
     inside, outside = ([column.words(int(code)) for code in np.flatnonzero(bins[:-1])] for bins in (allowed, ~allowed))
     if allowed[-1]:
         return f"{name} is not {_any_of(outside)}" if outside else f"{name} is anything"
@@ -164,4 +165,4 @@ def _category_condition(column: BinnedColumn, name: str, allowed: NDArray[np.boo
 
 
 def _any_of(names: list[str]) -> str:
-    return listed(names).replace(" and ", " or ") if len(names) > 1 else names[0]
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]

@@ -50,7 +50,7 @@ class Folds:
 
 
 def nested_logits(
-    rows: Regression, fold: NDArray[np.integer], solution: Solution, refit: Callable[[Regression, Solution], Solution]
+    rows: Regression, fold: NDArray[np.integer], refit: Callable[[Regression], Solution]
 ) -> NDArray[np.float64]:
     """Logits for training and judging without a row that judges ever having been seen, (folds + 1, n, m).
 
@@ -63,10 +63,8 @@ def nested_logits(
     rows : Regression
     fold : array of shape (n,)
         Number of each row's fold.
-    solution : Solution
-        For all rows.
     refit : function
-        Fits some of the rows, strengths included, beginning at a solution for all of them.
+        Fits some of the rows, strengths included. What it finds must not depend on the labels of other rows.
     """
     n_folds = int(fold.max()) + 1
     blocks = np.empty((n_folds + 1, *rows.offset.shape))
@@ -74,7 +72,7 @@ def nested_logits(
     def fill(number: int) -> None:
         inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         rest = rows.take(outside)
-        found = refit(rest, solution)
+        found = refit(rest)
         blocks[number, inside] = rows.offset[inside] + rows.design.take(inside).logits(found.coefficients)
         # Folds are numbered anew, without a gap.
         blocks[number, outside] = Folds(rest, found, fold[outside] - (fold[outside] > number)).out_of_fold()

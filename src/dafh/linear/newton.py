@@ -115,7 +115,7 @@ def fit_penalized(
     value = rows.loss(logits) + _penalty(coefficients, penalty)
     enough = tolerance * float(rows.weight.sum())
     factors = None if curvatures is None else _factors(curvatures, penalty)
-    n_steps = 0
+    n_steps, last = 0, np.inf
     while n_steps < _MOST_STEPS:
         n_steps += 1
         gradient = rows.gradient(logits) + penalty[:, None] * coefficients
@@ -127,14 +127,13 @@ def fit_penalized(
         coefficients, logits, value, damping = _damped(rows, penalty, coefficients, logits, value, direction, promised)
         if damping <= _SMALLEST_DAMPING:  # Nothing is left to gain but rounding.
             break
-        if damping < 1:
+        if damping < 1 or promised > last / 2:
             factors = None  # The borrowed curvature is not the one here.
+        last = promised
     return Solution(coefficients, penalty, n_steps)
 
 
-def fit_by_evidence(
-    rows: Regression, block: NDArray[np.intp], *, start: Solution | None = None, tolerance: float = 1e-10
-) -> Solution:
+def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: float = 1e-10) -> Solution:
     """Fit, and choose the strength of the penalty for each block of coefficients by the evidence for it.
 
     Coefficients of a block are taken for a sample from a normal distribution around 0. The strength is the inverse of
@@ -148,18 +147,16 @@ def fit_by_evidence(
     rows : Regression
     block : array of shape (p,)
         Block of each coefficient; −1 for the intercept.
-    start : Solution, optional
-        Of other rows of the same kind, to begin with.
 
     References
     ----------
     D. MacKay (1992), Bayesian interpolation. S. Wood and M. Fasiolo (2017), A generalized Fellner-Schall method.
     """
     n_outputs = rows.offset.shape[1]
-    coefficients = np.zeros((len(block), n_outputs)) if start is None else start.coefficients
+    if block.max() < 0:  # All columns are constant.
+        return fit_penalized(rows, np.zeros(len(block)), tolerance=tolerance)
+    coefficients = np.zeros((len(block), n_outputs))
     strength = np.full(int(block.max()) + 1, _FIRST_STRENGTH)
-    if start is not None:
-        strength = np.array([start.penalty[block == b][0] for b in range(len(strength))])
     logits = rows.offset + rows.design.logits(coefficients)
     for step in range(_MOST_ROUNDS):
         penalty = _with_free_intercept(strength[block])
@@ -169,7 +166,7 @@ def fit_by_evidence(
         direction = _direction(rows, logits, gradient, penalty, factors)
         promised = float((gradient * direction).sum())
         coefficients, logits, _, _ = _damped(rows, penalty, coefficients, logits, value, direction, promised)
-        if start is None and step < 2:
+        if step < 2:
             continue  # The first steps are still far from the solution, and would mistake that for small effects.
         updated = _updated_strengths(strength, block, coefficients, factors)
         change = np.abs(np.log(updated.strength / strength))[updated.determined > _LEAST_DETERMINED]

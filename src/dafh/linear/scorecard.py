@@ -235,15 +235,15 @@ class ScorecardFit:
 
     rows: Regression
     block: NDArray[np.intp]
-    evidence: Solution
-    """With the strengths that evidence chooses."""
     factor: float
+    """On all strengths that evidence chooses."""
     solution: Solution
-    """With the factor on all strengths."""
 
-    def refit(self, rows: Regression, start: Solution) -> Solution:
+    def refit(self, rows: Regression) -> Solution:
         """Fit some of the rows: strengths by their own evidence, and the same factor."""
-        found = fit_by_evidence(rows, self.block, start=self.evidence, tolerance=1e-9)
+        # From a start of its own. Strengths settle near where they begin: from those of all rows, the labels of a fold
+        # that is left out moved logits by up to 0.3, and it saved a tenth of the time.
+        found = fit_by_evidence(rows, self.block, tolerance=1e-9)
         if self.factor == 1:
             return found
         return fit_penalized(rows, self.factor * found.penalty, start=found.coefficients, tolerance=1e-9)
@@ -261,7 +261,7 @@ def fit_scorecard(
     solution = found
     if factor != 1:
         solution = fit_penalized(rows, factor * found.penalty, start=found.coefficients)
-    return ScorecardFit(rows, basis.block, found, factor, solution)
+    return ScorecardFit(rows, basis.block, factor, solution)
 
 
 def choose_factor(rows: Regression, found: Solution, seed: int) -> float:

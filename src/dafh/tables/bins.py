@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from dafh.frames import MISSING, OTHER, Table, to_pandas
 from dafh.tables.encoder import CategoryColumn, category_places, learn_categories
 from dafh.tables.values import DATE, as_kind, to_floats, typed_kind
-from dafh.text import clipped, write_date, write_exactly
+from dafh.text import clipped, name_in_condition, write_date, write_exactly
 
 MOST_BINS = 128
 """More bins were no better on any data set: neighbouring bins share what they know through the penalty."""
 # Cuts of a larger table are learned from this many of its rows, evenly spread: they would not move by much.
 _MOST_ROWS = 200_000
+# Letters of a category that are shown.
+_WIDTH = 40
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,14 @@ class CategoryBins:
         return np.where(places < 0, self.n_bins - 1, places).astype(np.uint8)
 
     def words(self, code: int) -> str:
-        """Name a bin: the category, ``(other)``, or ``never seen``."""
-        if code < len(self.categories):
-            return "missing" if self.categories[code] == MISSING else clipped(self.categories[code], 40)
-        return OTHER if self.has_other and code == len(self.categories) else "never seen"
+        """Name a bin: the category, ``missing``, ``(other)``, or ``never seen``; no two bins have the same name."""
+        if code >= len(self.categories):
+            return OTHER if self.has_other and code == len(self.categories) else "never seen"
+        category = self.categories[code]
+        if category == MISSING:
+            return "missing"
+        alike = [other for other in self.categories if clipped(other, _WIDTH) == clipped(category, _WIDTH)]
+        return name_in_condition(category, _WIDTH) if len(alike) == 1 else repr(category)
 
 
 BinnedColumn = NumberBins | CategoryBins
@@ -201,12 +207,15 @@ def round_between(below: float, beyond: float) -> float:
     if below <= 0 < beyond:
         return 0.0
     # A step of a power of ten that is no longer than the gap always has a multiple in it; the next longer one may.
+    # One shorter step is for a gap that is rounded up to a power of ten.
     exponent = int(np.floor(np.log10(beyond - below))) + 1
-    for digits in (-exponent, 1 - exponent):
+    for digits in (-exponent, 1 - exponent, 2 - exponent):
         step = 10.0**-digits
-        rounded = round(float(np.ceil(below / step)) * step, max(digits, 0))
-        if below <= rounded < beyond:
-            return rounded
+        first = np.floor(below / step) if step > 0 else 0.0  # Nothing is shorter than the smallest numbers.
+        for multiple in (first, first + 1):
+            rounded = round(float(multiple * step), max(digits, 0))
+            if below <= rounded < beyond:
+                return rounded
     return below
 
 
@@ -219,5 +228,7 @@ def _whole_day(below: float, beyond: float) -> float:
 def needs_encoding(X: Table) -> bool:
     """Whether a table holds anything but numbers without gaps, so that most classifiers could not take it."""
     table = to_pandas(X)
-    kinds = {typed_kind(table.iloc[:, position]) for position in range(table.shape[1])}
-    return not kinds <= {"number", "flag"} or bool(table.isna().to_numpy().any())
+    columns = [table.iloc[:, position] for position in range(table.shape[1])]
+    if not {typed_kind(column) for column in columns} <= {"number", "flag"}:
+        return True
+    return any(bool(np.isnan(to_floats(column)).any()) for column in columns)  # Infinite numbers are gaps too.
