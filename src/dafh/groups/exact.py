@@ -36,6 +36,7 @@ _ROWS_PER_LEAF = 100
 _STRENGTHS = (10.0, 50.0, 250.0)
 _FINALISTS = 2
 _MOST_TURNS = 4
+_ERRORS_TO_LEAVE_POOLED = 2.0
 
 
 class Candidate(NamedTuple):
@@ -110,7 +111,8 @@ def fit_rules(rows: RuleRows, n_groups: int | None) -> FittedRules:
     ----------
     rows : RuleRows
     n_groups : int or None
-        None: chosen, 1 to 16, the smallest number whose loss is within one standard error of the best.
+        None: chosen, 1 to 16, the smallest number whose loss is within one standard error of the best; for more than 1,
+        the best must be better than the pooled classifier by two.
     """
     search = _Search(rows, _numbers(n_groups))
     losses = search.losses()
@@ -298,11 +300,12 @@ def _choose(
         return None
     best = losses[ordered[0]]
 
-    def near(loss: NDArray[np.float64]) -> bool:
+    def near(loss: NDArray[np.float64], errors: float = 1.0) -> bool:
         mean, error = paired_mean(loss - best, weight)
-        return mean <= error
+        return mean <= errors * error
 
-    if may_be_none and near(pooled):
+    # The best of many candidates looks better than it is: one standard error is not enough to leave the pooled one.
+    if may_be_none and near(pooled, _ERRORS_TO_LEAVE_POOLED):
         return None
     close = [candidate for candidate in ordered if near(losses[candidate])]
     if may_be_none:
