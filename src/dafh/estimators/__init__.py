@@ -2,7 +2,8 @@
 
 - `dafh`: `DAFHClassifier`, which learns groups and their classifiers together;
 - `decoupled`: `DecoupledClassifier`, one classifier for each part of a given partition;
-- `pooled`: the pooled classifier, fitted or the user's own, and its out-of-fold logits;
+- `pooled`: the pooled classifier, fitted or the user's own, and its nested logits;
+- `learning`: groups by rules, by a network, or by whichever is better on held-out rows;
 - `guarded`: the guard logic, from the rows it sees to the classifiers that serve, the same for both.
 
 Another estimator belongs here if it serves groups. It inherits `guarded.GuardedMixin`; metrics, audit, explanation

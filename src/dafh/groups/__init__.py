@@ -1,11 +1,15 @@
 """Groups that are learned together with their classifiers.
 
-- `recipe`: how training works, every setting in one place;
-- `network`: a population of group networks trained on checked rows, and the best of it; the way into `dafh.engine`;
-- `cuts`: points of a column where the errors of the pooled classifier change;
-- `serving`: the trained model in NumPy.
+- `rules`: a tree of questions with the group of each leaf, and the same in words; `rules_in_use`: as people read them;
+- `growing`: the tree, on the errors of the pooled classifier; `merging`: its leaves, put together into groups;
+- `exact`: candidates compared on held-out rows, and the best of them fitted exactly;
+- `corrections`: what own classifiers are linear in, and what they add to the pooled logits;
+- `network`: a population of group networks that starts from the rules, the way into `dafh.engine`; `recipe`: its
+  settings;
+- `serving`: a trained network in NumPy; `trained`: what `DAFHClassifier` asks of groups, however they were learned;
+- `judging`: what calibration rows say about models that were trained without them.
 
-Another way to learn groups and classifiers together belongs here, beside `network`; `DAFHClassifier.fit` calls it,
-and it returns a `FittedPopulation`. A way to divide rows first and to fit classifiers afterwards is a partition
-instead (`dafh.partitions`).
+Another way to learn groups belongs here. `dafh.estimators.learning` calls it, with logits and folds that are nested; it
+returns a model with the methods of `trained.TrainedGroups`, and losses by row to compete with. A way to divide rows
+first and to fit classifiers afterwards is a partition instead (`dafh.partitions`).
 """

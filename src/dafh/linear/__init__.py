@@ -1,12 +1,17 @@
-"""Linear classifiers, fitted to convergence.
+"""Linear and additive classifiers, solved exactly.
 
-- `logistic`: the logistic regression that is used wherever the user passes no classifier;
-- `discrepancy`: how differently two groups can look to linear classifiers (Theorem 2).
+- `scorecard`: the scorecard, which is the default pooled classifier; `basis`: what the bins of a column count for it;
+- `designs`: what a regression is linear in, and the sums over rows it needs; `likelihood`: losses and probabilities;
+- `newton`: damped Newton steps, and strengths of the penalty by evidence; `threads`: one for each matrix;
+- `crossfit`: out-of-fold and nested logits;
+- `logistic`: the logistic regression of the paper; `discrepancy`: how differently two groups can look to linear
+  classifiers (Theorem 2).
 
-Another linear or additive model, and the solver behind it, belongs here.
+Another linear or additive model belongs here: give it a design, and `newton` solves it.
 """
 
 from dafh.linear.discrepancy import linear_discrepancy
 from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.linear.scorecard import Scorecard
 
-__all__ = ["StandardizedLogisticRegression", "linear_discrepancy"]
+__all__ = ["Scorecard", "StandardizedLogisticRegression", "linear_discrepancy"]

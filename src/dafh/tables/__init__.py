@@ -6,7 +6,8 @@
 - `values`: numbers, dates, flags and gaps, read and recognised in one place;
 - `unread`: values of a later table that are not of the kind their column had in training;
 - `schema`: which column is what; `labels`: the target; `leakage`: columns that give it away;
-- `reader`: tables as typed frames, for estimators that take those; `encoder`: tables as numbers, for all others.
+- `reader`: tables as typed frames, for estimators that take those; `encoder`: tables as numbers, for all others;
+- `bins`: columns divided into bins, for scorecards and rules.
 
 A new file format belongs in `files`, which recognises it by its first bytes, and in `writing`, which goes by the
 ending of the name; a new way to write a date or a number in `values`.
