@@ -98,6 +98,16 @@ def many_date_formats(parts):
     binning(parts)["kinds"] = [f"date %Y {i}" for i in range(n)]
 
 
+def cuts_that_are_not_there(parts):
+    """Very many columns that say they have all the cuts they may."""
+    n = 60_000
+    other_names(binning, [f"c{i}" for i in range(n)])(parts)
+    find(parts.model, "scorecard").update(n_columns=n, column_names=None)
+    binning(parts).update(kinds=["number"] * n, categories=[])
+    parts.set_array(binning(parts)["has_other"], np.zeros(0, np.uint8))
+    parts.set_array(binning(parts)["n_cuts"], np.full(n, 254))
+
+
 def one_question_again(parts):
     """The same question about a leaf that has answered it."""
     again = json.loads(json.dumps(question(parts)))
@@ -143,6 +153,7 @@ GROUP_FORGERIES = {
     "cut too few": ("scorecard", cut_short(binning, "cuts"), FIT),
     "cuts counted wrongly": ("scorecard", cell(binning, "n_cuts", 0, lambda n: n + 1), FIT),
     "more cuts than a byte counts": ("scorecard", cell(binning, "n_cuts", 0, 255), POINTS),
+    "cuts that are not there": ("scorecard", cuts_that_are_not_there, FIT),
     "cuts by the billion": ("scorecard", cell(binning, "n_cuts", 0, 10**15), POINTS),
     "negative number of cuts": ("scorecard", cell(binning, "n_cuts", 0, -1), POINTS),
     "cuts of a column too few": ("scorecard", cut_short(binning, "n_cuts"), FIT),
@@ -190,6 +201,17 @@ GROUP_FORGERIES = {
     "three labels, one logit": (
         "scorecard", lambda p: find(p.model, SCORECARD)["labels"].update(values=["a", "b", "c"]), FIT),
     "scorecard with an attribute": ("scorecard", entry(SCORECARD, "predict", "os.system"), UNKNOWN),
+    # Readers of tables.
+    "reader of a kind too few": ("tabular", lambda p: find(p.model, "table reader")["kinds"].pop(), "kinds"),
+    "reader of no kind": (
+        "tabular", lambda p: find(p.model, "table reader").update(kinds=["number", "posix", "flag", "flag"]), "kind"),
+    "reader of a format": (
+        "tabular", lambda p: find(p.model, "table reader").update(kinds=["date %Y%Y%!"] * 4), "format"),
+    "reader without names": ("tabular", entry("table reader", "column_names", None), "name all columns"),
+    "reader of other columns": (
+        "tabular", other_names(lambda p: find(p.model, "table reader"), ["a", "b", "c", "d"]), "do not fit together"),
+    "reader with an attribute": ("tabular", entry("table reader", "transform", "os.system"), UNKNOWN),
+    "reader of a million columns": ("tabular", entry("table reader", "n_columns", 10**6), RANGE),
     # Views of tables.
     "encoder of a scorecard": ("points", update(view, encoder="pooled"), "not an encoder"),
     "encoder that is a scaler": (

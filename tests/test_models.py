@@ -23,7 +23,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import dafh
-from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, tabular_pipeline
+from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.models import open_model, read_card
 from dafh.models.trees import as_boosted_trees
@@ -207,24 +207,28 @@ def test_labels_come_back_with_their_type(kind, tmp_path):
     cells=st.lists(st.one_of(st.none(), st.text(max_size=3), st.booleans()), min_size=20, max_size=20),
     number=st.floats(-1e90, 1e90),
 )
-def test_an_encoder_of_any_table_comes_back(names, cells, number, tmp_path):
+def test_encoder_and_bins_of_any_table_come_back(names, cells, number, tmp_path):
     names = [name.encode(errors="replace").decode() for name in names]
     frame = pd.DataFrame({f"{name}{i}": cells if i else [number] * 19 + [0.5] for i, name in enumerate(names)})
     y = np.arange(20) % 2
-    model = tabular_pipeline(DecoupledClassifier(PooledPartition())).fit(frame, y)
-    loaded = there_and_back(model, tmp_path)
-    pd.testing.assert_frame_equal(loaded[:-1].transform(frame), model[:-1].transform(frame))
-    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    for estimator in (DecoupledClassifier(PooledPartition()), Scorecard(strength=1.0)):
+        model = tabular_pipeline(estimator).fit(frame, y)
+        loaded = there_and_back(model, tmp_path)
+        pd.testing.assert_frame_equal(loaded[:-1].transform(frame), model[:-1].transform(frame))
+        np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
 
 
-def test_what_the_user_said_about_columns_comes_back(tmp_path):
+@pytest.mark.parametrize("estimator", [DecoupledClassifier(PooledPartition()), Scorecard(8)], ids=str)
+def test_what_the_user_said_about_columns_comes_back(estimator, tmp_path):
     table, y, _ = people()
     table["since"] = table["since"].dt.strftime("%d_%m_%Y")
     kinds = {"since": "date %d_%m_%Y", "age": "category"}
-    model = tabular_pipeline(DecoupledClassifier(PooledPartition()), kinds).fit(table, y)
+    model = tabular_pipeline(estimator, kinds).fit(table, y)
     loaded = there_and_back(model, tmp_path)
     assert loaded[0].kinds == kinds
     pd.testing.assert_frame_equal(loaded[:-1].transform(table), model[:-1].transform(table))
+    assert {"name": "since", "type": "date %d_%m_%Y"} in read_card(tmp_path / "model.dafh")["columns"]
+    np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
 
 
 def test_how_a_model_is_run_is_not_kept(tmp_path):

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from dafh.linear.scorecard import Scorecard
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, NotPlainError, Writer
-from dafh.models.encoder_kind import LARGEST_NUMBER, check_kind
+from dafh.models.encoder_kind import LARGEST_NUMBER, read_kinds
 from dafh.models.values import HasColumns, read_names
 from dafh.rows.seen import TableView
 from dafh.tables.bins import BinnedColumn, Binning, CategoryBins, NumberBins
@@ -51,9 +51,7 @@ def read_binning(fields: Fields, name: str, model: HasColumns) -> Binning:
     # Rules name the columns they ask about; with other names they would say one thing and do another.
     if list(getattr(model, "feature_names_in_", names)) != list(names):
         raise inner.refuse("column_names", "does not name the columns of the model")
-    kinds = inner.texts("kinds", len(names))
-    for kind in dict.fromkeys(kinds):
-        check_kind(kind, inner)
+    kinds = read_kinds(inner, len(names))
     named = list(zip(names, kinds, strict=True))
     # Both in the order of the columns, each column in one of them.
     of_categories = iter(_read_categories(inner, [name for name, kind in named if kind == "category"]))
@@ -83,9 +81,10 @@ def _read_categories(fields: Fields, names: list[str]) -> list[CategoryBins]:
 def _read_numbers(fields: Fields, columns: list[tuple[str, str]]) -> list[NumberBins]:
     # A bin beyond the last cut, and one for gaps.
     n_cuts = fields.wholes("n_cuts", len(columns), least=0, most=_MOST_BINS - 2)
+    cuts = fields.floats("cuts", int(n_cuts.sum()), most=LARGEST_NUMBER)
+    centers = fields.floats("centers", len(cuts) + len(columns), most=LARGEST_NUMBER)
+    # Made only now: as long as the cuts that are there, and not as those that a file says it has.
     owner = np.repeat(np.arange(len(columns)), n_cuts)
-    cuts = fields.floats("cuts", len(owner), most=LARGEST_NUMBER)
-    centers = fields.floats("centers", len(owner) + len(columns), most=LARGEST_NUMBER)
     if not (np.diff(cuts) > 0)[np.diff(owner) == 0].all():
         raise fields.refuse("cuts", "is not ascending")
     is_date = np.array([kind.startswith(DATE) for _, kind in columns], bool)

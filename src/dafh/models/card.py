@@ -18,6 +18,7 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.linear.scorecard import Scorecard
 from dafh.models.container import DEEPEST, Json, MalformedError, parse
+from dafh.tables.reader import TableReader
 from dafh.text import clipped, plain
 
 _PACKAGES = ("scikit-learn", "numpy", "scipy", "skops")
@@ -131,13 +132,18 @@ def _columns(model: Any, details: Mapping[str, Any]) -> list[Json]:
         return [{"name": name, "type": kind} for name, kind in details["schema"]["features"].items()]
     first = model[0] if isinstance(model, Pipeline) else model
     names = getattr(first, "feature_names_in_", [f"column {i}" for i in range(first.n_features_in_)])
+    return [{"name": str(name), "type": kind} for name, kind in zip(names, _kinds(first), strict=True)]
+
+
+def _kinds(first: Any) -> list[str]:
+    """Kinds of the columns that a step takes: what it has learned about them, or else numbers."""
+    if isinstance(first, TableReader):
+        return list(first.columns_.values())
+    columns: Any = getattr(first, "columns_", None)
     if isinstance(first, DAFHClassifier | Scorecard):
         binning = first.binning_ if isinstance(first, Scorecard) else first._view.binning
-        kinds = [] if binning is None else [column.kind for column in binning.columns]
-    else:
-        kinds = [column.kind for column in getattr(first, "columns_", [])]
-    types = kinds or ["number"] * first.n_features_in_
-    return [{"name": str(name), "type": kind} for name, kind in zip(names, types, strict=True)]
+        columns = None if binning is None else binning.columns
+    return ["number"] * first.n_features_in_ if columns is None else [column.kind for column in columns]
 
 
 # ---- details ----

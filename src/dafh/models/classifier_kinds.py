@@ -24,6 +24,7 @@ from dafh.models.settings import BUILDABLE, read_settings, write_settings
 from dafh.models.trees import LARGEST_LEAF, BoostedTrees, as_boosted_trees
 from dafh.models.values import read_columns, read_labels, write_columns, write_labels
 from dafh.tables.encoder import TableEncoder
+from dafh.tables.reader import TableReader
 
 _WIDEST_LAYER = 2**14
 """Prediction takes memory for rows times this."""
@@ -218,7 +219,7 @@ def _check_widths(steps: list[Any], fields: Fields) -> None:
         other_names = names is not None and named is not None and list(named) != names
         if (width is not None and expected is not None and expected != width) or other_names:
             raise fields.refuse("steps", "holds steps that do not fit together")
-        if type(step) is TableEncoder:
+        if isinstance(step, TableEncoder | TableReader):
             names = list(step.get_feature_names_out())
             width = len(names)
         elif type(step) is StandardScaler:

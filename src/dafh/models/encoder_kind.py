@@ -1,4 +1,4 @@
-"""The kind of the table encoder: what it learned about each column, in plain values."""
+"""Kinds of what stands before a classifier and takes tables: the encoder and the reader, column by column."""
 
 from typing import Any
 
@@ -8,7 +8,9 @@ import pandas as pd
 from dafh.classifiers.fitting import is_fitted
 from dafh.models.container import Json
 from dafh.models.description import MOST_COLUMNS, Fields, Kind, NotPlainError, Writer
+from dafh.models.values import read_columns
 from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
+from dafh.tables.reader import TableReader
 from dafh.tables.values import DATE, DATE_FORMATS
 
 LARGEST_NUMBER = 1e100
@@ -22,21 +24,53 @@ _MOST_FORMATS = 100
 """Different ones in a file: it takes 0.3 ms to check one, and a file has room for a hundred thousand."""
 
 
-def _write_unfitted(encoder: TableEncoder, _: Writer) -> dict[str, Json]:
-    kinds = encoder.kinds
+def _write_unfitted(step: TableEncoder | TableReader, _: Writer) -> dict[str, Json]:
+    kinds = step.kinds
     return {"given_kinds": None if kinds is None else [[str(name), str(kind)] for name, kind in kinds.items()]}
 
 
-def _read_unfitted(fields: Fields) -> TableEncoder:
+def _read_unfitted(fields: Fields, build: type[TableEncoder] | type[TableReader]) -> Any:
     if not fields.has("given_kinds"):
-        return TableEncoder()
+        return build()
     given = {}
     for number, pair in enumerate(fields.items("given_kinds")):
         if not isinstance(pair, list) or len(pair) != 2:
             raise fields.refuse("given_kinds")
         inner = Fields({"name": pair[0], "kind": pair[1]}, f"column {number} of {fields.where}", fields.reader)
         given[inner.text("name")] = _read_kind(inner)
-    return TableEncoder(given)
+    return build(given)
+
+
+# ---- reader ----
+
+
+def _write_reader(reader: TableReader, writer: Writer) -> dict[str, Json]:
+    if not is_fitted(reader):
+        raise NotPlainError("not fitted")
+    names, kinds = list(reader.columns_), list(reader.columns_.values())
+    found = {**_write_unfitted(reader, writer), "n_columns": len(names), "column_names": writer.column_names(names)}
+    return {**found, "kinds": [str(kind) for kind in kinds]}
+
+
+def _read_reader(fields: Fields) -> TableReader:
+    reader: TableReader = _read_unfitted(fields, TableReader)
+    n_columns = read_columns(fields, reader)
+    kinds = read_kinds(fields, n_columns)
+    if not hasattr(reader, "feature_names_in_"):
+        raise fields.refuse("column_names", "does not name all columns")
+    reader.columns_ = dict(zip(reader.feature_names_in_.tolist(), kinds, strict=True))
+    return reader
+
+
+def read_kinds(fields: Fields, n_columns: int) -> list[str]:
+    """Return the kinds of columns."""
+    kinds = fields.texts("kinds", n_columns)
+    for kind in dict.fromkeys(kinds):
+        check_kind(kind, fields)
+    return kinds
+
+
+# ---- encoder ----
 
 
 def _write(encoder: TableEncoder, writer: Writer) -> dict[str, Json]:
@@ -57,7 +91,7 @@ def _write_column(column: NumberColumn | CategoryColumn) -> Json:
 
 
 def _read(fields: Fields) -> TableEncoder:
-    encoder: Any = _read_unfitted(fields)
+    encoder: Any = _read_unfitted(fields, TableEncoder)
     columns = [_read_column(fields, number, value) for number, value in enumerate(fields.items("columns"))]
     names = [column.name for column in columns]
     if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
@@ -126,5 +160,7 @@ def check_kind(kind: str, fields: Fields) -> str:
 
 ENCODER_KINDS: tuple[Kind, ...] = (
     Kind("table encoder", "transformer", (TableEncoder,), _write, _read),
-    Kind("table encoder", "unfitted", (TableEncoder,), _write_unfitted, _read_unfitted),
+    Kind("table reader", "transformer", (TableReader,), _write_reader, _read_reader),
+    Kind("table encoder", "unfitted", (TableEncoder,), _write_unfitted, lambda f: _read_unfitted(f, TableEncoder)),
+    Kind("table reader", "unfitted", (TableReader,), _write_unfitted, lambda f: _read_unfitted(f, TableReader)),
 )
