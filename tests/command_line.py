@@ -1,24 +1,14 @@
 """Commands run within the tests, and a table for them."""
 
-import functools
-
 import numpy as np
 import pandas as pd
 from click.testing import CliRunner
 
-from dafh import Recipe
 from dafh.cli import main
-from dafh.workflows.training import TrainingTable
 
 
 def run(*arguments, **options):
     return CliRunner().invoke(main, [str(argument) for argument in arguments], **options)
-
-
-def fit_hastily(monkeypatch):
-    """Let `fit` train for two epochs, for tests of everything around the training."""
-    recipe = Recipe(n_replicas=1, n_folds=1, max_epochs=2, group_cuts=0)
-    monkeypatch.setattr(TrainingTable, "fit", functools.partialmethod(TrainingTable.fit, recipe=recipe))
 
 
 def people(n=300, seed=0):

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dafh import AuditResult, explain
+from dafh import AuditResult, DAFHClassifier, explain, tabular_pipeline
 from dafh.report import summarize, write_report
+from models import network_case, workers
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -29,30 +30,50 @@ def browser():
         chromium.close()
 
 
-@pytest.fixture(scope="module")
-def report(small_model, tmp_path_factory):
+def written(case, folder):
     """A report with everything in it, and with names that would be markup."""
-    model, X, y = small_model
     rng = np.random.default_rng(0)
+    n = len(case.y)
     people = pd.DataFrame(
         {
-            NASTY: rng.choice(["a", NASTY], len(y)),
-            "age": rng.integers(18, 80, len(y)),
+            NASTY: rng.choice(["a", NASTY], n),
+            "age": rng.integers(18, 80, n),
             "a rather long name of a column, as they come from forms that nobody has ever read to the end": rng.choice(
-                ["yes", "no"], len(y)
+                ["yes", "no"], n
             ),
         }
     )
-    result = AuditResult.of(model, X, y, sensitive_features=people)
+    result = AuditResult.of(case.model, case.X, case.y, sensitive_features=people)
     card = {
         "model": "DAFHClassifier", "groups": 2, "pooled": NASTY, "labels": [NASTY], "settings": {"seed": 0},
         "rows": 4000, "data": NASTY, "written": "2026", "dafh": "0", "versions": {"numpy": "2"},
         "columns": [{"name": f"column {i}", "type": "number"} for i in range(40)], "guesses": ["Numbers: x1, x2."],
     }  # fmt: skip
-    words = explain(model, X, sensitive_features=people)
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(summarize(model, result, words, title=NASTY, card=card, notes=(NASTY,)), path)
+    words = explain(case.model, case.X, sensitive_features=people)
+    path = folder / "report.html"
+    write_report(summarize(case.model, result, words, title=NASTY, card=card, notes=(NASTY,)), path)
     return path
+
+
+@pytest.fixture(scope="module")
+def nasty_rules():
+    """Rules and a scorecard of columns and categories that would be markup."""
+    data = workers()
+    data.X = data.X.rename(columns={"job": NASTY, "hours": "a rather long name of a column that nobody shortened"})
+    data.X[NASTY] = data.X[NASTY].replace("clerk", NASTY)
+    data.model = tabular_pipeline(DAFHClassifier(2, groups="rules", random_state=0)).fit(data.X, data.y)
+    return data
+
+
+@pytest.fixture(scope="module", params=["rules", "network"])
+def report(request, nasty_rules, tmp_path_factory):
+    case = nasty_rules if request.param == "rules" else network_case()
+    return written(case, tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture
+def is_network(report):
+    return report.parent.name.startswith("network")
 
 
 @pytest.fixture
@@ -87,10 +108,11 @@ def test_it_opens_without_an_error_and_without_the_network(opened, report):
     assert page.evaluate("window.hacked") is None
 
 
-def test_every_chart_is_drawn(opened):
+def test_every_chart_is_drawn(opened, is_network):
     page, _, _ = opened()
     charts = page.locator(".chart")
-    assert charts.count() == 7
+    # Five of the audit, and either two curves of training or the important columns of the scorecard.
+    assert charts.count() == 7 if is_network else charts.count() > 7
     for chart in charts.all():
         marks = chart.locator("svg .mark-rect path, svg .mark-symbol path, svg .mark-rule line, svg .mark-line path")
         assert marks.count() > 0, chart.get_attribute("id")
@@ -99,12 +121,17 @@ def test_every_chart_is_drawn(opened):
         assert box["height"] > 50
 
 
-MARKS = {"gains": "symbol", "matrix": "rect", "named": "symbol", "composition": "rect", "curve_pr": "symbol"}
+MARKS = {
+    "gains": "symbol", "matrix": "rect", "named": "symbol", "composition": "rect", "curve_pr": "symbol",
+    "scorecard_0": "rect", "scorecard_1": "rect",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("chart", MARKS)
 def test_tooltips_say_what_a_mark_stands_for(opened, chart):
     page, _, _ = opened()
+    if not page.locator(f"#chart-{chart}").count():
+        pytest.skip("this report has no such chart")
     page.locator(f"#chart-{chart} svg .mark-{MARKS[chart]} path").first.hover(force=True)
     tooltip = page.locator("#vg-tooltip-element.visible")
     tooltip.wait_for(timeout=3000)

@@ -149,7 +149,7 @@ def test_rows_without_a_target_column_cannot_be_audited(folder, tmp_path, comman
 def test_one_copy_is_no_comparison(folder, held_out):
     result = run("explain", *held_out, "--seeds", "1")
     assert result.exit_code == 2
-    assert "at least two different seeds" in result.stderr
+    assert "groups of one fit cannot be compared" in result.stderr
 
 
 # ---- what cannot be written ----

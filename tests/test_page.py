@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dafh import audit
+from dafh import AuditResult, DAFHClassifier, audit, explain
 from dafh.explanation import Explanation, GroupInWords, Rule
 from dafh.report import render, summarize, write_report
+from dafh.text import percent, points
+from models import additive_case, network_case, rules_case, workers
 
 
 def result(errors=(0.1, 0.4), pooled=0.3, n=400, sex=True, **options):
@@ -229,3 +231,88 @@ def test_a_report_that_fails_leaves_the_old_file(tmp_path):
 def test_a_report_is_written_in_utf_8(tmp_path):
     write_report(summarize(title="Größe 🦊"), str(tmp_path / "report.html"))
     assert "<title>Größe 🦊</title>" in (tmp_path / "report.html").read_bytes().decode("utf-8")
+
+
+# ---- rules and scorecards ----
+
+
+@functools.cache
+def page_of(name):
+    case = {"rules": rules_case, "additive": additive_case, "network": network_case}[name]()
+    audited = AuditResult.of(case.model, case.X, case.y)
+    return render(summarize(case.model, audited, explain(case.model, case.X)))
+
+
+def test_every_rule_has_a_box_with_size_gain_and_server():
+    text = section(page_of("rules"), "rules")
+    assert text.count('<article class="box"') == 2
+    assert "Everybody for whom job is clerk or pilot." in text
+    table = rules_case().model[-1].rules_.to_frame()
+    for row in table.itertuples():
+        assert (
+            f"{percent(row.rows)} of the training rows, gain {points(row.gain)} percentage points, served by its own"
+            in text
+        )
+    assert "More about group 1" in text
+    assert "Compared with the other rows" in text
+    assert "approximate" not in text.lower()
+
+
+def test_rules_are_told_once():
+    page = page_of("rules").split("<script>")[0]
+    assert page.count("job is not clerk or pilot") == 1
+    assert section(page, "groups") is None
+
+
+def test_rules_of_several_parts_are_lists_and_text_is_never_markup():
+    summary = summarize(rules_case().model)
+    summary["rules"][0] |= {"conditions": ["a is <b>", "c is d"], "gain": None, "share": None}
+    page = render(summary)
+    assert "<li>a is &lt;b&gt;</li>" in page
+    text = section(page, "rules")
+    assert "one of these holds" in text
+    assert '<p class="facts">served by its own classifier</p>' in text
+
+
+def test_the_scorecard_has_a_chart_for_each_important_column_and_all_points_in_a_table():
+    page = page_of("rules")
+    pooled = rules_case().model[-1].pooled_
+    text = section(page, "scorecard")
+    important = pooled.importance()[lambda size: size >= 0.01].index.tolist()
+    assert re.findall(r"<h3>(.*?)</h3>", text) == important[:6]
+    assert f"Start at {pooled.intercept_[0]:+.2f}" in text
+    assert "log-odds of yes" in text
+    rows = table(page, "Points of the scorecard")
+    assert len(rows) == sum(share > 0 for shares in pooled.shares_ for share in shares)
+    assert rows[0]["column"] == important[0]
+    assert {row["value"] for row in rows if row["column"] == "remote"} == {"True", "False"}
+    for position, name in enumerate(important[:6]):
+        (values, *_) = chart(page, f"scorecard_{position}")["datasets"].values()
+        assert {row["column"] for row in values if "column" in row} <= {name}
+
+
+def test_more_than_two_classes_have_points_each():
+    data = workers(400)
+    label = np.where(data.X["experience"] > 30, "old", data.y)
+    model = DAFHClassifier(1, groups="rules", random_state=0).fit(data.X, label)
+    page = render(summarize(model))
+    assert {row["class"] for row in table(page, "Points of the scorecard")} == {"no", "old", "yes"}
+    assert "points for each class" in section(page, "scorecard")
+
+
+def test_a_page_says_first_that_groups_add_nothing():
+    page = page_of("additive")
+    header = page.split("</header>")[0]
+    assert "Groups add nothing to the pooled classifier: keep one scorecard." in header
+    assert section(page, "rules") is None
+    assert "in 1 group<" in header
+    assert "approximate" not in section(page, "groups")
+    assert section(page, "scorecard")
+
+
+def test_only_a_network_has_a_course_of_training():
+    assert section(page_of("rules"), "training") is None
+    assert "curve_accuracy" in section(page_of("network"), "training")
+    assert "approximate" in section(page_of("network"), "groups")
+    assert section(page_of("network"), "scorecard") is None
+    assert "A network assigns every person" in page_of("network")

@@ -1,5 +1,6 @@
 """Charts say what the results say, in words and shapes as well as in colours."""
 
+import functools
 import inspect
 import itertools
 
@@ -7,12 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from dafh import DAFHClassifier, Recipe, audit, explanation, plots
+from dafh import Scorecard, audit, explanation, plots
 from dafh.exceptions import InputError
 from dafh.plots.style import LINE_COLOURS, POINT_COLOURS
+from models import network_case, rules_case, workers
 
 
 def audited(n_groups=3, n=900, attributes=("sex",)):
@@ -116,11 +116,8 @@ def test_borders_are_darker_than_the_points_of_their_group():
         assert lightness(point) - lightness(line) > 20
 
 
-def test_training_and_held_out_rows_are_told_apart_by_dashes(paper_data):
-    model = make_pipeline(
-        StandardScaler(), DAFHClassifier(recipe=Recipe(n_replicas=1, max_epochs=2), guard=None, random_state=0)
-    )
-    model.fit(paper_data.X[:500], paper_data.y[:500])
+def test_training_and_held_out_rows_are_told_apart_by_dashes():
+    model = network_case().model
     chart = plots.convergence(model)
     assert chart.to_dict() == plots.convergence(model[-1]).to_dict()
     dashes = chart.to_dict()["vconcat"][0]["layer"][0]["encoding"]["strokeDash"]["scale"]
@@ -151,3 +148,108 @@ def test_a_classifier_without_groups_has_one_border(paper_data):
     rows, borders = plots.partition_panel(model, X, y, np.zeros(200, int), title="Pooled").layer
     assert len(rows.data) == 200
     assert set(borders.data["group"]) == {"group 0"}
+
+
+def test_rules_were_not_trained_in_epochs_and_have_no_curves():
+    with pytest.raises(InputError, match="whose groups are a network"):
+        plots.convergence(rules_case().model)
+
+
+# ---- scorecards ----
+
+
+@functools.cache
+def scorecard(n_classes=2):
+    data = workers(600)
+    label = data.y if n_classes == 2 else np.where(data.X["experience"] > 30, "old", data.y)
+    return Scorecard().fit(data.X, label)
+
+
+def drawn(column, n_classes=2):
+    return plots.scorecard_chart(scorecard(n_classes), column)
+
+
+def test_bins_of_a_scorecard_are_those_of_its_table():
+    bins, table = plots.scorecard_bins(scorecard()), scorecard().table()
+    flags = bins["column"] == "remote"
+    known = table[(table["rows"] > 0)]
+    assert bins["column"].tolist() == known["column"].tolist()
+    assert bins["bin"][~flags].tolist() == known["bin"][~flags.to_numpy()].tolist()
+    np.testing.assert_allclose(bins["points"], known["points"])
+    np.testing.assert_allclose(bins.groupby("column")["rows"].sum(), 1)
+
+
+@pytest.mark.parametrize("column", ["experience", "job", "hours", "since", "remote"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_every_column_of_a_scorecard_is_drawn_from_it_as_from_its_bins(column, n_classes, tmp_path):
+    chart = drawn(column, n_classes)
+    assert chart.to_dict() == plots.scorecard_chart(plots.scorecard_bins(scorecard(n_classes)), column).to_dict()
+    chart.save(tmp_path / "chart.svg")
+    assert "<svg" in (tmp_path / "chart.svg").read_text()
+
+
+def test_categories_are_sorted_by_points_and_numbers_by_value():
+    categories = drawn("job").data
+    assert categories["points"].is_monotonic_decreasing
+    numbers = drawn("experience").data
+    ends = numbers["end"][numbers["end"] != ""].astype(float)
+    assert ends.is_monotonic_increasing
+    assert numbers["start"].is_monotonic_increasing
+    np.testing.assert_allclose(numbers["stop"] - numbers["start"], 1)
+
+
+def test_gaps_stand_apart_from_the_numbers():
+    numbers = drawn("hours").data
+    *_, last, gap = numbers.itertuples()
+    assert (gap.bin, gap.missing, last.missing) == ("missing", True, False)
+    assert gap.start > last.stop
+    assert "missing" not in drawn("experience").data["bin"].tolist()
+
+
+def test_flags_are_called_true_and_false():
+    assert set(drawn("remote").data["bin"]) == {"False", "True"}
+
+
+def test_signs_and_classes_do_not_depend_on_colour_alone():
+    bars = encodings(drawn("job"))[0]
+    assert bars["color"]["condition"]["test"] == "datum.points < 0"  # They also lie on two sides of the line at zero.
+    for column in ("job", "hours"):
+        layers = encodings(drawn(column, 3))
+        (shape,) = (layer["shape"] for layer in layers if "shape" in layer)
+        assert len(set(shape["scale"]["range"])) == len(shape["scale"]["domain"]) == 3
+
+
+@pytest.mark.parametrize("column", ["job", "hours"])
+def test_tooltips_of_a_scorecard_have_value_points_and_share(column):
+    for layer in encodings(drawn(column)):
+        if "tooltip" in layer:
+            assert [entry.get("title", entry["field"]) for entry in layer["tooltip"]] == [
+                "value",
+                "points",
+                "share of rows",
+            ]
+    assert drawn(column).data["share"].str.endswith("%").all()
+
+
+def test_of_many_categories_the_most_frequent_are_drawn():
+    rng = np.random.default_rng(0)
+    town = np.array([f"town {i:02d}" for i in range(40)])[np.minimum(rng.geometric(0.08, 2000) - 1, 39)]
+    model = Scorecard().fit(pd.DataFrame({"town": town}), rng.integers(0, 2, 2000))
+    shown = plots.scorecard_chart(model, "town").data
+    assert len(shown) == 15
+    assert set(shown["bin"]) == set(pd.Series(town).value_counts().index[:15])
+
+
+def test_tiny_points_are_not_blown_up_to_the_size_of_the_chart():
+    rng = np.random.default_rng(0)
+    model = Scorecard().fit(pd.DataFrame({"noise": rng.normal(size=300)}), rng.integers(0, 2, 300))
+    (scale,) = (
+        e["y"]["scale"] for e in encodings(plots.scorecard_chart(model, "noise")) if e.get("y", {}).get("scale")
+    )
+    assert scale["domain"][0] <= -0.1
+    assert scale["domain"][1] >= 0.1
+
+
+def test_a_column_that_the_scorecard_has_not_is_refused():
+    with pytest.raises(InputError, match="no column 'wage'"):
+        drawn("wage")

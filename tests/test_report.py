@@ -12,6 +12,7 @@ from dafh import AuditResult, audit, explain, plots
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.paired import PairedCounts
 from dafh.report import render, summarize, write_report
+from models import network_case, rules_case
 
 
 def audited(n=400, harm=False, attributes=True, seed=0):
@@ -83,7 +84,7 @@ def test_values_with_signs_in_them_do_not_hide_an_attribute():
     card = nasty_card() | {"columns": [{"name": "team", "type": "category"}]}
     page = render(summarize(result=result, card=card))
     assert "used in training: team." in page
-    assert "The group model assigns" not in page
+    assert "assigns every person" not in page
 
 
 def guarded(won, lost, n, kind="veto"):
@@ -136,21 +137,21 @@ def test_figures_and_tables_are_those_of_the_audit():
     assert [row["served_by"] for row in summary["serving"]] == ["classifier 0", "classifier 1"]
 
 
-def test_a_model_brings_guard_training_and_words(small_model):
-    model, X, y = small_model
-    result = AuditResult.of(model, X, y)
-    summary = summarize(model, result, explain(model, X))
-    assert summary["guard"]["sentence"] == model.guard_report_.sentence()
-    assert len(summary["training"]["history"]) == len(model.history_)
-    assert summary["training"]["best_epoch"] == model.best_epoch_
+def test_a_model_brings_guard_training_and_words():
+    case = network_case()
+    model, final = case.model, case.model[-1]
+    result = AuditResult.of(model, case.X, case.y)
+    summary = summarize(model, result, explain(model, case.X))
+    assert summary["guard"]["sentence"] == final.guard_report_.sentence()
+    assert len(summary["training"]["history"]) == len(final.history_)
+    assert summary["training"]["best_epoch"] == final.best_epoch_
     assert len(summary["groups"]["groups"]) == 2
     assert "certificate" in summary["serving"][0]
     assert json.dumps(summary, allow_nan=False)
 
 
-def test_a_report_without_rows_says_that_nobody_was_asked(small_model):
-    model, _, _ = small_model
-    page = render(summarize(model))
+def test_a_report_without_rows_says_that_nobody_was_asked():
+    page = render(summarize(rules_case().model))
     assert "Not audited" in page
     assert "What the guard decided" in page
     assert "other people than in the tables above" not in page
@@ -252,8 +253,8 @@ def test_composition_adds_up_to_everybody():
     assert rows.groupby("named_group")["share"].sum().to_numpy() == pytest.approx(1)
 
 
-def test_convergence_draws_both_curves_and_the_choice(small_model):
-    model, _, _ = small_model
+def test_convergence_draws_both_curves_and_the_choice():
+    model = network_case().model[-1]
     rows = data_of(plots.convergence(model))
     assert sum("value" in row for row in rows) == 4 * len(model.history_)
     assert {row["epoch"] for row in rows if "name" in row} == {model.best_epoch_}

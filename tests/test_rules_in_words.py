@@ -12,6 +12,7 @@ from scipy.special import expit
 from dafh import explain
 from dafh.explanation import Contrast
 from dafh.explanation.views import Described, View
+from models import additive_case, network_case, rules_case
 
 
 class KnownGroups:
@@ -296,3 +297,69 @@ def test_a_group_of_few_rows_has_no_effects_but_a_difference():
     assert explain(model, X).groups[1].effects == ()
     assert explain(model, X).groups[1].difference > 0
     assert explain(model, X).groups[0].effects[0].column == "a"
+
+
+# ---- the rules of a model ----
+
+
+def test_a_model_with_rules_is_described_by_its_own_rules_exactly():
+    case = rules_case()
+    final = case.model[-1]
+    words = explain(case.model, case.X)
+    assert words.exact
+    for number, described in enumerate(words.groups):
+        rule = described.rule
+        assert rule.text == final.rules_.tree.rule(number)
+        assert (rule.precision, rule.recall, rule.exact) == (1.0, 1.0, True)
+        assert described.lines()[0] == f"Exactly the rows for which {rule.text}."
+    assert "Approximate" not in str(words)
+    assert words.to_dict()["groups"][0]["rule"]["exact"] is True
+
+
+def test_the_rule_that_is_told_holds_for_the_rows_of_the_group_and_no_others():
+    case = rules_case()
+    told = [described.rule.text for described in explain(case.model, case.X).groups]
+    assert told == ["job is clerk or pilot", "job is not clerk or pilot"]
+    first = case.model[-1].predict_group(case.model[:-1].transform(case.X)) == 0
+    np.testing.assert_array_equal(first, case.X["job"].isin(["clerk", "pilot"]))
+
+
+def test_gains_of_rules_are_those_of_the_guard():
+    case = rules_case()
+    gains = case.model[-1].guard_report_.table["gain"]
+    for described, gain in zip(explain(case.model, case.X).groups, gains, strict=True):
+        assert described.gain == gain
+        assert described.lines()[1] == (
+            f"Its classifier gains {100 * gain:+.2f} percentage points over the pooled classifier on calibration rows."
+        )
+
+
+def test_a_rule_is_told_also_where_all_rows_or_none_are_in_its_group():
+    case = rules_case()
+    cooks = case.X[case.X["job"] == "cook"]
+    other, cook = explain(case.model, cooks).groups
+    assert (other.rows, cook.share) == (0, 1)
+    assert other.lines()[0].startswith("Exactly the rows for which job is clerk or pilot")
+    assert cook.lines()[0].startswith("Exactly the rows for which job is not clerk or pilot")
+
+
+def test_groups_that_add_nothing_are_said_to_before_anything_else():
+    case = additive_case()
+    words = explain(case.model, case.X)
+    said = "Groups add nothing to the pooled classifier: keep one scorecard."
+    assert str(words).splitlines()[0] == words.worth == words.to_dict()["worth"] == said
+    (only,) = words.groups
+    assert (only.rule, only.gain, words.exact) == (None, None, False)
+
+
+def test_a_network_has_approximate_rules_and_no_gains_of_rules():
+    case = network_case()
+    words = explain(case.model, case.X)
+    assert not words.exact
+    assert "Exactly" not in str(words)
+    assert all(described.gain is None for described in words.groups)
+    assert words.worth.startswith("2 groups")
+
+
+def test_models_that_were_told_their_groups_claim_no_worth():
+    assert explain(KnownGroups(np.arange(100) % 2), pd.DataFrame({"x": uniform(100)})).worth is None

@@ -11,10 +11,11 @@ from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.paired import PairedCounts
 from dafh.report import summarize
 from dafh.report.summary import NOT_PROMISED, headline
+from models import additive_case, network_case, rules_case
 
 KEYS = [
-    "title", "dafh", "verdict", "notes", "figures", "serving", "guard", "cells", "questions", "named", "composition",
-    "groups", "training", "card", "not_promised",
+    "title", "dafh", "verdict", "notes", "worth", "figures", "serving", "rules", "guard", "cells", "questions", "named",
+    "composition", "groups", "scorecard", "training", "card", "not_promised",
 ]  # fmt: skip
 
 
@@ -48,18 +49,7 @@ def counts_of(*groups, n=500.0):
 def test_an_empty_summary_has_all_keys_and_claims_nothing():
     summary = summarize()
     assert list(summary) == KEYS
-    for key in (
-        "figures",
-        "serving",
-        "guard",
-        "cells",
-        "questions",
-        "named",
-        "composition",
-        "groups",
-        "training",
-        "card",
-    ):
+    for key in set(KEYS) - {"title", "dafh", "verdict", "notes", "not_promised"}:
         assert summary[key] is None
     assert summary["not_promised"] == list(NOT_PROMISED)
 
@@ -164,3 +154,53 @@ def test_the_headline_says_it_where_all_classifiers_decide_alike():
     assert (name, value, meaning) == ("Classifiers differ", "0.0%", "of people: all decide alike")
     *_, (_, _, meaning) = headline(figures | {"disagreement": 0.1})
     assert meaning.endswith("get different decisions")
+
+
+# ---- rules and scorecards ----
+
+
+def test_rules_come_with_size_gain_and_server():
+    case = rules_case()
+    rules, table = summarize(case.model)["rules"], case.model[-1].rules_.to_frame()
+    assert [rule["conditions"] for rule in rules] == [["job is clerk or pilot"], ["job is not clerk or pilot"]]
+    assert [rule["share"] for rule in rules] == table["rows"].tolist()
+    assert [rule["gain"] for rule in rules] == table["gain"].tolist()
+    assert [rule["served_by"] for rule in rules] == ["its own classifier"] * 2
+    assert summarize(case.model)["training"] is None
+
+
+def test_a_scorecard_is_there_column_by_column_the_most_important_first():
+    pooled = rules_case().model[-1].pooled_
+    card = summarize(rules_case().model)["scorecard"]
+    assert [column["name"] for column in card["columns"]] == pooled.importance().index.tolist()
+    assert [column["importance"] for column in card["columns"]] == pooled.importance().tolist()
+    assert (card["labels"], card["n_columns"]) == (["no", "yes"], 5)
+    assert card["start"] == pooled.intercept_.tolist()
+    for column in card["columns"]:
+        assert {row["column"] for row in column["bins"]} == {column["name"]}
+        assert sum(row["rows"] for row in column["bins"]) == pytest.approx(1)
+
+
+def test_a_long_scorecard_keeps_its_most_important_columns(monkeypatch):
+    monkeypatch.setattr("dafh.report.summary._MOST_BINS", 60)
+    card = summarize(rules_case().model)["scorecard"]
+    assert card["n_columns"] == 5 > len(card["columns"])
+    assert sum(len(column["bins"]) for column in card["columns"]) <= 60
+    assert [c["name"] for c in card["columns"]] == rules_case().model[-1].pooled_.importance().index.tolist()[
+        : len(card["columns"])
+    ]
+
+
+def test_groups_that_add_nothing_have_no_rules_and_say_so():
+    summary = summarize(additive_case().model)
+    assert summary["worth"] == "Groups add nothing to the pooled classifier: keep one scorecard."
+    assert summary["rules"] is None
+    assert summary["scorecard"] is not None
+
+
+def test_a_network_has_a_course_of_training_and_neither_rules_nor_a_scorecard():
+    model = network_case().model
+    summary = summarize(model)
+    assert len(summary["training"]["history"]) == len(model[-1].history_)
+    assert (summary["rules"], summary["scorecard"]) == (None, None)
+    assert summary["worth"].startswith("2 groups")

@@ -1,15 +1,21 @@
 """Records of what is known about groups, and the sentences made from them."""
 
+import itertools
 import json
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import adjusted_rand_score
 
+from dafh import Scorecard
+from dafh.exceptions import InputError
 from dafh.explanation import Contrast, Effect, Explanation, GroupInWords, Member, Rule, stability
 from dafh.explanation.words import group_name, server_words
+from dafh.explanation.worth import adds_nothing, worth_of_groups
+from models import rules_case
 
 
 @pytest.mark.parametrize(
@@ -170,3 +176,111 @@ def test_stability_is_the_mean_over_all_pairs_of_seeds():
     assert model.random_state == 9
     assert not hasattr(model, "classes_")
     assert stability(model, X, y, seeds=(3, 4)) < 1
+
+
+class RowsSeen(ClassifierMixin, BaseEstimator):
+    """Groups that depend on the rows of fit in a known way: rows up to the largest one seen of the first 50."""
+
+    fits = []  # noqa: RUF012
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        self.fits.append((np.asarray(X)[:, 0], np.asarray(y), sample_weight, self.random_state))
+        self.classes_, self.n_groups_, self.serves_ = np.unique(y), 2, np.arange(2)
+        self.last_ = np.asarray(X)[np.asarray(X)[:, 0] < 50, 0].max()
+        return self
+
+    def predict_group(self, X):
+        return (np.asarray(X)[:, 0] > self.last_ - 25).astype(int)
+
+    def predict_all(self, X):
+        return np.zeros((len(X), 3), int)
+
+
+@pytest.mark.parametrize("table", [lambda X: X, lambda X: pd.DataFrame(X, columns=["x"])], ids=["array", "frame"])
+def test_resamples_are_four_fifths_of_the_rows_of_each_class_with_all_that_belongs_to_them(table):
+    X, y = np.arange(100.0)[:, None], np.where(np.arange(100) < 10, "rare", "often")
+    RowsSeen.fits.clear()
+    found = stability(RowsSeen(random_state=7), table(X), y, resamples=4, sample_weight=np.arange(100.0))
+    assert -1 <= found <= 1
+    assert len(RowsSeen.fits) == 4
+    assert len({tuple(rows) for rows, *_ in RowsSeen.fits}) == 4
+    for rows, labels, weight, seed in RowsSeen.fits:
+        assert len(set(rows)) == 80
+        assert (labels == "rare").sum() == 8
+        np.testing.assert_array_equal(labels, y[rows.astype(int)])
+        np.testing.assert_array_equal(weight, rows)
+        assert seed == 7
+
+
+def test_groups_of_resamples_are_compared_on_all_rows_over_all_pairs():
+    X, y = np.arange(100.0)[:, None], np.arange(100) % 2
+    RowsSeen.fits.clear()
+    found = stability(RowsSeen(), X, y, resamples=5)
+    last = [rows[rows < 50].max() for rows, *_ in RowsSeen.fits]
+    assert len(set(last)) > 1
+    parts = [(X[:, 0] > row - 25).astype(int) for row in last]
+    by_hand = np.mean([adjusted_rand_score(one, other) for one, other in itertools.combinations(parts, 2)])
+    assert found == pytest.approx(by_hand)
+    assert {seed for *_, seed in RowsSeen.fits} == {0}
+
+
+@pytest.mark.parametrize("resamples", [0, 1, -3])
+def test_one_resample_is_no_comparison(resamples):
+    with pytest.raises(InputError, match="at least two resamples"):
+        stability(RowsSeen(), np.arange(10.0)[:, None], np.arange(10) % 2, resamples=resamples)
+
+
+def test_stable_rules_are_found_again_on_other_rows():
+    case = rules_case()
+    assert stability(case.model, case.X, case.y, resamples=2) > 0.9
+
+
+def test_words_on_stability_say_what_was_changed():
+    rule = Rule("a is b", 1.0, 1.0, exact=True)
+    group = GroupInWords(0, "Group 0", 9, 0.4, "its own classifier", rule)
+    by_rows = Explanation((group,), 0.5, resampled=True).stability_text()
+    assert "change somewhat with the rows they are learned from" in by_rows
+    assert "fits on random samples of 80% of the rows is 0.50" in by_rows
+    assert "with the seed" in Explanation((group,), 0.5).stability_text()
+    assert Explanation((group,)).stability_text() == (
+        "How much the groups change with the rows they are learned from was not measured."
+    )
+
+
+@pytest.mark.parametrize(
+    ("served_by", "who"),
+    [("its own classifier", "Its classifier"), ("the pooled classifier", "A classifier of its own")],
+)
+def test_a_gain_says_whose_it_is(served_by, who):
+    lines = GroupInWords(0, "Group 0", 9, 0.4, served_by, Rule("a is b", 1.0, 1.0, exact=True), gain=-0.0125).lines()
+    assert lines == [
+        "Exactly the rows for which a is b.",
+        f"{who} gains -1.25 percentage points over the pooled classifier on calibration rows.",
+    ]
+
+
+def served(serves, n_groups, pooled=None):
+    return SimpleNamespace(n_groups_=n_groups, serves_=np.array(serves), pooled_=pooled, groups_="rules")
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (served([1], 1, Scorecard()), "Groups add nothing to the pooled classifier: keep one scorecard."),
+        (served([2, 2], 2, Scorecard()), "Groups add nothing to the pooled classifier: keep one scorecard."),
+        (served([1], 1), "Groups add nothing to the pooled classifier: keep the pooled classifier."),
+        (served([0], 1), "There is one group: one classifier serves all rows."),
+        (served([0, 3, 0], 3), "3 groups, 2 of them served by a classifier of their own."),
+    ],
+)
+def test_what_groups_are_worth_in_one_sentence(model, said):
+    assert worth_of_groups(model) == said
+    assert adds_nothing(model) == said.startswith("Groups add nothing")
+
+
+def test_the_rules_of_a_model_say_the_same_as_all_other_outputs():
+    final = rules_case().model[-1]
+    assert worth_of_groups(final) == final.rules_.sentence()

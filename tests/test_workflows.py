@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from command_line import people
 from dafh.exceptions import InputError
@@ -181,6 +182,23 @@ def test_tables_that_cannot_be_trained_on_are_refused(tmp_path, content, options
 def test_twenty_rows_are_enough(tmp_path):
     table = TrainingTable.read(DataFile(written(tmp_path, "a,y\n" + "1,0\n2,1\n" * 10)), "y")
     assert len(table.y) == 20
+
+
+def test_a_table_of_a_file_is_read_as_its_kinds_before_the_model(tmp_path):
+    table = read(tmp_path, people())
+    model = table.fit(n_groups=1, groups="rules")
+    assert (
+        model[0].columns_
+        == table.schema.features
+        == {"age": "number", "job": "category", "since": "date ISO8601", "sex": "category"}
+    )
+    assert model[-1].get_params()["n_groups"] == 1
+
+
+def test_settings_of_a_fit_reach_the_model(tmp_path):
+    model = read(tmp_path, people()).fit(n_groups=3, groups="rules", pooled="boosting", guard=None, seed=7)[-1]
+    assert (model.n_groups, model.groups, model.guard, model.random_state) == (3, "rules", None, 7)
+    assert isinstance(model.pooled, HistGradientBoostingClassifier)
 
 
 # ---- scores ----

@@ -38,15 +38,17 @@ def audit(
 
     DATA needs the training columns and the target. Use rows that the model has not seen.
     """
+    from dafh.explanation.worth import adds_nothing, worth_of_groups
     from dafh.workflows.serving import FileModel
 
     loaded = FileModel.open(model)
     rows = loaded.read(data, sensitive, target)
     result = loaded.audit(rows, level=level, margin=margin, depth=depth)
-    for note in rows.notes:
+    worth = worth_of_groups(loaded.model)
+    for note in (*rows.notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
         say(f"Note: {note}")
     if as_json:
-        print_json({**result.to_dict(), "notes": list(rows.notes)})
+        print_json({**result.to_dict(), "worth": worth, "notes": list(rows.notes)})
     else:
         click.echo(str(result))
     if fail_on_harm and result.verdict.status == "harm":

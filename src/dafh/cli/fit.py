@@ -12,21 +12,19 @@ if TYPE_CHECKING:
     from dafh.tables.files import DataFile
 
 
-class NumberOfGroups(click.IntRange):
+class NumberOfGroups(click.ParamType):
     """A number of groups, or "auto"."""
 
-    name = "number or auto"
-
-    def __init__(self) -> None:
-        super().__init__(1, 50)
+    name = "number of groups"
+    _number = click.IntRange(1, 50)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Take "auto" as it is, and refuse what is neither that nor a number from 1 to 50."""
         if value == "auto":
             return value
-        if isinstance(value, str) and not value.strip().lstrip("-").isdigit():
+        if isinstance(value, str) and not value.removeprefix("-").isdecimal():
             self.fail(f"{value!r} is neither a number from 1 to 50 nor auto.", param, ctx)
-        return super().convert(value, param, ctx)
+        return self._number.convert(value, param, ctx)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """Show what may be given."""

@@ -68,4 +68,6 @@ def report(
         say(f"Note: {note}")
     verdict = summary["verdict"]
     click.echo(f"{verdict['headline'].upper()}: {verdict['sentence']}")
+    if summary["worth"]:
+        click.echo(summary["worth"])
     click.echo(f"Report: {out.resolve()}")
