@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dafh.linear import designs
 from dafh.linear.basis import make_basis
-from dafh.linear.designs import BinnedDesign, DenseDesign, join_designs, sum_points
+from dafh.linear.designs import BinnedDesign, DenseDesign, sum_points
 from dafh.linear.likelihood import class_shares, row_losses
 from dafh.tables.bins import Binning
 
@@ -72,9 +72,12 @@ def test_some_rows_of_a_design_are_some_rows_of_its_matrix(design):
 
 
 @pytest.mark.parametrize("design", ALL)
-def test_joined_designs_have_all_rows(design):
-    parts = [design.take(np.arange(10)), design.take(np.arange(10, len(design)))]
-    np.testing.assert_array_equal(join_designs(parts).dense(), design.dense())
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_grouped_logits_are_those_of_each_rows_group(design, n_outputs):
+    rng = np.random.default_rng(1)
+    coefficients, group = rng.normal(size=(4, design.n_coefficients, n_outputs)), rng.integers(0, 4, len(design))
+    expected = np.stack([design.dense() @ part for part in coefficients])[group, np.arange(len(design))]
+    np.testing.assert_allclose(design.grouped_logits(coefficients, group), expected, atol=1e-12)
 
 
 def test_the_dense_matrix_of_bins_is_the_row_of_each_table():

@@ -122,8 +122,12 @@ def fit_rules(rows: RuleRows, n_groups: int | None) -> FittedRules:
         nobody = RuleGroups(RuleTree(rows.binning, (), np.zeros(1, np.intp)), _no_correction(rows))
         return FittedRules(nobody, (nobody,) * rows.n_folds, None, table, search.pooled_losses)
     made = in_threads(lambda block: search.make(block, chosen), range(rows.n_folds + 1), len(rows.label))
-    final = search.final_losses(made[:-1]) if rows.n_folds else search.pooled_losses
-    return FittedRules(made[-1], tuple(made[:-1]), chosen, table, final)
+    # Leaves have a smallest size: without some rows there may be more of them, and then groups that match none here.
+    most = made[-1].tree.n_groups
+    fewer = chosen._replace(n_groups=most)
+    folds = [one if one.tree.n_groups <= most else search.make(block, fewer) for block, one in enumerate(made[:-1])]
+    final = search.final_losses(folds) if rows.n_folds else search.pooled_losses
+    return FittedRules(made[-1], tuple(folds), chosen, table, final)
 
 
 def _numbers(n_groups: int | None) -> Sequence[int]:
@@ -187,9 +191,10 @@ class _Search:
     def _shapes(self) -> list[tuple[int, int]]:
         """Numbers of leaves and groups to try: a leaf for each group, or twice, four, eight times as many.
 
-        Where the number of groups is open, only four times as many: more groups do what more leaves would.
+        Where the number of groups is open, only four times as many: more groups do what more leaves would. One group
+        needs no leaves.
         """
-        multiples = (1, 2, 4, 8) if len(self.numbers) == 1 else (1, 4)
+        multiples = (1,) if self.numbers == [1] else (1, 2, 4, 8) if len(self.numbers) == 1 else (1, 4)
         shapes = [(number * times, number) for number in self.numbers for times in multiples]
         return [(n_leaves, number) for n_leaves, number in shapes if n_leaves <= self.most_leaves]
 

@@ -84,7 +84,7 @@ class LeafSums:
         The correction of any group lies near them, and a search with a dozen coefficients takes no time.
         """
         alone = self._corrections(np.arange(len(self.gradient)), len(self.gradient), penalty)
-        gradients, curvatures = [], []
+        gradients, curvatures, penalties = [], [], []
         for output in range(self.gradient.shape[2]):
             intercept = np.eye(len(penalty), 1)
             directions = np.linalg.qr(np.hstack([intercept, alone[:, :, output].T]))[0]
@@ -92,8 +92,8 @@ class LeafSums:
             curvatures.append(
                 np.einsum("pa,lpq,qb->lab", directions, self.curvature[:, output], directions, optimize=True)
             )
-            shrinkage = directions.T @ (penalty[:, None] * directions)
-        return _ReducedSums(np.stack(gradients, axis=1), np.stack(curvatures, axis=1), shrinkage)
+            penalties.append(directions.T @ (penalty[:, None] * directions))
+        return _ReducedSums(np.stack(gradients, axis=1), np.stack(curvatures, axis=1), np.stack(penalties))
 
     def _corrections(self, group: NDArray[np.intp], n_groups: int, penalty: NDArray[np.float64]) -> NDArray[np.float64]:
         corrections = np.empty((n_groups, *self.gradient.shape[1:]))
@@ -106,7 +106,7 @@ class LeafSums:
 
 @dataclass(frozen=True, eq=False)
 class _ReducedSums:
-    """Gradient (leaves, m, r) and curvature (leaves, m, r, r) in few directions, and the penalty there, (r, r)."""
+    """Gradient (leaves, m, r) and curvature (leaves, m, r, r) in few directions, and the penalty there, (m, r, r)."""
 
     gradient: NDArray[np.float64]
     curvature: NDArray[np.float64]

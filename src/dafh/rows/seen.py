@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.exceptions import InputError
 from dafh.frames import Table, take_rows
 from dafh.tables.bins import Binning, needs_encoding
 from dafh.tables.encoder import TableEncoder
+from dafh.tables.values import LARGEST_NUMBER
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,11 @@ class SeenRows:
         if self.view.encoder is not None:
             return self.view.encoder.transform(self.given).to_numpy()
         values = self.given.to_numpy(np.float64) if isinstance(self.given, pd.DataFrame) else np.asarray(self.given)
-        return values if values.dtype.kind == "f" else values.astype(np.float64)
+        values = values if values.dtype.kind == "f" else values.astype(np.float64)
+        # Written so that a gap fails, too.
+        if not (np.abs(values) < min(LARGEST_NUMBER, float(np.finfo(values.dtype).max))).all():
+            raise InputError("X has missing or infinite values, and had none in fit: fill them before predicting.")
+        return values
 
     @cached_property
     def codes(self) -> NDArray[np.uint8]:

@@ -1,0 +1,212 @@
+"""Rules chosen by held-out rows: which candidates there are, what they lose, and which one is taken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dafh.groups.exact import Candidate, RuleRows, _choose, _comparison, _Search, fit_rules, paired_mean
+from dafh.groups.judging import FoldVerdict, cross_fitted_counts, matched_groups
+from dafh.linear.designs import DenseDesign
+from dafh.linear.likelihood import row_losses
+from dafh.tables.bins import Binning
+
+N = 1200
+
+
+def problem(effect=2.0, n_classes=2, seed=0, n_folds=3):
+    """The effect of z turns round with x; the pooled logits know nothing of it."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"x": rng.integers(0, 10, N), "z": rng.normal(size=N).round(1)})
+    score = effect * table.z * np.where(table.x < 5, 1, -1) + rng.logistic(size=N)
+    label = (score > 0).to_numpy(np.intp) + (n_classes > 2) * (score > 1.5).to_numpy(np.intp)
+    binning = Binning.learn(table)
+    base = np.zeros((n_folds + 1, N, 1 if n_classes == 2 else n_classes))
+    design = DenseDesign(table[["z"]].to_numpy())
+    fold = rng.integers(0, max(n_folds, 1), N)
+    selects = (rng.random(N) < 0.5) & (n_folds > 0)
+    return RuleRows(binning, binning.codes(table), label, np.ones(N), base, lambda block: design, fold, selects)
+
+
+# ---- rows and blocks ----
+
+
+def test_a_block_trains_on_the_other_folds_and_the_last_one_on_all():
+    rows = problem()
+    assert set(rows.fold[rows.training(1)]) == {0, 2}
+    assert len(rows.training(3)) == N
+    assert (rows.fold[rows.judging(1)] == 1).all()
+    assert rows.selects[rows.judging(1)].all()
+
+
+def test_losses_of_a_candidate_are_those_of_what_each_fold_made():
+    rows = problem()
+    search, candidate = _Search(rows, (2,)), Candidate("score", 2, 2, 50.0)
+    found = search.final_losses([search.make(block, candidate) for block in range(3)])
+    by_hand = np.full(N, np.nan)
+    for block in range(3):
+        made, judges = search.make(block, candidate), rows.judging(block)
+        correction = made.corrections[made.tree.assign(rows.codes[judges])]
+        logits = correction[:, 0] + rows.design(block).X[judges] * correction[:, 1]
+        by_hand[judges] = row_losses(logits, rows.label[judges])
+    np.testing.assert_allclose(found, by_hand[rows.selects])
+
+
+# ---- what is found ----
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_groups", [2, None])
+def test_an_effect_that_turns_round_is_found(n_classes, n_groups):
+    rows = problem(n_classes=n_classes)
+    found = fit_rules(rows, n_groups)
+    group, side = found.groups.tree.assign(rows.codes), rows.codes[:, 0] < 5
+    assert found.groups.tree.n_groups == 2
+    assert max((group == side).mean(), (group != side).mean()) > 0.97
+    assert found.selection_losses.mean() < 0.9 * row_losses(rows.base[0], rows.label).mean()
+
+
+def test_nothing_is_found_where_there_is_nothing():
+    found = fit_rules(problem(effect=0.0), None)
+    assert found.chosen is None
+    assert (found.groups.tree.n_groups, found.groups.tree.questions) == (1, ())
+    np.testing.assert_array_equal(found.groups.corrections, 0)
+
+
+def test_as_many_groups_as_asked_for_are_made_also_where_they_gain_nothing():
+    rows = problem(effect=0.0)
+    found = fit_rules(rows, 3)
+    for made in (found.groups, *found.folds):
+        assert len(np.unique(made.tree.assign(rows.codes))) == len(made.corrections) == 3
+
+
+def test_one_group_is_one_correction_of_all_rows():
+    found = fit_rules(problem(), 1)
+    assert (found.groups.tree.rule(0), len(found.groups.corrections)) == ("all rows", 1)
+    assert set(found.candidates.n_leaves) == {1}
+
+
+def test_without_folds_the_number_asked_for_is_made_and_none_is_chosen():
+    assert fit_rules(problem(n_folds=0), None).chosen is None
+    found = fit_rules(problem(n_folds=0), 2)
+    assert (found.groups.tree.n_groups, found.folds) == (2, ())
+
+
+def test_no_fold_has_more_groups_than_all_rows_make():
+    """A category is too small for a leaf of all rows, and large enough for one without a fold."""
+    rng = np.random.default_rng(0)
+    job, fold = np.where(np.arange(10_000) < 49, "few", "many"), np.arange(10_000) % 5
+    fold[:49] = np.arange(49) % 4
+    table = pd.DataFrame({"job": job})
+    label = np.where(job == "few", 1, rng.integers(0, 2, 10_000))
+    binning = Binning.learn(table)
+    design = DenseDesign(np.zeros((10_000, 1)))
+    rows = RuleRows(
+        binning,
+        binning.codes(table),
+        label,
+        np.ones(10_000),
+        np.zeros((6, 10_000, 1)),
+        lambda _: design,
+        fold,
+        fold >= 0,
+    )
+    assert _Search(rows, (2,)).make(4, Candidate("mean", 2, 2, 50.0)).tree.n_groups == 2
+    found = fit_rules(rows, 2)
+    assert [made.tree.n_groups for made in (found.groups, *found.folds)] == [1] * 6
+
+
+def test_no_leaf_would_rather_have_the_classifier_of_another_group():
+    rows = problem()
+    made = _Search(rows, (2,)).make(3, Candidate("mean", 8, 2, 50.0))
+    leaf, X = made.tree.leaves(rows.codes), rows.design(3).X
+    for number, group in enumerate(made.tree.group):
+        inside = leaf == number
+        losses = [row_losses(c[0] + X[inside] * c[1], rows.label[inside]).sum() for c in made.corrections]
+        assert losses[group] == pytest.approx(min(losses))
+
+
+def test_rows_of_weight_0_judge_nothing():
+    rows = problem()
+    ignored = np.arange(N) % 7 == 0
+    weight = np.where(ignored, 0.0, 1.0)
+    turned = np.where(ignored, 1 - rows.label, rows.label)
+    one, two = (fit_rules(replace(rows, weight=weight, label=label), 2).candidates for label in (rows.label, turned))
+    pd.testing.assert_frame_equal(one, two)
+
+
+# ---- choosing ----
+
+
+def losses_of(**means):
+    """Losses by row of candidates around given means, with the same noise in all."""
+    noise = np.linspace(-1, 1, 101)
+    kinds = {
+        "two": Candidate("mean", 2, 2, 50.0),
+        "score": Candidate("score", 2, 2, 50.0),
+        "four": Candidate("mean", 4, 4, 50.0),
+    }
+    return {kinds[name]: noise + mean + 0.1 * wiggle * noise[::-1] for name, (mean, wiggle) in means.items()}
+
+
+def chosen(pooled=1.0, *, may_be_none=True, **means):
+    found = _choose(losses_of(**means), np.linspace(-1, 1, 101) + pooled, np.ones(101), may_be_none=may_be_none)
+    return None if found is None else (found.criterion, found.n_groups)
+
+
+def test_the_lowest_loss_is_chosen():
+    assert chosen(two=(0.5, 0), four=(0.2, 0), score=(0.4, 0)) == ("mean", 4)
+
+
+def test_fewer_groups_are_chosen_within_one_standard_error_where_the_number_is_open():
+    close = {"two": (0.202, 1), "four": (0.2, 0)}
+    assert chosen(**close) == ("mean", 2)
+    assert chosen(**close, may_be_none=False) == ("mean", 4)
+
+
+def test_the_pooled_classifier_is_chosen_within_one_standard_error():
+    assert chosen(pooled=0.2, two=(0.199, 1)) is None
+    assert chosen(pooled=0.2, two=(0.199, 1), may_be_none=False) == ("mean", 2)
+
+
+def test_a_tree_on_the_mean_is_chosen_within_one_standard_error():
+    assert chosen(score=(0.2, 0), two=(0.202, 1)) == ("mean", 2)
+    assert chosen(score=(0.2, 0), two=(0.3, 1)) == ("score", 2)
+
+
+def test_the_comparison_has_means_and_paired_standard_errors():
+    loss, pooled, weight = np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0])
+    table = _comparison({Candidate("mean", 2, 2, 50.0): loss}, pooled, weight)
+    assert table.log_loss[0] == pytest.approx(9 / 4)
+    assert table.difference[0] == pytest.approx(5 / 4)
+    error = np.sqrt((5 / 4) ** 2 + 4 * (1 / 4) ** 2 + (7 / 4) ** 2) / 4
+    assert table.standard_error[0] == pytest.approx(error)
+
+
+def test_no_rows_have_no_difference():
+    assert paired_mean(np.zeros(0), np.zeros(0)) == (0.0, 0.0)
+
+
+# ---- judging ----
+
+
+def test_groups_are_matched_one_to_one_by_the_rows_they_share():
+    one = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
+    other = np.array([2, 2, 0, 0, 0, 1, 1, 0, 0])
+    assert matched_groups(one, other, 3).tolist() == [2, 0, 1]
+
+
+def test_counts_of_folds_are_added_up_in_the_numbers_of_the_final_model():
+    """Two rows of one group: its own classifier is right on both, the pooled one on the first."""
+    verdict = FoldVerdict(
+        label=np.array([1, 1]),
+        weight=np.ones(2),
+        group=np.array([0, 0]),
+        logits=np.array([[[5.0], [-5.0]], [[5.0], [-5.0]]]),
+        pooled=np.array([[1.0], [-1.0]]),
+        place=np.array([1, 0]),
+    )
+    counts = cross_fitted_counts([verdict, verdict], 2)
+    assert counts.n_rows.tolist() == [0, 4]
+    np.testing.assert_allclose(counts.n_wrong[1], [4, 0, 2])
