@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dafh.tables.files import DataFile
 
 
-class NumberOfGroups(click.ParamType):
+class NumberOfGroups(click.ParamType[Any]):
     """A number of groups, or "auto"."""
 
     name = "number of groups"

@@ -10,8 +10,7 @@ not see has weight 0 for it. The parameters that are evaluated and kept are the 
 because at a constant learning rate the parameters themselves wander around the optimum.
 
 The way of one step, in the order of the functions below: `train_population` hands chunks to `_train_chunk`, which takes
-`_step` after `_step`; each descends the gradient of `loss_and_totals`, which is `objective.objective` with its sign
-changed.
+`_step` after `_step`; each descends the gradient of `loss_and_totals`, which is minus `objective.objective`.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -5,12 +5,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from dafh.checks import (
     NOTHING,
@@ -18,7 +16,6 @@ from dafh.checks import (
     Constraints,
     RandomState,
     check_parameters,
-    check_table,
     having,
     instance_of,
     one_of,
@@ -30,27 +27,25 @@ from dafh.classifiers.logits import decide
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.learning import LearnedGroups, learn_groups
-from dafh.estimators.pooled import PooledName, fit_pooled, pooled_logits, resolve_pooled
+from dafh.estimators.pooled import PooledName, fit_pooled, resolve_pooled
+from dafh.estimators.prediction import GroupPrediction
 from dafh.evaluation.guard import GuardKind
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import GroupsEncodeLabelWarning, InputError
-from dafh.frames import Table, is_frame, take_rows
+from dafh.frames import Table
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups
 from dafh.linear.threads import one_thread
 from dafh.rows.checked import CheckedRows
-from dafh.rows.seen import SeenRows
 
-# Odds of more than e^20 to 1 are no longer told apart: no data could support them.
-_LARGEST_LOGIT = 20.0
 # Above this, the groups are little more than the predicted label.
 _LABEL_LIKE = 0.5
 # Label information is measured on this many rows at most.
 _MOST_ROWS_TO_MEASURE = 50_000
 
 
-class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
+class DAFHClassifier(GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimator):
     """Learn groups, and one classifier per group, so that no group would rather have another classifier.
 
     One pooled classifier serves everybody first: a `Scorecard`, unless another is asked for. Where its errors follow a
@@ -306,73 +301,6 @@ class DAFHClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
                 GroupsEncodeLabelWarning,
                 stacklevel=3,
             )
-
-    # ---- prediction: only fitted attributes are read, so that set_params after fit changes nothing ----
-
-    def _see(self, X: Table) -> SeenRows:
-        """Check rows, and look at them as in training."""
-        check_is_fitted(self)
-        table, _ = check_table(self, X, reset=False)
-        return self._view.see(table if is_frame(X) else table.to_numpy())
-
-    def _pooled_logits(self, seen: SeenRows) -> NDArray[np.float64]:
-        return pooled_logits(self.pooled_, seen, self.classes_)
-
-    def _left_to_pooled(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Rows that the pooled classifier serves."""
-        return np.flatnonzero(self.serves_[group] == self.n_groups_)
-
-    def _route(self, seen: SeenRows) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """Group of each row, and the logits of the classifier that serves it (n, m)."""
-        group, own = self._serving.route(seen, self._pooled_logits(seen) if self._trained.needs_pooled else None)
-        # A zero correction is the pooled classifier already; only classifiers that do not contain it need help.
-        rows = self._left_to_pooled(group)
-        if len(rows) and not self._trained.contains_pooled:
-            own[rows] = self._pooled_logits(seen.take(rows))
-        return group, own
-
-    def predict(self, X: Table) -> NDArray[Any]:
-        """Label of each row, by the classifier that serves its group."""
-        seen = self._see(X)
-        group, own = self._route(seen)
-        labels = self.classes_[decide(own)]
-        rows = self._left_to_pooled(group)
-        if len(rows):  # Its own label, not the one of its probabilities: it may have a threshold of its own.
-            labels[rows] = self.pooled_.predict(take_rows(seen.given, rows))
-        return labels
-
-    def predict_proba(self, X: Table) -> NDArray[Any]:
-        """Probability of each class, by the classifier that serves the row's group; columns as in `classes_`."""
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            positive = expit(values)
-            return np.column_stack([1 - positive, positive])
-        return softmax(values, axis=1)
-
-    def decision_function(self, X: Table) -> NDArray[Any]:
-        """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""
-        _, values = self._route(self._see(X))
-        return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
-
-    def predict_group(self, X: Table) -> NDArray[np.intp]:
-        """Group of each row, 0 to `n_groups_` − 1."""
-        return self._trained.assign(self._see(X))
-
-    def group_proba(self, X: Table) -> NDArray[Any]:
-        """Soft assignment of each row to the groups, (n, `n_groups_`); 0 or 1 where they are rules."""
-        return self._trained.group_proba(self._see(X))
-
-    def predict_all(self, X: Table) -> NDArray[Any]:
-        """Label of each row by every classifier, (n, `n_groups_` + 1).
-
-        Column k is the classifier that serves group k; the pooled classifier is the last column.
-        """
-        seen = self._see(X)
-        every = self._serving.every(seen, self._pooled_logits(seen))
-        labels = np.column_stack([self.classes_[decide(every)], self.pooled_.predict(seen.given)])
-        # The pooled classifier's own labels, also where its threshold is not one half.
-        labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
-        return labels
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -28,6 +28,8 @@ from dafh.rows.seen import SeenRows
 _MOST_ROWS = 200_000
 # Rules win where a network is ahead by less than this many standard errors. At 1, most of what networks gain was lost.
 _DRAW = 0.5
+_SHARE_OF_ONE_FOLD = 0.2
+_FOLDS_OF_OTHERS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +80,7 @@ def learn_groups(
         sampled = rows.take(np.sort(rng.choice(len(rows), _MOST_ROWS, replace=False)))
     seen = pooled.view.see(sampled.given)
     held_out = _draw_folds(sampled, unfitted, recipe, calibration, rng)
-    # Rows of no fold never judge; what is nested still needs a fold for them.
-    fold = np.where(held_out.fold < 0, held_out.n_folds, held_out.fold)
+    fold = _nested_folds(held_out, rng)
     base = nested_pooled_logits(unfitted, pooled, sampled, seen, fold, held_out.n_folds)
     design = CorrectionDesign(pooled.kind, seen, sampled.weight)
     problem = RuleRows(
@@ -92,7 +93,9 @@ def learn_groups(
         fold=fold,
         selects=(held_out.fold >= 0) & ~held_out.calibrates,
     )
-    by_rules = FittedGroupRules(fit_rules(problem, n_groups), problem, design, held_out, seen)
+    # A network that starts at random needs no rules.
+    needed = kind != "network" or recipe.start == "rules"
+    by_rules = FittedGroupRules(fit_rules(problem, n_groups if needed else 1), problem, design, held_out, seen)
     # Where rules find nothing, a network would have to start at random, which takes long and found nothing either.
     competes = kind == "auto" and (by_rules.fitted.chosen is not None or recipe.start != "rules")
     if kind == "network" or competes:
@@ -114,9 +117,21 @@ def _binning(seen: SeenRows) -> Any:
 def _draw_folds(
     rows: CheckedRows, unfitted: Any, recipe: Recipe, calibration: float, rng: np.random.Generator
 ) -> HeldOut:
-    """Divide all rows into folds; of each, one part selects and the other is kept for the guard."""
+    """Divide the rows into folds; of each, one part selects and the other is kept for the guard.
+
+    Two folds or more hold out every row once. A single one holds out a fifth of the rows.
+    """
     n_folds = choose_n_folds(unfitted, len(rows)) if recipe.n_folds == "auto" else int(recipe.n_folds)
-    return HeldOut.draw(rows.label, (1 - calibration) / n_folds, calibration / n_folds, n_folds, rng)
+    share = 1 / n_folds if n_folds > 1 else _SHARE_OF_ONE_FOLD
+    # A recipe that takes the last epoch holds out no row to choose by.
+    selection = share * (1 - calibration) if recipe.select == "best" else 0.0
+    return HeldOut.draw(rows.label, selection, share * calibration, n_folds, rng)
+
+
+def _nested_folds(held_out: HeldOut, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Folds for nested logits: rows that never judge are divided as well, so that their logits can be out of fold."""
+    others = held_out.n_folds + rng.integers(_FOLDS_OF_OTHERS, size=len(held_out.fold))
+    return np.where(held_out.fold < 0, others, held_out.fold)
 
 
 @dataclass(frozen=True, eq=False)

@@ -114,13 +114,14 @@ def fit_rules(rows: RuleRows, n_groups: int | None) -> FittedRules:
         None: chosen, 1 to 16, the smallest number whose loss is within one standard error of the best; for more than 1,
         the best must be better than the pooled classifier by two.
     """
+    if n_groups == 1:
+        return _one_group(rows)
     search = _Search(rows, _numbers(n_groups))
     losses = search.losses()
     table = _comparison(losses, search.pooled_losses, search.judge_weight)
     chosen = _choose(losses, search.pooled_losses, search.judge_weight, may_be_none=n_groups is None)
     if chosen is None:
-        nobody = RuleGroups(RuleTree(rows.binning, (), np.zeros(1, np.intp)), _no_correction(rows))
-        return FittedRules(nobody, (nobody,) * rows.n_folds, None, table, search.pooled_losses)
+        return replace(_one_group(rows), candidates=table, selection_losses=search.pooled_losses)
     made = in_threads(lambda block: search.make(block, chosen), range(rows.n_folds + 1), len(rows.label))
     # Leaves have a smallest size: without some rows there may be more of them, and then groups that match none here.
     most = made[-1].tree.n_groups
@@ -134,8 +135,12 @@ def _numbers(n_groups: int | None) -> Sequence[int]:
     return _NUMBERS if n_groups is None else (n_groups,)
 
 
-def _no_correction(rows: RuleRows) -> NDArray[np.float64]:
-    return np.zeros((1, rows.design(rows.n_folds).n_coefficients, rows.base.shape[2]))
+def _one_group(rows: RuleRows) -> FittedRules:
+    """All rows in one group, which the pooled classifier serves."""
+    nothing = np.zeros((1, rows.design(rows.n_folds).n_coefficients, rows.base.shape[2]))
+    everybody = RuleGroups(RuleTree(rows.binning, (), np.zeros(1, np.intp)), nothing)
+    table = pd.DataFrame(columns=[*Candidate._fields, "log_loss", "difference", "standard_error"])
+    return FittedRules(everybody, (everybody,) * rows.n_folds, None, table, _Search(rows, ()).pooled_losses)
 
 
 class _Search:
@@ -143,7 +148,7 @@ class _Search:
 
     def __init__(self, rows: RuleRows, numbers: Sequence[int]) -> None:
         self.rows = rows
-        self.most_leaves = max(min(_MOST_LEAVES, len(rows.label) // _ROWS_PER_LEAF), *numbers[:1])
+        self.most_leaves = max(min(_MOST_LEAVES, len(rows.label) // _ROWS_PER_LEAF), *numbers[:1], 1)
         self.numbers = [number for number in numbers if number <= self.most_leaves]
         self._trees: dict[tuple[int, Criterion], _BlockTree] = {}
         self.judging = [rows.judging(block) for block in range(rows.n_folds)]

@@ -93,17 +93,13 @@ class Recipe(BaseEstimator):
     select : {"best", "last"}, default="best"
         Which epoch becomes the model: the best one on rows that are held out for this choice, or the last one, for
         which no row is held out.
-    selection_size : float, default=0.1
-        Share of the rows that choose replica and epoch in each fold.
     n_folds : int or "auto", default="auto"
-        Folds in which rows are held out. Every start is trained without each fold, which chooses start and epoch, and
-        once on all rows, which becomes the model: no row is lost for training. "auto" takes as many folds as it needs
-        to hold out 2,000 rows, and five at most.
+        Folds in which rows are held out to choose, and for the guard. Everything is trained without each fold, and once
+        on all rows, which becomes the model: no row is lost for training. "auto": five, or three from 20,000 rows on
+        and where the pooled classifier is not one of ours. 1 holds out a fifth of the rows once.
     pr_weight : float or "auto", default=0
         The choice of replica and epoch minimises the Brier score − `pr_weight` · Pr without harm. "auto" is 0.02 per
         group: the more classifiers a row could envy, the more it counts that it does not.
-    pooled_folds : int, default=5
-        Folds for the out-of-fold probabilities of a pooled classifier that is fitted here.
 
     Examples
     --------
@@ -143,10 +139,8 @@ class Recipe(BaseEstimator):
         "max_epochs": (whole_number(1), _AUTO),
         "patience": (whole_number(1), _AUTO),
         "select": (one_of("best", "last"),),
-        "selection_size": (number(0, 1),),
         "n_folds": (whole_number(1), _AUTO),
         "pr_weight": (number(0, closed="left"), _AUTO),
-        "pooled_folds": (whole_number(2),),
     }
 
     def __init__(
@@ -174,10 +168,8 @@ class Recipe(BaseEstimator):
         max_epochs: int | Literal["auto"] = "auto",
         patience: int | Literal["auto"] = "auto",
         select: Literal["best", "last"] = "best",
-        selection_size: float = 0.1,
         n_folds: int | Literal["auto"] = "auto",
         pr_weight: float | Literal["auto"] = 0.0,
-        pooled_folds: int = 5,
     ) -> None:
         self.group_hidden = group_hidden
         self.classifier_hidden = classifier_hidden
@@ -201,10 +193,8 @@ class Recipe(BaseEstimator):
         self.max_epochs = max_epochs
         self.patience = patience
         self.select = select
-        self.selection_size = selection_size
         self.n_folds = n_folds
         self.pr_weight = pr_weight
-        self.pooled_folds = pooled_folds
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -323,7 +313,3 @@ class Recipe(BaseEstimator):
     def weight_of_pr(self, n_groups: int) -> float:
         """Weight of Pr without harm in the choice of replica and epoch."""
         return _PR_WEIGHT_PER_RIVAL * n_groups if self.pr_weight == "auto" else float(self.pr_weight)
-
-    def selection_share(self) -> float:
-        """Share of the rows that is held out in each fold to choose by; none where the last epoch is taken."""
-        return self.selection_size if self.select == "best" else 0.0

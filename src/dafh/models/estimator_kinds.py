@@ -60,7 +60,6 @@ RECIPE_SETTINGS = Buildable(
         n_replicas=1000,
         max_epochs=100_000,
         n_folds=1000,
-        pooled_folds=1000,
     ),
 )
 DAFH_SETTINGS = Buildable(DAFHClassifier, _limited(DAFHClassifier._constraints, n_groups=MOST_GROUPS), _PARTS)

@@ -1,0 +1,99 @@
+"""Prediction by groups: what a fitted DAFHClassifier says about rows."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from dafh.checks import check_table
+from dafh.classifiers.logits import decide
+from dafh.classifiers.protocols import Classifier
+from dafh.estimators.pooled import pooled_logits
+from dafh.frames import Table, is_frame, take_rows
+from dafh.groups.trained import TrainedGroups
+from dafh.rows.seen import SeenRows, TableView
+
+# Odds of more than e^20 to 1 are no longer told apart: no data could support them.
+_LARGEST_LOGIT = 20.0
+
+
+class GroupPrediction(BaseEstimator):
+    """Labels, probabilities and groups of rows; only fitted attributes are read: `set_params` changes nothing."""
+
+    classes_: NDArray[Any]
+    n_groups_: int
+    pooled_: Classifier
+    serves_: NDArray[np.intp]
+    _view: TableView
+    _trained: TrainedGroups
+    """Every own classifier as it was trained."""
+    _serving: TrainedGroups
+    """The same with the classifiers that serve."""
+
+    def _see(self, X: Table) -> SeenRows:
+        """Check rows, and look at them as in training."""
+        check_is_fitted(self)
+        table, _ = check_table(self, X, reset=False)
+        return self._view.see(table if is_frame(X) else table.to_numpy())
+
+    def _pooled_logits(self, seen: SeenRows) -> NDArray[np.float64]:
+        return pooled_logits(self.pooled_, seen, self.classes_)
+
+    def _left_to_pooled(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Rows that the pooled classifier serves."""
+        return np.flatnonzero(self.serves_[group] == self.n_groups_)
+
+    def _route(self, seen: SeenRows) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """Group of each row, and the logits of the classifier that serves it (n, m)."""
+        group, own = self._serving.route(seen, self._pooled_logits(seen) if self._trained.needs_pooled else None)
+        # A zero correction is the pooled classifier already; only classifiers that do not contain it need help.
+        rows = self._left_to_pooled(group)
+        if len(rows) and not self._trained.contains_pooled:
+            own[rows] = self._pooled_logits(seen.take(rows))
+        return group, own
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """Label of each row, by the classifier that serves its group."""
+        seen = self._see(X)
+        group, own = self._route(seen)
+        labels = self.classes_[decide(own)]
+        rows = self._left_to_pooled(group)
+        if len(rows):  # Its own label, not the one of its probabilities: it may have a threshold of its own.
+            labels[rows] = self.pooled_.predict(take_rows(seen.given, rows))
+        return labels
+
+    def predict_proba(self, X: Table) -> NDArray[Any]:
+        """Probability of each class, by the classifier that serves the row's group; columns as in `classes_`."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            positive = expit(values)
+            return np.column_stack([1 - positive, positive])
+        return softmax(values, axis=1)
+
+    def decision_function(self, X: Table) -> NDArray[Any]:
+        """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""
+        _, values = self._route(self._see(X))
+        return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
+
+    def predict_group(self, X: Table) -> NDArray[np.intp]:
+        """Group of each row, 0 to `n_groups_` − 1."""
+        return self._trained.assign(self._see(X))
+
+    def group_proba(self, X: Table) -> NDArray[Any]:
+        """Soft assignment of each row to the groups, (n, `n_groups_`); 0 or 1 where they are rules."""
+        return self._trained.group_proba(self._see(X))
+
+    def predict_all(self, X: Table) -> NDArray[Any]:
+        """Label of each row by every classifier, (n, `n_groups_` + 1).
+
+        Column k is the classifier that serves group k; the pooled classifier is the last column.
+        """
+        seen = self._see(X)
+        every = self._serving.every(seen, self._pooled_logits(seen))
+        labels = np.column_stack([self.classes_[decide(every)], self.pooled_.predict(seen.given)])
+        # The pooled classifier's own labels, also where its threshold is not one half.
+        labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
+        return labels
