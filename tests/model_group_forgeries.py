@@ -108,12 +108,12 @@ def cuts_that_are_not_there(parts):
     parts.set_array(binning(parts)["n_cuts"], np.full(n, 254))
 
 
-def guard_column(place, value):
+def guard_column(place, value, name="gain"):
     """Change a column of the table of the guard: its name, or what it holds."""
 
     def change(parts):
         columns = find(parts.model, "dafh classifier")["guard_report"]["table"]["columns"]
-        column = next(column for column in columns if column[0] == "gain")
+        column = next(column for column in columns if column[0] == name)
         column[place] = value
 
     return change
@@ -139,7 +139,7 @@ def one_question_again(parts):
 
 
 def endless_questions(parts):
-    tree(parts)["questions"] = [{"leaf": 0, "column": 0, "yes": 0}] * 50_000
+    tree(parts)["questions"] = [{"leaf": 0, "column": 0, "yes": 0}] * 5000
 
 
 def holes(values):
@@ -269,7 +269,7 @@ GROUP_FORGERIES = {
     "always yes": ("points", array(question, "yes", np.ones_like), "divides nothing"),
     "always no": ("points", array(question, "yes", np.zeros_like), "divides nothing"),
     "question asked twice": ("points", one_question_again, "divides nothing"),
-    "questions without end": ("points", endless_questions, "questions"),
+    "questions without end": ("points", endless_questions, "the entry 'questions'"),
     "question that is a list": ("points", lambda p: tree(p)["questions"].insert(0, [0, 0, 0]), "is missing"),
     "question with an attribute": ("points", update(question, then="os.system"), UNKNOWN),
     "question too few": ("dafh", lambda p: tree(p)["questions"].pop(), FIT),
@@ -322,6 +322,7 @@ GROUP_FORGERIES = {
     "kind that was given to nothing": ("dafh", entry("table encoder", "given_kinds", [["number"]]), "given_kinds"),
     # What stands around them.
     "guard without gains": ("dafh", guard_column(0, "x"), "guard_report"),
+    "guard without servers": ("dafh", guard_column(0, "x", "served_by"), "guard_report"),
     "gains that are texts": ("dafh", guard_column(1, {"texts": ["a", "b"]}), "guard_report"),
     "guard of other groups": (
         "dafh", lambda p: find(p.model, MODEL)["guard_report"]["table"].update(index={"texts": ["a", "b"]}),
