@@ -108,6 +108,27 @@ def cuts_that_are_not_there(parts):
     parts.set_array(binning(parts)["n_cuts"], np.full(n, 254))
 
 
+def guard_column(place, value, name="gain"):
+    """Change a column of the table of the guard: its name, or what it holds."""
+
+    def change(parts):
+        columns = find(parts.model, "dafh classifier")["guard_report"]["table"]["columns"]
+        column = next(column for column in columns if column[0] == name)
+        column[place] = value
+
+    return change
+
+
+def clusters_of_two_columns(parts):
+    found = find(parts.model, "clusters")
+    for name, values in {"mean": np.zeros(2), "scale": np.ones(2), "centers": np.zeros((2, 2))}.items():
+        parts.set_array(found[name], values)
+
+
+def column_of_encoder(number, **changes):
+    return lambda parts: find(parts.model, "table encoder")["columns"][number].update(changes)
+
+
 def one_question_again(parts):
     """The same question about a leaf that has answered it."""
     again = json.loads(json.dumps(question(parts)))
@@ -118,7 +139,7 @@ def one_question_again(parts):
 
 
 def endless_questions(parts):
-    tree(parts)["questions"] = [{"leaf": 0, "column": 0, "yes": 0}] * 50_000
+    tree(parts)["questions"] = [{"leaf": 0, "column": 0, "yes": 0}] * 5000
 
 
 def holes(values):
@@ -189,10 +210,13 @@ GROUP_FORGERIES = {
     "gigabytes of points": ("scorecard", wide_points, "bytes and "),
     "start of two": ("scorecard", array(lambda p: find(p.model, SCORECARD), "intercept", lambda a: np.append(a, a)),
                      FIT),
-    "negative share": ("scorecard", cells(SCORECARD, "shares", slice(2), [-0.5, 0.6]), "add up"),
+    "negative share": (
+        "scorecard", cell(lambda p: find(p.model, SCORECARD), "shares", slice(2), lambda v: v + np.array([-0.5, 0.5])),
+        "add up"),
     "shares of nobody": ("scorecard", cells(SCORECARD, "shares", slice(None), 0.0), "add up"),
     "share of a bin too few": ("scorecard", cut_short(lambda p: find(p.model, SCORECARD), "shares"), FIT),
     "strength of no column": ("scorecard", cell(strengths, "column", 0, 4), POINTS),
+    "strengths without end": ("scorecard", array(strengths, "column", lambda _: np.zeros(400_001, int)), "column"),
     "strength that is none": ("scorecard", cell(strengths, "strength", 0, np.inf), FINITE),
     "strengths of different lengths": ("scorecard", cut_short(strengths, "coefficients"), FIT),
     "negative strength": ("scorecard", entry(SCORECARD, "strength", -1), RANGE),
@@ -219,6 +243,9 @@ GROUP_FORGERIES = {
                                         "n_columns": 4}), "not an encoder"),
     "encoder that is a text": ("points", update(view, encoder="os.system"), "is missing"),
     "encoder of three columns": ("points", lambda p: view(p)["encoder"]["columns"].pop(), "other columns"),
+    "encoder of three columns without names": (
+        "points", both(entry(MODEL, "column_names", None), lambda p: view(p)["encoder"]["columns"].pop()),
+        "other columns"),
     "encoder of a column by another name": (
         "points", lambda p: view(p)["encoder"]["columns"][0].update(name="x"), "other columns"),
     "no encoder": ("dafh", update(view, encoder=None), FIT),
@@ -242,7 +269,7 @@ GROUP_FORGERIES = {
     "always yes": ("points", array(question, "yes", np.ones_like), "divides nothing"),
     "always no": ("points", array(question, "yes", np.zeros_like), "divides nothing"),
     "question asked twice": ("points", one_question_again, "divides nothing"),
-    "questions without end": ("points", endless_questions, "questions"),
+    "questions without end": ("points", endless_questions, "the entry 'questions'"),
     "question that is a list": ("points", lambda p: tree(p)["questions"].insert(0, [0, 0, 0]), "is missing"),
     "question with an attribute": ("points", update(question, then="os.system"), UNKNOWN),
     "question too few": ("dafh", lambda p: tree(p)["questions"].pop(), FIT),
@@ -279,7 +306,35 @@ GROUP_FORGERIES = {
     "network with a center": (
         "groups by network", lambda p: groups(p).update(center=add_array(p, np.zeros(3), "float64")), FIT),
     "network that is rules": ("groups by network", update(groups, kind="rules"), "corrections"),
+    "network without groups": ("groups by network", update(groups, group=[]), "not complete"),
+    "network without classifiers": ("groups by network", update(groups, classifiers=[]), "not complete"),
+    "layer without a bias": ("groups by network", lambda p: groups(p)["group"][0].pop(), "malformed"),
+    "layer that is a text": ("groups by network", update(groups, group=["ab"]), "malformed"),
+    # Encoders.
+    "encoder of nothing": ("dafh", entry("table encoder", "columns", []), "no column"),
+    "encoder of a column twice": ("dafh", column_of_encoder(1, name="age"), "one twice"),
+    "encoder of a category twice": ("dafh", column_of_encoder(2, categories=["a", "a", "b"]), "categories"),
+    "encoder of 1,001 categories": (
+        "dafh", column_of_encoder(2, categories=[str(i) for i in range(1001)]), "categories"),
+    "category with a mean": ("dafh", column_of_encoder(0, kind="category"), "kind"),
+    "format of 100 letters": ("dafh", column_of_encoder(0, kind="date %Y" + "-" * 100), "kind"),
+    "kind that was given in no pair": ("dafh", entry("table encoder", "given_kinds", ["ab"]), "given_kinds"),
+    "kind that was given to nothing": ("dafh", entry("table encoder", "given_kinds", [["number"]]), "given_kinds"),
     # What stands around them.
+    "guard without gains": ("dafh", guard_column(0, "x"), "guard_report"),
+    "guard without servers": ("dafh", guard_column(0, "x", "served_by"), "guard_report"),
+    "gains that are texts": ("dafh", guard_column(1, {"texts": ["a", "b"]}), "guard_report"),
+    "guard of other groups": (
+        "dafh", lambda p: find(p.model, MODEL)["guard_report"]["table"].update(index={"texts": ["a", "b"]}),
+        "guard_report"),
+    "history by another name": (
+        "groups by network", lambda p: find(p.model, MODEL)["history"].update(index_name="x"), "history"),
+    "history without a curve": (
+        "groups by network", lambda p: next(column for column in find(p.model, MODEL)["history"]["columns"] if column[
+            0] == "train_accuracy").__setitem__(0, "x"), "history"),
+    "substitute of nobody": ("pipeline", lambda p: p.model["substitutes"].append(None), "one classifier"),
+    "clusters of other columns": ("clusters", clusters_of_two_columns, "other columns"),
+    "incumbent of other columns": ("incumbent", entry("boosted trees", "n_columns", 2), "other columns"),
     "share of a group too few": ("dafh", cut_short(lambda p: find(p.model, MODEL), "shares"), FIT),
     "share above 1": ("dafh", cells(MODEL, "shares", 0, 1.5), FINITE),
     "negative share of a group": ("dafh", cells(MODEL, "shares", 0, -0.5), "shares"),

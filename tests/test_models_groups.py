@@ -1,5 +1,7 @@
 """Model files of groups that were learned: by rules or by a network, whatever the pooled classifier and the table."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ import dafh
 from dafh import DAFHClassifier, Recipe, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.models import read_card
+from dafh.tables.bins import Binning
 from dafh.tables.encoder import TableEncoder
 from model_files import NETWORK, people, quick
 
@@ -152,6 +155,22 @@ def test_a_clone_of_a_loaded_model_can_be_fitted(tmp_path):
     for pooled in ("scorecard", BOOSTING):
         model = quick(pooled=clone(pooled) if pooled is BOOSTING else pooled).fit(table, y)
         check_equal(clone(there_and_back(model, tmp_path)).fit(table, y), model, new_rows())
+
+
+def test_groups_that_a_file_has_no_words_for_are_not_saved(tmp_path):
+    table, y, _ = people()
+    model = quick().fit(table, y)
+    trained, tree = model._trained, model._trained.tree
+    cases = {
+        "groups of the type NoneType": None,
+        "corrections of the type NoneType": replace(trained, corrections=None),
+        "other bins than those it looks at": replace(trained, tree=replace(tree, binning=Binning.learn(table))),
+    }
+    for reason, changed in cases.items():
+        model._trained = changed
+        with pytest.raises(InputError, match=f"This model cannot be saved: .*{reason}"):
+            dafh.save(model, tmp_path / "model.dafh")
+    assert not list(tmp_path.iterdir())
 
 
 # ---- incumbents ----
