@@ -13,11 +13,13 @@ RECIPE_SETTINGS = set(Recipe().get_params())
 
 
 def model_of(n_groups=2, **settings):
-    """A DAFHClassifier with rules; with a setting of a recipe, the network of the paper that this is about."""
+    """A DAFHClassifier with rules; with a setting of a recipe, the network with random starts that this is about."""
     recipe = {name: settings.pop(name) for name in RECIPE_SETTINGS & set(settings)}
     if not recipe:
         return DAFHClassifier(n_groups, **{"groups": "rules"} | settings)
-    return DAFHClassifier(n_groups, recipe=Recipe(**recipe), **{"groups": "network", "pooled": "linear"} | settings)
+    return DAFHClassifier(
+        n_groups, recipe=Recipe.random_starts(**recipe), **{"groups": "network", "pooled": "linear"} | settings
+    )
 
 
 def workers(n=1200, seed=0, flip=1.0):

@@ -87,10 +87,8 @@ REFUSED = {
     "max_epochs": (0, r"an int in the range \[1, inf\) or a str among \{'auto'\}"),
     "patience": ("none", r"an int in the range \[1, inf\) or a str among \{'auto'\}"),
     "select": ("first", r"a str among \{'best', 'last'\}"),
-    "selection_size": (0, r"a float in the range \(0, 1\)"),
     "n_folds": (0, r"an int in the range \[1, inf\) or a str among \{'auto'\}"),
     "pr_weight": (-0.1, r"a float in the range \[0, inf\) or a str among \{'auto'\}"),
-    "pooled_folds": (1, r"an int in the range \[2, inf\)"),
 }
 
 
@@ -112,7 +110,7 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_it_may_be(name):
         {"group_hidden": (), "classifier_hidden": [3, np.int64(4)]},
         {"noise": 0, "anchor": np.array([1.0, 2.0]), "shrinkage": [0], "penalty": np.float32(0.5)},
         {"momentum": 0, "final_rate": 1, "average_steps": 1, "alternate": np.bool_(True), "pr_weight": 0},
-        {"max_epochs": 1, "patience": 1, "n_folds": 1, "batch_size": 1, "n_replicas": 1, "pooled_folds": 2},
+        {"max_epochs": 1, "patience": 1, "n_folds": 1, "batch_size": 1, "n_replicas": 1},
     ],
 )
 def test_settings_at_the_edge_can_be_used(settings):

@@ -60,6 +60,7 @@ class Plan:
     """Used for the classifiers only, and only with ``optimizer="sgd"``."""
     alternate: bool = False
     """Update the group network first, then the classifiers, as in Algorithm 1; otherwise both at once."""
+    anchor_moves_groups: bool = True
 
     @property
     def update_order(self) -> tuple[tuple[str, ...], ...]:
@@ -255,7 +256,8 @@ def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Pla
     seen = batch.seen_by(settings.held_out)
     group_logits = apply_group_network(params.group, seen.x, seen.answers)
     logits = apply_classifiers(params.classifiers, seen.x, seen.base)
-    return row_totals(group_logits, logits, seen, settings, plan.surrogate)
+    moves = plan.anchor_moves_groups
+    return row_totals(group_logits, logits, seen, settings, plan.surrogate, anchor_moves_groups=moves)
 
 
 def evaluate_population(

@@ -151,6 +151,7 @@ def fit_population(
         optimizer=recipe.optimizer,
         momentum=recipe.momentum,
         alternate=recipe.alternate,
+        anchor_moves_groups=recipe.anchor_moves_groups,
     )
     grid = recipe.grid()
     max_epochs, patience = recipe.schedule(len(rows), from_rules=starts is not None)

@@ -12,6 +12,7 @@ from dafh.checks import Allowed, Constraints, check_parameters, number, one_of, 
 # A row has as many classifiers to envy as there are groups: those of the other groups, and the pooled one.
 _PR_WEIGHT_PER_RIVAL = 0.02
 _AUTO = one_of("auto")
+_YES_OR_NO = Allowed("a bool", lambda value: isinstance(value, bool | np.bool_))
 _WIDTHS = sequence_of(whole_number(1), "a sequence of positive ints")
 _SETTING = number(0, closed="left")
 # One number, or several that are spread over the replicas; an empty list would leave a replica without a setting.
@@ -66,6 +67,8 @@ class Recipe(BaseEstimator):
         The paper's λ: weight of the penalty on unequal group sizes.
     anchor : float *(varied)*, default=8
         Weight of each classifier's likelihood on its own group; 0 is the paper.
+    anchor_moves_groups : bool, default=True
+        Whether that likelihood also moves the group network. True suits a start from rules, False a random one.
     shrinkage : float *(varied)*, default=0.04
         L2 penalty on the corrections.
     optimizer : {"adam", "sgd"}, default="adam"
@@ -126,6 +129,7 @@ class Recipe(BaseEstimator):
         "envy_weight": _VARIED,
         "penalty": _VARIED,
         "anchor": _VARIED,
+        "anchor_moves_groups": (_YES_OR_NO,),
         "shrinkage": _VARIED,
         "optimizer": (one_of("adam", "sgd"),),
         "momentum": (number(0, 1, closed="left"),),
@@ -133,7 +137,7 @@ class Recipe(BaseEstimator):
         "classifier_learning_rate": _VARIED,
         "final_rate": (number(0, 1, closed="right"),),
         "average_steps": (whole_number(1),),
-        "alternate": (Allowed("a bool", lambda value: isinstance(value, bool | np.bool_)),),
+        "alternate": (_YES_OR_NO,),
         "n_replicas": (whole_number(1),),
         "batch_size": (whole_number(1),),
         "max_epochs": (whole_number(1), _AUTO),
@@ -155,6 +159,7 @@ class Recipe(BaseEstimator):
         envy_weight: Varied = 0.0,
         penalty: Varied = 0.1,
         anchor: Varied = 8.0,
+        anchor_moves_groups: bool = True,
         shrinkage: Varied = 0.04,
         optimizer: Literal["adam", "sgd"] = "adam",
         momentum: float = 0.9,
@@ -180,6 +185,7 @@ class Recipe(BaseEstimator):
         self.envy_weight = envy_weight
         self.penalty = penalty
         self.anchor = anchor
+        self.anchor_moves_groups = anchor_moves_groups
         self.shrinkage = shrinkage
         self.optimizer = optimizer
         self.momentum = momentum
@@ -254,6 +260,8 @@ class Recipe(BaseEstimator):
         """
         settings: dict[str, Any] = {
             "start": "pooled",
+            "group_hidden": (100,),
+            "anchor_moves_groups": False,
             "n_replicas": 8,
             "anchor": (4.0, 16.0),
             "shrinkage": (1e-2, 1e-1),
