@@ -239,7 +239,7 @@ def test_a_report_is_written_in_utf_8(tmp_path):
 @functools.cache
 def page_of(name):
     case = {"rules": rules_case, "additive": additive_case, "network": network_case}[name]()
-    audited = AuditResult.of(case.model, case.X, case.y)
+    audited = AuditResult.of(case.model, case.X, case.y, sensitive_features=case.sensitive)
     return render(summarize(case.model, audited, explain(case.model, case.X)))
 
 
@@ -304,9 +304,10 @@ def test_a_page_says_first_that_groups_add_nothing():
     page = page_of("additive")
     header = page.split("</header>")[0]
     assert "Groups add nothing to the pooled classifier: keep one scorecard." in header
-    assert section(page, "rules") is None
     assert "in 1 group<" in header
-    assert "approximate" not in section(page, "groups")
+    for about_groups in ("serving", "rules", "guard", "groups"):
+        assert section(page, about_groups) is None
+    assert "within the groups" not in page
     assert section(page, "scorecard")
 
 

@@ -231,6 +231,12 @@ def test_tooltips_of_a_scorecard_have_value_points_and_share(column):
     assert drawn(column).data["share"].str.endswith("%").all()
 
 
+def test_a_share_of_few_rows_is_not_written_as_zero():
+    bins = plots.scorecard_bins(scorecard()).assign(rows=lambda t: np.where(t["bin"] == "cook", 0.0004, 0.0006))
+    shown = plots.scorecard_chart(bins, "job").data.set_index("bin")["share"]
+    assert (shown["cook"], shown["clerk"]) == ("under 0.1%", "0.1%")
+
+
 def test_of_many_categories_the_most_frequent_are_drawn():
     rng = np.random.default_rng(0)
     town = np.array([f"town {i:02d}" for i in range(40)])[np.minimum(rng.geometric(0.08, 2000) - 1, 39)]

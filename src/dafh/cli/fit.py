@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dafh.tables.files import DataFile
 
 
-class NumberOfGroups(click.ParamType[Any]):
+class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic in older versions of click.
     """A number of groups, or "auto"."""
 
     name = "number of groups"

@@ -73,12 +73,12 @@ def explain(
     Examples
     --------
     >>> from dafh import DAFHClassifier, explain
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(1000, random_state=0)
-    >>> model = DAFHClassifier(1, groups="rules", random_state=0).fit(data.X, data.y)
-    >>> print(explain(model, data.X))
-    Groups add nothing to the pooled classifier: keep one scorecard.
-    Group 0: 1,000 rows (100.0% of all), served by the pooled classifier.
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = np.where(X[:, 0] > 0, X[:, 1], -X[:, 1]) + rng.normal(size=600) > 0
+    >>> words = explain(DAFHClassifier(2, groups="rules", random_state=0).fit(X, y), X)
+    >>> len(words.groups), words.groups[0].rule.exact
+    (2, True)
     """
     if n_contrasts < 1:
         raise InputError(f"n_contrasts must be at least 1, got {n_contrasts!r}.")

@@ -18,10 +18,12 @@ def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dafh import DAFHClassifier
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(1000, random_state=0)
-    >>> worth_of_groups(DAFHClassifier(1, groups="rules", random_state=0).fit(data.X, data.y))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = X[:, 0] + rng.normal(size=600) > 0
+    >>> worth_of_groups(DAFHClassifier(groups="rules", random_state=0).fit(X, y))
     'Groups add nothing to the pooled classifier: keep one scorecard.'
     """
     final = final_classifier(model)

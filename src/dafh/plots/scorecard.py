@@ -11,7 +11,7 @@ from dafh.exceptions import InputError
 from dafh.linear.scorecard import Scorecard
 from dafh.plots.style import LINE_COLOURS, SIGNED, WIDTH
 from dafh.tables.bins import NumberBins
-from dafh.text import clipped
+from dafh.text import clipped, percent
 
 # More categories than this are no chart; the most frequent ones are drawn.
 _MOST_CATEGORIES = 15
@@ -85,7 +85,8 @@ def scorecard_chart(scorecard: Scorecard | pd.DataFrame, column: str) -> alt.Lay
     bins = bins[bins["column"] == column]
     if not len(bins):
         raise InputError(f"The scorecard has no column {column!r} to draw.")
-    bins = bins.assign(share=[f"{100 * share:.1f}%" for share in bins["rows"]])
+    # Bins without training rows are not drawn: none of these shares is zero.
+    bins = bins.assign(share=[percent(share) if share >= 0.0005 else "under 0.1%" for share in bins["rows"]])
     draw = _categories if bins["category"].iloc[0] else _numbers
     return draw(bins, len(set(bins["label"])) > 1)
 
