@@ -74,7 +74,6 @@ def test_weights_that_cannot_be_used(weight, message):
         ({"surrogate": "hinge"}, "surrogate"),
         ({"start": "lukewarm"}, "start"),
         ({"optimizer": "lion"}, "optimizer"),
-        ({"selection_size": 1.0}, "selection_size"),
         ({"random_state": "seed"}, "random_state"),
         ({"envy_weight": -0.5}, "'envy_weight' parameter of Recipe must be a non-negative number"),
         ({"penalty": "big"}, "penalty"),

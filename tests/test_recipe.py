@@ -67,7 +67,7 @@ def test_a_setting_nobody_knows_is_refused():
 REFUSED = {
     "group_hidden": (100, "a sequence of positive ints"),
     "classifier_hidden": ("10", "a sequence of positive ints"),
-    "start": ("hot", r"a str among \{'cold', 'warm'\}"),
+    "start": ("hot", r"a str among \{'cold', 'pooled', 'rules'\}"),
     "noise": ([], "a non-negative number or a list of such numbers to vary over the replicas"),
     "surrogate": ("hinge", r"a str among \{'margin', 'paper'\}"),
     "temperature": (-3, "a non-negative number or a list"),
@@ -202,11 +202,6 @@ def test_pr_counts_for_more_where_there_are_more_groups():
     assert Recipe().weight_of_pr(5) == 0.0
 
 
-def test_no_row_is_held_out_to_choose_the_last_epoch():
-    assert Recipe(selection_size=0.3).selection_share() == 0.3
-    assert Recipe(selection_size=0.3, select="last").selection_share() == 0.0
-
-
 # ---- the paper ----
 
 
@@ -221,7 +216,6 @@ def test_the_papers_recipe_is_algorithm_1_as_printed():
     assert {name: value for name, value in found.items() if name not in printed} == {
         name: value for name, value in defaults().items() if name not in printed
     }
-    assert paper.selection_share() == 0.0
 
 
 def test_settings_of_the_papers_recipe_may_be_changed():

@@ -287,7 +287,9 @@ class DAFHClassifier(GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimat
         rows = rows.take(sample)
         seen = self._view.see(rows.given)
         group, values = self._serving.route(seen, self._pooled_logits(seen))
-        self.label_information_ = float(normalized_mutual_info_score(group, decide(values)))
+        # Of one group nothing can be told, also where all rows have one label and the two agree perfectly.
+        alike = normalized_mutual_info_score(group, decide(values)) if self.n_groups_ > 1 else 0.0
+        self.label_information_ = float(alike)
         if self.rules_ is not None:
             shares = np.bincount(group, rows.weight, self.n_groups_) / rows.weight.sum()
             self.rules_ = self.rules_.with_shares(shares)

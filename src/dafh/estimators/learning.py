@@ -129,9 +129,14 @@ def _draw_folds(
 
 
 def _nested_folds(held_out: HeldOut, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Folds for nested logits: rows that never judge are divided as well, so that their logits can be out of fold."""
-    others = held_out.n_folds + rng.integers(_FOLDS_OF_OTHERS, size=len(held_out.fold))
-    return np.where(held_out.fold < 0, others, held_out.fold)
+    """Folds for nested logits: rows that never judge need some as well, so that their logits can be out of fold.
+
+    Beside several folds these rows are few, left over by rounding or of a rare class, and one more fold holds them;
+    beside a single one they are most rows, and are divided.
+    """
+    n_others = _FOLDS_OF_OTHERS if held_out.n_folds == 1 else 1
+    others = held_out.n_folds + rng.permutation(len(held_out.fold)) % n_others
+    return np.unique(np.where(held_out.fold < 0, others, held_out.fold), return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
