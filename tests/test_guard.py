@@ -161,7 +161,7 @@ def test_a_group_given_back_gets_the_incumbents_own_word():
     y = (X[:, 0] + rng.normal(size=800) > 0) * 1
     thresholded = FixedThresholdClassifier(LogisticRegression(), threshold=0.7).fit(X, y)
     for pooled in (thresholded, HistGradientBoostingClassifier(max_iter=5)):
-        for start in ("warm", "cold"):
+        for start in ("pooled", "cold"):
             model = model_of(pooled=pooled, start=start, guard="proof", noise=2.0, **QUICK).fit(X, y)
             assert 2 in model.serves_
             rows = model.serves_[model.predict_group(X)] == 2
@@ -224,15 +224,9 @@ def test_an_empty_calibration_part_is_refused_or_proves_nothing(estimator, paper
     assert tiny.serves_.tolist() == [2, 2]
 
 
-def test_shares_that_leave_nothing_to_train_on_are_refused(paper_data):
-    model = model_of(selection_size=0.6, calibration_size=0.4)
-    with pytest.raises(InputError, match="leave no rows to train on"):
-        model.fit(paper_data.X, paper_data.y)
-    # Under "proof" the calibration rows are set aside first, and selection takes its share of the rest.
-    apart = model_of(
-        selection_size=0.6, calibration_size=0.4, guard="proof", max_epochs=1, n_replicas=1, random_state=0
-    )
-    assert apart.fit(paper_data.X, paper_data.y).guard_report_.n_rows == 1600
+def test_proof_sets_its_share_of_all_rows_aside(paper_data):
+    model = model_of(calibration_size=0.4, guard="proof", random_state=0).fit(paper_data.X, paper_data.y)
+    assert model.guard_report_.n_rows == 1600
 
 
 @pytest.mark.parametrize("estimator", [DAFHClassifier(), DecoupledClassifier()])
