@@ -192,12 +192,18 @@ def summarize(table: Table, results: pd.DataFrame, protocol: str) -> pd.DataFram
     rows = []
     for line in table.under(protocol).lines:
         mine = _choose(_select(results, line, protocol))
-        n_groups = "–" if line.method in BY_ATTRIBUTES else line.n_groups
-        row: Row = {"dataset": line.dataset, "K": n_groups, "method": NAMES[line.method]}
+        row: Row = {"dataset": line.dataset, "K": _shown_groups(line), "method": NAMES[line.method]}
         for metric in (*table.metrics, *BESIDE):
             row |= _compare(metric, mine, line.printed.get(metric))
         rows.append(row | _against_pooled(mine, yardstick, line.dataset))
     return pd.DataFrame(rows)
+
+
+def _shown_groups(line: Line) -> int | str:
+    """K of a line, for methods whose number of groups is given."""
+    if line.method == "default":
+        return "auto"
+    return "–" if line.method in BY_ATTRIBUTES else line.n_groups
 
 
 def _select(results: pd.DataFrame, line: Line, protocol: str) -> pd.DataFrame:
