@@ -58,7 +58,8 @@ class Difference(NamedTuple):
     def __str__(self) -> str:
         if np.isnan(self.mean):
             return "–"
-        return f"{self.mean:+.2f}" + ("" if np.isnan(self.low) else f" ({self.low:+.2f} to {self.high:+.2f})")
+        # The z drops the sign of what rounds to zero: equal classifiers would have an interval from -0.00.
+        return f"{self.mean:+z.2f}" + ("" if np.isnan(self.low) else f" ({self.low:+z.2f} to {self.high:+z.2f})")
 
 
 def difference(results: pd.DataFrame, dataset: str, first: str, second: str, n_groups: int = 1) -> Difference:
