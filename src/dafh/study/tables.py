@@ -124,8 +124,8 @@ def _defaults() -> Table:
     lines = [Line(d, "default", 1, {}) for d in DATASETS]
     note = (
         "Groups are learned on top of the scorecard, and only where held-out rows show that they add something: 1 "
-        "group means that they did not. Seconds are those of one fit while other jobs ran on the same cores; ratios that "
-        "were measured alone are in benchmarks/README.md."
+        "group means that they did not. Seconds are those of one fit while other jobs ran on the same cores; "
+        "benchmarks/README.md has ratios measured in one run."
     )
     return Table("defaults", "What a user gets by default", lines, ("accuracy", "seconds", "n_found"), note)
 
