@@ -161,10 +161,11 @@ def test_the_share_of_boostings_advantage_by_hand(results):
     put(results, "scorecard", "adult", [1, 1, 1])
     put(results, "default", "adult", [1, 2, 1.5])
     put(results, "boosting", "arrest", [-1, -1, -1])
+    put(results, "boosting", "bank", [0.003, 0.003, 0.003])
     table = share_table(results).set_index("data set")
     assert table.loc["adult"].tolist() == ["+2.00", "+1.00", "50%", "+1.50", "75%"]
     assert table.loc["arrest"].tolist() == ["-1.00", "+0.00", "–", "+1.00", "–"]
-    assert table.loc["german"].tolist() == ["+0.00", "+0.00", "–", "+1.00", "–"]
+    assert table.loc["german"].tolist() == table.loc["bank"].tolist() == ["+0.00", "+0.00", "–", "+1.00", "–"]
 
 
 # ---- harm ----

@@ -200,12 +200,14 @@ def share_table(results: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for dataset in DATASETS:
         advantage = difference(results, dataset, "boosting", "pooled").mean
+        # What is shown as zero is none: a share of it would be noise.
+        any_share = round(advantage, 2) > 0
         row = {"data set": dataset, "boosting over logistic regression": f"{advantage:+.2f}"}
         for method in ("scorecard", "default"):
             gain = difference(results, dataset, method, "pooled").mean
             row |= {
                 NAMES[method]: f"{gain:+.2f}",
-                f"share, {NAMES[method]}": f"{100 * gain / advantage:.0f}%" if advantage > 0 else "–",
+                f"share, {NAMES[method]}": f"{100 * gain / advantage:.0f}%" if any_share else "–",
             }
         rows.append(row)
     return pd.DataFrame(rows)
