@@ -4,7 +4,7 @@ import pytest
 
 from dafh.study.grid import BATCH_SIZES, CLASSIFIER_RATES, EPOCHS, GROUP_RATES, PENALTIES
 from dafh.study.published import CHOSEN_SETTINGS, CLUSTERING, HARM, K2, MANUAL, Value
-from dafh.study.tables import DATASETS, METRICS, TABLES
+from dafh.study.tables import DATASETS, METRICS, OTHER_WAYS, TABLES
 
 
 def all_values():
@@ -80,7 +80,7 @@ def test_chosen_settings_are_points_of_the_grid():
         assert penalty in PENALTIES
 
 
-@pytest.mark.parametrize(("name", "n_lines"), [("k2", 10), ("clustering", 30), ("manual", 3), ("harm", 12)])
+@pytest.mark.parametrize(("name", "n_lines"), [("k2", 20), ("clustering", 60), ("manual", 3), ("harm", 12)])
 def test_every_line_of_a_table_has_the_printed_numbers_of_its_metrics(name, n_lines):
     table = TABLES[name]()
     assert table.name == name
@@ -93,3 +93,17 @@ def test_the_clustering_table_has_the_right_number_of_groups_beside_each_number(
     assert lines["adult", "dafh", 4]["accuracy"].mean == 80.98
     assert lines["german", "clustering", 3]["pr"].mean == 78.96
     assert {k for _, _, k in lines} == {2, 3, 4}
+
+
+@pytest.mark.parametrize("name", ["k2", "clustering"])
+def test_rules_and_network_stand_beside_the_printed_numbers_of_dafh(name):
+    lines = {(line.dataset, line.method, line.n_groups): line.printed for line in TABLES[name]().lines}
+    for (dataset, method, n_groups), printed in lines.items():
+        if method in OTHER_WAYS:
+            assert printed == lines[dataset, "dafh", n_groups]
+
+
+def test_the_paper_has_no_numbers_for_our_defaults():
+    assert [(line.dataset, line.method, line.printed) for line in TABLES["defaults"]().lines] == [
+        (dataset, "default", {}) for dataset in DATASETS
+    ]

@@ -180,7 +180,8 @@ def small_split(monkeypatch):
     data = make_paper_synthetic(900, random_state=0)
     X, y = data.X.to_numpy(), (data.y == 1) * 1
     people = data.sensitive_features
-    split = Split(X[:600], y[:600], people[:600], X[600:], y[600:], people[600:])
+    tables = data.X.iloc[:600], data.X.iloc[600:]
+    split = Split(*tables, X[:600], y[:600], people[:600], X[600:], y[600:], people[600:])
     monkeypatch.setattr(grid, "load_split", lambda *_: split)
     return split
 
@@ -231,8 +232,10 @@ def test_convergence_is_recorded_step_by_step(small_split, monkeypatch):
 def test_every_table_has_the_published_numbers_the_yardsticks_and_the_differences(name):
     table = with_yardsticks(TABLES[name]())
     summary = summarize(table, results_of(table), "honest")
-    assert {"Pooled, converged", "Majority class", "DAFH"} <= set(summary["method"])
-    mine = summary[summary["method"] == "DAFH"]
+    ours = "Scorecard and groups" if name == "defaults" else "DAFH"
+    yardsticks = {"Pooled, converged", "Scorecard for all rows", "Gradient boosting", "Majority class"}
+    assert {*yardsticks, ours} <= set(summary["method"])
+    mine = summary[summary["method"] == ours]
     np.testing.assert_allclose(mine["to pooled"], 1.0)
     for metric in table.metrics:
         np.testing.assert_allclose(mine[f"{metric} difference"], mine[metric] - mine[f"{metric} published"])
@@ -258,7 +261,7 @@ def test_a_cell_is_won_only_by_both_numbers():
 def test_holm_runs_over_all_tests_of_all_models():
     table = TABLES["clustering"]()
     results = results_of(table)
-    assert significant_after_holm(results) == (0, 15 * 3 * 2)
+    assert significant_after_holm(results) == (0, 3 * 15 * 3 * 2)  # Three ways, 15 cells, 3 splits, 2 tests each.
     first = results.index[results["method"] == "dafh"][0]
     results["p_values"] = [[1e-9, 0.5] if index == first else p for index, p in results["p_values"].items()]
     assert significant_after_holm(results)[0] == 1
@@ -318,7 +321,7 @@ def test_everything_is_asked_for_by_default_and_no_job_twice(tmp_path):
     jobs = request.jobs()
     assert len(jobs) == len(set(jobs))
     assert sum(job.method == "dafh" for job in jobs) == 5 * 15
-    assert {job.protocol for job in jobs if job.method in ("pooled", "majority")} == {"honest"}
+    assert {job.protocol for job in jobs if job.method in ("pooled", "scorecard", "boosting", "default")} == {"honest"}
 
 
 def test_the_full_paper_protocol_is_7200_fits(tmp_path):
@@ -341,7 +344,7 @@ def test_reproduce_writes_tables_and_runs_nothing_twice(tmp_path, monkeypatch):
     first = [path.read_bytes() for path in files]
     n_calls = len(calls)
     assert [path.read_bytes() for path in reproduce(request)] == first
-    assert len(calls) == n_calls == 2 * 5
+    assert len(calls) == n_calls == 2 * 7
     text = (tmp_path / "tables" / "honest-manual.md").read_text()
     for part in ("81.39", "Majority class", "seeds 0 to 1", "scikit-learn"):
         assert part in text
@@ -376,7 +379,7 @@ def test_a_folder_that_cannot_hold_the_output_is_refused_before_the_work(tmp_pat
 def test_unknown_names_are_refused_with_the_known_ones(tmp_path):
     run = CliRunner().invoke(main, ["reproduce", "tabel", "--out", str(tmp_path / "x")])
     assert run.exit_code == 2
-    assert "'tabel' cannot be reproduced: choose from hyperparameters, k2, clustering" in run.output
+    assert "'tabel' cannot be reproduced: choose from hyperparameters, defaults, k2, clustering" in run.output
 
 
 @pytest.mark.skipif(not os.environ.get("DAFH_DATA"), reason="needs the data sets at hand: DAFH_DATA names no folder")

@@ -1,23 +1,34 @@
 """What a job does, on a small data set in place of a real one: the split, the attributes, the figures."""
 
+from importlib import import_module
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
+from dafh import DAFHClassifier
 from dafh.datasets import make_paper_synthetic
 from dafh.evaluation.audit import audit
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError
-from dafh.linear import StandardizedLogisticRegression
+from dafh.linear import Scorecard, StandardizedLogisticRegression
 from dafh.study import methods
 from dafh.study.grid import sgd_logistic
-from dafh.study.methods import GROUP_ATTRIBUTES, choose_attributes, execute, figures, load_split
+from dafh.study.methods import (
+    GROUP_ATTRIBUTES,
+    choose_attributes,
+    execute,
+    figures,
+    load_split,
+    probability_figures,
+)
 from dafh.study.runner import Job
 from dafh.study.synthetic import SyntheticExperiment, SyntheticResult
 from dafh.study.tables import DATASETS
-from models import model_of
 
 
 @pytest.fixture
@@ -84,10 +95,23 @@ def test_bank_has_the_duration_of_the_call_as_in_the_paper(asked):
 def test_yardsticks_are_the_converged_classifier_and_the_majority(asked):
     data = load_split("toy", 0)
     (pooled,), (majority,) = execute(job("pooled", 1)), execute(job("majority", 1))
-    exact = StandardizedLogisticRegression().fit(data.X, data.y).score(data.X_test, data.y_test)
-    assert pooled == {"accuracy": exact, "n_models": 1}
+    exact = StandardizedLogisticRegression().fit(data.X, data.y)
+    assert (pooled["accuracy"], pooled["n_models"]) == (exact.score(data.X_test, data.y_test), 1)
+    assert pooled["log_loss"] == log_loss(data.y_test, exact.predict_proba(data.X_test))
+    assert pooled["seconds"] > 0
     most = np.bincount(data.y).argmax()
     assert majority["accuracy"] == pytest.approx((data.y_test == most).mean())
+    assert majority["auc"] == 0.5
+
+
+def test_the_scorecard_sees_the_table_and_boosting_the_encoded_columns(asked):
+    data = load_split("toy", 0)
+    (scorecard,), (boosting,) = execute(job("scorecard", 1)), execute(job("boosting", 1))
+    own = Scorecard().fit(data.table, data.y)
+    assert scorecard["accuracy"] == own.score(data.table_test, data.y_test)
+    other = HistGradientBoostingClassifier(random_state=0).fit(data.X, data.y)
+    assert boosting["accuracy"] == other.score(data.X_test, data.y_test)
+    assert set(scorecard) == set(boosting)
 
 
 def test_the_trivial_partition_divides_by_the_papers_attribute_only(asked):
@@ -128,40 +152,72 @@ def test_a_method_that_does_not_exist_is_refused(asked):
 
 
 def test_a_row_of_dafh_says_how_many_classifiers_are_in_use(asked, monkeypatch):
-    fitted = []
+    fitted, kinds = [], []
 
-    def quick(**settings):
-        fitted.append(model_of(n_replicas=2, max_epochs=2, **settings))
+    def quick(n_groups, *, groups, **settings):
+        kinds.append(groups)
+        fitted.append(DAFHClassifier(n_groups, groups="rules", **settings))
         return fitted[-1]
 
     monkeypatch.setattr(methods, "DAFHClassifier", quick)
     (row,) = execute(job("dafh", n_groups=3))
     (model,) = fitted
-    assert (model.n_groups, model.random_state) == (3, 0)
+    assert (model.n_groups, model.pooled, model.random_state) == (3, "linear", 0)
     serves = model.serves_.tolist()
     assert row["n_models"] == len(set(serves))
     assert row["pooled_groups"] == serves.count(model.n_groups_)
-    assert row["accuracy"] == pytest.approx(model.score(load_split("toy", 0).X_test, load_split("toy", 0).y_test))
+    data = load_split("toy", 0)
+    assert row["accuracy"] == pytest.approx(model.score(data.table_test, data.y_test))
+    assert row["log_loss"] == pytest.approx(log_loss(data.y_test, model.predict_proba(data.table_test)))
+    assert (row["n_found"], row["by_network"]) == (model.n_groups_, False)
+    execute(job("dafh-rules")), execute(job("dafh-network"))
+    assert kinds == ["auto", "rules", "network"]
+
+
+def test_the_default_is_what_a_user_gets_without_any_setting(asked, monkeypatch):
+    asked_for = []
+
+    def quick(**settings):
+        asked_for.append(settings)
+        return DAFHClassifier(2, groups="rules", **settings)
+
+    monkeypatch.setattr(methods, "DAFHClassifier", quick)
+    (row,) = execute(job("default", n_groups=1, split=3))
+    assert asked_for == [{"random_state": 3}]
+    assert {"accuracy", "log_loss", "seconds", "n_found", "p_values"} <= set(row)
+
+
+def test_stability_is_that_of_rules_refitted_on_ten_resamples(asked, monkeypatch):
+    calls = []
+
+    def quick(model, X, y, *, resamples):
+        calls.append((model.n_groups, model.groups, model.pooled, len(X), len(y), resamples))
+        return 0.75
+
+    # The package has a function of this name, too, which hides the module.
+    monkeypatch.setattr(import_module("dafh.explanation.stability"), "stability", quick)
+    assert execute(job("stability", n_groups=3)) == [{"stability": 0.75}]
+    assert calls == [(3, "rules", "linear", 600, 600, 10)]
 
 
 class Halves:
     """Stands for a fitted model: group 0 where the first column is negative."""
 
-    def __init__(self, **settings):
+    def __init__(self, n_groups=2, **settings):
         pass
 
     def fit(self, X, y):
         return self
 
     def predict_group(self, X):
-        return (X[:, 0] > 0) * 1
+        return (X["x"] > 0).to_numpy() * 1
 
 
 def test_composition_is_the_share_of_each_combination_within_its_group(asked, monkeypatch):
     monkeypatch.setattr(methods, "DAFHClassifier", Halves)
     shares = pd.DataFrame(execute(job("composition")))
     data = load_split("toy", 0)
-    people = data.attributes_test.assign(group=Halves().predict_group(data.X_test))
+    people = data.attributes_test.assign(group=Halves().predict_group(data.table_test))
     assert shares.groupby("group")["share"].sum().tolist() == pytest.approx([1, 1])
     assert set(shares["race_group"]) == {"White", "Non-White"}
     wanted = shares.query("group == 1 and sex == 'f' and age_group == 'old' and race_group == 'White'")["share"].item()
@@ -201,6 +257,25 @@ def test_copies_of_the_pooled_classifier_have_a_perfect_pr_and_no_disagreement()
     row = figures(audit(y, np.column_stack([pooled, pooled]), np.tile([0, 0, 1, 1], 10), pooled=pooled))
     assert (row["pr"], row["disagreement"], row["violations"]) == (1, 0, 0)
     assert row["accuracy"] == row["pooled_accuracy"] == 0.75
+
+
+def test_calibration_and_auc_by_hand():
+    # Ten parts of two rows each; every part but one has the share of positive labels that it is given.
+    y = np.array([0, 1] * 9 + [0, 0])
+    positive = np.repeat([0.5, 0.9], [18, 2])
+    assert probability_figures(y, positive)["calibration"] == pytest.approx(0.9 * 2 / 20)
+    # Of the 2 · 2 pairs of a positive and a negative row, three are in order.
+    found = probability_figures(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.5, 0.8]))
+    assert found["auc"] == pytest.approx(3 / 4)
+    assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.4, 0.5, 0.8]).mean())
+    assert found["calibration"] == pytest.approx((0.1 + 0.6 + 0.5 + 0.2) / 4)  # Fewer rows than parts: one row each.
+
+
+def test_figures_of_probabilities_do_not_depend_on_the_order_of_the_rows():
+    rng = np.random.default_rng(0)
+    positive = rng.random(203)
+    y, order = (rng.random(203) < positive) * 1, rng.permutation(203)
+    assert probability_figures(y, positive) == pytest.approx(probability_figures(y[order], positive[order]))
 
 
 # ---- the paper's SGD ----

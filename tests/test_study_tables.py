@@ -1,5 +1,7 @@
 """From results to tables, worked out by hand: means over splits, differences, choices and the files they end in."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,9 +9,10 @@ import pytest
 from dafh.stats import holm
 from dafh.study.grid import Setting, grid_settings
 from dafh.study.published import Value
-from dafh.study.reproduce import Request, display, grid_values, provenance, write_table
+from dafh.study.reproduce import Request, display, grid_values, provenance, stability_table, write_table
 from dafh.study.runner import Job
 from dafh.study.tables import (
+    DATASETS,
     TABLES,
     YARDSTICKS,
     Line,
@@ -55,9 +58,23 @@ def test_under_the_papers_protocol_methods_run_on_the_grid_and_yardsticks_stay_h
         ("paper", "grid-trivial"),
         ("paper", "lr-all"),
         ("paper", "treelr"),
-        ("honest", "pooled"),
-        ("honest", "majority"),
+        *(("honest", yardstick) for yardstick in YARDSTICKS),
     }
+
+
+def test_the_papers_protocol_leaves_out_the_ways_that_the_paper_does_not_have():
+    table = small_table(*(Line("adult", m, 2, {}) for m in ("dafh", "dafh-rules", "dafh-network", "default")))
+    assert table.under("honest") == table
+    assert [line.method for line in table.under("paper").lines] == ["dafh", "default"]
+    assert [(job.protocol, job.method) for job in table.jobs("paper", 1)] == [("paper", "grid"), ("honest", "default")]
+    rows = [*setting_rows({0.0: [0.7]}), result("default"), result("pooled", n_groups=1)]
+    assert summarize(table, pd.DataFrame(rows), "paper")["method"].tolist() == ["DAFH", "Scorecard and groups"]
+
+
+@pytest.mark.parametrize("protocol", ["honest", "paper"])
+def test_the_stability_of_rules_is_asked_for_once_per_data_set_and_number_of_groups(tmp_path, protocol):
+    jobs = Request.of(("stability",), protocol, 10, tmp_path).jobs()
+    assert jobs == [Job("honest", d, "stability", k, 0) for d in DATASETS for k in (2, 3, 4)]
 
 
 @pytest.mark.parametrize("name", list(TABLES))
@@ -66,8 +83,8 @@ def test_yardsticks_stand_behind_the_lines_of_their_data_set(name):
     found = with_yardsticks(table).lines
     assert [line for line in found if line.method not in YARDSTICKS] == table.lines
     for dataset in {line.dataset for line in table.lines}:
-        assert [line.method for line in found if line.dataset == dataset][-2:] == list(YARDSTICKS)
-    assert len(found) == len(table.lines) + 2 * len({line.dataset for line in table.lines})
+        assert [line.method for line in found if line.dataset == dataset][-4:] == list(YARDSTICKS)
+    assert len(found) == len(table.lines) + 4 * len({line.dataset for line in table.lines})
 
 
 def test_the_pooled_yardstick_has_the_printed_pooled_accuracy_and_the_majority_nothing():
@@ -157,6 +174,27 @@ def test_methods_by_attributes_have_no_number_of_groups():
     assert summarize(small_table(line), pd.DataFrame(rows), "honest")["K"].item() == "–"
 
 
+def test_defaults_choose_the_number_of_groups_and_show_what_they_found():
+    table = replace(TABLES["defaults"](), lines=[Line("adult", "default", 1, {})])
+    rows = [result("default", split=s, n_groups=1, n_found=n, seconds=2.0) for s, n in ((0, 1), (1, 4))]
+    rows += [result("pooled", split=s, n_groups=1, accuracy=0.79) for s in (0, 1)]
+    summary = summarize(table, pd.DataFrame(rows), "honest")
+    assert (summary["K"].item(), summary["n_found"].item(), summary["seconds"].item()) == ("auto", 2.5, 2)
+    (shown,) = display(summary, table.metrics).to_dict("records")
+    assert (shown["accuracy"], shown["seconds"], shown["groups"]) == ("80.00 ± 0.00", "2.00 ± 0.00", "2.5 ± 2.1")
+
+
+# ---- stability ----
+
+
+def test_the_table_of_stability_has_a_line_for_each_data_set_in_the_usual_order():
+    found = {("bank", 2): 0.5, ("bank", 3): 1.0, ("adult", 2): 0.756, ("adult", 3): -0.1}
+    rows = [result("stability", n_groups=k, stability=value) | {"dataset": d} for (d, k), value in found.items()]
+    table = stability_table(pd.DataFrame([*rows, result(stability=0.0)]))
+    assert table.columns.tolist() == ["data set", "K = 2", "K = 3"]
+    assert table.to_numpy().tolist() == [["adult", "0.76", "-0.10"], ["bank", "0.50", "1.00"]]
+
+
 # ---- tests and intervals ----
 
 
@@ -216,6 +254,26 @@ def test_a_table_shows_signs_units_and_dashes(summary):
     assert shown.loc["DAFH", "accuracy to converged pooled"].startswith("+0.33 (-0.49 to +1.16)")
     assert shown.loc["Majority class", "Pr w/o harm, ours"] == "–"
     assert shown.loc["Majority class", "accuracy, difference"] == "–"
+
+
+def test_figures_of_probabilities_stand_beside_only_where_they_are_known(summary):
+    without = display(summary, ("pr", "accuracy"))
+    assert [name for name in without if name in ("log-loss", "AUC", "calibration error")] == []
+    figures = {"log_loss": 0.43215, "auc": 87.654, "calibration": 1.234}
+    known = summary.assign(**{name: [value, *[np.nan] * 4] for name, value in figures.items()})
+    shown = display(known, ("pr", "accuracy")).set_index("method")
+    beside = ["log-loss", "AUC", "calibration error", "disagreement", "smallest group"]
+    assert shown.columns[-5:].tolist() == beside
+    assert shown.loc["DAFH", beside].tolist() == ["0.4321", "87.65", "1.23", "10.0", "25.0"]
+    assert shown.loc["Majority class", beside[:3]].tolist() == ["–"] * 3
+
+
+def test_figures_of_probabilities_are_means_over_splits_log_loss_as_it_is_and_the_others_in_percent():
+    rows = [result(split=s, log_loss=v, auc=v, calibration=v / 10) for s, v in ((0, 0.4), (1, 0.5))]
+    (row,) = summarize(small_table(DAFH), pd.DataFrame([*rows, result("pooled", n_groups=1)]), "honest").to_dict(
+        "records"
+    )
+    assert [row[name] for name in ("log_loss", "auc", "calibration")] == pytest.approx([0.45, 45, 4.5])
 
 
 def test_the_csv_file_has_every_digit(summary, tmp_path):

@@ -4,7 +4,7 @@
 - `runner` and `store`: jobs in parallel, and their results in SQLite, safe if the process is killed;
 - `methods` and `grid`: what one job does, under the honest protocol and under the paper's;
 - `published` and `tables`: the paper's numbers, and ours beside them;
-- `document`: the page docs/reproduction.md;
+- `aims` and `document`: what the results should show and do, and the page docs/reproduction.md;
 - `synthetic`: the experiment behind the demo;
 - `guarantee`: coverage of the intervals and error rates of the guard, by enumeration and simulation.
 

@@ -46,6 +46,12 @@ _PROTOCOL_NOTES = {
     "numbers only.",
 }
 
+STABILITY_NOTE = (
+    "Rules are fitted ten times on split 0, each time on a random sample of 80% of the training rows, with logistic "
+    "regression as the pooled classifier. Each number is the mean adjusted Rand index over all pairs of fits: 1 if "
+    "they find the same groups, about 0 if their groups are unrelated."
+)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -108,7 +114,7 @@ def reproduce(
         files += write_table(as_paper, "chosen", "Chosen settings, published and ours", chosen, chosen, note)
     if "stability" in request.names:
         found = stability_table(results)
-        files += write_table(request, "stability", "Stability of the rules", found, found, provenance(request))
+        files += write_table(request, "stability", "Stability of the rules", found, found, STABILITY_NOTE)
     for name in FIGURES:
         if name in request.names:
             files += write_figure(request, name, results)

@@ -124,7 +124,8 @@ def _defaults() -> Table:
     lines = [Line(d, "default", 1, {}) for d in DATASETS]
     note = (
         "Groups are learned on top of the scorecard, and only where held-out rows show that they add something: 1 "
-        "group means that they did not."
+        "group means that they did not. Seconds are those of one fit while other jobs ran on the same cores; "
+        "benchmarks/README.md has ratios measured in one run."
     )
     return Table("defaults", "What a user gets by default", lines, ("accuracy", "seconds", "n_found"), note)
 
@@ -192,12 +193,18 @@ def summarize(table: Table, results: pd.DataFrame, protocol: str) -> pd.DataFram
     rows = []
     for line in table.under(protocol).lines:
         mine = _choose(_select(results, line, protocol))
-        n_groups = "–" if line.method in BY_ATTRIBUTES else line.n_groups
-        row: Row = {"dataset": line.dataset, "K": n_groups, "method": NAMES[line.method]}
+        row: Row = {"dataset": line.dataset, "K": _shown_groups(line), "method": NAMES[line.method]}
         for metric in (*table.metrics, *BESIDE):
             row |= _compare(metric, mine, line.printed.get(metric))
         rows.append(row | _against_pooled(mine, yardstick, line.dataset))
     return pd.DataFrame(rows)
+
+
+def _shown_groups(line: Line) -> int | str:
+    """K of a line, for methods whose number of groups is given."""
+    if line.method == "default":
+        return "auto"
+    return "–" if line.method in BY_ATTRIBUTES else line.n_groups
 
 
 def _select(results: pd.DataFrame, line: Line, protocol: str) -> pd.DataFrame:
