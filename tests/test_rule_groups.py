@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh import DAFHClassifier, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.groups.rules_in_use import RulesInUse
 
 # Boosting learns the interaction itself: what is left for groups may well be the label.
 may_encode_labels = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
@@ -74,14 +73,6 @@ def test_an_effect_that_turns_round_is_found_and_said(fitted):
     assert (fitted.rules_.gain > 0.05).all()
 
 
-@pytest.mark.parametrize(
-    ("server", "words"), [(0, "one correction of the pooled classifier"), (1, "Groups add nothing")]
-)
-def test_one_group_is_said_to_be_served_by_whom_it_is(fitted, server, words):
-    tree = fitted.rules_.tree.cut_back(1, np.zeros(1, np.intp))
-    assert words in str(RulesInUse(tree, np.array([server]), np.array([0.01])))
-
-
 def test_one_group_that_gets_one_label_tells_nothing_of_it():
     X = np.random.default_rng(0).normal(size=(300, 2))
     model = model_of(1).fit(X, np.arange(300) % 10 == 0)
@@ -133,6 +124,12 @@ def test_arrays_of_numbers_need_no_encoding(pooled):
     model = model_of(2, pooled=pooled).fit(NUMBERS, LABELS)
     assert model.score(NUMBERS, LABELS) > model.pooled_.score(NUMBERS, LABELS) - 0.01
     assert set(model.predict_group(NUMBERS)) == {0, 1}
+
+
+@pytest.mark.parametrize("n", range(300, 306))
+def test_rows_that_are_left_over_by_the_folds_are_no_obstacle(n):
+    table, labels = turning(n)
+    assert model_of(2, pooled="linear").fit(table, labels).n_groups_ == 2
 
 
 @pytest.mark.parametrize("pooled", ["scorecard", "linear", LogisticRegression()], ids=["card", "linear", "other"])

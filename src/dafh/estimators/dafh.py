@@ -16,6 +16,7 @@ from dafh.checks import (
     Constraints,
     RandomState,
     check_parameters,
+    check_table,
     having,
     instance_of,
     one_of,

@@ -131,7 +131,8 @@ def _draw_folds(
 def _nested_folds(held_out: HeldOut, rng: np.random.Generator) -> NDArray[np.intp]:
     """Folds for nested logits: rows that never judge are divided as well, so that their logits can be out of fold."""
     others = held_out.n_folds + rng.integers(_FOLDS_OF_OTHERS, size=len(held_out.fold))
-    return np.where(held_out.fold < 0, others, held_out.fold)
+    fold = np.where(held_out.fold < 0, others, held_out.fold)
+    return np.unique(fold, return_inverse=True)[1]  # Where such rows are few, some of their folds would be empty.
 
 
 @dataclass(frozen=True, eq=False)

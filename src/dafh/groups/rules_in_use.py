@@ -59,8 +59,6 @@ class RulesInUse:
     def sentence(self) -> str:
         """Say in one sentence what groups are worth."""
         own = int((self.serves < self.n_groups).sum())
-        if self.n_groups == 1 and own and self.gain is not None:
-            return "There is one group: all rows are served by one correction of the pooled classifier."
         if self.n_groups == 1:
             return "Groups add nothing to the pooled classifier, which serves all rows."
         if not own:
