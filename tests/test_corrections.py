@@ -52,6 +52,16 @@ def test_tables_of_very_many_columns_are_shifted_and_stretched(kind, monkeypatch
         np.testing.assert_allclose(served.of_group(seen, base, k), fitted[:, k], atol=1e-9)
 
 
+@pytest.mark.parametrize(("kind", "n_coefficients"), [("points", 6), ("columns", 6)])
+def test_as_many_coefficients_as_allowed_are_fitted_and_one_more_is_not(kind, n_coefficients, monkeypatch):
+    """A line, gaps, a flag and three categories; of a column of numbers there are no steps."""
+    for most, has_columns in ((n_coefficients, True), (n_coefficients - 1, False)):
+        monkeypatch.setattr(module, "_MOST_COEFFICIENTS", most)
+        design = CorrectionDesign(kind, seen_rows(), np.ones(N))
+        assert design.has_columns is has_columns
+        assert design.block(np.zeros((N, 1))).n_coefficients == 1 + (n_coefficients if has_columns else 1)
+
+
 def test_the_kind_of_the_pooled_classifier_decides_what_is_corrected():
     kinds = [type(fitted_and_served(kind)[3]) for kind in KINDS]
     assert kinds == [PointCorrections, LinearCorrections, LinearCorrections]

@@ -81,10 +81,10 @@ def test_as_many_groups_as_asked_for_are_made_also_where_they_gain_nothing():
         assert len(np.unique(made.tree.assign(rows.codes))) == len(made.corrections) == 3
 
 
-def test_one_group_is_one_correction_of_all_rows():
+def test_one_group_is_the_pooled_classifier_for_all_rows():
     found = fit_rules(problem(), 1)
-    assert (found.groups.tree.rule(0), len(found.groups.corrections)) == ("all rows", 1)
-    assert set(found.candidates.n_leaves) == {1}
+    assert (found.groups.tree.rule(0), len(found.candidates)) == ("all rows", 0)
+    np.testing.assert_array_equal(found.groups.corrections, 0)
 
 
 def test_without_folds_the_number_asked_for_is_made_and_none_is_chosen():

@@ -16,6 +16,7 @@ from dafh.checks import (
     Constraints,
     RandomState,
     check_parameters,
+    check_table,
     having,
     instance_of,
     one_of,
@@ -36,6 +37,7 @@ from dafh.frames import Table
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups
+from dafh.linear.scorecard import Scorecard
 from dafh.linear.threads import one_thread
 from dafh.rows.checked import CheckedRows
 
@@ -287,9 +289,9 @@ class DAFHClassifier(GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimat
         rows = rows.take(sample)
         seen = self._view.see(rows.given)
         group, values = self._serving.route(seen, self._pooled_logits(seen))
-        # Of one group nothing can be told, also where all rows have one label and the two agree perfectly.
-        alike = normalized_mutual_info_score(group, decide(values)) if self.n_groups_ > 1 else 0.0
-        self.label_information_ = float(alike)
+        # By definition, one group and one label would tell all about each other.
+        several = len(np.unique(group)) > 1
+        self.label_information_ = float(normalized_mutual_info_score(group, decide(values))) if several else 0.0
         if self.rules_ is not None:
             shares = np.bincount(group, rows.weight, self.n_groups_) / rows.weight.sum()
             self.rules_ = self.rules_.with_shares(shares)
@@ -320,3 +322,5 @@ def _check_incumbent(pooled: Any, rows: CheckedRows) -> None:
             f"The fitted pooled classifier takes {expected} features, X has {n_columns}: both must see the same "
             "columns."
         )
+    if isinstance(pooled, Scorecard):  # Its bins are shared, and looked up by the position of a column.
+        check_table(pooled, rows.given, reset=False)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.fitting import fit_clone, is_fitted, seeded
+from dafh.classifiers.fitting import fit_clone, fit_group, is_fitted, seeded
 from dafh.classifiers.logits import class_probabilities, logits
 from dafh.classifiers.protocols import Classifier
 from dafh.groups.corrections import Kind
@@ -158,8 +158,8 @@ def _nested_fits(
         some, asked = rows.take(train), seen.take(predict)
         given, questioned = (seen.numbers[train], asked.numbers) if wrapped else (some.given, asked.given)
         last = model.steps[-1][1] if wrapped else model
-        # A fresh copy of the fitted one, which has its seeds; a fold may lack a rare class.
-        return class_probabilities(fit_clone(last, given, some.y, some.fit_weight), questioned, rows.classes)
+        # A fresh copy of the fitted one, which has its seeds; a fold may lack a rare class, and leave one only.
+        return class_probabilities(fit_group(last, given, some.y, some.fit_weight), questioned, rows.classes)
 
     probabilities = nested_probabilities(fit_and_predict, fold, (len(rows), len(rows.classes)))
     return np.stack([logits(block) for block in probabilities])

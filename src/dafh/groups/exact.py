@@ -196,10 +196,9 @@ class _Search:
     def _shapes(self) -> list[tuple[int, int]]:
         """Numbers of leaves and groups to try: a leaf for each group, or twice, four, eight times as many.
 
-        Where the number of groups is open, only four times as many: more groups do what more leaves would. One group
-        needs no leaves.
+        Where the number of groups is open, only four times as many: more groups do what more leaves would.
         """
-        multiples = (1,) if self.numbers == [1] else (1, 2, 4, 8) if len(self.numbers) == 1 else (1, 4)
+        multiples = (1, 2, 4, 8) if len(self.numbers) == 1 else (1, 4)
         shapes = [(number * times, number) for number in self.numbers for times in multiples]
         return [(n_leaves, number) for n_leaves, number in shapes if n_leaves <= self.most_leaves]
 
