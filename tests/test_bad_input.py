@@ -18,6 +18,7 @@ from models import model_of
 X = np.random.default_rng(0).normal(size=(80, 3))
 Y = (X[:, 0] > 0).astype(int)
 WITH_NAN = np.where(np.arange(240).reshape(80, 3) == 5, np.nan, X)
+INFINITE = np.where(np.isnan(WITH_NAN), np.inf, WITH_NAN)
 TEXT = pd.DataFrame(X, columns=["age", "income", "score"]).assign(city="Oslo", job="none")
 
 
@@ -35,18 +36,29 @@ def assert_refused(estimator, arguments, message, error=ValueError, **options):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((WITH_NAN, Y), "contains NaN"),
-        ((np.where(np.isnan(WITH_NAN), np.inf, WITH_NAN), Y), "contains infinity"),
+        ((INFINITE, Y), "contains infinity"),
         ((X, np.ones(80)), r"one class only \(1.0\)"),
         ((X, Y[:50]), "inconsistent numbers of samples"),
-        ((TEXT, Y), r"the columns city, job of X hold text.*tabular_pipeline"),
-        ((TEXT.to_numpy(), Y), "but X holds text.*tabular_pipeline"),
+        ((TEXT.to_numpy(), Y), "X holds text.*(tabular_pipeline|data frame)"),
         ((X, X[:, 0]), "Unknown label type: continuous"),
         ((np.empty((0, 3)), np.empty(0)), "0 sample"),
     ],
 )
 def test_data_that_cannot_be_used(estimator, arguments, message):
     assert_refused(estimator(), arguments, message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((WITH_NAN, Y), "contains NaN"), ((TEXT, Y), r"the columns city, job of X hold text.*tabular_pipeline")],
+)
+def test_an_estimator_of_numbers_says_how_to_encode_what_is_none(arguments, message):
+    assert_refused(DecoupledClassifier(), arguments, message)
+
+
+def test_gaps_and_text_are_taken_as_they_are():
+    assert len(DAFHClassifier(groups="rules").fit(WITH_NAN, Y).predict(WITH_NAN)) == 80
+    assert len(DAFHClassifier(groups="rules").fit(TEXT, Y).predict(TEXT)) == 80
 
 
 @pytest.mark.parametrize(
@@ -66,7 +78,10 @@ def test_weights_that_cannot_be_used(weight, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_groups": 0}, r"The 'n_groups' parameter of DAFHClassifier must be an int in the range \[1, inf\). Got 0"),
+        (
+            {"n_groups": 0},
+            r"The 'n_groups' parameter of DAFHClassifier must be an int in the range \[1, inf\) or .*auto.*Got 0",
+        ),
         ({"n_groups": 2.5}, "n_groups"),
         ({"n_replicas": 0}, "n_replicas"),
         ({"max_epochs": "many"}, "max_epochs"),
@@ -131,7 +146,7 @@ def fitted_once(estimator):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(WITH_NAN, Y), (X[:, :2], np.ones(80)), (X[:, :2], Y, -np.ones(80)), (X[:1], Y[:1])]
+    "arguments", [(INFINITE, Y), (X[:, :2], np.ones(80)), (X[:, :2], Y, -np.ones(80)), (X[:1], Y[:1])]
 )
 @pytest.mark.parametrize("estimator", [QUICK, DecoupledClassifier()])
 def test_a_failed_fit_leaves_the_previous_model_in_place(estimator, arguments):

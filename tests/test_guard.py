@@ -78,7 +78,7 @@ def test_veto_is_the_default_and_judges_models_that_did_not_see_the_rows():
     assert DAFHClassifier().guard == "veto"
     assert model.guard_report_.cross_fitted
     assert "by models trained without them" in str(model.guard_report_)
-    assert model.guard_report_.n_rows == pytest.approx(120, abs=4)
+    assert model.guard_report_.n_rows == pytest.approx(0.3 * 0.2 * 1200, abs=4)  # Three tenths of one fold.
 
 
 def test_without_a_guard_every_group_keeps_its_own():
@@ -130,7 +130,7 @@ def test_calibration_rows_of_the_user_are_used_for_the_guard_only(paper_data):
 def test_calibration_rows_that_make_no_sense_are_refused(paper_data, monkeypatch):
     X, y = paper_data.X, paper_data.y
     with monkeypatch.context() as patch:
-        patch.setattr("dafh.estimators.dafh.fit_population", None)  # Refused before anything is trained.
+        patch.setattr("dafh.estimators.dafh.fit_pooled", None)  # Refused before anything is trained.
         for X_bad, y_bad, message in ((X, y[:5], "one label for each"), (X, np.full(4000, "x"), "was not fitted with")):
             with pytest.raises(InputError, match=message):
                 model_of(**QUICK).fit(X, y, X_calibration=X_bad, y_calibration=y_bad)
@@ -241,7 +241,7 @@ def test_the_last_epoch_can_be_guarded_too(paper_data):
     model.fit(paper_data.X, paper_data.y)
     assert model.best_epoch_ == 5
     assert model.guard_report_.cross_fitted
-    assert model.guard_report_.n_rows == pytest.approx(2000, abs=10)  # Five folds of a tenth each.
+    assert model.guard_report_.n_rows == pytest.approx(0.3 * 4000, abs=10)  # Three tenths of each of five folds.
 
 
 def test_weights_count_in_the_guard(paper_data):

@@ -72,6 +72,7 @@ REFUSED = {
     "surrogate": ("hinge", r"a str among \{'margin', 'paper'\}"),
     "temperature": (-3, "a non-negative number or a list"),
     "envy_weight": ([0, -1], "a non-negative number or a list"),
+    "anchor_moves_groups": (1, "a bool"),
     "penalty": ("0.1", "a non-negative number or a list"),
     "anchor": (float("inf"), "a non-negative number or a list"),
     "shrinkage": (None, "a non-negative number or a list"),

@@ -160,7 +160,9 @@ def check_table(
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     table = to_pandas(cast(Table, X)).reset_index(drop=True)
     if not table.shape[1] or len(table) < least:
-        raise InputError(f"X has {len(table)} rows and {table.shape[1]} columns: there must be {least} rows or more.")
+        raise InputError(
+            f"X has {len(table)} sample(s) and {table.shape[1]} column(s): at least {least} and 1 are needed."
+        )
     if unlabelled:
         return table, np.empty(0)
     labels = column_or_1d(y, warn=True)

@@ -178,7 +178,7 @@ def row_totals(
     settings: Settings,
     kind: Surrogate = "margin",
     *,
-    anchor_moves_groups: bool = True,
+    moves_groups: bool = True,
 ) -> Totals:
     """Sum the terms of the objective, and the figures for the training curves, over the rows.
 
@@ -186,7 +186,7 @@ def row_totals(
     ----------
     group_logits : array of shape (rows, K)
     logits : array of shape (rows, K, m)
-    anchor_moves_groups : bool
+    moves_groups : bool
         Whether the anchor sends a gradient to the groups, too.
     """
     n_groups = group_logits.shape[-1]
@@ -197,7 +197,7 @@ def row_totals(
     # Left to the surrogate alone, groups that start from rules follow labels more than probabilities: Bank's log-loss
     # rises by 0.009 to 0.013, and falls by 0.002 to 0.003 if the anchor moves them. Groups that start at random are
     # better found by the surrogate: 96.8% on the paper's synthetic data, on average, against 96.3%.
-    anchor = (assignment if anchor_moves_groups else jax.lax.stop_gradient(assignment)) * likelihood
+    anchor = (assignment if moves_groups else jax.lax.stop_gradient(assignment)) * likelihood
 
     # The rest is reported and not optimised: without this cut, the gradient would be computed through it.
     group_logits, logits, likelihood = jax.lax.stop_gradient((group_logits, logits, likelihood))

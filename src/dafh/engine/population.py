@@ -2,12 +2,12 @@
 
 The objective is not convex and the models are small, so many replicas (restarts × settings) are trained at once:
 `jax.vmap` over the replicas turns their first layers into one large matrix product. Batches arrive in chunks. The shape
-of a chunk depends only on the number of columns, and the number of steps in it is an argument of the program; a second
-fit with the same columns therefore compiles nothing, however many rows it has.
+of a chunk depends only on the number of columns, and the number of steps in it is an argument of the program: a second
+fit with the same columns compiles nothing, however many rows it has.
 
 Each replica may hold out a fold of the rows, which makes cross-fitting part of the same run: a row that a replica may
-not see has weight 0 for it. The parameters that are evaluated and kept are the running average over the last steps,
-because at a constant learning rate the parameters themselves wander around the optimum.
+not see has weight 0 for it. Parameters that are evaluated and kept are the running average over the last steps: at a
+constant learning rate the parameters themselves wander around the optimum.
 
 The way of one step, in the order of the functions below: `train_population` hands chunks to `_train_chunk`, which takes
 `_step` after `_step`; each descends the gradient of `loss_and_totals`, which is minus `objective.objective`.
@@ -156,10 +156,9 @@ def train_population(
         The learning rates fall linearly to this share of their first value, in epoch `max_epochs`.
     average_steps : int
         Number of steps that the running average of the parameters covers; 1: no averaging.
-    should_stop : function, optional
-        Called after each epoch with the curves so far; training ends when it returns True.
-    on_epoch : function, optional
-        Called after each epoch with the number of epochs done and the curves so far.
+    should_stop, on_epoch : functions, optional
+        Called after each epoch with the curves so far, `on_epoch` with the number of epochs done before them. Training
+        ends when `should_stop` returns True.
     keep : function, optional
         Called after each epoch with the curves so far. If it returns True, this epoch's checkpoint replaces all earlier
         ones. By default every epoch leaves a checkpoint.
@@ -256,8 +255,7 @@ def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Pla
     seen = batch.seen_by(settings.held_out)
     group_logits = apply_group_network(params.group, seen.x, seen.answers)
     logits = apply_classifiers(params.classifiers, seen.x, seen.base)
-    moves = plan.anchor_moves_groups
-    return row_totals(group_logits, logits, seen, settings, plan.surrogate, anchor_moves_groups=moves)
+    return row_totals(group_logits, logits, seen, settings, plan.surrogate, moves_groups=plan.anchor_moves_groups)
 
 
 def evaluate_population(
