@@ -95,7 +95,8 @@ def learn_groups(
     )
     # A network that starts at random needs no rules.
     needed = kind != "network" or recipe.start == "rules"
-    by_rules = FittedGroupRules(fit_rules(problem, n_groups if needed else 1), problem, design, held_out, seen)
+    rules = fit_rules(problem, n_groups if needed else 1, recipe.weight_of_pr)
+    by_rules = FittedGroupRules(rules, problem, design, held_out, seen)
     # Where rules find nothing, a network would have to start at random, which takes long and found nothing either.
     competes = kind == "auto" and (by_rules.fitted.chosen is not None or recipe.start != "rules")
     if kind == "network" or competes:

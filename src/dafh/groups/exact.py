@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dafh.classifiers.logits import residual
 from dafh.groups.growing import Criterion, grow_tree, standardized_scores
-from dafh.groups.merging import LeafRows, fit_corrections, prefer, refine, served_losses
+from dafh.groups.merging import LeafRows, fit_corrections, harmed_rows, prefer, refine, served_losses
 from dafh.groups.rules import RuleTree
 from dafh.linear.designs import Design
 from dafh.linear.likelihood import class_shares, row_losses
@@ -37,6 +37,10 @@ _STRENGTHS = (10.0, 50.0, 250.0)
 _FINALISTS = 2
 _MOST_TURNS = 4
 _ERRORS_TO_LEAVE_POOLED = 2.0
+
+
+def _no_weight(n_groups: int) -> float:  # noqa: ARG001
+    return 0.0
 
 
 class Candidate(NamedTuple):
@@ -104,7 +108,7 @@ class FittedRules:
     """Log-loss by row that selects, in the order of the rows; of the pooled classifier where nothing was chosen."""
 
 
-def fit_rules(rows: RuleRows, n_groups: int | None) -> FittedRules:
+def fit_rules(rows: RuleRows, n_groups: int | None, weight_of_pr: Callable[[int], float] = _no_weight) -> FittedRules:
     """Choose and fit groups by rules.
 
     Parameters
@@ -113,10 +117,12 @@ def fit_rules(rows: RuleRows, n_groups: int | None) -> FittedRules:
     n_groups : int or None
         None: chosen, 1 to 16, the smallest number whose loss is within one standard error of the best; for more than 1,
         the best must be better than the pooled classifier by two.
+    weight_of_pr : function of the number of groups
+        What a row that another classifier would serve better adds to the loss in the choice.
     """
     if n_groups == 1:
         return _one_group(rows)
-    search = _Search(rows, _numbers(n_groups))
+    search = _Search(rows, _numbers(n_groups), weight_of_pr)
     losses = search.losses()
     table = _comparison(losses, search.pooled_losses, search.judge_weight)
     chosen = _choose(losses, search.pooled_losses, search.judge_weight, may_be_none=n_groups is None)
@@ -146,8 +152,10 @@ def _one_group(rows: RuleRows) -> FittedRules:
 class _Search:
     """Trees and sums of every fold, and the losses of candidates on the rows that select."""
 
-    def __init__(self, rows: RuleRows, numbers: Sequence[int]) -> None:
-        self.rows = rows
+    def __init__(
+        self, rows: RuleRows, numbers: Sequence[int], weight_of_pr: Callable[[int], float] = _no_weight
+    ) -> None:
+        self.rows, self.weight_of_pr = rows, weight_of_pr
         self.most_leaves = max(min(_MOST_LEAVES, len(rows.label) // _ROWS_PER_LEAF), *numbers[:1], 1)
         self.numbers = [number for number in numbers if number <= self.most_leaves]
         self._trees: dict[tuple[int, Criterion], _BlockTree] = {}
@@ -177,7 +185,8 @@ class _Search:
             if task not in self._trees:
                 self._trees[task] = _BlockTree.grow(self.rows, block, criterion, self.most_leaves)
             mine = [candidate for candidate in candidates if candidate.criterion == criterion]
-            return [self._trees[task].judge(self.judging[block], candidate) for candidate in mine]
+            tree, judges = self._trees[task], self.judging[block]
+            return [tree.judge(judges, candidate, self.weight_of_pr(candidate.n_groups)) for candidate in mine]
 
         asked = [c for c in CRITERIA if any(candidate.criterion == c for candidate in candidates)]
         tasks = [(block, criterion) for criterion in asked for block in range(self.rows.n_folds)]
@@ -240,16 +249,18 @@ class _BlockTree:
         leaf = tree.leaves(rows.codes[trains])
         return cls(rows, block, tree, LeafRows.of(training, leaf, tree.n_leaves))
 
-    def judge(self, judges: NDArray[np.intp], candidate: Candidate) -> NDArray[np.float64]:
-        """Log-loss of each row that selects."""
+    def judge(self, judges: NDArray[np.intp], candidate: Candidate, weight_of_pr: float = 0.0) -> NDArray[np.float64]:
+        """Log-loss of each row that selects, and more where another classifier would serve it better."""
         n_leaves = min(candidate.n_leaves, self.tree.n_leaves)
         parent, penalty = self.tree.parents(n_leaves), self._penalty(candidate)
         sums = self.leaves.merged(parent)
         group, corrections = sums.merge(min(candidate.n_groups, n_leaves), penalty)
         corrections = refine(self.leaves, group[parent], corrections, penalty)
-        tree = self.tree.cut_back(n_leaves, group)
         regression = self.rows.regression(self.block).take(judges)
-        return served_losses(regression, tree.assign(self.rows.codes[judges]), corrections)[1]
+        groups = self.tree.cut_back(n_leaves, group).assign(self.rows.codes[judges])
+        losses = served_losses(regression, groups, corrections)[1]
+        # Not asked for by default: every classifier has to decide about every row.
+        return losses + weight_of_pr * harmed_rows(regression, groups, corrections) if weight_of_pr else losses
 
     def make(self, candidate: Candidate) -> RuleGroups:
         """Fit exactly: corrections and preferences of the leaves take turns until no leaf moves."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dafh.classifiers.logits import decide
 from dafh.linear.likelihood import row_losses
 from dafh.linear.newton import Regression, fit_penalized
 
@@ -217,3 +218,10 @@ def served_losses(
     """Logits of each row by the correction of its group, (n, m), and the log-loss of each row."""
     logits = rows.offset + rows.design.grouped_logits(corrections, group)
     return logits, row_losses(logits, rows.label)
+
+
+def harmed_rows(rows: Regression, group: NDArray[np.intp], corrections: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether a row's own classifier is wrong while that of another group, or the pooled one, is right."""
+    every = [rows.offset + rows.design.logits(correction) for correction in (*corrections, 0 * corrections[0])]
+    right = np.column_stack([decide(logits) == rows.label for logits in every])
+    return ~right[np.arange(len(group)), group] & right.any(axis=1)

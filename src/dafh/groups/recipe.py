@@ -101,8 +101,9 @@ class Recipe(BaseEstimator):
         on all rows, which becomes the model: no row is lost for training. "auto": five, or three from 20,000 rows on
         and where the pooled classifier is not one of ours. 1 holds out a fifth of the rows once.
     pr_weight : float or "auto", default=0
-        The choice of replica and epoch minimises the Brier score − `pr_weight` · Pr without harm. "auto" is 0.02 per
-        group: the more classifiers a row could envy, the more it counts that it does not.
+        The choice of replica and epoch minimises the Brier score − `pr_weight` · Pr without harm, the choice of rules
+        the log-loss − the same. "auto" is 0.02 per group: the more classifiers a row could envy, the more it counts
+        that it does not.
 
     Examples
     --------
