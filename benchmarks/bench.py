@@ -81,10 +81,18 @@ def mlp_epoch(X, y, batch):
 
 def replica_epoch(X, y, batch, n_replicas):
     n, d = X.shape
-    rows = Rows(X, y, np.zeros((n, 1), np.float32), np.zeros(n, np.float32), np.ones(n, np.float32), np.full(n, -1))
+    rows = Rows(
+        x=X,
+        answers=np.zeros((n, 1, 0), np.int8),
+        label=y,
+        base=np.zeros((n, 1, 1), np.float32),
+        pooled_right=np.zeros((n, 1), np.float32),
+        weight=np.ones(n, np.float32),
+        fold=np.full(n, -1),
+    )
     few = Rows(*(field[:batch] for field in rows))
     plan = Plan((d, WIDTH, N_GROUPS), (d, 1))
-    start = init_population(plan, np.full(n_replicas, 0.3), np.random.SeedSequence(0))
+    start = init_population(plan, np.full((1, n_replicas), 0.3), np.random.SeedSequence(0), [None])
     settings = Settings(*(np.full(n_replicas, value) for value in (0.5, 0.3, 1.0, 1.0, 1e-4, 1e-3, 5e-3, -1.0)))
 
     def run(epochs):

@@ -321,7 +321,7 @@ def test_a_parameter_that_cannot_be_is_named(settings, words):
         (TABLE, np.full(400, "yes"), "one class only"),
         (TABLE, [*LABELS[:-1], None], "missing values"),
         (TABLE, None, "requires y"),
-        (TABLE.iloc[:0], [], "0 rows"),
+        (TABLE.iloc[:0], [], "0 sample"),
         (TABLE.set_axis(["age"] * 5, axis=1), LABELS, "must be unique"),
         (np.array([["a"], ["b"]]), [0, 1], "pass a data frame"),
     ],

@@ -79,6 +79,8 @@ def run_audit(monkeypatch, result, *options):
     """Run `dafh audit` on a model file that gives this result."""
 
     class Opened:
+        model = None  # What its groups are worth is not asked here.
+
         def read(self, *_):
             return type("Rows", (), {"notes": ()})
 

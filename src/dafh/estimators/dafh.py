@@ -118,13 +118,13 @@ class DAFHClassifier(GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimat
     Examples
     --------
     >>> from dafh import DAFHClassifier
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(4000, random_state=0)
+    >>> from dafh.datasets import make_grouped_classification
+    >>> data = make_grouped_classification(2000, random_state=0)
     >>> model = DAFHClassifier(2, pooled="linear", groups="rules", random_state=0).fit(data.X, data.y)
-    >>> model.pooled_.score(data.X, data.y) < 0.6 < model.score(data.X, data.y)
+    >>> model.pooled_.score(data.X, data.y) < 0.85 < 0.9 < model.score(data.X, data.y)
     True
     >>> model.predict_group(data.X).shape, model.predict_all(data.X).shape
-    ((4000,), (4000, 3))
+    ((2000,), (2000, 3))
     """
 
     _constraints: ClassVar[Constraints] = {

@@ -221,6 +221,8 @@ class _Network:
 
     def beats(self, rules: FittedGroupRules) -> bool:
         """Whether log-loss on the rows that select is lower by more than half a standard error: rules win a draw."""
+        if not rules.held_out.n_folds:  # Too few rows to hold any out: nothing can be compared.
+            return False
         mean, error = paired_mean(self.population.selection_losses - rules.fitted.selection_losses, rules.judge_weight)
         return mean < -_DRAW * error
 

@@ -145,7 +145,7 @@ def _one_group(rows: RuleRows) -> FittedRules:
     """All rows in one group, which the pooled classifier serves."""
     nothing = np.zeros((1, rows.design(rows.n_folds).n_coefficients, rows.base.shape[2]))
     everybody = RuleGroups(RuleTree(rows.binning, (), np.zeros(1, np.intp)), nothing)
-    table = pd.DataFrame(columns=[*Candidate._fields, "log_loss", "difference", "standard_error"])
+    table = pd.DataFrame(columns=[*Candidate._fields, "log_loss", "difference", "standard_error"], dtype=np.float64)
     return FittedRules(everybody, (everybody,) * rows.n_folds, None, table, _Search(rows, ()).pooled_losses)
 
 
