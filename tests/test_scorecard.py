@@ -236,10 +236,16 @@ def test_few_rows_are_not_divided_to_choose_a_factor():
     assert Scorecard().fit(TABLE[:40], LABELS[:40]).strength_ == 1.0
 
 
-def test_many_columns_get_fewer_bins():
-    assert [Scorecard().n_bins_for(n) for n in (1, 20, 750, 2000)] == [128, 75, 2, 2]
-    assert Scorecard(n_bins=10).n_bins_for(20) == 10
-    assert max(map(len, fitted(n_bins=10).points_)) == 11
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "n_classes", "most"),
+    [(3000, 1, 2, 128), (3000, 20, 2, 75), (3000, 1000, 2, 2), (300, 10, 2, 20), (600, 10, 3, 10)],
+)
+def test_many_columns_or_few_rows_have_fewer_bins(n_rows, n_columns, n_classes, most):
+    X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
+    model = Scorecard(strength=1.0).fit(X[:, :1], np.arange(n_rows) % n_classes)
+    assert model._most_bins(n_rows, n_columns) == most
+    if n_columns == 1:
+        assert model.binning_.n_bins == [most + 1]
 
 
 # ---- awkward columns ----

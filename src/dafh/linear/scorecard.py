@@ -38,8 +38,11 @@ from dafh.text import clipped, percent, render_text
 _FACTORS = (1.0, 3.0)
 # Folds of the cross-validation; with many rows, fewer of them judge as surely.
 _FOLDS, _FOLDS_OF_MANY, _MANY_ROWS = 5, 3, 20_000
-# Coefficients of all columns together; beyond that, columns get fewer bins: a step costs their number cubed.
+# Coefficients of all columns and classes together, if all columns are numbers: a step costs their number cubed, and
+# with more than one for two rows nothing is gained.
 _MOST_COEFFICIENTS = 1500
+_ALWAYS_COEFFICIENTS = 200
+_COEFFICIENTS_PER_ROW = 0.5
 _FEWEST_BINS = 2
 _MOST_LINES = 6
 
@@ -131,16 +134,18 @@ class Scorecard(ClassifierMixin, BaseEstimator):
                     f"y holds one class only ({only!r}): at least two classes are needed to learn anything."
                 )
             table, weight = table.iloc[counted], weight[counted]
-            self.binning_ = Binning.learn(table, weight, self.n_bins_for(table.shape[1]))
+            self.binning_ = Binning.learn(table, weight, self._most_bins(*table.shape))
             self.strength_ = None if self.strength == "auto" else float(self.strength)
             found = fit_scorecard(self, self.binning_.codes(table), label, weight, len(self.classes_))
             self.strength_ = found.factor
             self._keep(found.rows, found.block, found.solution)
         return found
 
-    def n_bins_for(self, n_columns: int) -> int:
-        """Bins of a column of numbers where there are so many columns."""
-        return int(np.clip(_MOST_COEFFICIENTS // n_columns, _FEWEST_BINS, min(self.n_bins, MOST_BINS)))
+    def _most_bins(self, n_rows: int, n_columns: int) -> int:
+        """Bins of a column of numbers: fewer where columns are many, or rows few."""
+        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        most = np.clip(n_rows * _COEFFICIENTS_PER_ROW, _ALWAYS_COEFFICIENTS, _MOST_COEFFICIENTS) / n_outputs
+        return int(np.clip(most // n_columns, _FEWEST_BINS, min(self.n_bins, MOST_BINS)))
 
     def _keep(self, rows: Regression, block: NDArray[np.intp], found: Solution) -> None:
         design: Any = rows.design
