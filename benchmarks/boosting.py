@@ -7,12 +7,12 @@ cross-validation and everything else included.
 
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from bench import best_of
 from dafh import DAFHClassifier, Scorecard
 from dafh.study.methods import load_split
 
@@ -30,6 +30,7 @@ MODELS = {
 ALONE = """
 import resource, sys, time
 import numpy as np
+from bench import best_of
 from dafh import DAFHClassifier, Scorecard
 n, d, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
@@ -53,15 +54,6 @@ Numbers drawn at random (float32, two classes), each fit in a process of its own
 
 {sizes}
 """
-
-
-def best_of(function, repeats):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def against_boosting(datasets, repeats):

@@ -133,6 +133,17 @@ def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_valida
         raise
 
 
+class TakesTables(BaseEstimator):
+    """An estimator that takes tables of any kind, with text, categories and missing values, and says so."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
 def check_table(
     estimator: BaseEstimator, X: Table, y: ArrayLike = "no_validation", *, reset: bool
 ) -> tuple[pd.DataFrame, NDArray[Any]]:

@@ -15,6 +15,7 @@ from dafh.checks import (
     RANDOM_STATE,
     Constraints,
     RandomState,
+    TakesTables,
     check_parameters,
     check_table,
     having,
@@ -47,7 +48,7 @@ _LABEL_LIKE = 0.5
 _MOST_ROWS_TO_MEASURE = 50_000
 
 
-class DAFHClassifier(GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimator):
+class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimator):
     """Learn groups, and one classifier per group, so that no group would rather have another classifier.
 
     One pooled classifier serves everybody first: a `Scorecard`, unless another is asked for. Where its errors follow a
@@ -305,13 +306,6 @@ class DAFHClassifier(GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimat
                 GroupsEncodeLabelWarning,
                 stacklevel=3,
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
 
 def _check_incumbent(pooled: Any, rows: CheckedRows) -> None:

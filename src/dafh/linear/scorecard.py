@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dafh.checks import (
     Constraints,
+    TakesTables,
     check_parameters,
     check_table,
     check_weights,
@@ -47,7 +48,7 @@ _FEWEST_BINS = 2
 _MOST_LINES = 6
 
 
-class Scorecard(ClassifierMixin, BaseEstimator):
+class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
     """Additive classifier: every column adds points by the bin a value falls into, and the sum is the score.
 
     A penalised logistic regression on finely binned columns, solved exactly. Points of neighbouring bins are tied
@@ -225,13 +226,6 @@ class Scorecard(ClassifierMixin, BaseEstimator):
         if not hasattr(self, "points_"):
             return repr(self)
         return scorecard_text(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
 
 @dataclass(frozen=True, eq=False)
