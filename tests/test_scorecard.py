@@ -238,14 +238,12 @@ def test_few_rows_are_not_divided_to_choose_a_factor():
 
 @pytest.mark.parametrize(
     ("n_rows", "n_columns", "n_classes", "most"),
-    [(3000, 1, 2, 128), (3000, 20, 2, 75), (3000, 1000, 2, 2), (300, 10, 2, 20), (600, 10, 3, 10)],
+    [(2000, 1, 2, 128), (2000, 20, 2, 40), (300, 10, 2, 20), (300, 10, 4, 5), (300, 200, 2, 2)],
 )
 def test_many_columns_or_few_rows_have_fewer_bins(n_rows, n_columns, n_classes, most):
     X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
-    model = Scorecard(strength=1.0).fit(X[:, :1], np.arange(n_rows) % n_classes)
-    assert model._most_bins(n_rows, n_columns) == most
-    if n_columns == 1:
-        assert model.binning_.n_bins == [most + 1]
+    binning = Scorecard(strength=1.0).fit(X, np.arange(n_rows) % n_classes).binning_
+    assert most * 3 // 4 <= max(binning.n_bins) - 1 <= most
 
 
 # ---- awkward columns ----

@@ -39,9 +39,9 @@ from dafh.text import clipped, percent, render_text
 _FACTORS = (1.0, 3.0)
 # Folds of the cross-validation; with many rows, fewer of them judge as surely.
 _FOLDS, _FOLDS_OF_MANY, _MANY_ROWS = 5, 3, 20_000
-# Coefficients of all columns and classes together, if all columns are numbers: a step costs their number cubed, and
-# with more than one for two rows nothing is gained.
-_MOST_COEFFICIENTS = 1500
+# Bins of all columns of numbers, times the classes, are at most so many: a step costs their number cubed, and with more
+# than one for two rows nothing is gained.
+_MOST_COEFFICIENTS = 800
 _ALWAYS_COEFFICIENTS = 200
 _COEFFICIENTS_PER_ROW = 0.5
 _FEWEST_BINS = 2
@@ -135,18 +135,24 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
                     f"y holds one class only ({only!r}): at least two classes are needed to learn anything."
                 )
             table, weight = table.iloc[counted], weight[counted]
-            self.binning_ = Binning.learn(table, weight, self._most_bins(*table.shape))
+            self.binning_ = self._learn_bins(table, weight)
             self.strength_ = None if self.strength == "auto" else float(self.strength)
             found = fit_scorecard(self, self.binning_.codes(table), label, weight, len(self.classes_))
             self.strength_ = found.factor
             self._keep(found.rows, found.block, found.solution)
         return found
 
-    def _most_bins(self, n_rows: int, n_columns: int) -> int:
-        """Bins of a column of numbers: fewer where columns are many, or rows few."""
+    def _learn_bins(self, table: pd.DataFrame, weight: NDArray[np.float64]) -> Binning:
+        """Divide the columns into bins: fewer for each column of numbers where that makes too many, or rows are few."""
+        most = min(self.n_bins, MOST_BINS)
+        binning = Binning.learn(table, weight, most)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        most = np.clip(n_rows * _COEFFICIENTS_PER_ROW, _ALWAYS_COEFFICIENTS, _MOST_COEFFICIENTS) / n_outputs
-        return int(np.clip(most // n_columns, _FEWEST_BINS, min(self.n_bins, MOST_BINS)))
+        # A row counts by its weight: a weight of 2 is the row given twice.
+        affordable = np.clip(weight.sum() * _COEFFICIENTS_PER_ROW, _ALWAYS_COEFFICIENTS, _MOST_COEFFICIENTS) / n_outputs
+        sizes = np.array([0 if column.is_category else column.n_bins - 1 for column in binning.columns])
+        while most > _FEWEST_BINS and np.minimum(sizes, most).sum() > affordable:
+            most = max(most * 3 // 4, _FEWEST_BINS)
+        return binning if most == min(self.n_bins, MOST_BINS) else Binning.learn(table, weight, most)
 
     def _keep(self, rows: Regression, block: NDArray[np.intp], found: Solution) -> None:
         design: Any = rows.design
