@@ -195,8 +195,8 @@ def row_totals(
     loss = surrogate_loss(logits, rows.label, settings.temperature, kind)
     likelihood = cross_entropy(logits, rows.label)
     # Left to the surrogate alone, groups that start from rules follow labels more than probabilities: Bank's log-loss
-    # rises by 0.009 to 0.013, and falls by 0.002 to 0.003 if the anchor moves them. Groups that start at random are
-    # better found by the surrogate: 96.8% on the paper's synthetic data, on average, against 96.3%.
+    # rises by 0.009 to 0.013, and falls by 0.002 to 0.003 if the anchor moves them. Groups that start at random
+    # are better left to the surrogate: with the anchor, single starts on the paper's synthetic data fell to 95.3%.
     anchor = (assignment if moves_groups else jax.lax.stop_gradient(assignment)) * likelihood
 
     # The rest is reported and not optimised: without this cut, the gradient would be computed through it.

@@ -29,7 +29,7 @@ MOST_GROUPS = 16
 # Numbers of groups to choose from, where the number is to be chosen.
 _NUMBERS = (2, 3, 4, 6, 8, 12, 16)
 _MOST_LEAVES = 16
-# A tree has a leaf for so many rows at most: more leaves than that were never chosen.
+# A tree has a leaf for so many rows at most: smaller leaves could not be judged.
 _ROWS_PER_LEAF = 100
 # Strengths of the penalty on corrections, in rows: a coefficient that fewer rows speak for stays small. The middle one
 # compares trees; the others are tried on the best of them.

@@ -17,7 +17,7 @@ from dafh.tables.values import DATE, as_kind, to_floats, typed_kind
 from dafh.text import clipped, name_in_condition, write_date, write_exactly
 
 MOST_BINS = 128
-"""More bins were no better on any data set: neighbouring bins share what they know through the penalty."""
+"""256 were no better on Adult and Bank: neighbouring bins share what they know through the penalty."""
 # Cuts of a larger table are learned from this many of its rows, evenly spread: they would not move by much.
 _MOST_ROWS = 200_000
 # Letters of a category that are shown.
