@@ -215,6 +215,40 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.fl
     return weights
 
 
+def check_persons(persons: ArrayLike | None, n_rows: int) -> NDArray[np.intp] | None:
+    """Number the persons that rows belong to; a row without an identifier is a person of its own."""
+    if persons is None:
+        return None
+    codes, _ = pd.factorize(_one_column(persons, n_rows, "persons", "one identifier"))
+    unknown = codes < 0
+    codes[unknown] = codes.max(initial=-1) + 1 + np.arange(unknown.sum())
+    return codes.astype(np.intp)
+
+
+def check_times(time: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
+    """Times as numbers: numbers, dates, or text that reads as dates."""
+    if time is None:
+        return None
+    column = _one_column(time, n_rows, "time", "one time")
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        try:
+            dates = pd.to_datetime(column, format="mixed")
+        except (TypeError, ValueError, OverflowError):
+            raise InputError("time must hold numbers or dates, one for each row.") from None
+        column = (dates - dates.min()) / pd.Timedelta(days=1)
+    values = column.to_numpy(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError("time has missing values: every row needs one, to be before or after the others.")
+    return values
+
+
+def _one_column(values: ArrayLike, n_rows: int, name: str, entry: str) -> "pd.Series[Any]":
+    table = to_pandas(values)
+    if table.shape != (n_rows, 1):
+        raise InputError(f"{name} has the shape {table.shape} for {n_rows:,} rows: give {entry} for each row.")
+    return table.iloc[:, 0]
+
+
 def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None:
     """Refuse labels that a fitted classifier cannot predict, and another number of them than rows."""
     labels = np.asarray(y)

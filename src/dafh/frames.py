@@ -65,11 +65,14 @@ def check_sensitive_features(sensitive_features: Table | None, n_rows: int) -> p
     return table.astype(object).where(table.notna(), MISSING)
 
 
-def check_attributes(sensitive_features: Table, n_rows: int) -> pd.DataFrame:
-    """Turn any table of attributes into a pandas frame with text column names, its values left as they are."""
-    table = to_pandas(sensitive_features).reset_index(drop=True)
+def check_attributes(attributes: Table, n_rows: int, name: str = "sensitive_features") -> pd.DataFrame:
+    """Turn any table of attributes into a pandas frame with text column names, its values left as they are.
+
+    `name` is what the caller's users call it.
+    """
+    table = to_pandas(attributes).reset_index(drop=True)
     if len(table) != n_rows:
-        raise InputError(f"sensitive_features has {len(table)} rows, the data have {n_rows}: give one row for each.")
+        raise InputError(f"{name} has {len(table)} rows, the data have {n_rows}: give one row for each.")
     if not table.shape[1]:
-        raise InputError("sensitive_features has no columns: give at least one attribute.")
+        raise InputError(f"{name} has no columns: give at least one attribute.")
     return table.set_axis([f"attribute {n}" if isinstance(n, int) else str(n) for n in table.columns], axis=1)

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 
 from dafh.classifiers.protocols import Classifier
+from dafh.exceptions import InputError
 from dafh.frames import Table
 
 # Probabilities are kept this far from 0: a classifier that claims to be certain can then still be corrected.
@@ -43,16 +44,55 @@ def residual(base: NDArray[np.float64], label: NDArray[np.intp]) -> NDArray[np.f
     return (label[:, None] == np.arange(base.shape[1])) - softmax(base, axis=1)
 
 
-def decide(logits: NDArray[Any]) -> NDArray[np.intp]:
+def decide(logits: NDArray[Any], cutoff: float = 0.5) -> NDArray[np.intp]:
     """Index of the predicted class from logits (..., m), which may also be a JAX array; a tie goes to the first class.
+
+    Parameters
+    ----------
+    logits : array of shape (..., m)
+    cutoff : float, default=0.5
+        With two classes, the probability above which the second one is predicted.
 
     Examples
     --------
     >>> decide(np.array([[-0.5], [0.0], [0.5]]))
     array([0, 0, 1])
+    >>> decide(np.array([[-0.5], [0.0], [0.5]]), cutoff=0.3)
+    array([1, 1, 1])
     >>> decide(np.array([[0.1, 0.2, 0.7], [0.4, 0.4, 0.2]]))
     array([2, 0])
     """
     # Written with what NumPy and JAX arrays have in common: training and serving must never decide by different rules,
     # and serving should not have to import JAX. Times 1 turns booleans into the default integers of either library.
-    return (logits[..., 0] > 0) * 1 if logits.shape[-1] == 1 else logits.argmax(axis=-1)
+    return (logits[..., 0] > float(logit(cutoff))) * 1 if logits.shape[-1] == 1 else logits.argmax(axis=-1)
+
+
+def check_threshold(threshold: float, n_classes: int) -> None:
+    """Refuse a cut-off that cannot be used."""
+    if n_classes != 2 and threshold != 0.5:
+        raise InputError(f"A threshold of {threshold:g} needs two classes, and y holds {n_classes}: leave it at 0.5.")
+
+
+def find_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64]) -> float:
+    """Probability above which a classifier predicts the second of two classes, from what it predicts.
+
+    One half where that explains all predictions. Otherwise the middle between the largest probability that is not
+    flagged and the smallest that is; and where no cut-off explains all predictions (rules on top of a score, say), the
+    one that explains most.
+
+    Examples
+    --------
+    >>> find_cutoff(np.array([False, True, True]), np.array([0.1, 0.3, 0.9]))
+    0.2
+    """
+    if ((probability > 0.5) == flagged).all():
+        return 0.5
+    order = np.argsort(probability, kind="stable")
+    values, above = probability[order], flagged[order]
+    # Rows from position i on are flagged. Wrong are then the flagged ones before it and the others from it on.
+    wrong = np.append(0, np.cumsum(above)) + np.append(np.cumsum(~above[::-1])[::-1], 0)
+    # A cut-off lies between two different probabilities.
+    possible = np.flatnonzero(np.append(True, np.append(values[1:] > values[:-1], True)))
+    place = int(possible[np.argmin(wrong[possible])])
+    low, high = (values[place - 1] if place else 0.0), (values[place] if place < len(values) else 1.0)
+    return float(np.clip((low + high) / 2, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY))

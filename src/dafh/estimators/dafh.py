@@ -1,6 +1,7 @@
 """DAFHClassifier: groups and their classifiers, learned together."""
 
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,18 +21,20 @@ from dafh.checks import (
     check_table,
     having,
     instance_of,
+    number,
     one_of,
     unchanged_on_error,
     whole_number,
 )
 from dafh.classifiers.fitting import is_fitted
-from dafh.classifiers.logits import decide
+from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.learning import LearnedGroups, learn_groups
 from dafh.estimators.pooled import PooledName, fit_pooled, resolve_pooled
 from dafh.estimators.prediction import GroupPrediction
-from dafh.evaluation.guard import GuardKind
+from dafh.evaluation.guard_report import GuardKind
+from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import GroupsEncodeLabelWarning, InputError
 from dafh.frames import Table
@@ -74,13 +77,24 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         at random and needs ``groups="network"``.
     guard : {"veto", "proof"} or None, default="veto"
         What is done for groups that their own classifier serves worse than the pooled one. "veto": a group keeps its
-        own classifier unless calibration rows favour the pooled one, or the two never disagree. "proof": a group keeps
-        its own classifier only if calibration rows, held out of everything else, show that it is not worse. None:
-        nothing. See `dafh.evaluation.guard`.
+        own classifier only if it serves more of the group's calibration rows right than the pooled one does. "proof": a
+        group keeps its own classifier only if calibration rows, held out of everything else, show that it is not worse.
+        None: nothing. See `dafh.evaluation.guard`.
     guard_level : float, default=0.05
         Probability, with "proof", that any group is served worse all the same; level of certificates and of envy.
     guard_margin : float, default=0
         Harm up to this size is accepted by "proof": 0.01 is one percentage point of error.
+    guard_losses : sequence of {"error", "fpr", "fnr", "cost"}, default=("error",)
+        Losses that must not be harmed: error rate, false positive rate, false negative rate, costs. The guard checks
+        all of them, and certificates are about the first. All but "error" need two classes; ``classes_[1]`` is the
+        positive one.
+    costs : mapping or None, default=None
+        What a false positive and a false negative cost, such as ``{"fp": 1, "fn": 5}``. Decisions are then made at the
+        cut-off at which both cost the same on average, unless `threshold` says otherwise.
+    threshold : float or None, default=None
+        With two classes, the probability above which own classifiers predict ``classes_[1]``. None: the cut-off that
+        `costs` imply, or else that of the pooled classifier, found from what it predicts. A pooled classifier that is
+        given by name decides at the same cut-off; any other decides by its own `predict`.
     calibration_size : float or "auto", default="auto"
         Share of the rows for the guard. With "veto" they are held out in each fold like the rows that select, and judge
         models trained without them; the final model loses none. With "proof" they are held out of everything, the
@@ -107,6 +121,10 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         The classifier that serves each group: its own number, another group's, or `n_groups_` for the pooled one.
     guard_report_ : GuardReport or None
         What the guard did for each group, and why; prints as a table.
+    losses_ : tuple of Loss
+        Losses that must not be harmed.
+    threshold_ : float
+        Probability above which own classifiers predict ``classes_[1]``; 0.5 where there are more than two classes.
     history_, population_, best_epoch_ : DataFrame, DataFrame, int, or None
         How the network was trained, if one was: one row per epoch of the chosen replica; one row per replica; its
         epoch.
@@ -134,6 +152,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         "pooled": (one_of("scorecard", "linear"), having("fit", "predict", "predict_proba")),
         "recipe": (instance_of(Recipe), NOTHING),
         **GuardedMixin._guard_constraints,
+        "threshold": (number(0, 1), NOTHING),
         "random_state": (RANDOM_STATE,),
         "verbose": (whole_number(0),),
     }
@@ -148,6 +167,9 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         guard: GuardKind | None = "veto",
         guard_level: float = 0.05,
         guard_margin: float = 0.0,
+        guard_losses: Sequence[LossName] = ("error",),
+        costs: Mapping[str, float] | None = None,
+        threshold: float | None = None,
         calibration_size: float | str = "auto",
         random_state: RandomState = None,
         verbose: int = 0,
@@ -159,6 +181,9 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         self.guard = guard
         self.guard_level = guard_level
         self.guard_margin = guard_margin
+        self.guard_losses = guard_losses
+        self.costs = costs
+        self.threshold = threshold
         self.calibration_size = calibration_size
         self.random_state = random_state
         self.verbose = verbose
@@ -169,8 +194,13 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
+        guard_features: Table | None = None,
+        persons: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         X_calibration: Table | None = None,
         y_calibration: ArrayLike | None = None,
+        guard_features_calibration: Table | None = None,
+        persons_calibration: ArrayLike | None = None,
     ) -> Self:
         """Fit the pooled classifier, learn groups and their classifiers, and let the guard decide who serves whom.
 
@@ -182,8 +212,18 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             Labels of any type, two or more different ones.
         sample_weight : array of shape (n,), optional
             Row weights; a row of weight 0 is as good as absent.
+        guard_features : data frame, series or array with n rows, optional
+            Attributes such as sex and age, which training never sees. A group keeps its own classifier only if the
+            guard finds no subgroup that they define (one attribute at a time) harmed in it.
+        persons : array of shape (n,), optional
+            Identifier of the person that each row belongs to, if persons have several rows. A person's rows are never
+            on both sides of a split, and the guard counts persons.
+        time : array of shape (n,), optional
+            When each row was observed, as numbers or dates. The last rows then judge, instead of random ones.
         X_calibration, y_calibration : like X and y, optional
             Rows for the guard, and for nothing else. Without them it uses a part of X.
+        guard_features_calibration, persons_calibration : like guard_features and persons, optional
+            The same for these rows.
 
         Returns
         -------
@@ -193,8 +233,13 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             check_parameters(self, self._constraints)
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
             self._check_calibration(X_calibration, y_calibration)
-            rows = self._check_training_rows(X, y, sample_weight)
-            judges = self._calibration_rows(X_calibration, y_calibration)
+            known = {"guard_features": guard_features, "persons": persons, "time": time}
+            rows = self._check_training_rows(X, y, sample_weight=sample_weight, **known)
+            self._check_losses()
+            threshold = self._check_threshold()
+            judges = self._calibration_rows(
+                X_calibration, y_calibration, guard_features=guard_features_calibration, persons=persons_calibration
+            )
             # Independent streams: holding out other rows, say, must not change the random start of a network.
             entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
             seeds = np.random.SeedSequence(entropy).spawn(4)
@@ -202,7 +247,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
 
             # Before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
             rows, judges = self._hold_out_for_proof(rows, judges, rng)
-            unfitted = resolve_pooled(self.pooled)
+            unfitted = resolve_pooled(self.pooled, threshold)
             rows = self._merge_repeated(rows, unfitted)
             pooled = fit_pooled(unfitted, rows, int(seeds[3].generate_state(1)[0]))
             self.pooled_, self._view = pooled.model, pooled.view
@@ -215,12 +260,13 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
                 recipe=recipe,
                 # Cross-fitting needs calibration rows in the folds only if no other rows judge the groups.
                 calibration=self._fold_calibration() if self.guard and judges is None else 0.0,
+                threshold=threshold,
                 rng=rng,
                 seeds=(seeds[0], seeds[2]),
                 verbose=self.verbose,
             )
             self._keep(learned)
-            self._judge(judges, learned.counts)
+            self._judge(judges, learned.compared)
             self._measure(rows)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
         self._warn_if_groups_are_labels()
@@ -228,11 +274,11 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
 
     # ---- steps of fit ----
 
-    def _check_training_rows(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None) -> CheckedRows:
+    def _check_training_rows(self, X: Table, y: ArrayLike, **known: Any) -> CheckedRows:
         # A model in production may know classes that these rows do not have; its order of classes is kept.
         incumbent: Any = None if isinstance(self.pooled, str) or not is_fitted(self.pooled) else self.pooled
         classes = None if incumbent is None else incumbent.classes_
-        rows = CheckedRows.check_table(self, X, y, classes=classes, sample_weight=sample_weight)
+        rows = CheckedRows.check_table(self, X, y, classes=classes, **known)
         self.classes_ = rows.classes
         if self.n_groups != "auto" and len(rows) < self.n_groups:
             raise InputError(f"{len(rows)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows.")
@@ -240,10 +286,17 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             _check_incumbent(incumbent, rows)
         return rows
 
-    def _check_more(
-        self, X: Table, y: ArrayLike, sensitive_features: Table | None, sample_weight: ArrayLike | None
-    ) -> CheckedRows:
-        return CheckedRows.check_more_of_table(self, X, y, sample_weight=sample_weight)
+    def _check_threshold(self) -> float | None:
+        """Cut-off that the user asks for, by itself or by costs; None leaves it to the pooled classifier."""
+        given = self.threshold
+        if given is None and self.costs is not None:
+            given = Costs.check(self.costs).threshold
+        if given is not None:
+            check_threshold(given, len(self.classes_))
+        return given
+
+    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
+        return CheckedRows.check_more_of_table(self, X, y, **known)
 
     def _merge_repeated(self, rows: CheckedRows, unfitted: Any) -> CheckedRows:
         """Replace equal rows of a tiny data set by weights, where the pooled classifier does not mind.
@@ -261,6 +314,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
 
     def _keep(self, learned: LearnedGroups) -> None:
         self._trained: TrainedGroups = learned.model
+        self.threshold_ = learned.decisions.cutoff
         self.__dict__.pop("rules_", None)  # Of an earlier fit.
         self.n_groups_ = learned.model.n_groups
         self.groups_ = "rules" if isinstance(learned.model, RuleModel) else "network"
@@ -282,7 +336,17 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         every = self._trained.every(seen, self._pooled_logits(seen))
         pooled = self.pooled_.predict(rows.given)
         groups = self._trained.assign(seen)
-        return ComparedRows.check(rows.y, self.classes_[decide(every)], groups, pooled, None, rows.weight)
+        return ComparedRows.check(
+            rows.y,
+            self.classes_[decide(every, self.threshold_)],
+            groups,
+            pooled,
+            None,
+            rows.weight,
+            classes=self.classes_,
+            persons=rows.context.person,
+            attributes=rows.context.declared,
+        )
 
     def _measure(self, rows: CheckedRows) -> None:
         """Measure how the groups divide the training rows, and how much they tell of the label."""
@@ -292,7 +356,9 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         group, values = self._serving.route(seen, self._pooled_logits(seen))
         # By definition, one group and one label would tell all about each other.
         several = len(np.unique(group)) > 1
-        self.label_information_ = float(normalized_mutual_info_score(group, decide(values))) if several else 0.0
+        self.label_information_ = (
+            float(normalized_mutual_info_score(group, decide(values, self.threshold_))) if several else 0.0
+        )
         if self.rules_ is not None:
             shares = np.bincount(group, rows.weight, self.n_groups_) / rows.weight.sum()
             self.rules_ = self.rules_.with_shares(shares)

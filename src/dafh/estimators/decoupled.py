@@ -1,5 +1,6 @@
 """DecoupledClassifier: one copy of any classifier for every part of any partition."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -26,12 +27,14 @@ from dafh.classifiers.fitting import fit_clone, fit_group, seeded, stratified_fo
 from dafh.classifiers.logits import class_probabilities
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
-from dafh.evaluation.guard import GuardKind
-from dafh.evaluation.paired import ComparedRows, PairedCounts
+from dafh.evaluation.guard_report import GuardKind
+from dafh.evaluation.losses import LossName
+from dafh.evaluation.paired import ComparedRows
 from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import NOBODY, ClusterPartition, Partition
 from dafh.rows.checked import CheckedRows
+from dafh.rows.held_out import HeldOut
 
 _GUARD_FOLDS = 5
 
@@ -65,8 +68,8 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         `dafh.evaluation.guard`. "veto": all rows judge, in five folds, classifiers that were fitted without them
         (the partition stays as it is). "proof": calibration rows, held out of everything else, must show that the own
         classifier is not worse. None: nothing.
-    guard_level, guard_margin : float, default=0.05 and 0
-        As in `DAFHClassifier`.
+    guard_level, guard_margin, guard_losses, costs
+        As in `DAFHClassifier`; every classifier decides by its own `predict`.
     calibration_size : float or "auto", default="auto"
         Share of the rows that "proof" keeps from everything; "auto" is 0.2.
     random_state : int, RandomState or None, default=None
@@ -120,6 +123,8 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         guard: GuardKind | None = None,
         guard_level: float = 0.05,
         guard_margin: float = 0.0,
+        guard_losses: Sequence[LossName] = ("error",),
+        costs: Mapping[str, float] | None = None,
         calibration_size: float | str = "auto",
         random_state: RandomState = None,
     ) -> None:
@@ -130,6 +135,8 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         self.guard = guard
         self.guard_level = guard_level
         self.guard_margin = guard_margin
+        self.guard_losses = guard_losses
+        self.costs = costs
         self.calibration_size = calibration_size
         self.random_state = random_state
 
@@ -140,9 +147,14 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         *,
         sensitive_features: Table | None = None,
         sample_weight: ArrayLike | None = None,
+        guard_features: Table | None = None,
+        persons: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         X_calibration: Table | None = None,
         y_calibration: ArrayLike | None = None,
         sensitive_features_calibration: Table | None = None,
+        guard_features_calibration: Table | None = None,
+        persons_calibration: ArrayLike | None = None,
     ) -> Self:
         """Divide the rows, then fit the pooled classifier and one per group.
 
@@ -153,15 +165,29 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         sensitive_features : data frame, series or array with n rows, optional
             For partitions that need it; never seen by the classifiers.
         sample_weight : array of shape (n,), optional
+        guard_features, persons, time : with n rows, optional
+            As in `DAFHClassifier`.
         X_calibration, y_calibration, sensitive_features_calibration : like X, y and sensitive_features, optional
             Rows for the guard, and for nothing else. Without them it uses rows of X.
+        guard_features_calibration, persons_calibration : like guard_features and persons, optional
+            The same for these rows.
         """
         with unchanged_on_error(self):
             check_parameters(self, self._constraints)
             self._check_calibration(X_calibration, y_calibration)
-            rows = CheckedRows.check(self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features)
+            known = {"guard_features": guard_features, "persons": persons, "time": time}
+            rows = CheckedRows.check(
+                self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features, **known
+            )
             self.classes_ = rows.classes
-            judges = self._calibration_rows(X_calibration, y_calibration, sensitive_features_calibration)
+            self._check_losses()
+            judges = self._calibration_rows(
+                X_calibration,
+                y_calibration,
+                sensitive_features_calibration,
+                guard_features=guard_features_calibration,
+                persons=persons_calibration,
+            )
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             unfitted = self._unfitted(seed)
             train, judges = self._hold_out_for_proof(rows, judges, np.random.default_rng(seed))
@@ -170,7 +196,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             members = self.partition_.members(train.X, train.attributes)
             models = self._fit_models(unfitted, train, members)
             self.pooled_, self._own_estimators, self._substitutes = models
-            self._judge(judges, lambda: self._cross_fitted_counts(unfitted, train, members, seed))
+            self._judge(judges, lambda: self._cross_fitted_rows(unfitted, train, members, seed))
         return self
 
     def _unfitted(self, seed: int) -> "_Unfitted":
@@ -193,19 +219,38 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             models.append(everybody if small else fit_group(unfitted.estimator, part.given, part.y, part.fit_weight))
         return everybody, models[: self.n_groups_], models[self.n_groups_ :]
 
-    def _cross_fitted_counts(
+    def _cross_fitted_rows(
         self, unfitted: "_Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]], seed: int
-    ) -> PairedCounts:
-        """Count what all rows say, fold by fold, about classifiers that were fitted without them."""
-        counts = PairedCounts.zero(self.n_groups_, self.n_groups_)
+    ) -> ComparedRows:
+        """All rows, each with classifiers that were fitted without its fold."""
+        parts = []
         # The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
         groups = self.partition_.assign(rows.X, rows.attributes)
-        for kept, held_out in stratified_folds(rows.y, _GUARD_FOLDS, seed) or ():
+        for kept, held_out in self._guard_folds(rows, seed):
             rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members[: self.n_groups_]]
             everybody, own, _ = self._fit_models(unfitted, rows.take(kept), rest)
             compared = self._compare_models(rows.take(held_out), groups[held_out], own, everybody)
-            counts = counts if compared is None else counts.plus(compared.paired_counts())
-        return counts
+            parts += [] if compared is None else [compared]
+        return ComparedRows.concatenate(parts) if parts else ComparedRows.none(self.n_groups_)
+
+    def _guard_folds(self, rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
+        context = rows.context
+        if context.person is None and context.time is None:
+            return list(stratified_folds(rows.y, _GUARD_FOLDS, seed) or ())
+        held_out = HeldOut.draw(
+            rows.label,
+            0.0,
+            1 / _GUARD_FOLDS,
+            _GUARD_FOLDS,
+            np.random.default_rng(seed),
+            person=context.person,
+            time=context.time,
+        )
+        return [
+            (np.flatnonzero(held_out.fold != fold), np.flatnonzero(held_out.fold == fold))
+            for fold in range(held_out.n_folds)
+        ]
 
     def _compare(self, rows: CheckedRows) -> ComparedRows | None:
         groups = self.partition_.assign(rows.X, rows.attributes)
@@ -220,7 +265,17 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
             return None
         rows = rows.take(known)
         labels = np.column_stack([model.predict(rows.given) for model in own])
-        return ComparedRows.check(rows.y, labels, groups[known], pooled.predict(rows.given), None, rows.weight)
+        return ComparedRows.check(
+            rows.y,
+            labels,
+            groups[known],
+            pooled.predict(rows.given),
+            None,
+            rows.weight,
+            classes=self.classes_,
+            persons=rows.context.person,
+            attributes=rows.context.declared,
+        )
 
     def _apply_serving(self) -> None:
         models = [*self._own_estimators, self.pooled_]

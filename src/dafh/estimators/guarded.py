@@ -6,7 +6,7 @@ last step on fresh rows. What an estimator adds is how its classifiers are compa
 compared by cross-fitting.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import NOTHING, Constraints, check_parameters, number, one_of
-from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
-from dafh.evaluation.paired import ComparedRows, PairedCounts
+from dafh.checks import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
+from dafh.evaluation.guard import choose_servers
+from dafh.evaluation.guard_report import GuardKind, GuardReport
+from dafh.evaluation.losses import LOSS_NAMES, Loss, check_losses
+from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.rows.checked import CheckedRows
@@ -30,17 +32,22 @@ class GuardedMixin(BaseEstimator):
         "guard": (one_of("veto", "proof"), NOTHING),
         "guard_level": (number(0, 0.5),),
         "guard_margin": (number(0, 1, closed="left"),),
+        "guard_losses": (sequence_of(one_of(*LOSS_NAMES), f"one or more of {', '.join(LOSS_NAMES)}"),),
+        "costs": (instance_of(Mapping), NOTHING),
         "calibration_size": (number(0, 1), one_of("auto")),
     }
     _constraints: ClassVar[Constraints]
     guard: GuardKind | None
     guard_level: float
     guard_margin: float
+    guard_losses: Sequence[str]
+    costs: Mapping[str, float] | None
     calibration_size: float | str
     classes_: NDArray[Any]
     n_groups_: int
     serves_: NDArray[np.intp]
     guard_report_: GuardReport | None
+    losses_: tuple[Loss, ...]
 
     # ---- what an estimator brings ----
 
@@ -54,6 +61,13 @@ class GuardedMixin(BaseEstimator):
 
     # ---- rows to judge by ----
 
+    def _check_losses(self) -> None:
+        """Set the losses that must not be harmed; they need two classes, unless it is the error rate alone."""
+        self.losses_ = check_losses(self.guard_losses, self.costs)
+        for loss in self.losses_:
+            if loss.name != "error" and len(self.classes_) != 2:
+                raise InputError(f"The {loss.title} needs two classes, and y holds {len(self.classes_)}.")
+
     def _check_calibration(self, X: Table | None, y: ArrayLike | None) -> None:
         """Refuse calibration rows that cannot be used, before any work is done."""
         if (X is None) != (y is None):
@@ -62,18 +76,16 @@ class GuardedMixin(BaseEstimator):
             raise InputError("The guard is off and needs no calibration rows: set guard to 'veto' or 'proof'.")
 
     def _calibration_rows(
-        self, X: Table | None, y: ArrayLike | None, sensitive_features: Table | None = None
+        self, X: Table | None, y: ArrayLike | None, sensitive_features: Table | None = None, **known: Any
     ) -> CheckedRows | None:
         """Return the user's own calibration rows, if there are any; columns and classes must be known by now."""
         if X is None or y is None:
             return None
-        return self._check_more(X, y, sensitive_features, None)
+        return self._check_more(X, y, sensitive_features, **known)
 
-    def _check_more(
-        self, X: Table, y: ArrayLike, sensitive_features: Table | None, sample_weight: ArrayLike | None
-    ) -> CheckedRows:
+    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
         """Check labelled rows after fit, or for it, as the estimator takes them."""
-        return CheckedRows.check_more(self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features)
+        return CheckedRows.check_more(self, X, y, sensitive_features=sensitive_features, **known)
 
     def _calibration_share(self) -> float:
         """Share of rows for the guard. "proof" needs more of them, because only they can show anything."""
@@ -92,28 +104,36 @@ class GuardedMixin(BaseEstimator):
         if self.guard != "proof" or judges is not None:
             return rows, judges
         # None may be left where a class is rare: nothing is proved then, and the pooled classifier serves.
-        kept, apart = set_rows_aside(rows.label, self._calibration_share(), rng)
+        context = rows.context
+        kept, apart = set_rows_aside(
+            rows.label, self._calibration_share(), rng, person=context.person, time=context.time
+        )
         return rows.take(kept), rows.take(apart)
 
     # ---- judging and serving ----
 
-    def _judge(self, judges: CheckedRows | None, cross_fitted: Callable[[], PairedCounts]) -> None:
+    def _judge(self, judges: CheckedRows | None, cross_fitted: Callable[[], ComparedRows]) -> None:
         """Let the guard decide who serves whom, by rows that judge the final model or else by cross-fitting."""
         if self.guard is None:
             self._serve(None)
         elif judges is not None:
-            self._serve(self._decide(self._counts(judges), cross_fitted=False))
+            self._serve(self._decide(self._compared(judges), cross_fitted=False))
         else:
             self._serve(self._decide(cross_fitted(), cross_fitted=True))
 
-    def _counts(self, rows: CheckedRows) -> PairedCounts:
+    def _compared(self, rows: CheckedRows) -> ComparedRows:
         compared = self._compare(rows) if len(rows) else None
-        return PairedCounts.zero(self.n_groups_, self.n_groups_) if compared is None else compared.paired_counts()
+        return ComparedRows.none(self.n_groups_) if compared is None else compared
 
-    def _decide(self, counts: PairedCounts, *, cross_fitted: bool) -> GuardReport:
+    def _decide(self, rows: ComparedRows, *, cross_fitted: bool) -> GuardReport:
         assert self.guard is not None  # Callers have asked; this tells the type checker.
         return choose_servers(
-            counts, kind=self.guard, level=self.guard_level, margin=self.guard_margin, cross_fitted=cross_fitted
+            rows,
+            kind=self.guard,
+            level=self.guard_level,
+            margin=self.guard_margin,
+            losses=self.losses_,
+            cross_fitted=cross_fitted,
         )
 
     def _serve(self, report: GuardReport | None) -> None:
@@ -129,6 +149,8 @@ class GuardedMixin(BaseEstimator):
         *,
         sensitive_features: Table | None = None,
         sample_weight: ArrayLike | None = None,
+        guard_features: Table | None = None,
+        persons: ArrayLike | None = None,
     ) -> Self:
         """Let the guard decide anew, on fresh rows that were used for nothing else; nothing is refitted.
 
@@ -143,11 +165,17 @@ class GuardedMixin(BaseEstimator):
         sensitive_features : data frame, series or array with n rows, optional
             For models whose groups depend on them.
         sample_weight : array of shape (n,), optional
+        guard_features : data frame with n rows, optional
+            Attributes that define declared groups, as in `fit`.
+        persons : array of shape (n,), optional
+            Identifier of the person that each row belongs to, as in `fit`.
         """
         check_is_fitted(self)
         check_parameters(self, self._constraints)  # They may have changed since fit.
         if self.guard is None:
             raise InputError("The guard is off: set_params(guard='veto') or 'proof' first.")
-        rows = self._check_more(X, y, sensitive_features, sample_weight)
-        self._serve(self._decide(self._counts(rows), cross_fitted=False))
+        known = {"sample_weight": sample_weight, "guard_features": guard_features, "persons": persons}
+        rows = self._check_more(X, y, sensitive_features, **known)
+        self._check_losses()
+        self._serve(self._decide(self._compared(rows), cross_fitted=False))
         return self

@@ -9,11 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, pooled_logits
-from dafh.evaluation.paired import PairedCounts
+from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, observe_decisions, pooled_logits
+from dafh.evaluation.paired import ComparedRows
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections
 from dafh.groups.exact import FittedRules, RuleGroups, RuleRows, fit_rules, paired_mean
-from dafh.groups.judging import ROWS_TO_MATCH, FoldVerdict, cross_fitted_counts, matched_groups
+from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.merging import LeafRows, fit_corrections
 from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
@@ -39,8 +39,10 @@ class LearnedGroups:
 
     model: TrainedGroups
     candidates: pd.DataFrame
-    counts: Callable[[], PairedCounts]
-    """Cross-fitted counts for the guard."""
+    compared: Callable[[], ComparedRows]
+    """Calibration rows for the guard, each with classifiers that were trained without it."""
+    decisions: Decisions
+    """How logits become labels."""
     population: FittedPopulation | None
     """How a network was trained, if one was."""
 
@@ -54,6 +56,7 @@ def learn_groups(
     n_groups: int | None,
     recipe: Recipe,
     calibration: float,
+    threshold: float | None,
     rng: np.random.Generator,
     seeds: tuple[np.random.SeedSequence, np.random.SeedSequence],
     verbose: int = 0,
@@ -71,6 +74,8 @@ def learn_groups(
         None: chosen.
     calibration : float
         Share of each fold that is kept for the guard.
+    threshold : float or None
+        Cut-off of own classifiers; None: that of the pooled one.
     rng : Generator
         Draws the folds.
     seeds : two seed sequences
@@ -80,8 +85,9 @@ def learn_groups(
     if len(rows) > _MOST_ROWS:
         sampled = rows.take(np.sort(rng.choice(len(rows), _MOST_ROWS, replace=False)))
     seen = pooled.view.see(sampled.given)
+    decisions = observe_decisions(unfitted, pooled, sampled, seen, threshold)
     held_out = _draw_folds(sampled, unfitted, recipe, calibration, rng)
-    fold = _nested_folds(held_out, rng)
+    fold = _nested_folds(held_out, sampled, rng)
     base = nested_pooled_logits(unfitted, pooled, sampled, seen, fold, held_out.n_folds)
     design = CorrectionDesign(pooled.kind, seen, sampled.weight)
     problem = RuleRows(
@@ -97,18 +103,19 @@ def learn_groups(
     # A network that starts at random needs no rules.
     needed = kind != "network" or recipe.start == "rules"
     rules = fit_rules(problem, n_groups if needed else 1, recipe.weight_of_pr)
-    by_rules = FittedGroupRules(rules, problem, design, held_out, seen)
+    by_rules = FittedGroupRules(rules, problem, design, held_out, seen, sampled, decisions)
     # Where rules find nothing, a network would have to start at random, which takes longer than a default fit may.
     competes = kind == "auto" and (by_rules.fitted.chosen is not None or recipe.start != "rules")
     if kind == "network" or competes:
         rows_of_network = sampled.with_numbers(seen.numbers)
         network = learn_network(by_rules, rows_of_network, pooled, n_groups or 2, recipe, seeds, verbose)
         if kind == "network" or network.beats(by_rules):
-            return LearnedGroups(network.model, by_rules.fitted.candidates, network.counts, network.population)
+            candidates = by_rules.fitted.candidates
+            return LearnedGroups(network.model, candidates, network.compared, decisions, network.population)
     model = by_rules.model()
     if len(rows) > len(sampled) and model.n_groups > 1:
         model = _with_all_rows(by_rules, model, rows, pooled)
-    return LearnedGroups(model, by_rules.fitted.candidates, by_rules.counts, None)
+    return LearnedGroups(model, by_rules.fitted.candidates, by_rules.compared, decisions, None)
 
 
 def _binning(seen: SeenRows) -> Any:
@@ -124,20 +131,25 @@ def _draw_folds(
     Two folds or more hold out every row once. A single one holds out a fifth of the rows.
     """
     n_folds = choose_n_folds(unfitted, len(rows)) if recipe.n_folds == "auto" else int(recipe.n_folds)
-    share = 1 / n_folds if n_folds > 1 else _SHARE_OF_ONE_FOLD
+    # Where time counts there is one fold: the last rows.
+    share = 1 / n_folds if n_folds > 1 and rows.context.time is None else _SHARE_OF_ONE_FOLD
     # A recipe that takes the last epoch holds out no row to choose by.
     selection = share * (1 - calibration) if recipe.select == "best" else 0.0
-    return HeldOut.draw(rows.label, selection, share * calibration, n_folds, rng)
+    context = rows.context
+    return HeldOut.draw(
+        rows.label, selection, share * calibration, n_folds, rng, person=context.person, time=context.time
+    )
 
 
-def _nested_folds(held_out: HeldOut, rng: np.random.Generator) -> NDArray[np.intp]:
+def _nested_folds(held_out: HeldOut, rows: CheckedRows, rng: np.random.Generator) -> NDArray[np.intp]:
     """Folds for nested logits: rows that never judge need some as well, so that their logits can be out of fold.
 
     Beside several folds these rows are few, left over by rounding or of a rare class, and one more fold holds them;
-    beside a single one they are most rows, and are divided.
+    beside a single one they are most rows, and are divided, a person's rows together.
     """
     n_others = _FOLDS_OF_OTHERS if held_out.n_folds == 1 else 1
-    others = held_out.n_folds + rng.permutation(len(held_out.fold)) % n_others
+    person = np.arange(len(rows)) if rows.context.person is None else rows.context.person
+    others = held_out.n_folds + (rng.permutation(int(person.max()) + 1) % n_others)[person]
     return np.unique(np.where(held_out.fold < 0, others, held_out.fold), return_inverse=True)[1]
 
 
@@ -150,6 +162,8 @@ class FittedGroupRules:
     design: CorrectionDesign
     held_out: HeldOut
     seen: SeenRows
+    rows: CheckedRows
+    decisions: Decisions
 
     @property
     def judge_weight(self) -> NDArray[np.float64]:
@@ -163,9 +177,9 @@ class FittedGroupRules:
     def _served(self, groups: RuleGroups) -> RuleModel:
         return RuleModel(groups.tree, self.design.served(groups.corrections))
 
-    def counts(self) -> PairedCounts:
-        """Cross-fitted counts for the guard."""
-        return cross_fitted_counts(self._verdicts(), self.fitted.groups.tree.n_groups)
+    def compared(self) -> ComparedRows:
+        """Calibration rows for the guard."""
+        return cross_fitted_rows(self._verdicts(), self.fitted.groups.tree.n_groups, self.rows, self.decisions)
 
     def _verdicts(self) -> list[FoldVerdict]:
         final, verdicts = self.fitted.groups.tree, []
@@ -178,8 +192,7 @@ class FittedGroupRules:
             place = matched_groups(groups.tree.assign(codes), final.assign(codes), final.n_groups)
             verdicts.append(
                 FoldVerdict(
-                    self.problem.label[members],
-                    self.problem.weight[members],
+                    members,
                     model.assign(asked),
                     _padded(model.every(asked, pooled), final.n_groups),
                     pooled,
@@ -218,7 +231,7 @@ class _Network:
 
     model: NetworkModel
     population: FittedPopulation
-    counts: Callable[[], PairedCounts]
+    compared: Callable[[], ComparedRows]
 
     def beats(self, rules: FittedGroupRules) -> bool:
         """Whether log-loss on the rows that select is lower by more than half a standard error: rules win a draw."""
@@ -260,7 +273,7 @@ def learn_network(
     return _Network(
         NetworkModel(population.model, tree),
         population,
-        lambda: population.cross_fitted_counts(rows, base, held_out, starts),
+        lambda: population.cross_fitted_rows(rows, base, held_out, starts, rules.decisions),
     )
 
 

@@ -6,13 +6,16 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.fitting import fit_clone, fit_group, is_fitted, seeded
-from dafh.classifiers.logits import class_probabilities, logits
+from dafh.classifiers.logits import class_probabilities, find_cutoff, logits
+from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import Classifier
 from dafh.groups.corrections import Kind
+from dafh.groups.judging import Decisions
 from dafh.linear.crossfit import nested_logits, nested_probabilities
 from dafh.linear.designs import DenseDesign, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
@@ -38,10 +41,15 @@ class PooledFit:
     """Of a scorecard that was fitted here."""
 
 
-def resolve_pooled(pooled: Classifier | PooledName) -> Any:
-    """Return the classifier that a name stands for."""
+def resolve_pooled(pooled: Classifier | PooledName, threshold: float | None = None) -> Any:
+    """Return the classifier that a name stands for, with a cut-off.
+
+    A classifier that the user passes decides as it does: its own `predict` is what must not be harmed.
+    """
     if isinstance(pooled, str):
-        return Scorecard() if pooled == "scorecard" else StandardizedLogisticRegression()
+        cutoff = 0.5 if threshold is None else threshold
+        kind: Any = Scorecard if pooled == "scorecard" else StandardizedLogisticRegression
+        return kind(threshold=cutoff)
     return pooled
 
 
@@ -92,6 +100,28 @@ def pooled_logits(model: Any, seen: SeenRows, classes: NDArray[Any]) -> NDArray[
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return len(one) == len(other) and bool((one == other).all())
+
+
+def observe_decisions(
+    unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, threshold: float | None
+) -> Decisions:
+    """How own classifiers decide, and how the pooled one does where it is judged.
+
+    Own classifiers decide at the cut-off of the pooled one unless another is given: otherwise a group whose classifier
+    changes nothing else would be flagged more or less often than before, without a word.
+    """
+    model, classes = fitted.model, rows.classes
+    label = np.searchsorted(classes, model.predict(rows.given))
+    # A model in production is the same in all folds. One that is fitted anew in each decides there by its cut-off.
+    same = label if is_fitted(unfitted) else None
+    if len(classes) != 2:
+        return Decisions(pooled_label=same)
+    last = final_classifier(model)
+    if isinstance(last, Scorecard | StandardizedLogisticRegression):
+        found = float(last.threshold_)
+    else:
+        found = find_cutoff(label == 1, expit(pooled_logits(model, seen, classes)[:, 0]))
+    return Decisions(found if threshold is None else threshold, found, same)
 
 
 def nested_pooled_logits(

@@ -27,6 +27,7 @@ class GroupPrediction(BaseEstimator):
     n_groups_: int
     pooled_: Classifier
     serves_: NDArray[np.intp]
+    threshold_: float
     _view: TableView
     _trained: TrainedGroups
     """Every own classifier as it was trained."""
@@ -59,7 +60,7 @@ class GroupPrediction(BaseEstimator):
         """Label of each row, by the classifier that serves its group."""
         seen = self._see(X)
         group, own = self._route(seen)
-        labels = self.classes_[decide(own)]
+        labels = self.classes_[decide(own, self.threshold_)]
         rows = self._left_to_pooled(group)
         if len(rows):  # Its own label, not the one of its probabilities: it may have a threshold of its own.
             labels[rows] = self.pooled_.predict(take_rows(seen.given, rows))
@@ -95,7 +96,7 @@ class GroupPrediction(BaseEstimator):
         """
         seen = self._see(X)
         every = self._serving.every(seen, self._pooled_logits(seen))
-        labels = np.column_stack([self.classes_[decide(every)], self.pooled_.predict(seen.given)])
+        labels = np.column_stack([self.classes_[decide(every, self.threshold_)], self.pooled_.predict(seen.given)])
         # The pooled classifier's own labels, also where its threshold is not one half.
         labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
         return labels

@@ -1,20 +1,25 @@
 """How well each group is served, by which classifier, and what the rows can show about it.
 
-- `paired`: rows reduced to which classifier is right on which, and the counts that all tests need;
+- `losses`: error, false positive rate, false negative rate and costs, as what is at stake on each row;
+- `paired`: rows reduced to which classifier is right on which, and what that says about two classifiers;
 - `matrix` and `metrics`: the preference matrix, and the numbers of the paper;
 - `served`: what a fitted model of this package predicts, ready to be compared;
 - `named_groups`: groups defined by sensitive attributes, and their intersections;
 - `questions`: test, interval and answer for each question;
+- `rates`: how often each group is flagged, and the kinds of error;
 - `audit`, `result` and `verdict`: all answers together, and the only place that pronounces a verdict;
-- `guard`: which classifier serves which group;
+  `audit_tables` has their tables for readers;
+- `guard` and `guard_report`: which classifier serves which group, and why;
 - `equality`: comparison of the records above.
 
-A new metric belongs in `matrix`, a new question in `questions`. All of this room, the guard and `dafh.stats` know the
-0-1 loss only, as counts of rows: another loss needs losses per row in `paired` and tests of means in `dafh.stats`.
+A new metric belongs in `matrix`, a new question in `questions`, and a new loss in `losses`: what a wrong decision costs
+on each row is all that tests, guard and audit need to know about it.
 """
 
 from dafh.evaluation.audit import audit
-from dafh.evaluation.guard import GuardReport, choose_servers
+from dafh.evaluation.guard import choose_servers
+from dafh.evaluation.guard_report import GuardReport
+from dafh.evaluation.losses import Costs, Loss, check_losses
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.metrics import (
     accuracy,
@@ -27,7 +32,7 @@ from dafh.evaluation.metrics import (
     pr_without_harm,
     violations,
 )
-from dafh.evaluation.paired import ComparedRows, PairedCounts
+from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.served import ServedPredictions
 from dafh.evaluation.verdict import Verdict
@@ -35,13 +40,15 @@ from dafh.evaluation.verdict import Verdict
 __all__ = [
     "AuditResult",
     "ComparedRows",
+    "Costs",
     "GuardReport",
-    "PairedCounts",
+    "Loss",
     "PreferenceMatrix",
     "ServedPredictions",
     "Verdict",
     "accuracy",
     "audit",
+    "check_losses",
     "choose_servers",
     "disagreement",
     "disparity_change",

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
@@ -26,6 +27,9 @@ def audit(
     pooled: ArrayLike,
     sensitive_features: Table | None = None,
     sample_weight: ArrayLike | None = None,
+    persons: ArrayLike | None = None,
+    losses: str | Sequence[str] = ("error",),
+    costs: Mapping[str, float] | None = None,
     level: float = 0.05,
     margin: float = 0.0,
     depth: int = 2,
@@ -34,9 +38,9 @@ def audit(
     """Test whether any group is served worse than by the pooled classifier, or than by another group's classifier.
 
     The rows must be independent draws from the population in question, and must not have been used to train or select
-    any of the classifiers. The answers about groups hold together: the probability of any wrong "violated" is at most
-    `level`, and so is that of any wrong "satisfied". Named groups are corrected among themselves. Each interval is for
-    one question.
+    any of the classifiers. All answers hold together: the probability of any wrong "violated" is at most `level`, and
+    so is that of any wrong "satisfied". With sensitive features, one half of the level is for the groups that the
+    classifiers serve and one half for named groups. Each interval is for one question.
 
     Parameters
     ----------
@@ -54,11 +58,19 @@ def audit(
         Attributes that define named groups. Missing values form a group of their own, numbers with more than 12
         different values are cut at their quartiles, and beyond 50 categories the rarest are merged.
     sample_weight : array of shape (n,), optional
-        Row weights. Tests and intervals then use effective numbers of rows, and are approximate.
+        Row weights. No weight in the population may be larger than the largest given.
+    persons : array of shape (n,), optional
+        Identifier of the person that each row belongs to, if persons have several rows. Tests then count persons.
+    losses : name or sequence of names, default=("error",)
+        Losses that must not be harmed: "error", "fpr" (false positive rate), "fnr" (false negative rate) or "cost". All
+        but "error" need two classes; the larger label is the positive one.
+    costs : mapping, optional
+        What a false positive and a false negative cost, such as ``{"fp": 1, "fn": 5}``; for the loss "cost".
     level : float, default=0.05
         Accepted probability of a wrong answer, between 0 and 0.5.
     margin : float, default=0
-        Harm up to this size still counts as "satisfied": 0.01 is one percentage point of error.
+        Harm up to this size is tolerated: 0.01 is one percentage point of error. "violated" then means harm by more
+        than the margin, "satisfied" harm by at most the margin.
     depth : int, default=2
         Largest number of attributes to intersect.
     own : array of int, optional
@@ -89,9 +101,12 @@ def audit(
     """
     columns, names = _check_columns(predictions)
     codes, labels, served_by = _number_groups(groups, columns.shape[1], names, own)
-    rows = ComparedRows.check(y, columns, codes, pooled, served_by, sample_weight)
+    asked = check_losses(losses, costs)
+    rows = ComparedRows.check(y, columns, codes, pooled, served_by, sample_weight, persons=persons)
     rivals = [*(range(columns.shape[1]) if names is None else names), "pooled"]
-    return AuditResult.from_rows(rows, labels, rivals, sensitive_features, level=level, margin=margin, depth=depth)
+    return AuditResult.from_rows(
+        rows, labels, rivals, sensitive_features, losses=asked, level=level, margin=margin, depth=depth
+    )
 
 
 def _check_columns(predictions: Mapping[Any, ArrayLike] | Table) -> tuple[NDArray[Any], list[Any] | None]:

@@ -2,147 +2,64 @@
 
 There are three settings, the most careful first:
 
-- ``"proof"``: a group keeps its own classifier only if its rows show, at `level` divided by the number of groups, that
-  it is not worse than the pooled one by more than `margin`. Whatever happened in training, the probability that any
-  group is served worse than that is then at most `level`, for new rows from the population of the guard's rows.
-- ``"veto"``: a group loses its own classifier if a one-sided mid-p McNemar test at 0.4 finds it worse than the pooled
-  one, or if the two are never told apart. In doubt the pooled classifier serves, but a likely small gain is not thrown
-  away for lack of proof. This prevents much harm and proves nothing.
+- ``"proof"``: a group keeps its own classifier only if its rows show that it is not worse than the pooled one by more
+  than `margin`: for every loss asked about, and for every declared subgroup in the group. Holm's method corrects for
+  the number of groups. Whatever happened in training, the probability that any group, or any declared subgroup with
+  calibration rows in it, is served worse than that is at most `level`, for new rows from the population of these rows.
+- ``"veto"``: a group keeps its own classifier only if it has a lower loss on these rows than the pooled one, no higher
+  loss of any other kind asked about, and no declared subgroup that the rows speak against. This prevents much harm and
+  proves nothing.
 - None: the guard is off.
 
 Envy is repaired in the same way: a group that is shown to do better with another group's classifier gets that one.
 Every group has a *certificate*: the largest harm against the pooled classifier that its rows do not exclude. The
 certificates of all groups hold together with probability 1 − level.
-
-With unequal row weights, tests and certificates use effective numbers of rows, and all promises are approximate.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.equality import EqualByValue
-from dafh.evaluation.paired import PairedCounts
+from dafh.evaluation.guard_report import GuardKind, GuardReport, certificate_in_words, server_in_words
+from dafh.evaluation.losses import ERROR, TITLES, Loss
+from dafh.evaluation.named_groups import NamedGroups
+from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 from dafh.exceptions import InputError
-from dafh.stats import excluded_harm, mcnemar_p, paired_interval
-from dafh.text import listed, percent, points, render_html, render_text
+from dafh.stats import holm
 
-GuardKind = Literal["veto", "proof"]
-# Level of the veto. At 0.5 any excess of losses would be enough, and chance alone would take away half of the harmless
-# classifiers; the usual 0.05 would let through nearly all that are slightly worse.
-VETO_LEVEL = 0.4
-
-
-@dataclass(frozen=True, eq=False)
-class GuardReport(EqualByValue):
-    """What the guard decided for each group; prints as a table, in a terminal and in a notebook.
-
-    Examples
-    --------
-    In group 0 the own classifier wins 40 rows against the pooled one and loses 5; in group 1 it wins 10 and loses 20.
-
-    >>> import numpy as np
-    >>> beats = np.array([[[0, 30, 40], [8, 0, 20], [5, 7, 0]], [[0, 12, 12], [9, 0, 10], [12, 20, 0]]])
-    >>> counts = PairedCounts(beats, n_rows=np.array([500, 400]), n_wrong=np.array([[50, 72, 85], [80, 80, 70]]))
-    >>> print(choose_servers(counts))
-    Guard "veto" on 900 calibration rows: group 1 is served by the pooled classifier.
-    <BLANKLINE>
-     group  rows  own error  pooled error  gain, points   95% interval  served by  harm vs pooled, points
-         0   500      10.0%         17.0%         +7.00  +4.38 to +9.84    its own        none, gain ≥ 4.03
-         1   400      20.0%         17.5%         -2.50  -5.46 to +0.36     pooled          none, is pooled
-    """
-
-    kind: GuardKind
-    """The setting: "veto" or "proof"."""
-    level: float
-    """Probability of a wrong promise that was accepted."""
-    margin: float
-    """Harm that was tolerated, as a share of rows."""
-    serves: NDArray[np.intp]
-    """Classifier that serves each group, (K,); K is the pooled one."""
-    table: pd.DataFrame
-    """One row per group: rows, own and pooled error, gain with the interval low to high, own_worse (b) and own_better
-    (c), the exact tests p_worse ("not worse") and p_better ("not better"), served_by, excluded_harm (the certificate as
-    a number, for all groups together at `level`), and certificate (the same in words)."""
-    cross_fitted: bool = False
-    """Whether the counts come from models of the same kind that were trained without the rows, not from this one."""
-
-    @property
-    def n_rows(self) -> float:
-        """Number of rows that the guard had; the effective number if they were weighted."""
-        return float(self.table["rows"].sum())
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table, one row per group."""
-        return self.table.copy()
-
-    def sentence(self) -> str:
-        """Say in one sentence what the guard decided."""
-        names = [f"group {k}" for k in self.table.index]
-        pooled = [name for name, s in zip(names, self.serves, strict=True) if s == len(names)]
-        moved = [name for k, (name, s) in enumerate(zip(names, self.serves, strict=True)) if s not in (k, len(names))]
-        parts = []
-        if pooled:
-            who = "every group" if len(pooled) == len(names) else listed(pooled)
-            verb = "are" if 1 < len(pooled) < len(names) else "is"
-            parts.append(f"{who} {verb} served by the pooled classifier")
-        if moved:
-            parts.append(f"{listed(moved)} {'gets' if len(moved) == 1 else 'get'} another group's classifier")
-        decision = "; ".join(parts) or "every group keeps its own classifier"
-        if not self.n_rows:
-            return f'Guard "{self.kind}" had no rows to decide by: {decision}.'
-        how = ", scored by models trained without them" if self.cross_fitted else ""
-        return f'Guard "{self.kind}" on {self.n_rows:,.0f} calibration rows{how}: {decision}.'
-
-    def _display(self) -> pd.DataFrame:
-        table = self.table
-        limits = zip(table["low"], table["high"], strict=True)
-        return pd.DataFrame(
-            {
-                "group": table.index,
-                "rows": [f"{n:,.0f}" for n in table["rows"]],
-                "own error": [percent(e) for e in table["own_error"]],
-                "pooled error": [percent(e) for e in table["pooled_error"]],
-                "gain, points": [points(g) for g in table["gain"]],
-                f"{100 * (1 - self.level):g}% interval": [f"{points(low)} to {points(high)}" for low, high in limits],
-                "served by": table["served_by"].to_numpy(),
-                "harm vs pooled, points": table["certificate"].to_numpy(),
-            }
-        )
-
-    def __str__(self) -> str:
-        """Render for a terminal."""
-        return f"{self.sentence()}\n\n{render_text(self._display())}"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return render_html(self.sentence(), self._display())
+# Under "veto", rows speak against a declared subgroup's being served well if a fair coin would do so in at most one of
+# five cases. One row lost and none won is no reason to take a classifier away, and of a dozen subgroups some always
+# lose a row.
+VETO_LEVEL = 0.2
+ALL_ROWS = ""
+"""Name of the part of a group that is all of it."""
 
 
 def choose_servers(
-    counts: PairedCounts,
+    rows: ComparedRows,
     *,
     kind: GuardKind = "veto",
     level: float = 0.05,
     margin: float = 0.0,
+    losses: Sequence[Loss] = (ERROR,),
     cross_fitted: bool = False,
 ) -> GuardReport:
     """Choose which of K classifiers and a pooled one serves each of K groups.
 
     Parameters
     ----------
-    counts : PairedCounts
-        From rows that were used for nothing else; group k's own classifier is column k.
+    rows : ComparedRows
+        Used for nothing else; group k's own classifier is column k. Their `attributes` define declared subgroups.
     kind : {"veto", "proof"}, default="veto"
         See the module.
     level : float, default=0.05
         Accepted probability that any group is served worse all the same ("proof"), and that any certificate is wrong.
     margin : float, default=0
         Tolerated harm: 0.01 is one percentage point of error.
+    losses : sequence of Loss
+        Losses that must not be harmed; certificates are about the first.
     cross_fitted : bool, default=False
         Noted in the report.
 
@@ -155,107 +72,173 @@ def choose_servers(
     The own classifier of a single group wins 8 rows and loses 3. That is too little for a proof.
 
     >>> import numpy as np
-    >>> counts = PairedCounts(np.array([[[0, 8], [3, 0]]]), n_rows=np.array([200]), n_wrong=np.array([[20, 25]]))
-    >>> choose_servers(counts).serves, choose_servers(counts, kind="proof").serves
+    >>> own = np.repeat([1, 0, 1], [8, 3, 189])[:, None]
+    >>> rows = ComparedRows.check(np.ones(200), own, np.zeros(200, int), pooled=np.repeat([0, 1, 1], [8, 3, 189]))
+    >>> choose_servers(rows).serves, choose_servers(rows, kind="proof").serves
     (array([0]), array([1]))
     """
     if kind not in ("veto", "proof"):
         raise InputError(f"There is no guard {kind!r}: choose 'veto' or 'proof'.")
-    n_groups = len(counts.n_rows)
-    own, pooled = np.arange(n_groups), np.full(n_groups, n_groups)
-    worse, better, n_rows = counts.pair(own, pooled)
+    n_groups = len(rows.own)
+    own = np.arange(n_groups)
+    checks = _check(rows, losses, own, margin)
     if kind == "proof":
-        keeps = np.asarray(excluded_harm(worse, better, n_rows, level=level / n_groups)) <= margin
+        # All that is asked about a group must be shown, so that the largest p-value is one of a test of "anything is
+        # worse" (an intersection-union test). Only the number of groups needs a correction.
+        p = np.ones(n_groups)
+        asked = checks.groupby("group")["p_better"].max()
+        p[asked.index] = asked
+        keeps = holm(p) <= level
+        checks["passed"] = checks["p_better"] <= level
     else:
-        # A classifier that never differs from the pooled one brings nothing, and might differ tomorrow. But a group
-        # without any rows has not been tested, and then the decision of training stands.
-        told_apart = (worse + better > 0) | (n_rows == 0)
-        keeps = told_apart & (np.asarray(mcnemar_p(worse, better, mid=True)) > VETO_LEVEL)
-    serves = np.where(keeps, own, pooled)
-    for group in range(n_groups):
-        # Under "proof" the tests of one group come in a fixed order, each at the full level of the group, and stop at
-        # the first that fails. A group whose own classifier failed is therefore not offered another.
-        if kind == "veto" or keeps[group]:
-            serves[group] = _repair_envy(counts, group, int(serves[group]), level, margin)
-    harm = _certificates(counts, serves, level)
-    if kind == "proof":  # What was proved is certified, even where half of the level would not have been enough.
-        harm = np.minimum(harm, margin)
-    return GuardReport(kind, level, margin, serves, _table(counts, serves, harm, level), cross_fitted)
+        checks["passed"] = _spoken_for(checks)
+        keeps = np.isin(own, checks["group"]) & ~np.isin(own, checks["group"][~checks["passed"]])
+    serves = np.where(keeps, own, n_groups)
+    # Under "proof" the level passes on to other groups' classifiers only when every own classifier is proved; before,
+    # it is better spent on the groups that are still in question.
+    if kind == "veto" or keeps.all():
+        serves = np.array([_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in own], np.intp)
+    harm = _certificates(rows, losses[0], serves, kind, level, margin)
+    table = _table(rows, losses[0], serves, harm, level)
+    table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
+    names = tuple(loss.name for loss in losses)
+    return GuardReport(kind, level, margin, serves, table, checks, names, cross_fitted)
 
 
-def _repair_envy(counts: PairedCounts, group: int, served_by: int, level: float, margin: float) -> int:
+def _parts(rows: ComparedRows) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
+    """Names of the parts of every group, and the part of each row: first everybody, then declared subgroups."""
+    yield [ALL_ROWS], np.zeros(len(rows.group), np.int64)
+    if rows.attributes is not None and len(rows.attributes):
+        yield from NamedGroups.of(rows.attributes, len(rows.group)).cells(depth=1)
+
+
+def _check(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np.intp], margin: float) -> pd.DataFrame:
+    """Compare the classifier that would serve each group with the pooled one, for every loss and part of the group."""
+    every, pooled = np.arange(len(rows.group)), len(rows.own)
+    right, pooled_right = rows.right[every, serves[rows.group]], rows.right[:, pooled]
+    tables = []
+    for loss in losses:
+        units = LossUnits.of(rows, loss)
+        for names, part in _parts(rows):
+            cell = rows.group * len(names) + part
+            # Parts without any row are left out: nothing can be said about them, and most do not exist.
+            present, cell = np.unique(cell, return_inverse=True)
+            order = np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(present)))[:-1])
+            members = order if len(present) else []
+            found = units.differences([units.tally(m, right[m], pooled_right[m]) for m in members])
+            tables.append(
+                pd.DataFrame(
+                    {
+                        "group": present // len(names),
+                        "part": [names[i] for i in present % len(names)],
+                        "loss": loss.name,
+                        "rows": [int((units.size[m] > 0).sum()) for m in members],
+                        "own_loss": mean_loss(rows, loss, ~right, cell, len(present)),
+                        "pooled_loss": mean_loss(rows, loss, ~pooled_right, cell, len(present)),
+                        "gain": found.gain,
+                        "p_better": found.p_within(margin),
+                        "p_worse": found.p_beyond(margin),
+                    }
+                )
+            )
+    return pd.concat(tables, ignore_index=True)
+
+
+def _spoken_for(checks: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether the rows speak for the own classifier, or at least not against it, by "veto"."""
+    everybody = (checks["part"] == ALL_ROWS).to_numpy()
+    main = everybody & (checks["loss"] == checks["loss"].iloc[0] if len(checks) else everybody)
+    gain = checks["gain"].to_numpy()
+    # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it.
+    with np.errstate(invalid="ignore"):
+        return np.where(main, gain > 0, np.where(everybody, gain >= 0, checks["p_worse"] > VETO_LEVEL))
+
+
+def _repair_envy(
+    rows: ComparedRows, losses: Sequence[Loss], group: int, served_by: int, level: float, margin: float
+) -> int:
     """Return the classifier that serves a group once it may switch to another group's.
 
     A rival must be shown better than the classifier in place, and not worse than the pooled one by more than the
-    margin. Both are tested at the group's share of the level, divided among its K − 1 rivals.
+    margin, in everything that is asked about. Both are tested at the group's share of the level, divided among its
+    K − 1 rivals.
     """
-    n_groups = len(counts.n_rows)
+    n_groups = len(rows.own)
     share = level / n_groups / max(n_groups - 1, 1)
-    best = served_by
-    for rival in range(n_groups):
-        p = mcnemar_p(counts.beats[group, rival, served_by], counts.beats[group, served_by, rival])
-        if rival == served_by or p > share:
-            continue
-        pair = counts.beats[group, n_groups, rival], counts.beats[group, rival, n_groups], counts.n_rows[group]
-        proved = excluded_harm(*pair, level=share) <= margin
-        if proved and counts.n_wrong[group, rival] < counts.n_wrong[group, best]:
-            best = rival
-    return best
+    rivals = [rival for rival in range(n_groups) if rival != served_by]
+    found = rows.compare(losses[0], [(group, rival, served_by) for rival in rivals])
+    better = [(found.harm[i], rival) for i, rival in enumerate(rivals) if found.p_within(0.0)[i] <= share]
+    for _, rival in sorted(better):
+        checks = _check(rows, losses, np.full(n_groups, rival), margin)
+        if (checks["p_better"][checks["group"] == group] <= share).all():
+            return rival
+    return served_by
 
 
-def _certificates(counts: PairedCounts, serves: NDArray[np.intp], level: float) -> NDArray[np.float64]:
-    """Harm against the pooled classifier that the rows of each group exclude, for all groups together at `level`.
-
-    The same rows have chosen the classifier. Each group's share of the level is therefore divided in advance among all
-    that could have been chosen: one half for its own classifier, which is chosen most often, the rest for its rivals.
-    """
+def _certificates(
+    rows: ComparedRows, loss: Loss, serves: NDArray[np.intp], kind: GuardKind, level: float, margin: float
+) -> NDArray[np.float64]:
+    """Harm against the pooled classifier that the rows of each group exclude, for all groups together at `level`."""
     n_groups = len(serves)
-    pooled = np.full(n_groups, n_groups)
-    pair = counts.pair(serves, pooled)
+    own = np.arange(n_groups)
+    found = rows.compare(loss, [(g, int(s), n_groups) for g, s in enumerate(serves)])
     share = level / n_groups
-    as_own = excluded_harm(*pair, level=share / 2 if n_groups > 1 else share)
-    as_rival = excluded_harm(*pair, level=share / 2 / max(n_groups - 1, 1))
-    harm = np.where(serves == np.arange(n_groups), as_own, as_rival)
-    return np.where(serves == n_groups, 0.0, harm)
+    if kind == "proof":
+        # Limits that agree with Holm's method (Strassburger and Bretz 2008): the margin for groups that passed, and
+        # less only where all groups did, because nothing of the level is left before.
+        harm = np.minimum(found.upper(share), margin) if (serves == own).all() else np.full(n_groups, margin)
+        return np.where(serves == n_groups, 0.0, harm)
+    # The same rows have chosen the classifier. Each group's share of the level is therefore divided in advance among
+    # all that could have been chosen: one half for its own classifier, which is chosen most often, the rest for rivals.
+    as_own = found.upper(share / 2 if n_groups > 1 else share)
+    as_rival = found.upper(share / 2 / max(n_groups - 1, 1))
+    return np.where(serves == n_groups, 0.0, np.where(serves == own, as_own, as_rival))
 
 
-def _table(counts: PairedCounts, serves: NDArray[np.intp], harm: NDArray[np.float64], level: float) -> pd.DataFrame:
+def _table(
+    rows: ComparedRows, loss: Loss, serves: NDArray[np.intp], harm: NDArray[np.float64], level: float
+) -> pd.DataFrame:
     n_groups = len(serves)
-    own, pooled = np.arange(n_groups), np.full(n_groups, n_groups)
-    worse, better, n_rows = counts.pair(own, pooled)
-    low, high = paired_interval(worse, better, n_rows, confidence=1 - level)
-    errors = counts.errors
+    found = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)])
+    counted = loss.stakes(rows.positive, len(rows.group))[1]
+    losses = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
+    low, high = found.gain_limits(level / 2)
     return pd.DataFrame(
         {
-            "rows": n_rows,
-            "own_error": errors[own, own],
-            "pooled_error": errors[:, -1],
-            "gain": errors[:, -1] - errors[own, own],
+            "rows": np.bincount(rows.group[counted], minlength=n_groups),
+            "own_loss": [losses[g][g] for g in range(n_groups)],
+            "pooled_loss": losses[-1],
+            "gain": found.gain,
             "low": low,
             "high": high,
-            "own_worse": worse,
-            "own_better": better,
-            "p_worse": mcnemar_p(worse, better),
-            "p_better": mcnemar_p(better, worse),
-            "served_by": [_server(k, int(s), n_groups) for k, s in enumerate(serves)],
+            "own_worse": found.own_worse,
+            "own_better": found.own_better,
+            "p_worse": found.p_beyond(0.0),
+            "p_better": found.p_within(0.0),
+            "served_by": [server_in_words(k, int(s), n_groups) for k, s in enumerate(serves)],
             "excluded_harm": harm,
-            "certificate": [_in_words(h, int(s) == n_groups) for h, s in zip(harm, serves, strict=True)],
+            "certificate": [certificate_in_words(h, int(s) == n_groups) for h, s in zip(harm, serves, strict=True)],
         },
         index=pd.RangeIndex(n_groups, name="group"),
     )
 
 
-def _server(group: int, serves: int, n_groups: int) -> str:
-    if serves == group:
-        return "its own"
-    return "pooled" if serves == n_groups else f"classifier {serves}"
-
-
-def _in_words(harm: float, is_pooled: bool) -> str:
-    """Put a certificate into words, in percentage points."""
-    if is_pooled:
-        return "none, is pooled"
-    if harm <= 0:
-        return f"none, gain ≥ {-100 * harm:.2f}" if harm < -5e-5 else "none"
-    # Two decimals would turn a tiny harm into "at most 0.00", which reads like a proof of none.
-    return f"at most {100 * harm:.2f}" if harm >= 5e-5 else f"at most {100 * harm:.1g}"
+def _reason(checks: pd.DataFrame, kind: GuardKind, served_by: int, n_groups: int) -> str:
+    """Why a group is served as it is."""
+    if served_by < n_groups:
+        if not len(checks) or served_by != checks["group"].iloc[0]:
+            return f"classifier {served_by} is shown to serve it better"
+        return "shown not to be worse" if kind == "proof" else "lower loss on calibration rows"
+    if not len(checks):
+        return "no calibration rows, so the pooled classifier serves"
+    failed = checks[~checks["passed"]]
+    if not len(failed):  # Each test passed by itself, but not all groups together.
+        return "not shown to be no worse for all groups together"
+    first = failed.iloc[0]
+    what = TITLES[first["loss"]] + (f" of {first['part']}" if first["part"] else "")
+    if not first["rows"]:
+        return f"no calibration row counts for the {what}"
+    if kind == "proof":
+        return f"the {what} is not shown to be as low as with the pooled classifier"
+    is_main = not first["part"] and first["loss"] == checks["loss"].iloc[0]
+    return f"the {what} is {'not lower' if is_main else 'higher'} than with the pooled classifier"

@@ -51,15 +51,28 @@ class NamedGroups:
         table = check_attributes(sensitive_features, n_rows)
         return cls([Attribute.of(table.iloc[:, i]) for i in range(table.shape[1])])
 
-    def tabulate(self, outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any], depth: int) -> "Tabulation":
-        """Sum weights, and their squares, of every named group and outcome; groups without rows are left out."""
+    def cells(self, depth: int) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
+        """Names of the groups that up to `depth` attributes define together, and the number of each row's group.
+
+        One pair for each combination of attributes. Only groups that have rows are named.
+        """
         depth = min(depth, len(self.attributes))
         widest = sorted((len(attribute.values) for attribute in self.attributes), reverse=True)[:depth]
         if math.prod(widest) > 2**60:
             raise InputError(f"{depth} attributes have too many combinations to be intersected: lower depth.")
-        tables = [_tabulate(chosen, outcome, n_outcomes, weight) for chosen in _combinations(self.attributes, depth)]
-        names = [name for table in tables for name in table.names]
-        return Tabulation(names, np.concatenate([t.total for t in tables]), np.concatenate([t.squares for t in tables]))
+        for chosen in _combinations(self.attributes, depth):
+            yield _cells(chosen)
+
+    def tabulate(self, outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any], depth: int) -> "Tabulation":
+        """Sum weights of every named group and outcome; groups without weight are left out."""
+        names, totals = [], []
+        for some, cell in self.cells(depth):
+            total = np.bincount(cell * n_outcomes + outcome, weight, minlength=len(some) * n_outcomes)
+            total = total.reshape(-1, n_outcomes)
+            kept = np.flatnonzero(total.sum(axis=1) > 0)
+            names += [some[i] for i in kept]
+            totals.append(total[kept])
+        return Tabulation(names, np.concatenate(totals))
 
 
 @dataclass(frozen=True)
@@ -69,8 +82,6 @@ class Tabulation:
     names: list[str]
     total: NDArray[Any]
     """Weight of each group and outcome, (groups, outcomes)."""
-    squares: NDArray[Any]
-    """Sum of squared weights of each group, (groups,)."""
 
 
 def _combinations(attributes: list[Attribute], depth: int) -> Iterator[tuple[Attribute, ...]]:
@@ -78,25 +89,20 @@ def _combinations(attributes: list[Attribute], depth: int) -> Iterator[tuple[Att
         yield from itertools.combinations(attributes, size)
 
 
-def _tabulate(
-    chosen: tuple[Attribute, ...], outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any]
-) -> Tabulation:
+def _cells(chosen: tuple[Attribute, ...]) -> tuple[list[str], NDArray[np.int64]]:
     shape = [len(attribute.values) for attribute in chosen]
-    # Row by row in one number: the value of each attribute, then the outcome.
     cell = chosen[0].codes.astype(np.int64)
     for attribute in chosen[1:]:
         cell *= len(attribute.values)
         cell += attribute.codes
-    present = np.arange(np.prod(shape)) if np.prod(shape) <= len(cell) else None
-    if present is None:  # More combinations than rows: number only those that occur.
+    if np.prod(shape) > len(cell):  # More combinations than rows: a table of all would be larger than the data.
         present, cell = np.unique(cell, return_inverse=True)
-    total = np.bincount(cell * n_outcomes + outcome, weight, minlength=len(present) * n_outcomes)
-    squares = np.bincount(cell, weight * weight, minlength=len(present))
-    total = total.reshape(-1, n_outcomes)
-    kept = np.flatnonzero(total.sum(axis=1) > 0)
-    positions = np.unravel_index(present[kept], shape)
+    else:
+        occurs = np.bincount(cell, minlength=int(np.prod(shape))) > 0
+        present, cell = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[cell]
+    positions = np.unravel_index(present, shape)
     parts = [[f"{a.name} = {a.values[i]}" for i in position] for a, position in zip(chosen, positions, strict=True)]
-    return Tabulation([" & ".join(name) for name in zip(*parts, strict=True)], total[kept], squares[kept])
+    return [" & ".join(name) for name in zip(*parts, strict=True)], cell
 
 
 def _quarters(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:

@@ -1,73 +1,23 @@
-"""Rows reduced to which classifier is right on which row, and the counts that every paired test needs."""
+"""Rows reduced to which classifier is right on which row, and what that says about two classifiers on the same rows."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from dafh.checks import check_labels, check_weights
+from dafh.checks import check_labels, check_persons, check_weights
 from dafh.evaluation.equality import EqualByValue
+from dafh.evaluation.losses import Loss
 from dafh.exceptions import InputError
+from dafh.frames import Table, check_attributes
+from dafh.stats import Differences
 
-# The counts are matrix products of floating point numbers. Converting this many rows at a time instead of all of them
-# saves eight times the memory of the comparisons, and is no slower.
-_BLOCK_ROWS = 65_536
-
-
-@dataclass(frozen=True, eq=False)
-class PairedCounts(EqualByValue):
-    """For each group, how many rows separate each pair of classifiers.
-
-    Rows of equal weight count once each. Rows of unequal weight count with Kish's effective number of rows: the number
-    of equally weighted rows that would carry as much information.
-
-    Examples
-    --------
-    Four rows of one group. Its own classifier is right on three of them and the pooled one on two.
-
-    >>> rows = ComparedRows.check(y=[1, 1, 1, 1], predictions=[[1], [1], [1], [0]], groups=[0] * 4, pooled=[1, 0, 0, 1])
-    >>> counts = rows.paired_counts()
-    >>> counts.beats[0]
-    array([[0., 2.],
-           [1., 0.]])
-    >>> counts.errors
-    array([[0.25, 0.5 ]])
-    """
-
-    beats: NDArray[np.float64]
-    """Rows of group g that classifier i gets right and j gets wrong, (G, M + 1, M + 1); the pooled one is last."""
-    n_rows: NDArray[np.float64]
-    """Rows of each group, (G,)."""
-    n_wrong: NDArray[np.float64]
-    """Rows of group g that classifier i gets wrong, (G, M + 1)."""
-
-    @classmethod
-    def zero(cls, n_groups: int, n_models: int) -> "PairedCounts":
-        """Counts of no rows at all, to add others to."""
-        shape = (n_groups, n_models + 1)
-        return cls(np.zeros((*shape, n_models + 1)), np.zeros(n_groups), np.zeros(shape))
-
-    def plus(self, other: "PairedCounts") -> "PairedCounts":
-        """Add the counts of other rows, such as those of the next fold."""
-        return PairedCounts(self.beats + other.beats, self.n_rows + other.n_rows, self.n_wrong + other.n_wrong)
-
-    def pair(
-        self, own: NDArray[np.intp], rival: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """For each group, the rows on which `own` does worse than `rival`, those on which it does better, and all.
-
-        These are b, c and n of `dafh.stats`.
-        """
-        every = np.arange(len(self.n_rows))
-        return self.beats[every, rival, own], self.beats[every, own, rival], self.n_rows
-
-    @property
-    def errors(self) -> NDArray[np.float64]:
-        """Error rate of every classifier on every group, (G, M + 1); NaN for an empty group."""
-        with np.errstate(invalid="ignore"):
-            return self.n_wrong / self.n_rows[:, None]
+# Of more different weights than this, neighbours are put together: tests take time for each of them.
+_MOST_SIZES = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +29,9 @@ class ComparedRows(EqualByValue):
     >>> rows = ComparedRows.check(y=["a", "b"], predictions=[["a"], ["a"]], groups=[0, 0], pooled=["b", "b"])
     >>> rows.right
     array([[ True, False],
+           [False,  True]])
+    >>> rows.flagged
+    array([[False,  True],
            [False,  True]])
     """
 
@@ -92,6 +45,12 @@ class ComparedRows(EqualByValue):
     """Column of the classifier that serves each group, (G,)."""
     weight: NDArray[np.float64]
     """Weight of each row, (n,); the largest is 1."""
+    positive: NDArray[np.bool_] | None = None
+    """Whether the true label is the positive class, (n,); None where there are not two classes."""
+    person: NDArray[np.intp] | None = None
+    """Number of the person a row belongs to, (n,); None where every row is a person of its own."""
+    attributes: pd.DataFrame | None = None
+    """Declared attributes of the rows, for the guard."""
 
     @classmethod
     def check(
@@ -102,8 +61,22 @@ class ComparedRows(EqualByValue):
         pooled: ArrayLike,
         own: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+        persons: ArrayLike | None = None,
+        attributes: Table | None = None,
     ) -> "ComparedRows":
-        """Validate arrays; the parameters are those of `PreferenceMatrix.from_predictions`."""
+        """Validate arrays; the parameters are those of `PreferenceMatrix.from_predictions`.
+
+        Parameters
+        ----------
+        classes : array of labels, optional
+            Of two classes, the second is the positive one; by default those that occur, sorted.
+        persons : array of shape (n,), optional
+            Identifier of the person that each row belongs to.
+        attributes : data frame with n rows, optional
+            Attributes that define declared groups.
+        """
         y, predictions, groups, pooled = (np.asarray(values) for values in (y, predictions, groups, pooled))
         if predictions.ndim != 2:
             raise InputError(
@@ -119,41 +92,141 @@ class ComparedRows(EqualByValue):
         # A model whose groups are all served by the pooled classifier has no column of its own.
         check_labels(y, [predictions, pooled] if predictions.size else [pooled])
         own, groups = _check_groups(predictions.shape[1], groups, own)
-        right = np.column_stack([predictions == y[:, None], pooled == y])
         weight = check_weights(sample_weight, len(y))
-        # Only ratios of weights matter. With the largest at 1, squares neither overflow nor vanish.
-        return cls(right, predictions != pooled[:, None], groups, own, weight / weight.max())
+        return cls(
+            right=np.column_stack([predictions == y[:, None], pooled == y]),
+            differ=predictions != pooled[:, None],
+            group=groups,
+            own=own,
+            # Only ratios of weights matter. With the largest at 1, squares neither overflow nor vanish.
+            weight=weight / weight.max(),
+            positive=_positive(y, predictions, pooled, classes),
+            person=check_persons(persons, len(y)),
+            attributes=None if attributes is None else check_attributes(attributes, len(y)),
+        )
+
+    @classmethod
+    def none(cls, n_groups: int) -> "ComparedRows":
+        """No rows at all, of K groups with a classifier each."""
+        nothing = np.zeros((0, n_groups + 1), bool)
+        own, group = np.arange(n_groups), np.zeros(0, np.intp)
+        return cls(nothing, nothing[:, 1:], group, own, np.zeros(0), positive=np.zeros(0, bool))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["ComparedRows"]) -> "ComparedRows":
+        """All rows of several folds; a person's rows are in one of them."""
+        first = parts[0]
+
+        def joined(name: str) -> NDArray[Any] | None:
+            present = [getattr(part, name) for part in parts]
+            return None if present[0] is None else np.concatenate(present)
+
+        names = ("right", "differ", "group", "weight", "positive", "person")
+        attributes = None if first.attributes is None else pd.concat([part.attributes for part in parts])
+        return replace(first, attributes=attributes, **{name: joined(name) for name in names})
 
     @property
     def own_right(self) -> NDArray[np.bool_]:
         """Whether the classifier that serves a row is right on it, (n,)."""
         return self.right[np.arange(len(self.right)), self.own[self.group]]
 
-    def paired_counts(self) -> PairedCounts:
-        """Count, for each group, the rows that separate each pair of classifiers."""
-        n_groups, n_models = len(self.own), self.right.shape[1]
-        n_rows, per_weight = _effective_rows(self.group, self.weight, n_groups)
-        beats, wrong = np.zeros((n_groups, n_models, n_models)), np.zeros((n_groups, n_models))
-        for first in range(0, len(self.right), _BLOCK_ROWS):
-            block = slice(first, first + _BLOCK_ROWS)
-            right, group = self.right[block].astype(np.float64), self.group[block]
-            weight = self.weight[block, None] * per_weight[group, None]
-            for g in np.unique(group):
-                members = right[group == g]
-                missed = weight[group == g] * (1.0 - members)
-                beats[g] += members.T @ missed
-                wrong[g] += missed.sum(axis=0)
-        return PairedCounts(beats, n_rows, wrong)
+    @property
+    def flagged(self) -> NDArray[np.bool_] | None:
+        """Whether classifier j predicts the positive class for row i, (n, M + 1); None without two classes."""
+        return None if self.positive is None else self.right == self.positive[:, None]
+
+    def compare(self, loss: Loss, pairs: Sequence[tuple[int, int, int]]) -> Differences:
+        """Differences of two classifiers in a group, for each of Q questions.
+
+        Parameters
+        ----------
+        loss : Loss
+        pairs : sequence of (group, own classifier, rival)
+        """
+        units = LossUnits.of(self, loss)
+        members = [np.flatnonzero(self.group == g) for g in range(len(self.own))]
+        questions = []
+        for g, own, rival in pairs:
+            rows = members[g]
+            questions.append(units.tally(rows, self.right[rows, own], self.right[rows, rival]))
+        return units.differences(questions)
 
 
-def _effective_rows(
-    group: NDArray[np.intp], weight: NDArray[np.float64], n_groups: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Kish's effective number of rows of each group, (Σw)² / Σw², and how many of them a weight of 1 stands for."""
-    total = np.bincount(group, weight, minlength=n_groups)
-    squares = np.bincount(group, weight**2, minlength=n_groups)
-    per_weight = np.divide(total, squares, out=np.zeros(n_groups), where=squares > 0)
-    return total * per_weight, per_weight
+@dataclass(frozen=True, eq=False)
+class LossUnits:
+    """What is at stake on each row for one loss, and how rows are put together into units."""
+
+    loss: Loss
+    stake: NDArray[np.float64]
+    """Weight of each row times what a wrong decision on it costs, (n,)."""
+    size: NDArray[np.float64]
+    """Weight of each row that counts, 0 for others, (n,)."""
+    person: NDArray[np.intp] | None
+    largest: float
+    """Largest size of a unit."""
+
+    @classmethod
+    def of(cls, rows: ComparedRows, loss: Loss) -> "LossUnits":
+        """Look at rows with the eyes of a loss."""
+        stake, counted = loss.stakes(rows.positive, len(rows.group))
+        weight = _few_sizes(rows.weight) * counted
+        sizes = weight if rows.person is None else np.bincount(rows.person, weight)
+        # The bound is that of all rows: a heavier one may be drawn next where this group has none so far.
+        return cls(loss, weight * stake, weight, rows.person, float(sizes.max(initial=0.0)) or 1.0)
+
+    def tally(
+        self, rows: NDArray[np.intp], own_right: NDArray[np.bool_], rival_right: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Kinds of units among some rows, (V, 2) as difference and size, and the number of each kind, (V,)."""
+        difference = self.stake[rows] * (rival_right.astype(np.float64) - own_right)
+        size = self.size[rows]
+        if self.person is not None:
+            _, unit = np.unique(self.person[rows], return_inverse=True)
+            difference, size = np.bincount(unit, difference), np.bincount(unit, size)
+        return count_kinds(difference, size)
+
+    def differences(self, questions: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Differences:
+        """Put questions on one list of kinds of units."""
+        if not questions:
+            return Differences(np.zeros(0), np.zeros(0), np.zeros((0, 0)), self.loss.worst, self.largest)
+        kinds, place = np.unique(np.concatenate([kinds for kinds, _ in questions]), axis=0, return_inverse=True)
+        question = np.repeat(np.arange(len(questions)), [len(counts) for _, counts in questions])
+        counts = np.zeros((len(questions), len(kinds)))
+        counts[question, place.ravel()] = np.concatenate([counts for _, counts in questions])
+        return Differences(kinds[:, 0], kinds[:, 1], counts, self.loss.worst, self.largest)
+
+
+def count_kinds(
+    difference: NDArray[np.float64], size: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Different pairs of difference and size, (V, 2), and how often each occurs; units of size 0 are left out."""
+    counted = size > 0
+    # Complex numbers sort by both parts, and much faster than lines of an array.
+    kinds, counts = np.unique(difference[counted] + 1j * size[counted], return_counts=True)
+    return np.column_stack([kinds.real, kinds.imag]), counts.astype(np.float64)
+
+
+def _few_sizes(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights, those that are nearly alike replaced by their mean, so that there are few different ones."""
+    sizes, place, counts = np.unique(weight, return_inverse=True, return_counts=True)
+    if len(sizes) <= _MOST_SIZES:
+        return weight
+    # Bins of equal width in the logarithm, so that large weights, which decide most, stay apart.
+    positive = sizes > 0
+    edges = np.geomspace(sizes[positive].min(), sizes.max(), _MOST_SIZES)
+    bins = np.where(positive, np.searchsorted(edges, sizes), -1) + 1
+    total, number = np.bincount(bins, sizes * counts), np.bincount(bins, counts)
+    return (total / np.maximum(number, 1))[bins][place]
+
+
+def _positive(
+    y: NDArray[Any], predictions: NDArray[Any], pooled: NDArray[Any], classes: ArrayLike | None
+) -> NDArray[np.bool_] | None:
+    if classes is None:
+        parts = [np.unique(y), np.unique(pooled), np.unique(predictions)]
+        classes = np.unique(np.concatenate([part for part in parts if part.size]))
+    known = np.asarray(classes)
+    return y == known[1] if len(known) == 2 else None
 
 
 def _check_groups(
@@ -166,3 +239,11 @@ def _check_groups(
     if not np.issubdtype(served_by.dtype, np.integer) or served_by.min() < 0 or served_by.max() > n_models:
         raise InputError(f"own must name a classifier from 0 to {n_models} (the pooled one) for every group.")
     return served_by.astype(np.intp), groups.astype(np.intp, copy=False)
+
+
+def mean_loss(rows: ComparedRows, loss: Loss, wrong: NDArray[np.bool_], cell: NDArray[np.intp], n_cells: int) -> Any:
+    """Mean loss of each cell, (n_cells,), of decisions that are wrong where `wrong` says so; NaN for an empty cell."""
+    stake, counted = loss.stakes(rows.positive, len(rows.group))
+    total = np.bincount(cell, rows.weight * counted, minlength=n_cells)
+    with np.errstate(invalid="ignore"):
+        return np.bincount(cell, rows.weight * stake * wrong, minlength=n_cells) / total

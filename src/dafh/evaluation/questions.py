@@ -1,81 +1,107 @@
 """Questions about groups: test, interval, verdict and rows needed, one row of a table for each question.
 
-Two kinds of question are asked about every group. *Rationality*: is it served worse than by the pooled classifier?
-*Envy*: is it served worse than by the classifier of another group? Named groups (sex, race and their intersections)
-are asked about rationality only, because no classifier belongs to them.
+Two kinds of question are asked about every group and loss. *Rationality*: is it served worse than by the pooled
+classifier? *Envy*: is it served worse than by the classifier of another group? Named groups (sex, race and their
+intersections) are asked about rationality only, because no classifier belongs to them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.evaluation.losses import Loss
 from dafh.evaluation.named_groups import NamedGroups
-from dafh.evaluation.paired import ComparedRows, PairedCounts
-from dafh.stats import excluded_harm, holm, mcnemar_p, paired_interval, rows_needed
+from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
+from dafh.stats import Differences, holm, rows_needed
 
 COLUMNS = (
-    "group", "kind", "rival", "n", "own_error", "rival_error", "gap", "low", "high", "own_worse", "own_better",
+    "group", "loss", "kind", "rival", "n", "own_loss", "rival_loss", "gap", "low", "high", "own_worse", "own_better",
     "p", "p_corrected", "verdict", "rows_needed",
 )  # fmt: skip
 """Columns of every table of questions; `AuditResult.to_frame` says what they mean."""
 
 
-def ask_groups(
-    counts: PairedCounts,
-    own: NDArray[np.intp],
-    labels: Sequence[object],
-    rivals: Sequence[object],
-    level: float,
-    margin: float,
-) -> pd.DataFrame:
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Questions about one loss, with what the rows say, before they are answered."""
+
+    table: pd.DataFrame
+    """Group, loss, kind, rival, n, own_loss and rival_loss."""
+    differences: Differences
+    same: NDArray[np.bool_]
+    """Questions that compare a classifier with itself, which cannot do harm."""
+
+
+def ask_groups(rows: ComparedRows, loss: Loss, labels: Sequence[object], rivals: Sequence[object]) -> Asked:
     """Compare every group's classifier with the pooled one, then with every other classifier."""
-    pooled = counts.beats.shape[1] - 1
-    pairs = [(g, r) for g in range(len(own)) for r in [pooled, *range(pooled)] if r == pooled or r != own[g]]
+    pooled, n_groups = rows.right.shape[1] - 1, len(rows.own)
+    pairs = [(g, r) for g in range(n_groups) for r in [pooled, *range(pooled)] if r == pooled or r != rows.own[g]]
     group, rival = np.array(pairs).T
-    mine = own[group]
-    errors = counts.errors
-    asked = pd.DataFrame(
+    mine = rows.own[group]
+    losses = np.column_stack([mean_loss(rows, loss, ~right, rows.group, n_groups) for right in rows.right.T])
+    counted = loss.stakes(rows.positive, len(rows.group))[1] & (rows.weight > 0)
+    n_rows = np.bincount(rows.group[counted], minlength=n_groups)
+    table = pd.DataFrame(
         {
             "group": [labels[g] for g in group],
+            "loss": loss.name,
             "kind": np.where(rival == pooled, "rationality", "envy"),
             "rival": [rivals[r] for r in rival],
-            "n": counts.n_rows[group],
-            "own_error": errors[group, mine],
-            "rival_error": errors[group, rival],
-            "own_worse": counts.beats[group, rival, mine],
-            "own_better": counts.beats[group, mine, rival],
+            "n": n_rows[group],
+            "own_loss": losses[group, mine],
+            "rival_loss": losses[group, rival],
         }
     )
-    return _answer(asked, (mine == rival) & (counts.n_rows[group] > 0), level, margin)
+    found = rows.compare(loss, list(zip(group.tolist(), mine.tolist(), rival.tolist(), strict=True)))
+    return Asked(table, found, (mine == rival) & (n_rows[group] > 0))
 
 
-def ask_named_groups(rows: ComparedRows, groups: NamedGroups, depth: int, level: float, margin: float) -> pd.DataFrame:
+def ask_named_groups(rows: ComparedRows, loss: Loss, groups: NamedGroups, depth: int) -> Asked:
     """Compare, on every named group, the classifiers that serve its rows with the pooled one."""
-    # One number per row says all that is needed of it: served by the pooled classifier (4), served right (2), right by
-    # the pooled classifier (1). One pass over the rows then counts all named groups, however many there are.
-    by_pooled = rows.own[rows.group] == rows.right.shape[1] - 1
-    outcome = 4 * by_pooled + 2 * rows.own_right.astype(np.intp) + rows.right[:, -1]
-    table = groups.tabulate(outcome, 8, rows.weight, depth)
-    weight = table.total.sum(axis=1)
-    n_rows = weight**2 / table.squares  # Kish's effective number of rows
-    shares = table.total.reshape(-1, 2, 4) / weight[:, None, None]
-    both_wrong, worse, better, _ = shares.sum(axis=1).T
+    units = LossUnits.of(rows, loss)
+    own_wrong, rival_wrong = ~rows.own_right, ~rows.right[:, -1]
+    # One number per row says all that is needed of it: what is at stake, and who is wrong. One pass over the rows then
+    # counts all named groups of a combination, however many there are.
+    kinds, kind = np.unique(units.stake + 1j * units.size, return_inverse=True)
+    table = groups.tabulate(4 * kind + 2 * own_wrong + rival_wrong, 4 * len(kinds), (units.size > 0) * 1.0, depth)
+    stake, size = np.repeat(kinds.real, 4), np.repeat(kinds.imag, 4)
+    wrong = [np.tile(column, len(kinds)) for column in ([0, 0, 1, 1], [0, 1, 0, 1])]
+    found = Differences(stake * (wrong[0] - wrong[1]), size, table.total, loss.worst, units.largest)
+    with np.errstate(invalid="ignore"):
+        own, rival = (table.total @ (stake * side) / found.total for side in wrong)
+    if rows.person is not None:
+        found = _by_person(rows, units, groups, depth, table.names)
     asked = pd.DataFrame(
         {
             "group": table.names,
+            "loss": loss.name,
             "kind": "rationality",
             "rival": "pooled",
-            "n": n_rows,
-            "own_error": both_wrong + worse,
-            "rival_error": both_wrong + better,
-            "own_worse": worse * n_rows,
-            "own_better": better * n_rows,
+            "n": table.total.sum(axis=1).astype(np.int64),
+            "own_loss": own,
+            "rival_loss": rival,
         }
     )
-    only_pooled = shares[:, 0].sum(axis=1) == 0
-    return _answer(asked, only_pooled, level, margin)
+    # Only where the pooled classifier serves all groups is nobody compared. A named group whose rows *here* all fall
+    # into groups that it serves may have rows elsewhere that do not.
+    unchanged = bool((rows.own == rows.right.shape[1] - 1).all())
+    return Asked(asked, found, np.full(len(asked), unchanged))
+
+
+def _by_person(
+    rows: ComparedRows, units: LossUnits, groups: NamedGroups, depth: int, wanted: Sequence[str]
+) -> Differences:
+    """Differences of named groups where a unit is a person: the rows a person has in the group count together."""
+    own_right, found = rows.own_right, {}
+    for names, cell in groups.cells(depth):
+        order = np.argsort(cell, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(cell, minlength=len(names)))[:-1])
+        for name, members in zip(names, parts, strict=True):
+            found[name] = units.tally(members, own_right[members], rows.right[members, -1])
+    return units.differences([found[name] for name in wanted])
 
 
 def compose(rows: ComparedRows, groups: NamedGroups, labels: Sequence[object]) -> pd.DataFrame:
@@ -86,38 +112,37 @@ def compose(rows: ComparedRows, groups: NamedGroups, labels: Sequence[object]) -
     return frame.join(pd.DataFrame(shares, columns=[f"in_{label}" for label in labels]))
 
 
-def _answer(asked: pd.DataFrame, same: NDArray[np.bool_], level: float, margin: float) -> pd.DataFrame:
-    """Add test, interval, verdict and rows needed to questions with their counts.
+def answer(asked: Sequence[Asked], level: float, margin: float, n_families: int = 1) -> pd.DataFrame:
+    """Answer all questions of one family: test, interval, verdict and rows needed.
 
-    `same` marks questions that compare a classifier with itself, which cannot do harm. They are not tested, and neither
-    are groups without rows, so the correction for the number of questions does not become stricter because of them.
+    Parameters
+    ----------
+    asked : sequence of Asked
+        One for each loss.
+    level : float
+        Probability of any wrong "violated" in all families together, and of any wrong "satisfied".
+    margin : float
+        Harm up to this size is tolerated: "violated" means more than that, "satisfied" at most that.
+    n_families : int, default=1
+        Families that share the level. Learned and named groups get one half each, because in one family hundreds of
+        named groups would leave nothing for the few that the model has learned.
     """
-    b, c, n = (asked[name].to_numpy(np.float64) for name in ("own_worse", "own_better", "n"))
-    tested = (n > 0) & ~same
-    share = level / max(int(tested.sum()), 1)
-    p = np.asarray(mcnemar_p(b, c), np.float64)
-    corrected = np.ones_like(p)
-    corrected[tested] = holm(p[tested])
-    low, high = paired_interval(b, c, n, confidence=1 - level)
-    low, high = np.where(same, 0.0, low), np.where(same, 0.0, high)
-    gap = (asked["rival_error"] - asked["own_error"]).to_numpy()
-    # "Violated" is decided by Holm's method, which finds more than Bonferroni's. "Satisfied" needs a confidence limit,
-    # and simultaneous limits exist for Bonferroni's shares of the level only. The interval must agree as well, so that
-    # nobody reads "satisfied" beside an interval that includes harm.
-    satisfied = same | (tested & (excluded_harm(b, c, n, level=share) <= margin) & (low >= -margin))
-    violated = tested & (corrected <= level) & (high < 0) & ~satisfied
-    # More rows decide a question either way: no harm beyond the margin if the gap stays as it is, or harm. The verdict
-    # also needs one limit of the two-sided interval, which is a test at half of the level, hence the minimum.
+    tables = [_with_tests(one, level, margin) for one in asked]
+    table = pd.concat(tables, ignore_index=True)
+    # Questions that cannot do harm, and groups without rows, make the correction no stricter for the others.
+    tested = table["tested"].to_numpy(bool)
+    corrected, within = np.ones(len(table)), np.ones(len(table))
+    corrected[tested] = np.minimum(holm(table["p"][tested]) * n_families, 1.0)
+    within[tested] = np.minimum(holm(table["p_within"][tested]) * n_families, 1.0)
+    # The interval, which is for one question only but has two sides, must agree: nobody should read "satisfied" beside
+    # an interval that includes harm.
+    violated = tested & (corrected <= level) & (table["high"] < -margin)
+    satisfied = table["same"] | (tested & (within <= level) & (table["low"] >= -margin))
+    # More rows decide a question either way: no harm beyond the margin if the gap stays as it is, or harm.
+    share = min(level / n_families / max(int(tested.sum()), 1), level / 2)
     with np.errstate(invalid="ignore"):
-        needed = rows_needed(np.maximum(gap + margin, -gap), (b + c) / n, level=min(share, level / 2))
-    answered = asked.assign(
-        n=_whole(n),
-        gap=gap,
-        low=low,
-        high=high,
-        own_worse=_whole(b),
-        own_better=_whole(c),
-        p=p,
+        needed = rows_needed(table["gap"] + margin, table["spread"], level=share)
+    answered = table.assign(
         p_corrected=corrected,
         verdict=np.select([violated, satisfied], ["violated", "satisfied"], "undecided"),
         rows_needed=np.where(tested & ~violated & ~satisfied, needed, np.nan),
@@ -125,7 +150,19 @@ def _answer(asked: pd.DataFrame, same: NDArray[np.bool_], level: float, margin: 
     return answered[list(COLUMNS)]
 
 
-def _whole(counts: NDArray[np.float64]) -> NDArray[np.float64] | NDArray[np.int64]:
-    """Return counts as whole numbers, unless weights have turned them into effective numbers."""
-    rounded = np.rint(counts)
-    return rounded.astype(np.int64) if np.allclose(counts, rounded, rtol=0, atol=1e-6) else counts
+def _with_tests(asked: Asked, level: float, margin: float) -> pd.DataFrame:
+    """Add test and interval to the questions about one loss."""
+    found, same = asked.differences, asked.same
+    low, high = found.gain_limits(level / 2)
+    return asked.table.assign(
+        gap=found.gain,
+        low=np.where(same, 0.0, low),
+        high=np.where(same, 0.0, high),
+        own_worse=found.own_worse.astype(np.int64),
+        own_better=found.own_better.astype(np.int64),
+        p=found.p_beyond(margin),
+        p_within=found.p_within(margin),
+        spread=found.spread,
+        same=same,
+        tested=(found.total > 0) & ~same,
+    )

@@ -6,19 +6,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
+from dafh.evaluation.audit_tables import display_questions, display_rates
 from dafh.evaluation.equality import EqualByValue
+from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows
-from dafh.evaluation.questions import ask_groups, ask_named_groups, compose
+from dafh.evaluation.questions import answer, ask_groups, ask_named_groups, compose
+from dafh.evaluation.rates import decision_rates, error_limits, total_losses
 from dafh.evaluation.served import ServedPredictions
 from dafh.evaluation.verdict import Verdict, in_points
 from dafh.exceptions import InputError
 from dafh.frames import Table
-from dafh.stats import share_interval
 from dafh.text import percent, plain, points, render_html, render_text
 
 _MOST_NAMED_GROUPS_IN_SUMMARY = 10
@@ -57,6 +60,15 @@ class AuditResult(EqualByValue):
     """Tolerated harm, as a share of rows."""
     classifiers: tuple[str, ...]
     """Name of the classifier in each column of the matrix, the pooled one last."""
+    totals: pd.DataFrame
+    """One row per loss, over all rows: own_loss, pooled_loss, gain with its interval low to high, and p_no_gain."""
+    rates: pd.DataFrame | None
+    """How decisions change: for all rows, each group and each named group, the share flagged (predicted positive), the
+    false positive rate and the false negative rate, each also with the pooled classifier; None without two classes."""
+    limits: NDArray[np.float64]
+    """Lower and upper limit of every error rate of the matrix, (2, G, M + 1)."""
+    losses: tuple[LossName, ...] = ("error",)
+    """Losses that were asked about, the main one first."""
     attributes: tuple[str, ...] = ()
     """Names of the sensitive attributes."""
 
@@ -69,15 +81,33 @@ class AuditResult(EqualByValue):
         *,
         sensitive_features: Table | None = None,
         sample_weight: ArrayLike | None = None,
+        persons: ArrayLike | None = None,
+        losses: Sequence[Loss] | None = None,
         level: float = 0.05,
         margin: float = 0.0,
         depth: int = 2,
     ) -> "AuditResult":
-        """Audit a fitted model of this package, or a pipeline that ends in one; parameters as in `audit`."""
+        """Audit a fitted model of this package, or a pipeline that ends in one; parameters as in `audit`.
+
+        By default the losses are those that the model's guard was asked to protect.
+        """
         served = ServedPredictions.of(model, X, sensitive_features)
-        rows = ComparedRows.check(y, served.predictions, served.groups, served.pooled, served.own, sample_weight)
+        final: Any = final_classifier(model)
+        rows = ComparedRows.check(
+            y,
+            served.predictions,
+            served.groups,
+            served.pooled,
+            served.own,
+            sample_weight,
+            classes=getattr(final, "classes_", None),
+            persons=persons,
+        )
         groups, rivals = range(len(served.own)), [*served.classifiers, "pooled"]
-        return cls.from_rows(rows, groups, rivals, sensitive_features, level=level, margin=margin, depth=depth)
+        asked = tuple(losses if losses is not None else getattr(final, "losses_", (ERROR,)))
+        return cls.from_rows(
+            rows, groups, rivals, sensitive_features, losses=asked, level=level, margin=margin, depth=depth
+        )
 
     @classmethod
     def from_rows(
@@ -87,35 +117,43 @@ class AuditResult(EqualByValue):
         rivals: Sequence[object],
         sensitive_features: Table | None = None,
         *,
+        losses: Sequence[Loss] = (ERROR,),
         level: float = 0.05,
         margin: float = 0.0,
         depth: int = 2,
     ) -> "AuditResult":
         """Ask all questions about rows that have been checked; `groups` and `rivals` are the names to show."""
         _check_options(level, margin, depth)
+        known = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
+        families = 1 if known is None else 2
+        asked = [ask_groups(rows, loss, groups, rivals) for loss in losses]
         named = composition = None
-        attributes: tuple[str, ...] = ()
-        if sensitive_features is not None:
-            known = NamedGroups.of(sensitive_features, len(rows.group))
-            named = ask_named_groups(rows, known, depth, level, margin)
+        if known is not None:
+            named = answer([ask_named_groups(rows, loss, known, depth) for loss in losses], level, margin, families)
             composition = compose(rows, known, groups)
-            attributes = tuple(attribute.name for attribute in known.attributes)
         return cls(
             matrix=PreferenceMatrix.from_rows(rows),
-            questions=ask_groups(rows.paired_counts(), rows.own, groups, rivals, level, margin),
+            questions=answer(asked, level, margin, families),
             named=named,
             composition=composition,
             level=level,
             margin=margin,
             classifiers=tuple(str(rival) for rival in rivals),
-            attributes=attributes,
+            totals=total_losses(rows, losses, level),
+            rates=decision_rates(rows, groups, known),
+            limits=error_limits(rows, level),
+            losses=tuple(loss.name for loss in losses),
+            attributes=() if known is None else tuple(attribute.name for attribute in known.attributes),
         )
 
     @property
     def verdict(self) -> Verdict:
         """What was found: status, headline, sentence and details. Nothing else pronounces a verdict."""
         unchanged = bool((self.matrix.own == len(self.classifiers) - 1).all())
-        return Verdict.of(self.questions, self.named, unchanged=unchanged, margin=self.margin)
+        gain = float(self.totals["gain"].iloc[0])
+        return Verdict.of(
+            self.questions, self.named, unchanged=unchanged, gain=gain, level=self.level, margin=self.margin
+        )
 
     @property
     def violations(self) -> dict[str, int]:
@@ -129,39 +167,45 @@ class AuditResult(EqualByValue):
         }
 
     def cells(self) -> pd.DataFrame:
-        """One row per group and classifier: error rate with an exact interval, and gap to the group's own error.
+        """One row per group and classifier: error rate with its interval, and gap to the group's own error.
 
         Each interval is for one error rate. To compare two of them use the tests in `questions`, which know that both
         come from the same rows and are therefore much sharper than two overlapping intervals.
         """
-        matrix = self.matrix
+        matrix, n = self.matrix, len(self.classifiers)
         groups = list(dict.fromkeys(self.questions["group"].astype(str)))
         table = pd.DataFrame(matrix.errors, index=groups, columns=list(self.classifiers))
         cells = table.rename_axis("group").reset_index().melt("group", var_name="classifier", value_name="error")
-        n = np.tile(matrix.sizes, len(self.classifiers))
-        low, high = share_interval(cells["error"].to_numpy() * n, n, confidence=1 - self.level)
-        own = (np.arange(len(self.classifiers))[:, None] == matrix.own).ravel()
-        gap = cells["error"] - np.tile(matrix.own_errors, len(self.classifiers))
-        return cells.assign(low=low, high=high, gap=gap, rows=n, own=own)
+        low, high = (limit.T.ravel() for limit in self.limits)
+        own = (np.arange(n)[:, None] == matrix.own).ravel()
+        gap = cells["error"] - np.tile(matrix.own_errors, n)
+        return cells.assign(low=low, high=high, gap=gap, rows=np.tile(matrix.sizes, n), own=own)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per question, those about named groups at the end.
 
-        Columns: group; kind (rationality or envy); rival; n, the rows of the group; own_error and rival_error; gap,
-        rival error minus own error, negative for harm, with the limits low and high; own_worse (b) and own_better (c),
-        the rows that only the rival or only the own classifier gets right; p and p_corrected of the exact test, small
-        if the own classifier is worse; verdict (satisfied, violated or undecided); and rows_needed, the rows of this
-        group that would decide an undecided question.
+        Columns: group; loss; kind (rationality or envy); rival; n, the rows of the group that count for the loss;
+        own_loss and rival_loss; gap, rival loss minus own loss, negative for harm, with the limits low and high;
+        own_worse (b) and own_better (c), the rows (or persons) that the rival or the own classifier serves better; p
+        and p_corrected, small if the own classifier is worse by more than the margin; verdict (satisfied, violated or
+        undecided); and rows_needed, the rows of this group that would decide an undecided question.
         """
         return self.questions.copy() if self.named is None else pd.concat([self.questions, self.named])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values, ready for JSON; unknown and infinite numbers become None."""
-        frames = {"questions": self.questions, "named_groups": self.named, "composition": self.composition}
+        frames = {
+            "totals": self.totals,
+            "rates": self.rates,
+            "questions": self.questions,
+            "named_groups": self.named,
+            "composition": self.composition,
+        }
         return {
             "verdict": self.verdict.to_dict(),
             "level": self.level,
             "margin": self.margin,
+            "losses": list(self.losses),
             **self.figures(),
             "violations": self.violations,
             "errors": plain(self.matrix.errors.tolist()),
@@ -190,9 +234,9 @@ class AuditResult(EqualByValue):
         Where nothing has changed, all gaps are zero, and the tables are left out.
         """
         parts = [str(self.verdict), "\n".join(self._figure_lines())]
-        for title, questions, left in self._tables():
+        for title, table, left in self._tables():
             parts += [title] if title else []
-            parts.append(render_text(_display(questions, self.level), left=left))
+            parts.append(render_text(table, left=left))
         return "\n\n".join(parts)
 
     __str__ = summary
@@ -200,18 +244,19 @@ class AuditResult(EqualByValue):
 
     def _repr_html_(self) -> str:
         parts: list[str | pd.DataFrame] = [*str(self.verdict).splitlines(), *self._figure_lines()]
-        for title, questions, _ in self._tables():
-            parts += [title] if title else []
-            parts.append(_display(questions, self.level))
+        for title, table, _ in self._tables():
+            parts += [title, table] if title else [table]
         return render_html(*parts)
 
     def _figure_lines(self) -> list[str]:
         figures, counts = self.figures(), self.violations
         margin = f", margin {in_points(self.margin)}" if self.margin else ""
+        total = self.totals.iloc[0]
         return [
             f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}{margin}",
-            f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}, "
-            f"gain {points(figures['accuracy'] - figures['pooled_accuracy'])} points; "
+            f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
+            f"gain in {TITLES[total['loss']]} {points(total['gain'])} "
+            f"({100 * (1 - self.level):g}% interval {points(total['low'])} to {points(total['high'])}); "
             f"Pr without harm {percent(figures['pr_without_harm'])}, "
             f"classifiers disagree on {percent(figures['disagreement'])} of rows",
             f"questions about groups with a negative gap: {counts['point']} observed, {counts['significant']} "
@@ -219,38 +264,27 @@ class AuditResult(EqualByValue):
         ]
 
     def _tables(self) -> list[tuple[str, pd.DataFrame, tuple[str, ...]]]:
-        """Tables of the summary: title, questions, and the columns to align at the left."""
+        """Tables of the summary: title, table, and the columns to align at the left."""
         if self.verdict.status == "unchanged":  # Every gap would be zero.
             return []
-        tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [("", self.questions, ("verdict",))]
+        tables = [("", display_questions(self.questions, self.level), ("verdict",))]
         if self.named is not None:
             # Violated ones first, then by p-value: the reader of ten out of hundreds wants the worst.
             order = self.named.iloc[np.lexsort((self.named["p"], self.named["verdict"] != "violated"))]
             shown = order.head(_MOST_NAMED_GROUPS_IN_SUMMARY)
-            all_shown = len(shown) == len(order)
-            which = "" if all_shown else f", the {len(shown)} of {len(order):,} with the most evidence of harm"
-            tables.append((f"Named groups against the pooled classifier{which}:", shown, ("group", "verdict")))
+            which = (
+                ""
+                if len(shown) == len(order)
+                else f", the {len(shown)} of {len(order):,} with the most evidence of harm"
+            )
+            title = f"Named groups against the pooled classifier{which}:"
+            tables.append((title, display_questions(shown, self.level), ("group", "verdict")))
+        if self.rates is not None:
+            shown = self.rates.head(1 + len(self.matrix.sizes) + _MOST_NAMED_GROUPS_IN_SUMMARY)
+            tables.append(
+                ("Decisions, by the classifiers that serve and by the pooled one:", display_rates(shown), ("group",))
+            )
         return tables
-
-
-def _display(questions: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Format a table of questions for readers."""
-    limits = zip(questions["low"], questions["high"], strict=True)
-    answers = zip(questions["verdict"], questions["rows_needed"], strict=True)
-    return pd.DataFrame(
-        {
-            "group": questions["group"].astype(str),
-            "against": questions["rival"].astype(str),
-            "rows": [f"{n:,.0f}" for n in questions["n"]],
-            "own error": [percent(e) for e in questions["own_error"]],
-            "rival error": [percent(e) for e in questions["rival_error"]],
-            "gap, points": [points(g) for g in questions["gap"]],
-            f"{100 * (1 - level):g}% interval": [f"{points(low)} to {points(high)}" for low, high in limits],
-            "corrected p": ["<0.001" if p < 0.001 else f"{p:.3f}" for p in questions["p_corrected"]],
-            # An infinite number of rows means that the gap is zero: no number of rows can be named.
-            "verdict": [f"{v} (about {n:,.0f} rows needed)" if np.isfinite(n) else v for v, n in answers],
-        }
-    )
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:

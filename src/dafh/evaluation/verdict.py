@@ -1,19 +1,22 @@
 """The verdict of an audit. Terminal, JSON, report and exit code all take it from here, so they cannot disagree."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import pandas as pd
 
-from dafh.text import listed
+from dafh.evaluation.losses import TITLES
+from dafh.text import listed, points
 
-Status = Literal["harm", "undecided", "no_harm", "unchanged", "unaudited"]
+Status = Literal["harm", "unchanged", "nothing_gained", "undecided", "no_harm", "unaudited"]
 
 _HEADLINES: dict[Status, str] = {
     "harm": "Harm",
+    "unchanged": "Unchanged",
+    "nothing_gained": "Nothing gained",
     "undecided": "Undecided",
     "no_harm": "No harm",
-    "unchanged": "Unchanged",
     "unaudited": "Not audited",
 }
 _ANSWERS = ("violated", "satisfied", "undecided")
@@ -30,18 +33,21 @@ class Verdict:
     - ``"unaudited"``: there were no rows to test on;
     - ``"harm"``: at least one question is violated. Named groups count as much as the groups that classifiers serve;
     - ``"unchanged"``: the pooled classifier serves every group, so no group can be worse off than with it;
+    - ``"nothing_gained"``: no harm is shown and not all of it is ruled out, and on these rows the own classifiers are
+      not better in total than the pooled one. Keep that one;
     - ``"undecided"``: no harm is shown, but at least one question does not have enough data;
     - ``"no_harm"``: every question is satisfied.
 
     Examples
     --------
-    >>> questions = pd.DataFrame({"group": [0, 1], "verdict": ["satisfied", "violated"]})
-    >>> verdict = Verdict.of(questions)
+    >>> from dafh import audit
+    >>> import numpy as np
+    >>> y, coin = np.ones(200), np.tile([0, 1], 100)
+    >>> verdict = audit(y, np.column_stack([coin, y]), np.repeat([0, 1], 100), pooled=y).verdict
     >>> verdict.status
     'harm'
-    >>> print(verdict)
-    HARM: group 1 is served worse than it could be.
-    Questions about groups: 1 violated, 1 satisfied, 0 undecided.
+    >>> print(verdict.details[0])
+    Questions about groups: 2 violated, 0 satisfied, 2 undecided.
     """
 
     status: Status
@@ -59,44 +65,56 @@ class Verdict:
         named: pd.DataFrame | None = None,
         *,
         unchanged: bool = False,
+        gain: float = 1.0,
+        level: float = 0.05,
         margin: float = 0.0,
     ) -> "Verdict":
-        """Decide from the answers to all questions.
+        """Draw the conclusion from all answers.
 
         Parameters
         ----------
-        questions : data frame with the columns group and verdict
+        questions : data frame as in `AuditResult.to_frame`
             About the groups that classifiers serve.
         named : data frame with the same columns, optional
             About named groups.
         unchanged : bool, default=False
             Whether the pooled classifier serves every group.
+        gain : float
+            Gain over the pooled classifier on all rows, in the first loss.
+        level : float, default=0.05
+            Accepted probability of a wrong answer.
         margin : float, default=0
             Harm that was tolerated, as a share of rows.
         """
         details = [f"Questions about groups: {_tally(questions)}."]
         if named is not None:
             details.append(f"Questions about named groups: {_tally(named)}.")
-        answers = pd.concat([questions["verdict"]] + ([] if named is None else [named["verdict"]]))
-        n_undecided = int((answers == "undecided").sum())
+        answers = pd.concat([questions] + ([] if named is None else [named]), ignore_index=True)
+
+        def verdict(status: Status, sentence: str, *more: str) -> "Verdict":
+            return cls(status, _HEADLINES[status], sentence, more)
+
         # Harm comes before "unchanged": a group that the pooled classifier serves cannot be worse off than with it, but
         # it can be shown to do better with a classifier that was audited and serves nobody.
-        if (answers == "violated").any():
-            return cls("harm", _HEADLINES["harm"], _harm_sentence(questions, named, margin), tuple(details))
+        if (answers["verdict"] == "violated").any():
+            return verdict("harm", _harm_sentence(answers, level, margin), *details)
         if unchanged:
             sentence = "the pooled classifier serves every group, so no group is worse or better off than with it."
-            return cls("unchanged", _HEADLINES["unchanged"], sentence)
+            return verdict("unchanged", sentence)
         # Undecided named groups count too. Otherwise "no harm" would be claimed for groups nobody could test.
-        if n_undecided:
-            tolerance = f" by more than {in_points(margin)}" if margin else ""
+        undecided = answers[answers["verdict"] == "undecided"]
+        if not len(undecided):
+            return verdict("no_harm", _no_harm_sentence(answers, level, margin), *details)
+        doubts = _doubts(answers, undecided, level, margin)
+        if gain <= 0 and not margin:
+            loss = TITLES[answers["loss"].iloc[0]]
+            total = "no change" if gain == 0 else f"{points(gain)} {_unit(answers['loss'].iloc[0])}"
             sentence = (
-                f"no group is shown to be served worse than it could be{tolerance}, but {n_undecided:,} of "
-                f"{len(answers):,} questions {'is' if n_undecided == 1 else 'are'} undecided (not enough data)."
+                f"keep the pooled classifier. In total, the own classifiers do not lower the {loss} of these rows "
+                f"({total}), and {doubts}."
             )
-            return cls("undecided", _HEADLINES["undecided"], sentence, tuple(details))
-        within = f", within a margin of {in_points(margin)}" if margin else ""
-        sentence = f"every group is shown to be served no worse than it could be{within}."
-        return cls("no_harm", _HEADLINES["no_harm"], sentence, tuple(details))
+            return verdict("nothing_gained", sentence, *details)
+        return verdict("undecided", f"{doubts}.", *details)
 
     @classmethod
     def without_rows(cls, *details: str) -> "Verdict":
@@ -119,32 +137,67 @@ class Verdict:
         return "\n".join([f"{self.headline.upper()}: {self.sentence}", *self.details])
 
 
-def _harm_sentence(questions: pd.DataFrame, named: pd.DataFrame | None, margin: float) -> str:
-    """Name the groups that are served worse, those of the classifiers first."""
-    clauses = []
-    harmed = _harmed(questions)
-    if harmed:
-        one = len(harmed) == 1
-        who = listed(_shortened(harmed))
-        clauses.append(f"group{'' if one else 's'} {who} {'is' if one else 'are'} served worse than "
-                       f"{'it' if one else 'they'} could be")  # fmt: skip
-    harmed = [] if named is None else _harmed(named)
-    if harmed:
-        verb = "is" if len(harmed) == 1 else "are"
-        clauses.append(f"{listed(_shortened(harmed))} {verb} served worse than by the pooled classifier")
-    # A violated question shows harm, not that the harm exceeds the margin: that much is only not excluded.
-    beyond = f", and this harm is not shown to be within the margin of {in_points(margin)}" if margin else ""
-    return f"{'; '.join(clauses)}{beyond}."
+def _harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
+    """Say of the clearest case who is harmed, by which loss, how much and how sure; then name the others."""
+    violated = answers[answers["verdict"] == "violated"]
+    # Against the pooled classifier first: this is what every reader asks.
+    order = violated.assign(envy=violated["kind"] == "envy").sort_values(["envy", "p_corrected", "gap"])
+    worst = order.iloc[0]
+    beyond = f" by more than {in_points(margin)}" if margin else ""
+    p = "p < 0.001" if worst["p_corrected"] < 0.001 else f"p = {worst['p_corrected']:.3f}"
+    interval = f"{100 * (1 - level):g}% interval {100 * -worst['high']:.2f} to {100 * -worst['low']:.2f}"
+    sentence = (
+        f"for {_who(worst)} the {TITLES[worst['loss']]} is higher than with {_whose(worst)}{beyond}: by "
+        f"{100 * -worst['gap']:.2f} {_unit(worst['loss'])} ({interval}; {p} after correction for {len(answers):,} "
+        "questions)."
+    )
+    others = list(dict.fromkeys(_who(row) for _, row in order.iloc[1:].iterrows()))
+    others = [name for name in others if name != _who(worst)]
+    return f"{sentence} Also harmed: {listed(_shortened(others))}." if others else sentence
 
 
-def _harmed(questions: pd.DataFrame) -> list[str]:
-    """Names of the groups with a violated question, each once."""
-    return list(dict.fromkeys(str(name) for name in questions["group"][questions["verdict"] == "violated"]))
+def _no_harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
+    losses = listed([TITLES[name] for name in dict.fromkeys(answers["loss"])])
+    rivals = (
+        "the pooled classifier or another group's" if (answers["kind"] == "envy").any() else "the pooled classifier"
+    )
+    within = f" by more than {in_points(margin)}" if margin else ""
+    return (
+        f"no group has a higher {losses} than with {rivals}{within}. This is shown with {100 * (1 - level):g}% "
+        f"confidence for all {len(answers):,} questions together."
+    )
 
 
-def _shortened(names: list[str]) -> list[str]:
+def _doubts(answers: pd.DataFrame, undecided: pd.DataFrame, level: float, margin: float) -> str:
+    """Say how many questions are undecided, and how much harm is not ruled out."""
+    worst = undecided.loc[undecided["low"].idxmin()]
+    beyond = f" by more than {in_points(margin)}" if margin else ""
+    return (
+        f"no group is shown to be harmed{beyond}, but for {len(undecided):,} of {len(answers):,} questions there is "
+        f"not enough data to rule it out. The most that is not ruled out is that the {TITLES[worst['loss']]} of "
+        f"{_who(worst)} is {100 * -worst['low']:.2f} {_unit(worst['loss'])} higher than with {_whose(worst)} "
+        f"({100 * (1 - level):g}% interval)"
+    )
+
+
+def _who(question: pd.Series) -> str:
+    name = str(question["group"])
+    return name if " = " in name else f"group {name}"
+
+
+def _whose(question: pd.Series) -> str:
+    return (
+        "the pooled classifier" if question["kind"] == "rationality" else f"the classifier of group {question['rival']}"
+    )
+
+
+def _unit(loss: str) -> str:
+    return "per 100 rows" if loss == "cost" else "percentage points"
+
+
+def _shortened(names: Sequence[str]) -> list[str]:
     rest = len(names) - _MOST_NAMES
-    return names[:_MOST_NAMES] + ([f"{rest} more"] if rest > 0 else [])
+    return [*names[:_MOST_NAMES], *([f"{rest} more"] if rest > 0 else [])]
 
 
 def _tally(questions: pd.DataFrame) -> str:

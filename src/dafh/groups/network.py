@@ -16,9 +16,9 @@ from scipy.special import logsumexp
 from sklearn.preprocessing import StandardScaler
 
 from dafh.classifiers.logits import decide
-from dafh.evaluation.paired import PairedCounts
+from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
-from dafh.groups.judging import ROWS_TO_MATCH, FoldVerdict, cross_fitted_counts, matched_groups
+from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.recipe import Recipe
 from dafh.groups.serving import CorrectionModel, Linear, Standardization
 from dafh.progress import epoch_reporter
@@ -68,17 +68,18 @@ class FittedPopulation:
     selection_right: NDArray[np.bool_]
     """Whether the same prediction is right."""
 
-    def cross_fitted_counts(
+    def cross_fitted_rows(
         self,
         rows: CheckedRows,
         base: NDArray[np.float64],
         held_out: HeldOut,
         starts: Sequence[NetworkStart] | None,
-    ) -> PairedCounts:
-        """Count what calibration rows say about models that were trained without them.
+        decisions: Decisions,
+    ) -> ComparedRows:
+        """Compare, on calibration rows, models that were trained without them.
 
         The models of two folds number their groups in any order. Those of each fold get the numbers of the final model
-        here, by the rows that they share; without that, counts of different groups would be added up.
+        here, by the rows that they share; without that, rows of different groups would be put together.
 
         Parameters
         ----------
@@ -98,15 +99,14 @@ class FittedPopulation:
                 continue
             verdicts.append(
                 FoldVerdict(
-                    rows.label[members],
-                    rows.weight[members],
+                    members,
                     model.group_logits(rows.X[members], _answers(starts, fold, members)).argmax(axis=1),
                     model.logits(rows.X[members]) + (pooled[:, None] if model.pooled == "added" else 0.0),
                     pooled,
                     matched_groups(here, final, n_groups),
                 )
             )
-        return cross_fitted_counts(verdicts, n_groups)
+        return cross_fitted_rows(verdicts, n_groups, rows, decisions)
 
 
 def fit_population(

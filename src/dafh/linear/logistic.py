@@ -1,6 +1,6 @@
 """Logistic regression fitted to convergence: the classifier that is used where the user brings none."""
 
-from typing import Self, TypedDict
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, out_of_fold_probabilities
+from dafh.classifiers.logits import check_threshold, decide
 from dafh.frames import Table
 
 _MOST_COEFFICIENTS_FOR_NEWTON = 300
@@ -36,11 +37,15 @@ class StandardizedLogisticRegression(LogisticRegression):
     C : float or "auto", default="auto"
         Inverse strength of the regularisation. "auto" is 1 where there are at least 50 rows for each coefficient, and
         otherwise the value from 0.01 to 1 with the lowest log-loss in cross-validation.
+    threshold : float, default=0.5
+        With two classes, the probability above which `predict` says ``classes_[1]``.
 
     Attributes
     ----------
     C_ : float
         The value of C in use.
+    threshold_ : float
+        The cut-off in use.
 
     Examples
     --------
@@ -50,8 +55,9 @@ class StandardizedLogisticRegression(LogisticRegression):
     0.01
     """
 
-    def __init__(self, C: float | str = "auto") -> None:
+    def __init__(self, C: float | str = "auto", *, threshold: float = 0.5) -> None:
         super().__init__(C=C)
+        self.threshold = threshold
 
     def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on standardised columns, then write the coefficients for the columns as they are."""
@@ -72,7 +78,14 @@ class StandardizedLogisticRegression(LogisticRegression):
             self.feature_names_in_ = scaler.feature_names_in_
         self.coef_: NDArray[np.float64] = model.coef_ / scaler.scale_
         self.intercept_ = model.intercept_ - self.coef_ @ scaler.mean_
+        check_threshold(self.threshold, len(self.classes_))
+        self.threshold_ = self.threshold
         return self
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """Label of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[decide(scores[:, None] if scores.ndim == 1 else scores, self.threshold_)]
 
 
 def _choose_strength(

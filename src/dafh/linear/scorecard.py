@@ -23,7 +23,7 @@ from dafh.checks import (
     whole_number,
 )
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
-from dafh.classifiers.logits import decide
+from dafh.classifiers.logits import check_threshold, decide
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.linear.basis import make_basis
@@ -63,6 +63,8 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         labels, at round numbers between values.
     strength : float or "auto", default="auto"
         Factor on all strengths of the penalty. "auto": 1 or 3, whichever has the lower log-loss in cross-validation.
+    threshold : float, default=0.5
+        With two classes, the probability above which `predict` says ``classes_[1]``: the cut-off of the scorecard.
     random_state : int, default=0
         Draws the folds of the cross-validation.
 
@@ -81,6 +83,8 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         Strength of the penalty by column and part: line, steps, categories, gaps.
     strength_ : float
         The factor in use.
+    threshold_ : float
+        The cut-off in use.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -98,12 +102,21 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
     _constraints: ClassVar[Constraints] = {
         "n_bins": (whole_number(_FEWEST_BINS),),
         "strength": (number(0), one_of("auto")),
+        "threshold": (number(0, 1),),
         "random_state": (whole_number(0),),
     }
 
-    def __init__(self, n_bins: int = MOST_BINS, *, strength: float | str = "auto", random_state: int = 0) -> None:
+    def __init__(
+        self,
+        n_bins: int = MOST_BINS,
+        *,
+        strength: float | str = "auto",
+        threshold: float = 0.5,
+        random_state: int = 0,
+    ) -> None:
         self.n_bins = n_bins
         self.strength = strength
+        self.threshold = threshold
         self.random_state = random_state
 
     def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -134,6 +147,8 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
                 raise InputError(
                     f"y holds one class only ({only!r}): at least two classes are needed to learn anything."
                 )
+            check_threshold(self.threshold, len(self.classes_))
+            self.threshold_ = self.threshold
             table, weight = table.iloc[counted], weight[counted]
             self.binning_ = self._learn_bins(table, weight)
             self.strength_ = None if self.strength == "auto" else float(self.strength)
@@ -198,7 +213,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
     def predict(self, X: Table) -> NDArray[Any]:
         """Label of each row."""
         scores = self.decision_function(X)
-        return self.classes_[decide(scores[:, None] if scores.ndim == 1 else scores)]
+        return self.classes_[decide(scores[:, None] if scores.ndim == 1 else scores, self.threshold_)]
 
     # ---- reading ----
 

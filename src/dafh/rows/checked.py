@@ -9,12 +9,53 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
-from dafh.checks import check_features, check_known_labels, check_table, check_weights
+from dafh.checks import (
+    check_features,
+    check_known_labels,
+    check_persons,
+    check_table,
+    check_times,
+    check_weights,
+)
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
 from dafh.exceptions import InputError
-from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
+from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows
 
 _NO_NUMBERS = np.empty((0, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class RowContext:
+    """What is known about rows beside features and labels, for the guard and for how rows are held out."""
+
+    declared: pd.DataFrame | None = None
+    """Attributes that define declared groups."""
+    person: NDArray[np.intp] | None = None
+    """Number of the person that each row belongs to; None where every row is a person of its own."""
+    time: NDArray[np.float64] | None = None
+    """When each row was observed: later rows judge, earlier ones train."""
+
+    @classmethod
+    def check(
+        cls, n_rows: int, guard_features: Table | None, persons: ArrayLike | None, time: ArrayLike | None
+    ) -> Self:
+        """Check what the user brings, each of it optional, with one entry for each row."""
+        declared = None if guard_features is None else check_attributes(guard_features, n_rows, "guard_features")
+        return cls(declared, check_persons(persons, n_rows), check_times(time, n_rows))
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Return what is known about some of the rows."""
+        return replace(
+            self,
+            declared=None if self.declared is None else self.declared.iloc[rows],
+            person=None if self.person is None else self.person[rows],
+            time=None if self.time is None else self.time[rows],
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known."""
+        return self.declared is None and self.person is None and self.time is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +72,8 @@ class CheckedRows:
     weight: NDArray[np.float64]
     attributes: pd.DataFrame | None = None
     """Sensitive features, where the user brings some; never an input of a classifier."""
+    context: RowContext = RowContext()
+    """What the guard may be shown about the rows, and training never is."""
 
     @classmethod
     def check(
@@ -42,6 +85,9 @@ class CheckedRows:
         classes: NDArray[Any] | None = None,
         sample_weight: ArrayLike | None = None,
         sensitive_features: Table | None = None,
+        guard_features: Table | None = None,
+        persons: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> Self:
         """Check rows to train on; rows of weight 0 are left out.
 
@@ -55,7 +101,9 @@ class CheckedRows:
         values, labels = check_features(estimator, X, y, reset=True)
         weight = check_weights(sample_weight, len(values))
         attributes = check_sensitive_features(sensitive_features, len(values))
-        return cls._labelled(X if is_frame(X) else values, labels, classes, weight, X=values, attributes=attributes)
+        context = RowContext.check(len(values), guard_features, persons, time)
+        given = X if is_frame(X) else values
+        return cls._labelled(given, labels, classes, weight, context, X=values, attributes=attributes)
 
     @classmethod
     def _labelled(
@@ -64,6 +112,7 @@ class CheckedRows:
         labels: NDArray[Any],
         classes: NDArray[Any] | None,
         weight: NDArray[np.float64],
+        context: RowContext,
         *,
         X: NDArray[Any] | None = None,
         attributes: pd.DataFrame | None = None,
@@ -80,7 +129,7 @@ class CheckedRows:
         if len(unknown):
             raise InputError(f"y holds classes that the fitted pooled classifier does not know: {unknown.tolist()}.")
         label = np.searchsorted(classes, labels)  # Meaningless for rows that do not count; they are left out below.
-        rows = cls(_NO_NUMBERS if X is None else X, given, label, classes, weight, attributes)
+        rows = cls(_NO_NUMBERS if X is None else X, given, label, classes, weight, attributes, context)
         return rows if len(counted) == len(label) else rows.take(counted)
 
     @classmethod
@@ -92,21 +141,33 @@ class CheckedRows:
         *,
         classes: NDArray[Any] | None = None,
         sample_weight: ArrayLike | None = None,
+        guard_features: Table | None = None,
+        persons: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> Self:
         """Check a table of any kind to train on, like `check`."""
         table, labels = check_table(estimator, X, y, reset=True)
-        return cls._labelled(_as_given(X, table), labels, classes, check_weights(sample_weight, len(table)))
+        context = RowContext.check(len(table), guard_features, persons, time)
+        return cls._labelled(_as_given(X, table), labels, classes, check_weights(sample_weight, len(table)), context)
 
     @classmethod
     def check_more_of_table(
-        cls, estimator: BaseEstimator, X: Table, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+        cls,
+        estimator: BaseEstimator,
+        X: Table,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        guard_features: Table | None = None,
+        persons: ArrayLike | None = None,
     ) -> Self:
         """Check a labelled table for an estimator that knows its columns and classes."""
         table, _ = check_table(estimator, X, reset=False)
         check_known_labels(y, estimator.classes_, len(table))
         label = np.searchsorted(estimator.classes_, np.asarray(y))
         weight = check_weights(sample_weight, len(table))
-        return cls(_NO_NUMBERS, _as_given(X, table), label, estimator.classes_, weight)
+        context = RowContext.check(len(table), guard_features, persons, None)
+        return cls(_NO_NUMBERS, _as_given(X, table), label, estimator.classes_, weight, context=context)
 
     @classmethod
     def check_more(
@@ -117,6 +178,8 @@ class CheckedRows:
         *,
         sample_weight: ArrayLike | None = None,
         sensitive_features: Table | None = None,
+        guard_features: Table | None = None,
+        persons: ArrayLike | None = None,
     ) -> Self:
         """Check labelled rows for an estimator that knows its columns and classes, such as those for the guard."""
         values = check_features(estimator, X, reset=False)
@@ -124,7 +187,8 @@ class CheckedRows:
         label = np.searchsorted(estimator.classes_, np.asarray(y))
         weight = check_weights(sample_weight, len(values))
         attributes = check_sensitive_features(sensitive_features, len(values))
-        return cls(values, X if is_frame(X) else values, label, estimator.classes_, weight, attributes)
+        context = RowContext.check(len(values), guard_features, persons, None)
+        return cls(values, X if is_frame(X) else values, label, estimator.classes_, weight, attributes, context)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -149,6 +213,7 @@ class CheckedRows:
             label=self.label[rows],
             weight=self.weight[rows],
             attributes=None if self.attributes is None else self.attributes.iloc[rows],
+            context=self.context.take(rows),
         )
 
     def with_numbers(self, X: NDArray[Any]) -> Self:
@@ -161,6 +226,8 @@ class CheckedRows:
         Where all rows fit into one batch, a weight of 2 then means exactly what a row given twice means, and the order
         of the rows means nothing.
         """
+        if not self.context.is_empty:
+            return self  # Equal rows may belong to different persons, groups and times.
         table = np.column_stack([self.X, self.label])
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
         if len(first) >= FEWEST_ROWS_TO_SPLIT:

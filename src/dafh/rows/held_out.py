@@ -37,8 +37,11 @@ class HeldOut:
         calibration_size: float,
         n_folds: int | Literal["auto"],
         rng: np.random.Generator,
+        *,
+        person: NDArray[np.intp] | None = None,
+        time: NDArray[np.float64] | None = None,
     ) -> Self:
-        """Hold out a share of the rows in each fold, class by class; a class too rare for that always trains.
+        """Hold out a share of the rows in each fold, class by class; the only row of a class always trains.
 
         Parameters
         ----------
@@ -49,6 +52,10 @@ class HeldOut:
             0, and together they must leave rows to train on.
         n_folds : int or "auto"
             No more than the shares allow: a row is held out once at most.
+        person : array of shape (n,), optional
+            Rows of one person are always held out together, for the same purpose.
+        time : array of shape (n,), optional
+            There is one fold, and it holds the last rows.
         """
         share = selection_size + calibration_size
         if share >= 1:
@@ -56,25 +63,33 @@ class HeldOut:
                 f"selection_size ({selection_size:g}) and calibration_size ({calibration_size:g}) leave no rows to "
                 "train on: together they must be less than 1."
             )
+        if person is not None:
+            first, unit = np.unique(person, return_index=True, return_inverse=True)[1:]
+            latest = None if time is None else _latest(unit, time)
+            drawn = cls.draw(label[first], selection_size, calibration_size, n_folds, rng, time=latest)
+            return cls(drawn.fold[unit], drawn.calibrates[unit], drawn.n_folds)
         n_rows = len(label)
         drawn = cls.none(n_rows)
         if n_rows < FEWEST_ROWS_TO_SPLIT or not share:
             return drawn
-        enough = min(int(np.ceil(_ENOUGH_ROWS_HELD_OUT / (share * n_rows))), _MOST_FOLDS)
-        n_drawn = min(enough if n_folds == "auto" else n_folds, int(1 / share + 1e-9))
-        # The smaller of the two parts that are wanted must get a row of a class, or the class is left alone.
-        least = min(size for size in (share, selection_size) if size > 0)
         fold, calibrates = drawn.fold, drawn.calibrates
-        # Class by class, so that a rare class is in every fold as often as in the data.
-        for rows in shuffled_classes(label, rng):
-            if len(rows) * least < 1:
-                continue
-            first = (np.arange(n_drawn + 1) * share * len(rows)).astype(int)
+        if time is None:
+            enough = min(int(np.ceil(_ENOUGH_ROWS_HELD_OUT / (share * n_rows))), _MOST_FOLDS)
+            n_drawn = min(enough if n_folds == "auto" else n_folds, int(1 / share + 1e-9))
+            # Class by class, so that a rare class is in every fold as often as in the data.
+            parts = [rows for rows in shuffled_classes(label, rng) if len(rows) > 1]
+        else:
+            n_drawn, last = 1, np.argsort(time, kind="stable")[n_rows - round(n_rows * share) :]
+            parts, share = [rng.permutation(last)], 1.0
+        for rows in parts:
+            first = (np.arange(n_drawn + 1) * share * len(rows) + 1e-9).astype(int)
+            # Of the rows held out, the first, third, sixth ... calibrate, say, from a random place on. Rounding in each
+            # fold would leave rare classes to selection alone, and then no row could speak for them.
+            ahead = rng.random() + np.arange(len(rows) + 1) * calibration_size / (selection_size + calibration_size)
             for number in range(n_drawn):
-                members = rows[first[number] : first[number + 1]]
-                fold[members] = number
-                # The odd row goes to selection: without any, a fold could not choose.
-                calibrates[members[int(np.ceil(len(members) * selection_size / share)) :]] = True
+                fold[rows[first[number] : first[number + 1]]] = number
+            calibrates[rows] = np.diff(np.floor(ahead)) > 0
+        calibrates &= fold >= 0
         # A fold without any row to choose by cannot judge its models.
         selecting = fold[(fold >= 0) & ~calibrates] if selection_size else fold[fold >= 0]
         return cls(fold, calibrates, n_drawn) if len(np.unique(selecting)) == n_drawn else cls.none(n_rows)
@@ -91,20 +106,37 @@ class HeldOut:
 
 
 def set_rows_aside(
-    label: NDArray[np.intp], share: float, rng: np.random.Generator
+    label: NDArray[np.intp],
+    share: float,
+    rng: np.random.Generator,
+    *,
+    person: NDArray[np.intp] | None = None,
+    time: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows to train on, and a simple random sample of rows to hold out of everything.
+    """Rows to train on, and rows to hold out of everything: a simple random sample, or the last ones where time counts.
 
     Not class by class: what is promised for the population holds only if every row has the same chance to be in the
-    sample, and rounding would leave rare classes out. Where one class only would be left to train on, no row is set
-    aside.
+    sample, and rounding would leave rare classes out. All rows of a person are on the same side. Where one class only
+    would be left to train on, no row is set aside.
     """
-    order = rng.permutation(len(label))
-    n_apart = round(len(label) * share)
-    apart, kept = np.sort(order[:n_apart]), np.sort(order[n_apart:])
+    unit = np.arange(len(label)) if person is None else np.unique(person, return_inverse=True)[1]
+    n_units = int(unit.max(initial=-1)) + 1
+    order = rng.permutation(n_units)
+    if time is not None:
+        order = np.argsort(-_latest(unit, time), kind="stable")
+    is_apart = np.zeros(n_units, bool)
+    is_apart[order[: round(n_units * share)]] = True
+    apart, kept = np.flatnonzero(is_apart[unit]), np.flatnonzero(~is_apart[unit])
     if len(np.unique(label[kept])) < 2:
         return np.arange(len(label)), apart[:0]
     return kept, apart
+
+
+def _latest(unit: NDArray[np.intp], time: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Time of the last row of each unit."""
+    latest = np.full(int(unit.max(initial=-1)) + 1, -np.inf)
+    np.maximum.at(latest, unit, time)
+    return latest
 
 
 def shuffled_classes(label: NDArray[np.intp], rng: np.random.Generator) -> list[NDArray[np.intp]]:

@@ -1,6 +1,7 @@
 """Statistics of paired comparisons, and the theorems; knows nothing of models.
 
-- `paired`: exact tests, intervals, corrections for many questions, and rows needed;
+- `differences`: one test and one limit for two classifiers on the same rows, whatever the loss;
+- `paired`: the same for counts of rows: exact tests, intervals, corrections for many questions, and rows needed;
 - `bounds`: Theorem 1 and Theorem 2 of the paper, corrected.
 
 Functions of counts only, NumPy and SciPy only. A new test or interval belongs here, with a simulation of its coverage.
@@ -13,6 +14,7 @@ from dafh.stats.bounds import (
     deviation_rows,
     discrepancy_bound,
 )
+from dafh.stats.differences import Differences
 from dafh.stats.paired import (
     PairedInterval,
     bonferroni,
@@ -25,6 +27,7 @@ from dafh.stats.paired import (
 )
 
 __all__ = [
+    "Differences",
     "PairedInterval",
     "bonferroni",
     "deviation_epsilon",

@@ -8,7 +8,8 @@ All functions take counts: numbers, or arrays that broadcast.
 
 The *gap* is the rival's error rate minus the own error rate, (c − b) / n. It is negative if the own classifier does
 harm. Rows are assumed to be independent draws from the population in question, and not to have been used to train or
-choose the classifiers. Counts need not be whole numbers: weighted rows are counted by their effective number.
+choose the classifiers. Rows that do not count alike, because of weights or costs, are compared by
+`dafh.stats.Differences`.
 """
 
 from typing import Any, NamedTuple
@@ -18,14 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv, ndtri
 
 from dafh.exceptions import InputError
+from dafh.stats.differences import Differences
 
 Numbers = NDArray[np.float64] | Any
 
 # Keeps divisions and beta functions defined where a count is zero; the result is then replaced.
 _TINY = 1e-12
-# Smallest error probability on one side that the recovered limits hold in groups under 50 rows. Below it, where many
-# questions are corrected for, the wider exact limits are used.
-_SMALLEST_TAIL = 0.002
 
 
 class PairedInterval(NamedTuple):
@@ -80,12 +79,9 @@ def paired_interval(
 ) -> PairedInterval:
     """Confidence interval for the gap between two classifiers on the same rows.
 
-    The exact (Clopper-Pearson) limits of the two discordant shares are combined by the method of variance estimates
-    recovery (MOVER), with the correlation of two multinomial counts. Of the methods compared (Tango's score interval,
-    Bonett and Price's adjusted Wald interval, an exact interval that splits the level) it is the narrowest that holds
-    its level in small groups, on each side and at every confidence from 80 to 99.6%; ``docs/guarantee.md`` has the
-    table. Each limit is therefore also a one-sided limit at confidence (1 + confidence) / 2. At higher confidence it
-    would fail too often in groups under 50 rows, and the exact interval is used instead.
+    The limits are those of `dafh.stats.Differences`. They hold their level on each side, at any confidence, in groups
+    of any size and however often the classifiers disagree (``docs/guarantee.md`` has the table), and they never
+    contradict `mcnemar_p`: the lower limit is above 0 exactly if that test shows a gain at (1 − confidence) / 2.
 
     Parameters
     ----------
@@ -105,55 +101,17 @@ def paired_interval(
     >>> print(f"{low:.3f} to {high:.3f}")
     0.007 to 0.034
     """
-    b, c, n = _check_counts(own_worse, own_better, n_rows)
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+    found, shape = _of_counts(own_worse, own_better, n_rows)
     tail = (1 - confidence) / 2
-    low, high = _exact_limits(b, c, n, tail) if tail < _SMALLEST_TAIL else _recovered_limits(b, c, n, tail)
-    known = n > 0
-    return PairedInterval(
-        np.where(known, np.maximum(low, -1.0), -1.0)[()], np.where(known, np.minimum(high, 1.0), 1.0)[()]
-    )
+    low, high = (limit.reshape(shape)[()] for limit in found.gain_limits(tail))
+    return PairedInterval(low, high)
 
 
-def _check_counts(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike) -> list[NDArray[np.float64]]:
-    b, c, n = (np.asarray(count, np.float64) for count in np.broadcast_arrays(own_worse, own_better, n_rows))
-    # Effective counts are sums of floating point numbers: a sum may exceed the number of rows by rounding.
-    if (b < 0).any() or (c < 0).any() or (b + c > n * (1 + 1e-9) + 1e-9).any():
-        raise InputError("Counts must not be negative, and own_worse + own_better must not exceed n_rows.")
-    return [b, c, n]
-
-
-def _recovered_limits(
-    b: NDArray[np.float64], c: NDArray[np.float64], n: NDArray[np.float64], tail: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Combine the exact limits of both discordant shares into limits of their difference (MOVER)."""
-    rows = np.maximum(n, _TINY)
-    worse, better = b / rows, c / rows
-    (worse_low, worse_high), (better_low, better_high) = (_share_limits(count, rows, tail) for count in (b, c))
-    others = np.maximum((1 - worse) * (1 - better), _TINY)
-    correlation = -np.sqrt(np.clip(worse * better / others, 0, 1))
-    gap = better - worse
-    low = gap - _combine(better - better_low, worse_high - worse, correlation)
-    high = gap + _combine(better_high - better, worse - worse_low, correlation)
-    return low, high
-
-
-def _exact_limits(
-    b: NDArray[np.float64], c: NDArray[np.float64], n: NDArray[np.float64], tail: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Limits that hold in samples of any size: (share of discordant rows) × (2 × share of them won − 1), each bounded.
-
-    Which classifier wins the discordant rows is the uncertain part in nearly every sample. It gets nine tenths of the
-    error probability, and the share of discordant rows gets the rest.
-    """
-    discordant = b + c
-    # The product is extreme where the second factor is, and with the first factor as large or as small as it can be.
-    few, many = _share_limits(discordant, np.maximum(n, _TINY), tail / 10)
-    lost, won = _share_limits(c, np.maximum(discordant, _TINY), tail * 0.9)
-    lost, won = np.where(discordant > 0, lost, 0.0), np.where(discordant > 0, won, 1.0)
-    low, high = 2 * lost - 1, 2 * won - 1
-    return low * np.where(low > 0, few, many), high * np.where(high > 0, many, few)
+def _of_counts(*counts: ArrayLike) -> tuple[Differences, tuple[int, ...]]:
+    """Differences of rows that count alike, and the shape in which the caller gave them."""
+    return Differences.of_counts(*counts), np.broadcast_shapes(*(np.shape(count) for count in counts))
 
 
 def share_interval(count: ArrayLike, n_rows: ArrayLike, confidence: float = 0.95) -> PairedInterval:
@@ -180,13 +138,6 @@ def _share_limits(
     return np.where(count > 0, low, 0.0), np.where(rest > 0, high, 1.0)
 
 
-def _combine(
-    one: NDArray[np.float64], other: NDArray[np.float64], correlation: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Length of the sum of two correlated deviations."""
-    return np.sqrt(np.maximum(one**2 + other**2 - 2 * correlation * one * other, 0.0))
-
-
 def excluded_harm(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike, level: float = 0.05) -> Numbers:
     """Largest harm that the rows do not exclude: the own classifier is not worse than its rival by more than this.
 
@@ -202,10 +153,8 @@ def excluded_harm(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike
     """
     if not 0 < level < 0.5:
         raise InputError(f"level must lie between 0 and 0.5, got {level!r}.")
-    limit = -paired_interval(own_worse, own_better, n_rows, confidence=1 - 2 * level).low
-    shown_better = mcnemar_p(own_better, own_worse) <= level
-    # Limit and test disagree for a few counts at the border. The exact test decides there, because "proof" rests on it.
-    return np.where(shown_better, np.minimum(limit, 0.0), np.maximum(limit, np.nextafter(0, 1)))[()]
+    found, shape = _of_counts(own_worse, own_better, n_rows)
+    return found.upper(level).reshape(shape)[()]
 
 
 def bonferroni(p: ArrayLike) -> NDArray[np.float64]:

@@ -1,0 +1,141 @@
+"""Losses that decisions are judged by: errors of all kinds, false positives, false negatives, and costs.
+
+Each is a mean over rows of what a wrong decision costs, so that one kind of test serves all of them:
+
+- ``"error"``: 1 for every wrong decision, over all rows;
+- ``"fpr"``: the false positive rate, over rows whose true label is negative;
+- ``"fnr"``: the false negative rate, over rows whose true label is positive;
+- ``"cost"``: the cost of a false positive or of a false negative, over all rows.
+
+The positive class is ``classes_[1]``. All but the first need two classes. A new loss of this kind is a new entry of
+`TITLES` and of `Loss.stakes`; tests, guard and audit then know it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dafh.exceptions import InputError
+from dafh.text import listed
+
+LossName = Literal["error", "fpr", "fnr", "cost"]
+LOSS_NAMES: tuple[LossName, ...] = get_args(LossName)
+TITLES: dict[LossName, str] = {
+    "error": "error rate",
+    "fpr": "false positive rate",
+    "fnr": "false negative rate",
+    "cost": "cost",
+}
+"""What each loss is called in sentences."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a false positive and a false negative cost.
+
+    Examples
+    --------
+    >>> Costs.check({"fp": 1, "fn": 4}).threshold
+    0.2
+    """
+
+    fp: float
+    fn: float
+
+    @classmethod
+    def check(cls, costs: "Mapping[str, float] | Costs") -> "Costs":
+        """Take a mapping with the entries "fp" and "fn"."""
+        if isinstance(costs, Costs):
+            return costs
+        if not isinstance(costs, Mapping) or set(costs) != {"fp", "fn"}:
+            raise InputError(f"costs must have the entries 'fp' and 'fn', such as {{'fp': 1, 'fn': 5}}, got {costs!r}.")
+        try:
+            fp, fn = float(costs["fp"]), float(costs["fn"])
+        except (TypeError, ValueError):
+            raise InputError(f"costs must be numbers, got {dict(costs)!r}.") from None
+        if not (0 < fp < np.inf and 0 < fn < np.inf):
+            raise InputError(f"Both costs must be positive numbers, got {dict(costs)!r}.")
+        return cls(fp, fn)
+
+    @property
+    def threshold(self) -> float:
+        """Probability of the positive class from which predicting it costs less: fp / (fp + fn)."""
+        return self.fp / (self.fp + self.fn)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One loss.
+
+    Examples
+    --------
+    Of three rows, the second and third are positive; a wrong decision on the first is a false positive.
+
+    >>> stake, counts = Loss("fpr").stakes(np.array([False, True, True]), 3)
+    >>> stake, counts
+    (array([1., 0., 0.]), array([ True, False, False]))
+    """
+
+    name: LossName = "error"
+    costs: Costs | None = None
+    """For the loss "cost"."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in sentences."""
+        return TITLES[self.name]
+
+    @property
+    def unit(self) -> str:
+        """Unit of 100 times the loss."""
+        return "per 100 rows" if self.name == "cost" else "percentage points"
+
+    @property
+    def worst(self) -> float:
+        """Largest loss of a row."""
+        return max(self.costs.fp, self.costs.fn) if self.costs else 1.0
+
+    def stakes(self, positive: NDArray[np.bool_] | None, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """What a wrong decision on each row costs, and which rows count in the mean.
+
+        Parameters
+        ----------
+        positive : array of shape (n,), or None
+            Whether the true label is the positive class; None where there are not two classes.
+        n_rows : int
+        """
+        everybody = np.ones(n_rows, bool)
+        if self.name == "error":
+            return everybody.astype(np.float64), everybody
+        if positive is None:
+            raise InputError(f"The {self.title} needs two classes: with more, use the loss 'error'.")
+        if self.name == "cost":
+            assert self.costs is not None
+            return np.where(positive, self.costs.fn, self.costs.fp), everybody
+        counted = positive if self.name == "fnr" else ~positive
+        return counted.astype(np.float64), counted
+
+
+ERROR = Loss()
+
+
+def check_losses(names: str | Sequence[str], costs: "Mapping[str, float] | Costs | None" = None) -> tuple[Loss, ...]:
+    """Losses by their names, each once.
+
+    Examples
+    --------
+    >>> [loss.title for loss in check_losses(("error", "fnr"))]
+    ['error rate', 'false negative rate']
+    """
+    given = [names] if isinstance(names, str) else list(names)
+    unknown = [name for name in given if name not in LOSS_NAMES]
+    if unknown or not given:
+        known = listed([repr(name) for name in LOSS_NAMES])
+        raise InputError(f"Losses must be one or more of {known}, got {names!r}.")
+    if "cost" in given and costs is None:
+        raise InputError("The loss 'cost' needs costs, such as costs={'fp': 1, 'fn': 5}.")
+    checked = None if costs is None else Costs.check(costs)
+    return tuple(Loss(name, checked if name == "cost" else None) for name in dict.fromkeys(given))  # type: ignore[arg-type]

@@ -1,0 +1,70 @@
+"""How often each group is flagged, and which errors are made: by the classifiers that serve, and by the pooled one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.evaluation.losses import Loss
+from dafh.evaluation.named_groups import NamedGroups
+from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
+
+ALL_ROWS = "all rows"
+
+
+def decision_rates(rows: ComparedRows, labels: Sequence[object], named: NamedGroups | None) -> pd.DataFrame | None:
+    """One row for all rows together, each group and each value of an attribute; None without two classes.
+
+    Columns: group, rows, and flagged, fpr and fnr, each followed by the same with the pooled classifier.
+    """
+    if rows.positive is None:
+        return None
+    parts = [([ALL_ROWS], np.zeros(len(rows.group), np.int64)), ([str(label) for label in labels], rows.group)]
+    parts += [] if named is None else list(named.cells(depth=1))
+    return pd.concat([_rates(rows, names, cell) for names, cell in parts], ignore_index=True)
+
+
+def _rates(rows: ComparedRows, names: list[str], cell: NDArray[np.integer]) -> pd.DataFrame:
+    flagged = rows.flagged
+    assert flagged is not None
+    every = np.arange(len(cell))
+    own = rows.own[rows.group]
+    total = np.bincount(cell, rows.weight, minlength=len(names))
+    columns: dict[str, object] = {"group": names, "rows": np.bincount(cell[rows.weight > 0], minlength=len(names))}
+    with np.errstate(invalid="ignore"):
+        for name, chosen in (("flagged", flagged[every, own]), ("flagged_pooled", flagged[:, -1])):
+            columns[name] = np.bincount(cell, rows.weight * chosen, minlength=len(names)) / total
+    for kind in ("fpr", "fnr"):
+        columns[kind] = mean_loss(rows, Loss(kind), ~rows.own_right, cell, len(names))
+        columns[f"{kind}_pooled"] = mean_loss(rows, Loss(kind), ~rows.right[:, -1], cell, len(names))
+    return pd.DataFrame(columns)
+
+
+def total_losses(rows: ComparedRows, losses: Sequence[Loss], level: float) -> pd.DataFrame:
+    """One row per loss, over all rows: own_loss, pooled_loss, gain with its interval low to high, and p of no gain."""
+    every, everybody = np.arange(len(rows.group)), np.zeros(len(rows.group), np.intp)
+    table = []
+    for loss in losses:
+        units = LossUnits.of(rows, loss)
+        found = units.differences([units.tally(every, rows.own_right, rows.right[:, -1])])
+        own, pooled = (mean_loss(rows, loss, ~right, everybody, 1)[0] for right in (rows.own_right, rows.right[:, -1]))
+        low, high = found.gain_limits(level / 2)
+        table.append((loss.name, own, pooled, found.gain[0], low[0], high[0], found.p_within(0.0)[0]))
+    return pd.DataFrame(table, columns=["loss", "own_loss", "pooled_loss", "gain", "low", "high", "p_no_gain"])
+
+
+def error_limits(rows: ComparedRows, level: float) -> NDArray[np.float64]:
+    """Lower and upper limit of every classifier's error rate in every group, (2, G, M + 1).
+
+    For rows that count alike they are Clopper and Pearson's; weights and persons with several rows are allowed for.
+    """
+    units, n_groups = LossUnits.of(rows, Loss()), len(rows.own)
+    limits = np.empty((2, n_groups, rows.right.shape[1]))
+    members = [np.flatnonzero(rows.group == g) for g in range(n_groups)]
+    for j, right in enumerate(rows.right.T):
+        # Against a rival that is never wrong the harm is the error rate; with right and wrong exchanged, the accuracy.
+        sides = [[units.tally(m, side[m], np.ones(len(m), bool)) for m in members] for side in (right, ~right)]
+        error, accuracy = (units.differences(side).upper(level / 2) for side in sides)
+        limits[0, :, j], limits[1, :, j] = 1 - accuracy, error
+    return limits

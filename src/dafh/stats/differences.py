@@ -1,0 +1,213 @@
+"""Two classifiers on the same rows: one test and one limit for every loss, with weights, and for persons of many rows.
+
+The *harm* is the mean of (own loss − rival loss), which lies between known bounds: −1, 0 or 1 for a row that is right
+or wrong; more with costs or weights; a total for a person who has several rows. Nothing else is known about its
+distribution, and the tests assume nothing else.
+
+The method is Gaffke's (2005), found again by Learned-Miller and Thomas (2020). The observed differences, and one more
+that is as bad as possible, get random weights from a flat Dirichlet distribution. The p-value of "the harm is at least
+h" is the probability that the weighted mean reaches h, and the limit is where this probability equals the level.
+
+- For rows that count alike and h = 0 it is exactly McNemar's test, P[Bin(b + c, ½) ≤ c].
+- For a rival that is never wrong it is exactly Clopper and Pearson's limit of a share.
+- In general it is a conjecture that the level holds, which nobody has refuted. ``docs/guarantee.md`` has our check: all
+  outcomes enumerated for rows that count alike and for costs, and simulations for weights and for persons.
+
+Of what we compared, interval formulas (Tango, MOVER, adjusted Wald) miss their level where classifiers disagree often
+or groups are small, and have no form for weights. Bets on bounded means (Waudby-Smith and Ramdas 2024) are proven but
+need two to three times as many rows.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import elementwise
+
+from dafh.exceptions import InputError
+
+# Nodes of the integral: 96 reproduce McNemar's and Clopper and Pearson's probabilities to 10 digits.
+_NODES, _NODE_WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(96))
+_NODES = _NODES + 0.5
+# Bounds the memory of the integral, which has a complex number for each question, value and node.
+_NUMBERS_AT_A_TIME = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """How much worse the own classifier is than its rival, unit by unit, for each of Q questions.
+
+    A unit is a row, or all rows of a person. All questions share a list of V kinds of units.
+
+    Examples
+    --------
+    1,000 rows: the own classifier loses 10 that its rival gets right, and wins 30.
+
+    >>> found = Differences.of_counts(own_worse=10, own_better=30, n_rows=1000)
+    >>> found.harm
+    array([-0.02])
+    >>> float(found.p_within(0.0)[0].round(4)), float(found.upper(0.05)[0].round(4))
+    (0.0011, -0.0091)
+    """
+
+    difference: NDArray[np.float64]
+    """Own loss minus rival loss of each kind of unit, (V,)."""
+    size: NDArray[np.float64]
+    """What each kind counts in the mean, (V,): the weight of a row, or the total of a person's rows."""
+    counts: NDArray[np.float64]
+    """Number of units of each kind, (Q, V)."""
+    worst: float = 1.0
+    """Largest loss of a unit of size 1."""
+    largest: float = 1.0
+    """Largest size of a unit."""
+
+    @classmethod
+    def of_counts(cls, own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike) -> "Differences":
+        """Rows that count alike: b on which only the rival is right, c on which only the own classifier is, of n."""
+        b, c, n = (
+            np.asarray(count, np.float64).ravel() for count in np.broadcast_arrays(own_worse, own_better, n_rows)
+        )
+        # A sum of floating point numbers may exceed the number of rows by rounding.
+        if (b < 0).any() or (c < 0).any() or (b + c > n * (1 + 1e-9) + 1e-9).any():
+            raise InputError("Counts must not be negative, and own_worse + own_better must not exceed n_rows.")
+        counts = np.column_stack([b, c, np.maximum(n - b - c, 0.0)])
+        return cls(np.array([1.0, -1.0, 0.0]), np.ones(3), counts)
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """Size of all units together, (Q,)."""
+        return self.counts @ self.size
+
+    @property
+    def harm(self) -> NDArray[np.float64]:
+        """Mean difference, (Q,): positive if the own classifier is worse; NaN without units."""
+        with np.errstate(invalid="ignore"):
+            return self.counts @ self.difference / self.total
+
+    @property
+    def gain(self) -> NDArray[np.float64]:
+        """The same with the other sign, (Q,): positive if the own classifier is better."""
+        return 0.0 - self.harm  # Unlike −harm, never −0.
+
+    def gain_limits(self, level: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper limit of the gain, each with error probability `level`, (Q,)."""
+        return 0.0 - self.upper(level), 0.0 - self.lower(level)
+
+    @property
+    def own_worse(self) -> NDArray[np.float64]:
+        """Units that the own classifier serves worse, (Q,)."""
+        return self.counts @ (self.difference > 0)
+
+    @property
+    def own_better(self) -> NDArray[np.float64]:
+        """Units that the own classifier serves better, (Q,)."""
+        return self.counts @ (self.difference < 0)
+
+    @property
+    def spread(self) -> NDArray[np.float64]:
+        """Mean square of the differences, relative to the mean size, (Q,): the discordance of rows that count alike."""
+        units = self.counts.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.counts @ self.difference**2 / units / (self.total / units) ** 2
+
+    def exchanged(self) -> "Differences":
+        """The same with own classifier and rival exchanged."""
+        return replace(self, difference=-self.difference)
+
+    def take(self, questions: NDArray[Any]) -> "Differences":
+        """Some of the questions, without kinds of units that they do not have."""
+        counts = self.counts[questions]
+        kept = (counts > 0).any(axis=0)
+        return replace(self, difference=self.difference[kept], size=self.size[kept], counts=counts[:, kept])
+
+    def p_within(self, margin: ArrayLike) -> NDArray[np.float64]:
+        """Test of "the harm is at least `margin`", (Q,): a small p-value shows that it is less. 1 without units."""
+        return self._reached(
+            np.broadcast_to(np.asarray(margin, np.float64), len(self.counts)), np.arange(len(self.counts))
+        )
+
+    def p_beyond(self, margin: ArrayLike) -> NDArray[np.float64]:
+        """Test of "the harm is at most `margin`", (Q,): a small p-value shows that it is more. 1 without units."""
+        return self.exchanged().p_within(-np.asarray(margin, np.float64))
+
+    def upper(self, level: ArrayLike) -> NDArray[np.float64]:
+        """Upper limit of the harm with error probability `level`, (Q,); the worst possible without units."""
+        n = len(self.counts)
+        levels = np.broadcast_to(np.asarray(level, np.float64), n)
+        if not ((levels > 0) & (levels < 1)).all():
+            raise InputError(f"level must lie between 0 and 1, got {level!r}.")
+        if not n:
+            return np.zeros(0)
+        every = np.arange(n)
+        low, high = np.full(n, -self.worst), np.full(n, self.worst)
+        limit = high.copy()
+        # At the upper end the probability is 0 but for units that cannot be worse.
+        inside = (self.total > 0) & (self._reached(high * (1 - 1e-12), every) <= levels)
+        if inside.any():
+            found = elementwise.find_root(
+                lambda h, q: self._reached(h, q.astype(np.intp)) - levels[q.astype(np.intp)],
+                (low[inside], high[inside] * (1 - 1e-12)),
+                args=(every[inside].astype(np.float64),),
+                tolerances={"xatol": 1e-10, "xrtol": 1e-10, "fatol": 0.0, "frtol": 0.0},
+            )
+            limit[inside] = found.x
+        return limit
+
+    def lower(self, level: ArrayLike) -> NDArray[np.float64]:
+        """Lower limit of the harm with error probability `level`, (Q,)."""
+        return -self.exchanged().upper(level)
+
+    def _reached(self, harm: NDArray[np.float64], questions: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Probability that the randomly weighted mean is at least `harm`, for some of the questions."""
+        result = np.empty(len(questions))
+        step = max(_NUMBERS_AT_A_TIME // (len(_NODES) * (len(self.size) + 1)), 1)
+        for first in range(0, len(questions), step):
+            part = slice(first, first + step)
+            some = self.take(questions[part])
+            at = harm[part, None]
+            # The mean reaches h where the sum of weight × (difference − h · size) reaches 0.
+            values = some.difference - at * some.size
+            extra = self.largest * (self.worst - at)
+            result[part] = _nonnegative(np.hstack([values, extra]), np.hstack([some.counts, np.ones_like(at)]))
+        return result
+
+
+def _nonnegative(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """P(Σ value × Gamma(shape) ≥ 0), for each line of (Q, V) values: independent gamma variables of scale 1."""
+    # The tail on the far side of the mean is computed, so that small probabilities keep their digits.
+    above = (values * shapes).sum(axis=1) > 0
+    values = np.where(above[:, None], -values, values)
+    # A value that is 0 but for rounding can decide nothing.
+    reaches = ((values > 1e-14 * np.abs(values).max(axis=1, keepdims=True)) & (shapes > 0)).any(axis=1)
+    tail = np.zeros(len(values))
+    if reaches.any():
+        tail[reaches] = _tail(values[reaches], shapes[reaches])
+    return np.where(above, 1.0 - tail, tail)
+
+
+def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """P(Σ value × Gamma(shape) ≥ 0) where the mean is negative and some value positive.
+
+    The probability is an integral of the moment generating function Π (1 − value · s)^(−shape) / s along any path that
+    crosses the real axis between 0 and its first pole. Ours crosses at the saddle point, where nothing cancels, and
+    bends to the right as far as no factor can grow on the way.
+    """
+    a = values / np.where(shapes > 0, values, -np.inf).max(axis=1, keepdims=True)
+    # Not quite up to the pole: a saddle point nearer to it belongs to a probability that is zero for all purposes.
+    low, high = np.zeros(len(a)), np.full(len(a), 1 - 1e-12)
+    for _ in range(55):  # The slope of the logarithm increases between the pole at 0 and the one at 1.
+        s = (low + high) / 2
+        falls = (shapes * a / (1 - a * s[:, None])).sum(axis=1) < 1 / s
+        low, high = np.where(falls, s, low), np.where(falls, high, s)
+    s = s[:, None]
+    relative = a / (1 - a * s)
+    curvature = (shapes * relative**2).sum(axis=1, keepdims=True) + 1 / s**2
+    along = 3 * _NODES / (1 - _NODES) / np.sqrt(curvature)
+    step = 3 * _NODE_WEIGHTS / (1 - _NODES) ** 2 / np.sqrt(curvature)
+    # A factor with a positive value stays below its size at the saddle point if the path bends no more than this.
+    bend = 1 / np.where((a > 0) & (shapes > 0), relative, np.inf).min(axis=1, keepdims=True)
+    root = np.hypot(along, bend)
+    path, slope = s + root - bend + 1j * along, along / root + 1j
+    logarithm = -(shapes[:, :, None] * np.log(1 - a[:, :, None] * path[:, None, :])).sum(axis=1)
+    return np.clip(((np.exp(logarithm) / path * slope).imag * step).sum(axis=1) / np.pi, 0.0, 1.0)
