@@ -97,7 +97,9 @@ def choose_servers(
     # Under "proof" the level passes on to other groups' classifiers only when every own classifier is proved; before,
     # it is better spent on the groups that are still in question.
     if kind == "veto" or keeps.all():
-        serves = np.array([_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in own], np.intp)
+        serves = np.array(
+            [_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in range(n_groups)], np.intp
+        )
     harm = _certificates(rows, losses[0], serves, kind, level, margin)
     table = _table(rows, losses[0], serves, harm, level)
     table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
@@ -200,7 +202,7 @@ def _table(
 ) -> pd.DataFrame:
     n_groups = len(serves)
     found = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)])
-    counted = loss.stakes(rows.positive, len(rows.group))[1]
+    counted = loss.stakes(rows.positive, len(rows.group))[1] & (rows.weight > 0)
     losses = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
     low, high = found.gain_limits(level / 2)
     return pd.DataFrame(

@@ -267,7 +267,9 @@ class AuditResult(EqualByValue):
         """Tables of the summary: title, table, and the columns to align at the left."""
         if self.verdict.status == "unchanged":  # Every gap would be zero.
             return []
-        tables = [("", display_questions(self.questions, self.level), ("verdict",))]
+        tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [
+            ("", display_questions(self.questions, self.level), ("verdict",))
+        ]
         if self.named is not None:
             # Violated ones first, then by p-value: the reader of ten out of hundreds wants the worst.
             order = self.named.iloc[np.lexsort((self.named["p"], self.named["verdict"] != "violated"))]
