@@ -47,7 +47,7 @@ class Verdict:
     >>> verdict.status
     'harm'
     >>> print(verdict.details[0])
-    Questions about groups: 2 violated, 0 satisfied, 2 undecided.
+    Questions about groups: 2 violated, 1 satisfied, 1 undecided.
     """
 
     status: Status
