@@ -33,6 +33,7 @@ from dafh.stats import holm
 # five cases. One row lost and none won is no reason to take a classifier away, and of a dozen subgroups some always
 # lose a row.
 VETO_LEVEL = 0.2
+_ROUNDING = 1e-12
 ALL_ROWS = ""
 """Name of the part of a group that is all of it."""
 
@@ -151,9 +152,11 @@ def _spoken_for(checks: pd.DataFrame) -> NDArray[np.bool_]:
     everybody = (checks["part"] == ALL_ROWS).to_numpy()
     main = everybody & (checks["loss"] == checks["loss"].iloc[0] if len(checks) else everybody)
     gain = checks["gain"].to_numpy()
-    # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it.
+    # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it. Sums of weights
+    # are rounded, and rows that balance exactly must not win by that.
     with np.errstate(invalid="ignore"):
-        return np.where(main, gain > 0, np.where(everybody, gain >= 0, checks["p_worse"] > VETO_LEVEL))
+        wins, holds = gain > _ROUNDING, gain >= -_ROUNDING
+    return np.where(main, wins, np.where(everybody, holds, checks["p_worse"] > VETO_LEVEL))
 
 
 def _repair_envy(
