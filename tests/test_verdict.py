@@ -62,7 +62,7 @@ def test_harm_says_who_which_loss_how_much_against_what_and_how_sure():
     envious = question("violated", kind="envy", rival=2, p_corrected=1e-9, high=-0.021)
     assert Verdict.of(table(envious), level=0.1).sentence == (
         "for group 0 the error rate is higher than with the classifier of group 2: by 5.00 percentage points "
-        "(90% interval 2.10 to 8.00; p < 0.001 after correction for 1 questions)."
+        "(90% interval 2.10 to 8.00; p < 0.001 after correction for 1 question)."
     )
 
 
@@ -118,8 +118,8 @@ def test_nothing_gained_is_a_verdict_and_says_what_to_do(gain, total):
 
 def test_no_harm_says_for_which_losses_against_whom_and_how_sure():
     assert Verdict.of(table("satisfied")).sentence == (
-        "no group has a higher error rate than with the pooled classifier. This is shown with 95% confidence for all "
-        "1 questions together."
+        "no group has a higher error rate than with the pooled classifier. This is shown with 95% confidence for the "
+        "1 question."
     )
     envy = question("satisfied", kind="envy", rival=1, loss="fnr")
     sentence = Verdict.of(table("satisfied", envy), level=0.01, margin=0.01).sentence

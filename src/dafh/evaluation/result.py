@@ -252,13 +252,14 @@ class AuditResult(EqualByValue):
         figures, counts = self.figures(), self.violations
         margin = f", margin {in_points(self.margin)}" if self.margin else ""
         total = self.totals.iloc[0]
+        unit = "per 100 rows" if total["loss"] == "cost" else "points"
         return [
             f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}{margin}",
             f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
-            f"gain in {TITLES[total['loss']]} {points(total['gain'])} "
-            f"({100 * (1 - self.level):g}% interval {points(total['low'])} to {points(total['high'])}); "
             f"Pr without harm {percent(figures['pr_without_harm'])}, "
             f"classifiers disagree on {percent(figures['disagreement'])} of rows",
+            f"gain in {TITLES[total['loss']]} {points(total['gain'])} {unit} "
+            f"({100 * (1 - self.level):g}% interval {points(total['low'])} to {points(total['high'])})",
             f"questions about groups with a negative gap: {counts['point']} observed, {counts['significant']} "
             f"significant, {counts['corrected']} after correction for the number of questions",
         ]

@@ -148,8 +148,7 @@ def _harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
     interval = f"{100 * (1 - level):g}% interval {100 * -worst['high']:.2f} to {100 * -worst['low']:.2f}"
     sentence = (
         f"for {_who(worst)} the {TITLES[worst['loss']]} is higher than with {_whose(worst)}{beyond}: by "
-        f"{100 * -worst['gap']:.2f} {_unit(worst['loss'])} ({interval}; {p} after correction for {len(answers):,} "
-        "questions)."
+        f"{100 * -worst['gap']:.2f} {_unit(worst['loss'])} ({interval}; {p} after correction for {_number(answers)})."
     )
     others = list(dict.fromkeys(_who(row) for _, row in order.iloc[1:].iterrows()))
     others = [name for name in others if name != _who(worst)]
@@ -164,7 +163,7 @@ def _no_harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str
     within = f" by more than {in_points(margin)}" if margin else ""
     return (
         f"no group has a higher {losses} than with {rivals}{within}. This is shown with {100 * (1 - level):g}% "
-        f"confidence for all {len(answers):,} questions together."
+        f"confidence for {'the 1 question' if len(answers) == 1 else f'all {_number(answers)} together'}."
     )
 
 
@@ -193,6 +192,10 @@ def _whose(question: pd.Series) -> str:
 
 def _unit(loss: str) -> str:
     return "per 100 rows" if loss == "cost" else "percentage points"
+
+
+def _number(answers: pd.DataFrame) -> str:
+    return "1 question" if len(answers) == 1 else f"{len(answers):,} questions"
 
 
 def _shortened(names: Sequence[str]) -> list[str]:
