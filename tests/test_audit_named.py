@@ -105,7 +105,11 @@ def test_named_groups_are_answered_like_any_other():
         # The same question with the races as segments and the labels as they are served.
         served = predictions[np.arange(4000), groups]
         direct = audit(y, served, "race = " + table["race"].to_numpy(), pooled=pooled, **options).questions
-        pd.testing.assert_frame_equal(named, direct, check_dtype=False)
+        # Beside learned groups they have half of the level, and need more rows for that.
+        shared = ["p_corrected", "rows_needed"]
+        pd.testing.assert_frame_equal(named.drop(columns=shared), direct.drop(columns=shared), check_dtype=False)
+        np.testing.assert_allclose(named["p_corrected"], np.minimum(2 * direct["p_corrected"], 1))
+        assert (named["rows_needed"] > direct["rows_needed"]).all()
 
 
 def test_named_groups_served_in_part_by_the_pooled_classifier_are_tested():
