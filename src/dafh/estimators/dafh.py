@@ -232,14 +232,16 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
-            self._check_calibration(X_calibration, y_calibration)
-            known = {"guard_features": guard_features, "persons": persons, "time": time}
+            known: dict[str, Any] = {"guard_features": guard_features, "persons": persons, "time": time}
+            known_calibration: dict[str, Any] = {
+                "guard_features": guard_features_calibration,
+                "persons": persons_calibration,
+            }
+            self._check_calibration(X_calibration, y_calibration, known, known_calibration)
             rows = self._check_training_rows(X, y, sample_weight=sample_weight, **known)
             self._check_losses()
             threshold = self._check_threshold()
-            judges = self._calibration_rows(
-                X_calibration, y_calibration, guard_features=guard_features_calibration, persons=persons_calibration
-            )
+            judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
             # Independent streams: holding out other rows, say, must not change the random start of a network.
             entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
             seeds = np.random.SeedSequence(entropy).spawn(4)

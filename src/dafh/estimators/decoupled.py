@@ -174,19 +174,19 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         """
         with unchanged_on_error(self):
             check_parameters(self, self._constraints)
-            self._check_calibration(X_calibration, y_calibration)
-            known = {"guard_features": guard_features, "persons": persons, "time": time}
+            known: dict[str, Any] = {"guard_features": guard_features, "persons": persons, "time": time}
+            known_calibration: dict[str, Any] = {
+                "guard_features": guard_features_calibration,
+                "persons": persons_calibration,
+            }
+            self._check_calibration(X_calibration, y_calibration, known, known_calibration)
             rows = CheckedRows.check(
                 self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features, **known
             )
             self.classes_ = rows.classes
             self._check_losses()
             judges = self._calibration_rows(
-                X_calibration,
-                y_calibration,
-                sensitive_features_calibration,
-                guard_features=guard_features_calibration,
-                persons=persons_calibration,
+                X_calibration, y_calibration, sensitive_features_calibration, **known_calibration
             )
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             unfitted = self._unfitted(seed)
