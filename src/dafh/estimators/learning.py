@@ -73,7 +73,7 @@ def learn_groups(
     n_groups : int or None
         None: chosen.
     calibration : float
-        Share of each fold that is kept for the guard.
+        Share of each fold that is kept for the guard of a network.
     threshold : float or None
         Cut-off of own classifiers; None: that of the pooled one.
     rng : Generator
@@ -98,7 +98,8 @@ def learn_groups(
         base=base,
         design=lambda block: design.block(base[block]),
         fold=fold,
-        selects=(held_out.fold >= 0) & ~held_out.calibrates,
+        # All rows that are held out choose rules; `dafh.groups.exact` says why they may judge them, too.
+        selects=held_out.fold >= 0,
     )
     # A network that starts at random needs no rules.
     needed = kind != "network" or recipe.start == "rules"
@@ -165,10 +166,10 @@ class FittedGroupRules:
     rows: CheckedRows
     decisions: Decisions
 
-    @property
-    def judge_weight(self) -> NDArray[np.float64]:
-        """Weight of each row that selects."""
-        return self.problem.weight[self.held_out.selection]
+    def losses_of(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Log-loss of some rows that are held out, each by the rules of its fold."""
+        held_out = np.flatnonzero(self.held_out.fold >= 0)
+        return self.fitted.selection_losses[np.searchsorted(held_out, rows)]
 
     def model(self) -> RuleModel:
         """The final rules, as they are served."""
@@ -185,7 +186,7 @@ class FittedGroupRules:
         final, verdicts = self.fitted.groups.tree, []
         spread = slice(None, None, max(len(self.problem.label) // ROWS_TO_MATCH, 1))
         for block, groups in enumerate(self.fitted.folds):
-            members = self.held_out.calibration(block)
+            members = np.flatnonzero(self.held_out.fold == block)
             asked, pooled = self.seen.take(members), self.problem.base[block][members]
             model = self._served(groups)
             codes = self.problem.codes[spread]
@@ -237,7 +238,9 @@ class _Network:
         """Whether log-loss on the rows that select is lower by more than half a standard error: rules win a draw."""
         if not rules.held_out.n_folds:  # Too few rows to hold any out: nothing can be compared.
             return False
-        mean, error = paired_mean(self.population.selection_losses - rules.fitted.selection_losses, rules.judge_weight)
+        rows = rules.held_out.selection
+        difference = self.population.selection_losses - rules.losses_of(rows)
+        mean, error = paired_mean(difference, rules.problem.weight[rows])
         return mean < -_DRAW * error
 
 
