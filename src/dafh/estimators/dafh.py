@@ -234,7 +234,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             self._check_calibration(X_calibration, y_calibration, known, known_calibration)
             rows = self._check_training_rows(X, y, sample_weight=sample_weight, **known)
             self._check_losses()
-            threshold = self._check_threshold()
+            threshold = _requested_cutoff(self.threshold, self.costs, len(self.classes_))
             judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
             # Independent streams: holding out other rows, say, must not change the random start of a network.
             entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
@@ -281,15 +281,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         if incumbent is not None:
             _check_incumbent(incumbent, rows)
         return rows
-
-    def _check_threshold(self) -> float | None:
-        """Cut-off that the user asks for, by itself or by costs; None leaves it to the pooled classifier."""
-        given = self.threshold
-        if given is None and self.costs is not None:
-            given = Costs.check(self.costs).threshold
-        if given is not None:
-            check_threshold(given, len(self.classes_))
-        return given
 
     def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
         return CheckedRows.check_more_of_table(self, X, y, **known)
@@ -353,6 +344,15 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         if self.rules_ is not None:
             shares = np.bincount(group, rows.weight, self.n_groups_) / rows.weight.sum()
             self.rules_ = self.rules_.with_shares(shares)
+
+
+def _requested_cutoff(threshold: float | None, costs: Mapping[str, float] | None, n_classes: int) -> float | None:
+    """Cut-off that the user asks for, by itself or by costs; None leaves it to the pooled classifier."""
+    if threshold is None and costs is not None:
+        threshold = Costs.check(costs).threshold
+    if threshold is not None:
+        check_threshold(threshold, n_classes)
+    return threshold
 
 
 def _check_incumbent(pooled: Any, rows: CheckedRows) -> None:
