@@ -15,7 +15,7 @@ from dafh.rows.checked import CheckedRows
 
 N, N_FOLDS = 900, 3
 FOLD = np.random.default_rng(5).integers(0, N_FOLDS, N)
-CANDIDATES = [Candidate("mean", 4, 2, 50.0), Candidate("score", 8, 3, 10.0)]
+CANDIDATES = [Candidate("mean", 4, 2, 50.0, 0.1), Candidate("score", 8, 3, 10.0, 0.3)]
 # Strengths that cross-validation would choose once for all rows are fixed here.
 POOLED = {
     "scorecard": Scorecard(strength=1.0),

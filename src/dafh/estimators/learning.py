@@ -12,14 +12,14 @@ from sklearn.pipeline import Pipeline
 from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, pooled_logits
 from dafh.evaluation.paired import PairedCounts
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections
-from dafh.groups.exact import FittedRules, RuleGroups, RuleRows, fit_rules, paired_mean
+from dafh.groups.exact import Candidate, FittedRules, RuleGroups, RuleRows, fit_rules, paired_mean
 from dafh.groups.judging import ROWS_TO_MATCH, FoldVerdict, cross_fitted_counts, matched_groups
 from dafh.groups.merging import LeafRows, fit_corrections
 from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules import RuleTree
 from dafh.groups.trained import NetworkModel, RuleModel, TrainedGroups
-from dafh.linear.newton import Regression, fit_penalized
+from dafh.linear.newton import Regression
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 from dafh.rows.seen import SeenRows
@@ -208,7 +208,7 @@ def _with_all_rows(rules: FittedGroupRules, model: RuleModel, rows: CheckedRows,
     penalty = np.full(design.block(base).n_coefficients, chosen.strength)
     regression = Regression(design.block(base), rows.label, rows.weight, base)
     leaves = LeafRows.of(regression, model.assign(seen), model.n_groups)
-    corrections = fit_corrections(leaves, np.arange(model.n_groups), penalty)
+    corrections = fit_corrections(leaves, np.arange(model.n_groups), penalty, chosen.elsewhere)
     return RuleModel(model.tree, design.served(corrections))
 
 
@@ -252,6 +252,7 @@ def learn_network(
         held_out,
         starts=starts,
         linear_base=linear,
+        elsewhere=0.0 if rules.fitted.chosen is None else rules.fitted.chosen.elsewhere,
         start_seed=seeds[0],
         batch_seed=seeds[1],
         verbose=verbose,
@@ -271,7 +272,7 @@ def _network_starts(rules: FittedGroupRules, rows: CheckedRows) -> list[NetworkS
     assert chosen is not None
     for block, groups in enumerate([*rules.fitted.folds, rules.fitted.groups]):
         tree = _same_number_of_groups(groups.tree, rules.fitted.groups.tree.n_groups)
-        weight, bias = _linear_start(rules, rows, design, block, tree, chosen.strength)
+        weight, bias = _linear_start(rules, rows, design, block, tree, chosen)
         starts.append(NetworkStart(tree.answers(rules.problem.codes), tuple(tree.paths()), tree.group, weight, bias))
     return starts
 
@@ -282,7 +283,7 @@ def _same_number_of_groups(tree: RuleTree, n_groups: int) -> RuleTree:
 
 
 def _linear_start(
-    rules: FittedGroupRules, rows: CheckedRows, design: CorrectionDesign, block: int, tree: RuleTree, strength: float
+    rules: FittedGroupRules, rows: CheckedRows, design: CorrectionDesign, block: int, tree: RuleTree, chosen: Candidate
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Corrections of a block's groups that are linear in the columns, as the network's classifiers are."""
     n_groups, problem = rules.fitted.groups.tree.n_groups, rules.problem
@@ -295,14 +296,13 @@ def _linear_start(
     trains = problem.training(block)
     base = problem.base[block]
     regression = Regression(design.block(base), problem.label, problem.weight, base).take(trains)
-    group = tree.assign(problem.codes[trains])
-    for k in np.unique(group):
-        members = regression.take(np.flatnonzero(group == k))
-        penalty = np.full(members.design.n_coefficients, strength)
-        found = fit_penalized(members, penalty, free_intercept=False, tolerance=1e-6)
-        served = design.served(found.coefficients[None])
-        assert isinstance(served, LinearCorrections)
-        weight[k], bias[k] = served.weight[0], served.intercept[0]
+    # A group may have no rows in a fold.
+    present, position = np.unique(tree.assign(problem.codes[trains]), return_inverse=True)
+    leaves = LeafRows.of(regression, position, len(present))
+    penalty = np.full(regression.design.n_coefficients, chosen.strength)
+    served = design.served(fit_corrections(leaves, np.arange(len(present)), penalty, chosen.elsewhere))
+    assert isinstance(served, LinearCorrections)
+    weight[present], bias[present] = served.weight, served.intercept
     return weight, bias
 
 

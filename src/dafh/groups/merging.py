@@ -45,14 +45,27 @@ class LeafRows:
             np.array([part.loss(part.offset) for part in parts]),
         )
 
-    def merged(self, parent: NDArray[np.intp]) -> "LeafSums":
-        """Sums for larger leaves."""
+    def joined(self, parent: NDArray[np.intp]) -> "LeafRows":
+        """The same rows in larger leaves."""
         n_leaves = int(parent.max()) + 1
         gradient = np.zeros((n_leaves, *self.gradient.shape[1:]))
         curvature = np.zeros((n_leaves, *self.curvature.shape[1:]))
         np.add.at(gradient, parent, self.gradient)
         np.add.at(curvature, parent, self.curvature)
-        return LeafSums(gradient, curvature)
+        losses = np.bincount(parent, self.losses, n_leaves).astype(np.float64)
+        return LeafRows(self.rows, parent[self.leaf], gradient, curvature, losses)
+
+    def sums(self, elsewhere: float = 0.0) -> "LeafSums":
+        """Sums to search with, where a row counts `elsewhere` for the classifiers of other groups.
+
+        The curvature of the rows outside of a group is that of all rows without that of the group.
+        """
+        return LeafSums(self.gradient, (1 - elsewhere) * self.curvature, elsewhere * self.curvature.sum(axis=0))
+
+    def outside(self, group: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Curvature of the rows that do not belong to each group, (K, m, p, p)."""
+        inside = [self.curvature[group == k].sum(axis=0) for k in range(int(group.max()) + 1)]
+        return self.curvature.sum(axis=0) - np.stack(inside)
 
     def losses_by(self, corrections: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Log-loss of each leaf if leaf l is served by the correction of group[l]."""
@@ -67,6 +80,8 @@ class LeafSums:
 
     gradient: NDArray[np.float64]
     curvature: NDArray[np.float64]
+    shared: NDArray[np.float64] | float = 0.0
+    """Curvature that every group has beside that of its leaves, (m, p, p)."""
 
     def merge(self, n_groups: int, penalty: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each leaf, and the corrections (K, p, m), by the quadratic approximation of the loss."""
@@ -93,15 +108,21 @@ class LeafSums:
             curvatures.append(
                 np.einsum("pa,lpq,qb->lab", directions, self.curvature[:, output], directions, optimize=True)
             )
-            penalties.append(directions.T @ (penalty[:, None] * directions))
+            penalties.append(directions.T @ self._common(output, penalty) @ directions)
         return _ReducedSums(np.stack(gradients, axis=1), np.stack(curvatures, axis=1), np.stack(penalties))
+
+    def _common(self, output: int, penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+        shared = np.broadcast_to(self.shared, (self.gradient.shape[2], len(penalty), len(penalty)))
+        return np.diag(penalty) + shared[output]
 
     def _corrections(self, group: NDArray[np.intp], n_groups: int, penalty: NDArray[np.float64]) -> NDArray[np.float64]:
         corrections = np.empty((n_groups, *self.gradient.shape[1:]))
         for k in range(n_groups):
             gradient, curvature = self.gradient[group == k].sum(axis=0), self.curvature[group == k].sum(axis=0)
             for output, matrix in enumerate(curvature):
-                corrections[k, :, output] = -np.linalg.solve(matrix + np.diag(penalty), gradient[:, output])
+                corrections[k, :, output] = -np.linalg.solve(
+                    matrix + self._common(output, penalty), gradient[:, output]
+                )
         return corrections
 
 
@@ -174,7 +195,11 @@ class _ReducedSums:
 
 
 def refine(
-    leaves: LeafRows, group: NDArray[np.intp], corrections: NDArray[np.float64], penalty: NDArray[np.float64]
+    leaves: LeafRows,
+    group: NDArray[np.intp],
+    corrections: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    elsewhere: float = 0.0,
 ) -> NDArray[np.float64]:
     """Shorten corrections that the quadratic approximation made too long: half as far until the real loss falls.
 
@@ -182,6 +207,9 @@ def refine(
     """
     before = np.bincount(group, leaves.losses, len(corrections))
     size = np.einsum("p,kpm->k", penalty, corrections**2) / 2
+    if elsewhere:
+        pull = elsewhere * leaves.outside(group)
+        size += np.einsum("kpm,kmpq,kqm->k", corrections, pull, corrections, optimize=True) / 2
     step = np.ones(len(corrections))
     while True:
         after = np.bincount(group, leaves.losses_by(step[:, None, None] * corrections, group), len(corrections))
@@ -191,7 +219,9 @@ def refine(
         step = np.where(too_long, np.where(step > _SHORTEST_STEP, step / 2, 0.0), step)
 
 
-def fit_corrections(leaves: LeafRows, group: NDArray[np.intp], penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+def fit_corrections(
+    leaves: LeafRows, group: NDArray[np.intp], penalty: NDArray[np.float64], elsewhere: float = 0.0
+) -> NDArray[np.float64]:
     """Fit the correction of each group exactly, (K, p, m).
 
     Parameters
@@ -199,10 +229,17 @@ def fit_corrections(leaves: LeafRows, group: NDArray[np.intp], penalty: NDArray[
     leaves : LeafRows
     group : array of shape (leaves,)
     penalty : array of shape (p,)
+    elsewhere : float
+        What a row of another group counts: there a correction is held near 0, so that the classifier of a group
+        decides about rows it does not serve much as the pooled classifier does.
     """
     of_row = group[leaves.leaf]
-    members = (leaves.rows.take(np.flatnonzero(of_row == k)) for k in range(int(group.max()) + 1))
-    return np.stack([fit_penalized(rows, penalty, free_intercept=False).coefficients for rows in members])
+    pulls = elsewhere * leaves.outside(group) if elsewhere else [None] * (int(group.max()) + 1)
+    members = [leaves.rows.take(np.flatnonzero(of_row == k)) for k in range(len(pulls))]
+    found = [
+        fit_penalized(rows, penalty, free_intercept=False, pull=pull) for rows, pull in zip(members, pulls, strict=True)
+    ]
+    return np.stack([solution.coefficients for solution in found])
 
 
 def prefer(leaves: LeafRows, group: NDArray[np.intp], corrections: NDArray[np.float64]) -> NDArray[np.intp]:

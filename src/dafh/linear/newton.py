@@ -85,6 +85,7 @@ def fit_penalized(
     curvatures: NDArray[np.float64] | None = None,
     free_intercept: bool = True,
     tolerance: float = 1e-10,
+    pull: NDArray[np.float64] | None = None,
 ) -> Solution:
     """Minimise the penalised loss.
 
@@ -101,6 +102,8 @@ def fit_penalized(
         Whether the intercept is not penalised, whatever `penalty` says.
     tolerance : float
         Stop when a step promises less than this, per unit of weight.
+    pull : array of shape (m, p, p), optional
+        A further penalty: half of coefficients · pull · coefficients, for each output.
 
     Examples
     --------
@@ -110,21 +113,24 @@ def fit_penalized(
     array([-0.549,  1.098])
     """
     penalty = _with_free_intercept(penalty) if free_intercept else penalty
+    quadratic = _Quadratic(penalty, pull)
     coefficients = np.zeros((len(penalty), rows.offset.shape[1])) if start is None else start
     logits = rows.offset + rows.design.logits(coefficients)
-    value = rows.loss(logits) + _penalty(coefficients, penalty)
+    value = rows.loss(logits) + quadratic.value(coefficients)
     enough = tolerance * float(rows.weight.sum())
-    factors = None if curvatures is None else _factors(curvatures, penalty)
+    factors = None if curvatures is None else _factors(curvatures, quadratic)
     n_steps, last = 0, np.inf
     while n_steps < _MOST_STEPS:
         n_steps += 1
-        gradient = rows.gradient(logits) + penalty[:, None] * coefficients
-        current = _factors(rows.curvatures(logits), penalty) if factors is None else factors
-        direction = _direction(rows, logits, gradient, penalty, current)
+        gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
+        current = _factors(rows.curvatures(logits), quadratic) if factors is None else factors
+        direction = _direction(rows, logits, gradient, quadratic, current)
         promised = float((gradient * direction).sum())
         if promised <= enough:
             break
-        coefficients, logits, value, damping = _damped(rows, penalty, coefficients, logits, value, direction, promised)
+        coefficients, logits, value, damping = _damped(
+            rows, quadratic, coefficients, logits, value, direction, promised
+        )
         if damping <= _SMALLEST_DAMPING:  # Nothing is left to gain but rounding.
             break
         if damping < 1 or promised > last / 2:
@@ -159,13 +165,13 @@ def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: flo
     strength = np.full(int(block.max()) + 1, _FIRST_STRENGTH)
     logits = rows.offset + rows.design.logits(coefficients)
     for step in range(_MOST_ROUNDS):
-        penalty = _with_free_intercept(strength[block])
-        value = rows.loss(logits) + _penalty(coefficients, penalty)
-        gradient = rows.gradient(logits) + penalty[:, None] * coefficients
-        factors = _factors(rows.curvatures(logits), penalty)
-        direction = _direction(rows, logits, gradient, penalty, factors)
+        quadratic = _Quadratic(_with_free_intercept(strength[block]))
+        value = rows.loss(logits) + quadratic.value(coefficients)
+        gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
+        factors = _factors(rows.curvatures(logits), quadratic)
+        direction = _direction(rows, logits, gradient, quadratic, factors)
         promised = float((gradient * direction).sum())
-        coefficients, logits, _, _ = _damped(rows, penalty, coefficients, logits, value, direction, promised)
+        coefficients, logits, _, _ = _damped(rows, quadratic, coefficients, logits, value, direction, promised)
         if step < 2:
             continue  # The first steps are still far from the solution, and would mistake that for small effects.
         updated = _updated_strengths(strength, block, coefficients, factors)
@@ -208,15 +214,33 @@ class _Factor:
         return np.diag(lapack.dpotri(self.lower, lower=1)[0])
 
 
-def _factors(curvatures: NDArray[np.float64], penalty: NDArray[np.float64]) -> list[_Factor]:
-    return [_Factor(curvature + np.diag(penalty)) for curvature in curvatures]
+@dataclass(frozen=True, eq=False)
+class _Quadratic:
+    """Half the sum of penalty × coefficient², and of coefficients · pull · coefficients where there is a pull."""
+
+    penalty: NDArray[np.float64]
+    pull: NDArray[np.float64] | None = None
+
+    def value(self, coefficients: NDArray[np.float64]) -> float:
+        return float((coefficients * self.gradient(coefficients)).sum()) / 2
+
+    def gradient(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        slope = self.penalty[:, None] * coefficients
+        return slope if self.pull is None else slope + np.einsum("mpq,qm->pm", self.pull, coefficients)
+
+    def curvature(self, output: int) -> NDArray[np.float64]:
+        return np.diag(self.penalty) if self.pull is None else np.diag(self.penalty) + self.pull[output]
+
+
+def _factors(curvatures: NDArray[np.float64], quadratic: _Quadratic) -> list[_Factor]:
+    return [_Factor(curvature + quadratic.curvature(output)) for output, curvature in enumerate(curvatures)]
 
 
 def _direction(
     rows: Regression,
     logits: NDArray[np.float64],
     gradient: NDArray[np.float64],
-    penalty: NDArray[np.float64],
+    quadratic: _Quadratic,
     factors: list[_Factor],
 ) -> NDArray[np.float64]:
     """Return the step of Newton's method; for several outputs by conjugate gradients, with one factor per output."""
@@ -231,7 +255,7 @@ def _direction(
     def curve(vector: NDArray[np.float64]) -> NDArray[np.float64]:
         change = rows.design.logits(vector)
         spread = shares * (change - (shares * change).sum(axis=1, keepdims=True))
-        return rows.design.gradient(rows.weight[:, None] * spread) + penalty[:, None] * vector
+        return rows.design.gradient(rows.weight[:, None] * spread) + quadratic.gradient(vector)
 
     direction = np.zeros_like(gradient)
     left, pre = gradient.copy(), precondition(gradient)
@@ -252,7 +276,7 @@ def _direction(
 
 def _damped(
     rows: Regression,
-    penalty: NDArray[np.float64],
+    quadratic: _Quadratic,
     coefficients: NDArray[np.float64],
     logits: NDArray[np.float64],
     value: float,
@@ -264,16 +288,12 @@ def _damped(
     damping = 1.0
     while True:
         moved, moved_logits = coefficients - damping * direction, logits - damping * change
-        moved_value = rows.loss(moved_logits) + _penalty(moved, penalty)
+        moved_value = rows.loss(moved_logits) + quadratic.value(moved)
         if moved_value <= value - 1e-4 * damping * promised:
             return moved, moved_logits, moved_value, damping
         if damping <= _SMALLEST_DAMPING:
             return coefficients, logits, value, damping
         damping /= 2
-
-
-def _penalty(coefficients: NDArray[np.float64], penalty: NDArray[np.float64]) -> float:
-    return float(penalty @ (coefficients**2).sum(axis=1)) / 2
 
 
 def _with_free_intercept(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
