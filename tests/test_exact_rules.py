@@ -187,10 +187,18 @@ def test_fewer_leaves_are_chosen_within_one_standard_error():
     assert penalties(leaves=(0.2, 0), two=(0.3, 1)) == (4, 1000.0, 0.3)
 
 
-def test_stronger_penalties_are_chosen_within_one_standard_error():
-    assert penalties(two=(0.2, 0), held=(0.202, 1)) == (2, 50.0, 0.3)
-    assert penalties(two=(0.2, 0), held=(0.202, 1), strong=(0.201, 1)) == (2, 250.0, 0.1)
-    assert penalties(two=(0.2, 0), held=(0.3, 1), strong=(0.3, 1)) == (2, 50.0, 0.1)
+def test_stronger_penalties_are_chosen_within_three_standard_errors():
+    error = 0.1 * np.sqrt(np.mean(np.linspace(-1, 1, 101) ** 2) / 101)
+    within, beyond = 0.2 + 2.9 * error, 0.2 + 3.1 * error
+    assert penalties(two=(0.2, 0), held=(within, 1)) == (2, 50.0, 0.3)
+    assert penalties(two=(0.2, 0), held=(within, 1), strong=(within, 1)) == (2, 250.0, 0.1)
+    assert penalties(two=(0.2, 0), held=(beyond, 1), strong=(beyond, 1)) == (2, 50.0, 0.1)
+
+
+def test_penalties_are_compared_on_the_tree_that_was_chosen():
+    """The lowest loss is that of another tree, from which the stronger penalty is far away."""
+    assert penalties(score=(0.2, 0), two=(0.202, 1), strong=(0.21, 1)) == (2, 50.0, 0.1)
+    assert penalties(score=(0.2, 0), two=(0.202, 1), strong=(0.202, 1)) == (2, 250.0, 0.1)
 
 
 def test_all_penalties_are_tried_on_the_best_trees():

@@ -44,6 +44,7 @@ _FIRST_STRENGTH, _FIRST_ELSEWHERE = 250.0, 0.1
 _FINALISTS = 2
 _MOST_TURNS = 4
 _ERRORS_TO_LEAVE_POOLED = 2.0
+_ERRORS_TO_LOOSEN = 3.0
 
 
 def _no_weight(n_groups: int) -> float:  # noqa: ARG001
@@ -319,28 +320,32 @@ def _choose(
     *,
     may_be_none: bool,
 ) -> Candidate | None:
-    """Return the simplest candidate within one standard error of the lowest loss.
+    """Return the simplest tree within one standard error of the lowest loss, with the strongest penalties within three.
 
     Simpler are, in this order: fewer groups, where their number is open, down to none; fewer leaves; a tree on the mean
-    residual, which has less to overfit; and stronger penalties, which keep the classifiers closer to the pooled one and
-    to each other. Held-out loss cannot tell such candidates apart, but Pr without harm can, and on small data
-    accuracy: Violent gained 0.1 points more with a strength of 1000 than with the strength of the lowest loss.
+    residual, which has less to overfit. Strong penalties keep the classifiers close to the pooled one and to each
+    other: held-out loss can hardly tell, but Pr without harm can and, on small data, accuracy. With three standard
+    errors instead of one, Arrest had a Pr of 95 instead of 92 % and gained as much, and Violent gained 0.1 points more.
     """
     if not losses:
         return None
-    best = losses[min(losses, key=lambda candidate: paired_mean(losses[candidate], weight)[0])]
-
-    def near(loss: NDArray[np.float64], errors: float = 1.0) -> bool:
-        mean, error = paired_mean(loss - best, weight)
-        return mean <= errors * error
-
+    best = _lowest(losses, weight)
     # The best of many candidates looks better than it is: one standard error is not enough to leave the pooled one.
-    if may_be_none and near(pooled, _ERRORS_TO_LEAVE_POOLED):
+    if may_be_none and _near(pooled, losses[best], weight, _ERRORS_TO_LEAVE_POOLED):
         return None
-    return min((candidate for candidate in losses if near(losses[candidate])), key=_simplicity)
+    close = [candidate for candidate in losses if _near(losses[candidate], losses[best], weight, 1.0)]
+    tree = min(close, key=lambda c: (c.n_groups, c.n_leaves, CRITERIA.index(c.criterion)))[:3]
+    of_tree = {candidate: loss for candidate, loss in losses.items() if candidate[:3] == tree}
+    best = _lowest(of_tree, weight)
+    close = [candidate for candidate in of_tree if _near(losses[candidate], losses[best], weight, _ERRORS_TO_LOOSEN)]
+    return max(close, key=lambda c: (c.strength, c.elsewhere))
 
 
-def _simplicity(candidate: Candidate) -> tuple[float, ...]:
-    """What is smaller is simpler."""
-    criterion = CRITERIA.index(candidate.criterion)
-    return candidate.n_groups, candidate.n_leaves, criterion, -candidate.strength, -candidate.elsewhere
+def _lowest(losses: dict[Candidate, NDArray[np.float64]], weight: NDArray[np.float64]) -> Candidate:
+    return min(losses, key=lambda candidate: paired_mean(losses[candidate], weight)[0])
+
+
+def _near(loss: NDArray[np.float64], best: NDArray[np.float64], weight: NDArray[np.float64], n_errors: float) -> bool:
+    """Whether a loss is above the best one by no more than so many standard errors of the difference."""
+    mean, error = paired_mean(loss - best, weight)
+    return mean <= n_errors * error
