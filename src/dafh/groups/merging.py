@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.classifiers.logits import decide
+from dafh.classifiers.logits import decide, residual
 from dafh.linear.likelihood import row_losses
 from dafh.linear.newton import Regression, fit_penalized
 
@@ -36,13 +36,14 @@ class LeafRows:
     @classmethod
     def of(cls, rows: Regression, leaf: NDArray[np.intp], n_leaves: int) -> "LeafRows":
         """Sum gradients and curvatures by leaf."""
-        parts = [rows.take(np.flatnonzero(leaf == number)) for number in range(n_leaves)]
+        pull = rows.weight[:, None] * residual(rows.offset, rows.label)
+        losses = np.bincount(leaf, rows.weight * row_losses(rows.offset, rows.label), n_leaves)
         return cls(
             rows,
             leaf,
-            np.stack([part.gradient(part.offset) for part in parts]),
-            np.stack([part.curvatures(part.offset) for part in parts]),
-            np.array([part.loss(part.offset) for part in parts]),
+            -rows.design.gradients(pull, leaf, n_leaves),
+            rows.curvatures_by(rows.offset, leaf, n_leaves),
+            losses.astype(np.float64),
         )
 
     def merged(self, parent: NDArray[np.intp]) -> "LeafSums":
