@@ -48,12 +48,9 @@ class LeafRows:
 
     def merged(self, parent: NDArray[np.intp]) -> "LeafSums":
         """Sums for larger leaves."""
-        n_leaves = int(parent.max()) + 1
-        gradient = np.zeros((n_leaves, *self.gradient.shape[1:]))
-        curvature = np.zeros((n_leaves, *self.curvature.shape[1:]))
-        np.add.at(gradient, parent, self.gradient)
-        np.add.at(curvature, parent, self.curvature)
-        return LeafSums(gradient, curvature)
+        if (parent == np.arange(len(self.gradient))).all():
+            return LeafSums(self.gradient, self.curvature)
+        return LeafSums(_sums_by(parent, self.gradient), _sums_by(parent, self.curvature))
 
     def losses_by(self, corrections: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Log-loss of each leaf if leaf l is served by the correction of group[l]."""
@@ -78,14 +75,14 @@ class LeafSums:
             group = small.improved(small.by_similarity(n_groups))
             # Numbered by their first leaf: equal mergers then have equal numbers.
             group = np.argsort(np.argsort(np.unique(group, return_index=True)[1]))[group]
-        return group, self._corrections(group, n_groups, penalty)
+        return group, self._corrections(group, penalty)
 
     def _reduced(self, penalty: NDArray[np.float64]) -> "_ReducedSums":
         """Sums in the few directions in which leaves differ: the intercept, and the correction of each leaf alone.
 
         The correction of any group lies near them, and a search with a dozen coefficients takes no time.
         """
-        alone = self._corrections(np.arange(len(self.gradient)), len(self.gradient), penalty)
+        alone = self._corrections(np.arange(len(self.gradient)), penalty)
         gradients, curvatures, penalties = [], [], []
         for output in range(self.gradient.shape[2]):
             intercept = np.eye(len(penalty), 1)
@@ -97,13 +94,17 @@ class LeafSums:
             penalties.append(directions.T @ (penalty[:, None] * directions))
         return _ReducedSums(np.stack(gradients, axis=1), np.stack(curvatures, axis=1), np.stack(penalties))
 
-    def _corrections(self, group: NDArray[np.intp], n_groups: int, penalty: NDArray[np.float64]) -> NDArray[np.float64]:
-        corrections = np.empty((n_groups, *self.gradient.shape[1:]))
-        for k in range(n_groups):
-            gradient, curvature = self.gradient[group == k].sum(axis=0), self.curvature[group == k].sum(axis=0)
-            for output, matrix in enumerate(curvature):
-                corrections[k, :, output] = -np.linalg.solve(matrix + np.diag(penalty), gradient[:, output])
-        return corrections
+    def _corrections(self, group: NDArray[np.intp], penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Penalised correction of each group, (K, p, m)."""
+        gradient, curvature = _sums_by(group, self.gradient), _sums_by(group, self.curvature)
+        solved: NDArray[np.float64] = np.linalg.solve(curvature + np.diag(penalty), gradient.swapaxes(1, 2)[..., None])
+        return -solved[..., 0].swapaxes(1, 2)
+
+
+def _sums_by(group: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums over the leaves of each group."""
+    member = (group == np.arange(int(group.max()) + 1)[:, None]).astype(float)
+    return np.tensordot(member, values, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +121,7 @@ class _ReducedSums:
         return (gradient * solved).sum(axis=(1, 2)) / 2
 
     def _sums(self, group: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        member = (group == np.arange(int(group.max()) + 1)[:, None]).astype(float)
-        return np.tensordot(member, self.gradient, 1), np.tensordot(member, self.curvature, 1)
+        return _sums_by(group, self.gradient), _sums_by(group, self.curvature)
 
     def by_similarity(self, n_groups: int) -> NDArray[np.intp]:
         """Put the two groups together whose merger costs least until so many are left, as in Ward's clustering."""
@@ -132,15 +132,16 @@ class _ReducedSums:
         joined = self._worth(gradient[one] + gradient[other], curvature[one] + curvature[other])
         cost = np.full((len(group), len(group)), np.inf)
         cost[one, other] = worth[one] + worth[other] - joined
+        alive = np.ones(len(group), bool)
         for _ in range(len(group) - n_groups):
             a, b = np.unravel_index(cost.argmin(), cost.shape)
             gradient[a] += gradient[b]
             curvature[a] += curvature[b]
             group[group == b] = a
-            cost[b], cost[:, b] = np.inf, np.inf
-            alive = np.unique(group)
-            others = alive[alive != a]
-            worth[a] = self._worth(gradient[[a]], curvature[[a]])[0]
+            worth[a] += worth[b] - cost[a, b]
+            cost[b], cost[:, b], alive[b] = np.inf, np.inf, False
+            others = np.flatnonzero(alive)
+            others = others[others != a]
             joined = self._worth(gradient[others] + gradient[a], curvature[others] + curvature[a])
             cost[np.minimum(others, a), np.maximum(others, a)] = worth[others] + worth[a] - joined
         return np.unique(group, return_inverse=True)[1]
@@ -151,27 +152,35 @@ class _ReducedSums:
         A move counts what it does to both groups. Giving all leaves at once to the group that serves them best was
         stuck in worse mergers.
         """
-        group = group.copy()
-        gradient, curvature = self._sums(group)
-        for _ in range(_MOST_ROUNDS):
-            moved = False
-            for leaf in range(len(group)):
-                home = group[leaf]
-                if (group == home).sum() == 1:
-                    continue
-                without, bent = gradient.copy(), curvature.copy()
-                without[home] -= self.gradient[leaf]
-                bent[home] -= self.curvature[leaf]
-                both = np.concatenate([without, without + self.gradient[leaf]])
-                worth = self._worth(both, np.concatenate([bent, bent + self.curvature[leaf]]))
-                gain = worth[len(gradient) :] - worth[: len(gradient)]
-                best = int(gain.argmax())
-                if gain[best] > gain[home] + 1e-9 * abs(gain[home]):
-                    group[leaf], moved = best, True
-                    gradient, curvature = self._sums(group)
-            if not moved:
-                break
+        group, left = group.copy(), _MOST_ROUNDS * len(group)
+        gains, leaf, still = self._gains(group), 0, 0
+        while left and still < len(group):  # Until all leaves in turn have stayed.
+            home, best = group[leaf], int(gains[leaf].argmax())
+            if gains[leaf, best] > gains[leaf, home] + 1e-9 * abs(gains[leaf, home]):
+                group[leaf], still = best, 0
+                gains = self._gains(group)
+            leaf, left, still = (leaf + 1) % len(group), left - 1, still + 1
         return group
+
+    def _gains(self, group: NDArray[np.intp]) -> NDArray[np.float64]:
+        """What each leaf is worth to each group, (leaves, K), its own group taken without it.
+
+        All at once: a step of the search then takes one call, and most steps move nothing.
+        """
+        gradient, curvature = self._sums(group)
+        worth = self._worth(gradient, curvature)
+        n_leaves, n_groups = len(group), len(gradient)
+        other = np.arange(n_groups) != group[:, None]
+        leaf, k = np.nonzero(other)
+        every = np.arange(n_leaves)
+        joined = self._worth(gradient[k] + self.gradient[leaf], curvature[k] + self.curvature[leaf])
+        without = self._worth(gradient[group] - self.gradient, curvature[group] - self.curvature)
+        gains = np.empty((n_leaves, n_groups))
+        gains[other] = joined - worth[k]
+        gains[every, group] = worth[group] - without
+        # Whoever is alone stays: a group is never left without leaves.
+        gains[np.bincount(group)[group] == 1] = 0.0
+        return gains
 
 
 def refine(

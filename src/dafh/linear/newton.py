@@ -5,6 +5,7 @@ sum of penalty × coefficient². The problem is convex: where steps are damped, 
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,19 +200,19 @@ def _change_of_strengths(
     only, and several updates in one round lead to the same place in half of the rounds.
     """
     inverses = [factor.inverse() for factor in factors]
-    first = np.searchsorted(block, np.arange(len(strength) + 1))
-    change, determined = np.empty(len(strength)), np.empty(len(strength))
-    for number, old in enumerate(strength):
-        inside = slice(first[number], first[number + 1])
-        own, pull = _block_directions(old, coefficients[inside], [inverse[inside, inside] for inverse in inverses])
-        new = old
-        for _ in range(_UPDATES):
-            share = 1 / (own + new)
-            determined[number] = own @ share
-            size = pull * share
-            new = np.clip(max(determined[number], 1e-8) / max(size @ size, 1e-12), *_STRENGTHS)
-        change[number] = np.log(new / old)
-    return change, determined
+    parts = []
+    for old, (begin, end) in zip(strength, pairwise(np.searchsorted(block, np.arange(len(strength) + 1))), strict=True):
+        inside = slice(begin, end)
+        parts.append(_block_directions(old, coefficients[inside], [inverse[inside, inside] for inverse in inverses]))
+    own, pull = (np.concatenate(values) for values in zip(*parts, strict=True))
+    of = np.repeat(np.arange(len(strength)), [len(values) for values, _ in parts])
+    new = strength
+    for _ in range(_UPDATES):
+        share = 1 / (own + new[of])
+        determined = np.bincount(of, own * share, len(strength))
+        size = np.bincount(of, (pull * share) ** 2, len(strength))
+        new = (np.maximum(determined, 1e-8) / np.maximum(size, 1e-12)).clip(*_STRENGTHS)
+    return np.log(new / strength), determined.astype(np.float64)
 
 
 def _block_directions(
