@@ -97,8 +97,8 @@ class LeafSums:
     def _corrections(self, group: NDArray[np.intp], penalty: NDArray[np.float64]) -> NDArray[np.float64]:
         """Penalised correction of each group, (K, p, m)."""
         gradient, curvature = _sums_by(group, self.gradient), _sums_by(group, self.curvature)
-        solved: NDArray[np.float64] = np.linalg.solve(curvature + np.diag(penalty), gradient.swapaxes(1, 2)[..., None])
-        return -solved[..., 0].swapaxes(1, 2)
+        solved = np.linalg.solve(curvature + np.diag(penalty), gradient.swapaxes(1, 2)[..., None])
+        return -np.asarray(solved[..., 0].swapaxes(1, 2), np.float64)
 
 
 def _sums_by(group: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
