@@ -9,6 +9,7 @@ leaf is worth the squared length of their sum, divided by its weight; the best l
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -170,9 +171,9 @@ class _Grower:
         if means.shape[1] == 1:
             along[chosen] = means[:, 0]
         else:
-            for column in np.unique(self.column_of[chosen]):
-                inside = self.column_of[chosen] == column
-                along[chosen[inside]] = _main_direction(means[inside], sums[chosen[inside], 1])
+            ends = np.searchsorted(chosen, self.first)
+            for begin, end in pairwise(ends[np.append(np.diff(ends) > 0, True)].tolist()):
+                along[chosen[begin:end]] = _main_direction(means[begin:end], sums[chosen[begin:end], 1])
         return np.lexsort((along, self.column_of))
 
     def _gains(self, below: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -208,10 +209,13 @@ class _Grower:
 
 def _main_direction(means: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Place of some means (n, q) along the direction in which they differ most."""
+    if len(means) < 3:  # Two differ in one direction only.
+        return np.arange(len(means), dtype=np.float64)
     root = np.sqrt(weight)
-    centered = (means - np.average(means, axis=0, weights=weight)) * root[:, None]
+    centered = (means - weight @ means / weight.sum()) * root[:, None]
     # Of n × n products, and not of n × q numbers: there are few categories and many scores.
-    return np.linalg.eigh(centered @ centered.T)[1][:, -1] / root
+    direction: NDArray[np.float64] = np.linalg.eigh(centered @ centered.T)[1][:, -1]
+    return direction / root
 
 
 def _worth(sums: NDArray[np.float64]) -> NDArray[np.float64]:
