@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dafh.classifiers.logits import residual
 from dafh.groups.growing import Criterion, grow_tree, standardized_scores
-from dafh.groups.merging import LeafRows, fit_corrections, harmed_rows, prefer, refine, served_losses
+from dafh.groups.merging import LeafRows, LeafSums, fit_corrections, harmed_rows, prefer, refine, served_losses
 from dafh.groups.rules import RuleTree
 from dafh.linear.designs import Design
 from dafh.linear.likelihood import class_shares, row_losses
@@ -279,8 +279,8 @@ class _BlockTree:
         n_leaves = min(candidate.n_leaves, self.tree.n_leaves)
         n_groups, penalty = min(candidate.n_groups, n_leaves), self._penalty(candidate)
         parent = self.tree.parents(n_leaves)
-        group, _ = self.leaves.merged(parent).merge(n_groups, penalty)
-        leaves = replace(self.leaves, leaf=parent[self.leaves.leaf])
+        leaves = self.leaves.joined(parent)
+        group, _ = LeafSums(leaves.gradient, leaves.curvature).merge(n_groups, penalty)
         corrections = fit_corrections(leaves, group, penalty)
         for _ in range(_MOST_TURNS if n_groups < n_leaves else 0):
             preferred = prefer(leaves, group, corrections)

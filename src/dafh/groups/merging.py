@@ -52,6 +52,12 @@ class LeafRows:
             return LeafSums(self.gradient, self.curvature)
         return LeafSums(_sums_by(parent, self.gradient), _sums_by(parent, self.curvature))
 
+    def joined(self, parent: NDArray[np.intp]) -> "LeafRows":
+        """The same rows in larger leaves."""
+        sums = self.merged(parent)
+        losses = _sums_by(parent, self.losses)
+        return LeafRows(self.rows, parent[self.leaf], sums.gradient, sums.curvature, losses)
+
     def losses_by(self, corrections: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Log-loss of each leaf if leaf l is served by the correction of group[l]."""
         logits = self.rows.offset + self.rows.design.grouped_logits(corrections, group[self.leaf])
@@ -211,8 +217,13 @@ def fit_corrections(leaves: LeafRows, group: NDArray[np.intp], penalty: NDArray[
     penalty : array of shape (p,)
     """
     of_row = group[leaves.leaf]
-    members = (leaves.rows.take(np.flatnonzero(of_row == k)) for k in range(int(group.max()) + 1))
-    return np.stack([fit_penalized(rows, penalty, free_intercept=False).coefficients for rows in members])
+    curvatures = _sums_by(group, leaves.curvature)
+    found = []
+    for k, curvature in enumerate(curvatures):
+        members = leaves.rows.take(np.flatnonzero(of_row == k))
+        # The curvature where nothing is corrected is known, and small corrections need no other.
+        found.append(fit_penalized(members, penalty, curvatures=curvature, free_intercept=False).coefficients)
+    return np.stack(found)
 
 
 def prefer(leaves: LeafRows, group: NDArray[np.intp], corrections: NDArray[np.float64]) -> NDArray[np.intp]:

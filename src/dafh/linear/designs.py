@@ -117,19 +117,21 @@ class DenseDesign:
 
     def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
         """Sums of row × residual over each part of the rows, (parts, p, m)."""
-        return np.stack([self.take(part == number).gradient(residual[part == number]) for number in range(n_parts)])
+        order, ends = _by_part(part, n_parts)
+        whole = DenseDesign(self.X[order])
+        return np.stack([whole.take(slice(a, b)).gradient(residual[order[a:b]]) for a, b in pairwise(ends)])
 
     def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
         """Sums of weight × row × row over each part of the rows, (parts, p, p)."""
         total = np.zeros((n_parts, self.n_coefficients, self.n_coefficients))
-        for block in _blocks(len(self)):
-            rows, w = self.X[block], weight[block]
-            weighted = rows * w[:, None]
-            side = sums_by_code(part[block], weighted, n_parts)
-            total[:, 0, 0] += np.bincount(part[block], w, n_parts)
-            total[:, 0, 1:] += side
-            total[:, 1:, 0] += side
-            total[:, 1:, 1:] += _products(rows, weighted, part[block], n_parts)
+        if n_parts == 1:
+            for block in _blocks(len(self)):
+                _add_products(total[0], self.X[block], weight[block])
+            return total
+        order, ends = _by_part(part, n_parts)
+        for number, (a, b) in enumerate(pairwise(ends)):
+            if a < b:
+                total[number] = DenseDesign(self.X[order[a:b]]).curvature(weight[order[a:b]])
         return total
 
 
@@ -294,10 +296,23 @@ def _products(
     """Sums of row × weighted row over each part of the rows, (parts, q, q)."""
     if n_parts == 1:
         return (rows.T @ weighted)[None]
-    order = np.argsort(part, kind="stable")
+    order, ends = _by_part(part, n_parts)
     rows, weighted = rows[order], weighted[order]
-    ends = np.searchsorted(part[order], np.arange(n_parts + 1))
     return np.stack([rows[a:b].T @ weighted[a:b] for a, b in pairwise(ends)])
+
+
+def _add_products(total: NDArray[np.float64], X: NDArray[Any], weight: NDArray[np.float64]) -> None:
+    side = weight @ X
+    total[0, 0] += weight.sum()
+    total[0, 1:] += side
+    total[1:, 0] += side
+    total[1:, 1:] += X.T @ (X * weight[:, None])
+
+
+def _by_part(part: NDArray[np.integer], n_parts: int) -> tuple[NDArray[np.intp], list[int]]:
+    """Rows sorted by their part, and where each part begins and ends."""
+    order = np.argsort(part, kind="stable")
+    return order, [0, *np.cumsum(np.bincount(part, minlength=n_parts)).tolist()]
 
 
 def _rows_of(codes: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:

@@ -25,6 +25,8 @@ _LEAST_CURVATURE = 1e-8
 _MOST_STEPS = 100
 _MOST_CONJUGATE_STEPS = 20
 _SMALLEST_DAMPING = 2.0**-20
+# A curvature is used again while a step leaves less than this share to gain: summing it anew costs ten steps.
+_GOOD_STEP = 0.02
 # Strengths that evidence may choose; at the upper end a coefficient is 0 for all that can be seen.
 _STRENGTHS = (1e-3, 1e6)
 _FIRST_STRENGTH = 3.0
@@ -130,16 +132,18 @@ def fit_penalized(
     while n_steps < _MOST_STEPS:
         n_steps += 1
         gradient = rows.gradient(logits) + penalty[:, None] * coefficients
-        current = _factors(rows.curvatures(logits), penalty) if factors is None else factors
-        direction = _direction(rows, logits, gradient, penalty, current)
+        if factors is None:
+            factors = _factors(rows.curvatures(logits), penalty)
+        direction = _direction(rows, logits, gradient, penalty, factors)
         promised = float((gradient * direction).sum())
         if promised <= enough:
+            coefficients = coefficients - direction  # So short a step needs no damping, and is paid for.
             break
         coefficients, logits, value, damping = _damped(rows, penalty, coefficients, logits, value, direction, promised)
         if damping <= _SMALLEST_DAMPING:  # Nothing is left to gain but rounding.
             break
-        if damping < 1 or promised > last / 2:
-            factors = None  # The borrowed curvature is not the one here.
+        if damping < 1 or promised > last * _GOOD_STEP:
+            factors = None  # The curvature is another one here.
         last = promised
     return Solution(coefficients, penalty, n_steps)
 
