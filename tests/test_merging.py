@@ -61,7 +61,7 @@ def test_sums_of_merged_leaves_are_the_sums_of_their_rows(n_classes):
 def test_the_worth_of_a_merger_is_what_its_corrections_lower_the_quadratic_loss_by():
     sums, group = sums_of(n_classes=3), np.array([0, 1, 0, 1, 1, 0])
     penalty = np.array([5.0, 1.0, 20.0])
-    corrections, by_hand = sums._corrections(group, 2, penalty), 0.0
+    corrections, by_hand = sums._corrections(group, penalty), 0.0
     for k, output in itertools.product(range(2), range(3)):
         gradient = sums.gradient[group == k, :, output].sum(axis=0)
         matrix = sums.curvature[group == k, output].sum(axis=0) + np.diag(penalty)
@@ -175,7 +175,7 @@ def test_corrections_are_held_back_on_rows_of_other_groups(n_classes):
 def test_a_search_that_holds_corrections_back_lowers_the_same_quadratic_loss():
     rows, group, elsewhere = leaf_rows(n_classes=3), np.array([0, 1, 0, 1, 1, 0]), 0.3
     sums, by_hand = rows.sums(elsewhere), 0.0
-    corrections, outside = sums._corrections(group, 2, PENALTY), rows.outside(group)
+    corrections, outside = sums._corrections(group, PENALTY), rows.outside(group)
     for k, output in itertools.product(range(2), range(3)):
         gradient = rows.gradient[group == k, :, output].sum(axis=0)
         matrix = rows.curvature[group == k, output].sum(axis=0) + np.diag(PENALTY) + elsewhere * outside[k, output]

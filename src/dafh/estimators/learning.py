@@ -133,11 +133,12 @@ def _draw_folds(
 def _nested_folds(held_out: HeldOut, rng: np.random.Generator) -> NDArray[np.intp]:
     """Folds for nested logits: rows that never judge need some as well, so that their logits can be out of fold.
 
-    Beside several folds these rows are few, left over by rounding or of a rare class, and one more fold holds them;
-    beside a single one they are most rows, and are divided.
+    Beside several folds these rows are few, left over by rounding or of a rare class, and are spread over the folds: in
+    a fold of their own they cost a sixth of all fits. Beside a single fold they are most rows, and are divided.
     """
-    n_others = _FOLDS_OF_OTHERS if held_out.n_folds == 1 else 1
-    others = held_out.n_folds + rng.permutation(len(held_out.fold)) % n_others
+    n_folds = max(held_out.n_folds, 1)
+    order = rng.permutation(len(held_out.fold))
+    others = order % n_folds if n_folds > 1 else held_out.n_folds + order % _FOLDS_OF_OTHERS
     return np.unique(np.where(held_out.fold < 0, others, held_out.fold), return_inverse=True)[1]
 
 

@@ -197,7 +197,10 @@ class _Search:
                 self._trees[task] = _BlockTree.grow(self.rows, block, criterion, self.most_leaves)
             mine = [candidate for candidate in candidates if candidate.criterion == criterion]
             tree, judges = self._trees[task], self.judging[block]
-            return [tree.judge(judges, candidate, self.weight_of_pr(candidate.n_groups)) for candidate in mine]
+            regression, leaf = self.rows.regression(block).take(judges), tree.tree.leaves(self.rows.codes[judges])
+            return [
+                tree.judge(regression, leaf, candidate, self.weight_of_pr(candidate.n_groups)) for candidate in mine
+            ]
 
         asked = [c for c in CRITERIA if any(candidate.criterion == c for candidate in candidates)]
         tasks = [(block, criterion) for criterion in asked for block in range(self.rows.n_folds)]
@@ -261,18 +264,27 @@ class _BlockTree:
         leaf = tree.leaves(rows.codes[trains])
         return cls(rows, block, tree, LeafRows.of(training, leaf, tree.n_leaves))
 
-    def judge(self, judges: NDArray[np.intp], candidate: Candidate, weight_of_pr: float = 0.0) -> NDArray[np.float64]:
-        """Log-loss of each row that selects, and more where another classifier would serve it better."""
+    def judge(
+        self, judges: Regression, leaf: NDArray[np.intp], candidate: Candidate, weight_of_pr: float = 0.0
+    ) -> NDArray[np.float64]:
+        """Log-loss of each row that selects, and more where another classifier would serve it better.
+
+        Parameters
+        ----------
+        judges : Regression
+            The rows that select.
+        leaf : array of shape (n,)
+            Leaf of each of them, in the tree at its largest.
+        """
         n_leaves = min(candidate.n_leaves, self.tree.n_leaves)
         parent, penalty = self.tree.parents(n_leaves), self._penalty(candidate)
         joined = self.leaves.joined(parent)
         group, corrections = joined.sums(candidate.elsewhere).merge(min(candidate.n_groups, n_leaves), penalty)
         corrections = refine(joined, group, corrections, penalty, candidate.elsewhere)
-        regression = self.rows.regression(self.block).take(judges)
-        groups = self.tree.cut_back(n_leaves, group).assign(self.rows.codes[judges])
-        losses = served_losses(regression, groups, corrections)[1]
+        groups = group[parent[leaf]]
+        losses = served_losses(judges, groups, corrections)[1]
         # Not asked for by default: every classifier has to decide about every row.
-        return losses + weight_of_pr * harmed_rows(regression, groups, corrections) if weight_of_pr else losses
+        return losses + weight_of_pr * harmed_rows(judges, groups, corrections) if weight_of_pr else losses
 
     def make(self, candidate: Candidate) -> RuleGroups:
         """Fit exactly: corrections and preferences of the leaves take turns until no leaf moves."""
