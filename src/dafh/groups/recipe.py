@@ -117,7 +117,7 @@ class Recipe(BaseEstimator):
     A search over settings reaches them by name:
 
     >>> sorted(DAFHClassifier(recipe=Recipe()).get_params())[-4:]
-    ['recipe__start', 'recipe__surrogate', 'recipe__temperature', 'verbose']
+    ['recipe__surrogate', 'recipe__temperature', 'threshold', 'verbose']
     """
 
     _constraints: ClassVar[Constraints] = {
