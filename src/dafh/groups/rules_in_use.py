@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.guard import GuardReport
+from dafh.evaluation.guard_report import GuardReport
 from dafh.groups.rules import RuleTree
 from dafh.text import percent, points, render_html
 

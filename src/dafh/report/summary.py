@@ -8,7 +8,7 @@ import pandas as pd
 import dafh
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
-from dafh.evaluation.guard import GuardReport
+from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.verdict import Verdict
 from dafh.explanation.words import Explanation, server_words

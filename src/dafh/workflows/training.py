@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.estimators.dafh import DAFHClassifier
-from dafh.evaluation.guard import GuardKind
+from dafh.evaluation.guard_report import GuardKind
 from dafh.exceptions import InputError
 from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
