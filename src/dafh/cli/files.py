@@ -53,7 +53,7 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
         *([("Persons", f"rows with the same {text(schema['person'])}")] if schema.get("person") else []),
         *([("Time", ", ".join(map(text, schema["time"])))] if schema.get("time") else []),
         ("No harm in", ", ".join(TITLES[loss] for loss in card.get("losses") or []) or "nothing"),
-        *([("Cut-off", f"a probability of {card['threshold']:g}")] if card.get("threshold") else []),
+        *([("Cut-off", f"a probability of {card['threshold']:.3g}")] if card.get("threshold") else []),
         ("Guard", text((card.get("guard") or {}).get("summary", "off")).removeprefix("Guard ")),
         ("Written", f"{text(card.get('written'))} by dafh {text(card.get('dafh'))}"),
         ("Libraries", ", ".join(f"{n} {text(v)}" for n, v in (card.get("versions") or {}).items())),

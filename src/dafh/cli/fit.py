@@ -188,7 +188,7 @@ def _print_groups(fitted: Any) -> None:
     # For a single group the guard has nothing to add.
     report = fitted.guard_report_
     if report is not None and fitted.n_groups_ > 1:
-        click.echo(f"\n{report}")
+        click.echo(f"\n{report}{'' if report.reasons() else chr(10)}")
         for group, reason in enumerate(report.table["reason"]):
             if report.serves[group] == group:  # The others' reasons are part of the report.
                 click.echo(f"Group {group} keeps its own classifier: {reason}.")

@@ -66,7 +66,8 @@ class RulesInUse:
         if self.n_groups == 1:
             return "Groups add nothing to the pooled classifier, which serves all rows."
         if not own:
-            none = "but none gains by a classifier of its own: the pooled one serves all rows"
+            # Not "none gains": under "proof" a group may gain much and still lack the rows to show it.
+            none = "but the guard let none keep its own classifier: the pooled one serves all rows"
             return f"{self.n_groups} groups were found, {none}."
         return f"{self.n_groups} groups, {own} of them served by a classifier of their own."
 
