@@ -62,8 +62,7 @@ def audit(
 
     loaded = FileModel.open(model)
     rows = loaded.read(data, sensitive, target, person)
-    asked = loaded.losses(losses or (), costs)
-    result = loaded.audit(rows, losses=asked, level=level, margin=margin, depth=depth)
+    result = loaded.audit(rows, losses=losses or (), costs=costs, level=level, margin=margin, depth=depth)
     worth = worth_of_groups(loaded.model)
     for note in (*rows.notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
         say(f"Note: {note}")

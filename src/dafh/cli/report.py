@@ -75,8 +75,7 @@ def report(
         summary = summarize(loaded.model, title=title, card=loaded.file.card)
     else:
         rows = loaded.read(data, sensitive, target, person)
-        asked = loaded.losses(losses or (), costs)
-        result = loaded.audit(rows, losses=asked, level=level, margin=margin, depth=depth)
+        result = loaded.audit(rows, losses=losses or (), costs=costs, level=level, margin=margin, depth=depth)
         words = loaded.explain(rows, seeds)
         summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)
     if out is not None:

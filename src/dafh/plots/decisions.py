@@ -23,7 +23,16 @@ _MOST_LINES = 30
 
 
 def named_rates(result: AuditResult) -> pd.DataFrame | None:
-    """Return the rates of an audit, with a first column that names learned groups as such; None without two classes."""
+    """Return the rates of an audit, with a first column that names learned groups as such; None without two classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dafh import audit
+    >>> y = np.tile([0, 1], 200)
+    >>> named_rates(audit(y, y, np.repeat([0, 1], 200), pooled=1 - y))["name"].tolist()
+    ['all rows', 'group 0', 'group 1']
+    """
     if result.rates is None:
         return None
     n_groups = len(result.matrix.sizes)

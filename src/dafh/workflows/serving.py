@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.pipelines import final_classifier
-from dafh.evaluation.losses import Loss, check_losses
+from dafh.evaluation.losses import Costs, Loss, check_losses
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.explanation.explain import explain
@@ -119,20 +119,31 @@ class FileModel:
         """Schema with the decimal mark of a file that was read: users may say that it has another one."""
         return replace(self.schema, decimal=data.layout.decimal) if data.layout else self.schema
 
-    def audit(self, rows: LabelledRows, **options: Any) -> AuditResult:
-        """Test whether any group is served worse than it could be."""
-        known: dict[str, Any] = {"sensitive_features": rows.sensitive, "persons": rows.persons}
-        return AuditResult.of(self.model, rows.features, rows.y, **known, **options)
-
-    def losses(self, names: Sequence[str] = (), costs: Mapping[str, float] | None = None) -> tuple[Loss, ...]:
-        """Losses to ask about: those named, or those that the model's guard was asked to protect.
+    def audit(
+        self,
+        rows: LabelledRows,
+        *,
+        losses: Sequence[str] = (),
+        costs: Mapping[str, float] | None = None,
+        **options: Any,
+    ) -> AuditResult:
+        """Test whether any group is served worse than it could be.
 
         Parameters
         ----------
-        names : names of losses
+        rows : LabelledRows
+        losses : names of losses
+            Without any, those that the model's guard was asked to protect.
         costs : mapping, optional
-            Without them, the costs that the model was fitted with. Given without names, they are what is asked about.
+            Without them, the costs that the model was fitted with. Given without losses, they are what is asked about.
+        **options
+            As in `AuditResult.of`.
         """
+        known: dict[str, Any] = {"sensitive_features": rows.sensitive, "persons": rows.persons}
+        asked = self._losses(losses, costs)
+        return AuditResult.of(self.model, rows.features, rows.y, losses=asked, **known, **options)
+
+    def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> tuple[Loss, ...]:
         final = final_classifier(self.model)
         protected = {loss.name: loss for loss in final.losses_}
         if not names:
