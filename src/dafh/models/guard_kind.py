@@ -97,7 +97,7 @@ def read_report(fields: Fields, n_groups: int, losses: Sequence[Loss]) -> GuardR
     columns = {str(name): _holds(column) for name, column in nothing.table.items()}
     if not _is_sound_table(report, columns, n_groups):
         raise fields.refuse("guard_report")
-    if len(report.checks) and not _are_sound_checks(report, losses):
+    if not _are_sound_checks(report, losses):
         raise fields.refuse("guard_report", "has checks that do not fit its decisions")
     return report
 
@@ -113,6 +113,9 @@ def _is_sound_table(report: GuardReport, columns: Mapping[str, str], n_groups: i
 def _are_sound_checks(report: GuardReport, losses: Sequence[Loss]) -> bool:
     """Whether every group that was checked was asked about each loss, and keeps its classifier only if all passed."""
     checks, n_groups = report.checks, len(report.serves)
+    keeps = [group for group in range(n_groups) if report.serves[group] == group]
+    if not len(checks):  # No rows, no own classifier.
+        return not keeps
     if not _has_columns(checks, _CHECKS) or list(checks.index) != [*range(len(checks))]:
         return False
     if not (_are_counts(checks["rows"]) and _are_shares(checks) and checks["group"].between(0, n_groups - 1).all()):
@@ -124,7 +127,6 @@ def _are_sound_checks(report: GuardReport, losses: Sequence[Loss]) -> bool:
     if set(zip(whole["group"], whole["loss"], strict=True)) != asked or not set(checks["loss"]) <= set(report.losses):
         return False
     passed = checks.groupby("group")["passed"].all()
-    keeps = [group for group in range(n_groups) if report.serves[group] == group]
     return all(bool(passed.get(group, False)) for group in keeps)
 
 
