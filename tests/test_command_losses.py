@@ -218,6 +218,7 @@ def bad_options(model="model.dafh", csv="visits.csv"):
         "'hours', which says when rows were observed, has no readable value in": [*fit, "--time", "hours"],
         "'paid' cannot also be left out, sensitive or protected": [*fit, "--protect", "paid"],
         "no column 'who', with the person of each row": ["audit", model, csv, "--person", "who"],
+        "The guard protects columns, and it is off": [*fit, "--protect", "sex", "--guard", "none"],
         "Gradient boosting decides at a probability of one half": [*fit, "--pooled", "boosting", "--threshold", "0.3"],
     }
 

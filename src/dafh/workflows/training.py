@@ -146,6 +146,8 @@ class TrainingTable:
                 "Gradient boosting decides at a probability of one half: with costs or a threshold, let the pooled "
                 "classifier be a scorecard or linear."
             )
+        if guard is None and self.schema.protected:
+            raise InputError("The guard protects columns, and it is off: let it be veto or proof.")
         model = DAFHClassifier(
             n_groups,
             groups=groups,
