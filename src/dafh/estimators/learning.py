@@ -102,6 +102,7 @@ def learn_groups(
         fold=fold,
         # All rows that are held out choose rules; `dafh.groups.exact` says why they may judge them, too.
         selects=held_out.fold >= 0,
+        cutoff=decisions.cutoff,
     )
     # A network that starts at random needs no rules.
     needed = kind != "network" or recipe.start == "rules"

@@ -84,6 +84,8 @@ class RuleRows:
     fold: NDArray[np.integer]
     selects: NDArray[np.bool_]
     """Whether a row chooses between candidates, when its fold is held out."""
+    cutoff: float = 0.5
+    """Probability above which own classifiers predict the second of two classes."""
 
     @property
     def n_folds(self) -> int:
@@ -308,7 +310,11 @@ class _BlockTree:
         groups = group[parent[leaf]]
         losses = served_losses(judges, groups, corrections)[1]
         # Not asked for by default: every classifier has to decide about every row.
-        return losses + weight_of_pr * harmed_rows(judges, groups, corrections) if weight_of_pr else losses
+        return (
+            losses + weight_of_pr * harmed_rows(judges, groups, corrections, self.rows.cutoff)
+            if weight_of_pr
+            else losses
+        )
 
     def make(self, candidate: Candidate) -> RuleGroups:
         """Fit exactly: corrections and preferences of the leaves take turns until no leaf moves."""

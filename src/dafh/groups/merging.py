@@ -275,8 +275,13 @@ def served_losses(
     return logits, row_losses(logits, rows.label)
 
 
-def harmed_rows(rows: Regression, group: NDArray[np.intp], corrections: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether a row's own classifier is wrong while that of another group, or the pooled one, is right."""
+def harmed_rows(
+    rows: Regression, group: NDArray[np.intp], corrections: NDArray[np.float64], cutoff: float = 0.5
+) -> NDArray[np.bool_]:
+    """Whether a row's own classifier is wrong while that of another group, or the pooled one, is right.
+
+    All of them decide at `cutoff`, as in production.
+    """
     every = [rows.offset + rows.design.logits(correction) for correction in (*corrections, 0 * corrections[0])]
-    right = np.column_stack([decide(logits) == rows.label for logits in every])
+    right = np.column_stack([decide(logits, cutoff) == rows.label for logits in every])
     return ~right[np.arange(len(group)), group] & right.any(axis=1)
