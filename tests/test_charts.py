@@ -41,7 +41,7 @@ def marks(chart, role):
 def questions(*gaps, kind="rationality", **columns):
     """A table of questions with the given gaps, as an audit makes it."""
     n = len(gaps)
-    table = pd.DataFrame({"kind": kind, "group": range(n), "rival": "pooled", "gap": gaps, "n": 100.0})
+    table = pd.DataFrame({"kind": kind, "loss": "error", "group": range(n), "rival": "pooled", "gap": gaps, "n": 100.0})
     table = table.assign(low=table["gap"] - 0.1, high=table["gap"] + 0.1, p=0.5, p_corrected=0.5, verdict="undecided")
     return table.assign(**columns)
 

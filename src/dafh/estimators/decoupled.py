@@ -34,7 +34,7 @@ from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import NOBODY, ClusterPartition, Partition
 from dafh.rows.checked import CheckedRows
-from dafh.rows.held_out import HeldOut
+from dafh.rows.held_out import set_rows_aside
 
 _GUARD_FOLDS = 5
 
@@ -174,25 +174,19 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         """
         with unchanged_on_error(self):
             check_parameters(self, self._constraints)
-            self._check_calibration(X_calibration, y_calibration)
+            known: dict[str, Any] = {"guard_features": guard_features, "persons": persons, "time": time}
+            known_calibration: dict[str, Any] = {
+                "guard_features": guard_features_calibration,
+                "persons": persons_calibration,
+            }
+            self._check_calibration(X_calibration, y_calibration, known, known_calibration)
             rows = CheckedRows.check(
-                self,
-                X,
-                y,
-                sample_weight=sample_weight,
-                sensitive_features=sensitive_features,
-                guard_features=guard_features,
-                persons=persons,
-                time=time,
+                self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features, **known
             )
             self.classes_ = rows.classes
             self._check_losses()
             judges = self._calibration_rows(
-                X_calibration,
-                y_calibration,
-                sensitive_features_calibration,
-                guard_features=guard_features_calibration,
-                persons=persons_calibration,
+                X_calibration, y_calibration, sensitive_features_calibration, **known_calibration
             )
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             unfitted = self._unfitted(seed)
@@ -246,22 +240,12 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
 
     def _guard_folds(self, rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
-        context = rows.context
-        if context.person is None and context.time is None:
-            return list(stratified_folds(rows.y, _GUARD_FOLDS, seed) or ())
-        held_out = HeldOut.draw(
-            rows.label,
-            0.0,
-            1 / _GUARD_FOLDS,
-            _GUARD_FOLDS,
-            np.random.default_rng(seed),
-            person=context.person,
-            time=context.time,
-        )
-        return [
-            (np.flatnonzero(held_out.fold != fold), np.flatnonzero(held_out.fold == fold))
-            for fold in range(held_out.n_folds)
-        ]
+        person, time = rows.context.person, rows.context.time
+        if time is None:
+            return list(stratified_folds(rows.y, _GUARD_FOLDS, seed, person) or ())
+        rng = np.random.default_rng(seed)
+        kept, last = set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=person, time=time)
+        return [(kept, last)] if len(last) else []
 
     def _compare(self, rows: CheckedRows) -> ComparedRows | None:
         groups = self.partition_.assign(rows.X, rows.attributes)

@@ -82,14 +82,9 @@ def choose_servers(
         raise InputError(f"There is no guard {kind!r}: choose 'veto' or 'proof'.")
     n_groups = len(rows.own)
     own = np.arange(n_groups)
-    checks = _check(rows, losses, own, margin)
+    checks = check_servers(rows, losses, own, margin)
     if kind == "proof":
-        # All that is asked about a group must be shown, so that the largest p-value is one of a test of "anything is
-        # worse" (an intersection-union test). Only the number of groups needs a correction.
-        p = np.ones(n_groups)
-        asked = checks.groupby("group")["p_better"].max()
-        p[asked.index] = asked
-        keeps = holm(p) <= level
+        keeps = proved(checks, n_groups, level)
         checks["passed"] = checks["p_better"] <= level
     else:
         checks["passed"] = _spoken_for(checks)
@@ -115,7 +110,7 @@ def _parts(rows: ComparedRows) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
         yield from NamedGroups.of(rows.attributes, len(rows.group)).cells(depth=1)
 
 
-def _check(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np.intp], margin: float) -> pd.DataFrame:
+def check_servers(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np.intp], margin: float) -> pd.DataFrame:
     """Compare the classifier that would serve each group with the pooled one, for every loss and part of the group."""
     every, pooled = np.arange(len(rows.group)), len(rows.own)
     right, pooled_right = rows.right[every, serves[rows.group]], rows.right[:, pooled]
@@ -147,6 +142,18 @@ def _check(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np.intp],
     return pd.concat(tables, ignore_index=True)
 
 
+def proved(checks: pd.DataFrame, n_groups: int, level: float) -> NDArray[np.bool_]:
+    """Groups whose own classifier is shown not to be worse, all of them together at `level`, (K,).
+
+    All that is asked about a group must be shown, so that the largest p-value is one of a test of "anything is worse"
+    (an intersection-union test). Only the number of groups needs a correction.
+    """
+    p = np.ones(n_groups)
+    asked = checks.groupby("group")["p_better"].max()
+    p[asked.index] = asked
+    return holm(p) <= level
+
+
 def _spoken_for(checks: pd.DataFrame) -> NDArray[np.bool_]:
     """Whether the rows speak for the own classifier, or at least not against it, by "veto"."""
     everybody = (checks["part"] == ALL_ROWS).to_numpy()
@@ -174,7 +181,7 @@ def _repair_envy(
     found = rows.compare(losses[0], [(group, rival, served_by) for rival in rivals])
     better = [(found.harm[i], rival) for i, rival in enumerate(rivals) if found.p_within(0.0)[i] <= share]
     for _, rival in sorted(better):
-        checks = _check(rows, losses, np.full(n_groups, rival), margin)
+        checks = check_servers(rows, losses, np.full(n_groups, rival), margin)
         if (checks["p_better"][checks["group"] == group] <= share).all():
             return rival
     return served_by

@@ -156,7 +156,7 @@ def _harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
 
 
 def _no_harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
-    losses = listed([TITLES[name] for name in dict.fromkeys(answers["loss"])])
+    losses = " or ".join(TITLES[name] for name in dict.fromkeys(answers["loss"]))
     rivals = (
         "the pooled classifier or another group's" if (answers["kind"] == "envy").any() else "the pooled classifier"
     )
