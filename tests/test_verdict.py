@@ -124,7 +124,7 @@ def test_no_harm_says_for_which_losses_against_whom_and_how_sure():
     envy = question("satisfied", kind="envy", rival=1, loss="fnr")
     sentence = Verdict.of(table("satisfied", envy), level=0.01, margin=0.01).sentence
     assert sentence == (
-        "no group has a higher error rate and false negative rate than with the pooled classifier or another group's "
+        "no group has a higher error rate or false negative rate than with the pooled classifier or another group's "
         "by more than 1 percentage point. This is shown with 99% confidence for all 2 questions together."
     )
 
