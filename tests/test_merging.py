@@ -189,25 +189,39 @@ def test_the_intercept_of_a_group_is_penalised_too():
     assert np.abs(fit_corrections(rows, np.zeros(1, np.intp), np.full(3, 1e9))).max() < 1e-6
 
 
-def test_corrections_that_are_far_too_long_are_shortened_until_the_loss_falls():
+def one_group():
+    """Rows in one group, the exact correction, and the penalised loss of any correction."""
     rows, group = leaf_rows(), np.zeros(6, np.intp)
-    exact = fit_corrections(rows, group, PENALTY)
-    shortened = refine(rows, group, 8 * exact, PENALTY)
     (joined,) = rows_of_groups(rows, group)
 
     def value(correction):
         return joined.loss(joined.offset + joined.design.logits(correction)) + PENALTY @ correction[:, 0] ** 2 / 2
 
+    return rows, group, fit_corrections(rows, group, PENALTY), value
+
+
+def test_corrections_that_are_far_too_long_are_shortened_until_the_loss_falls():
+    rows, group, exact, value = one_group()
+    shortened = refine(rows, group, 8 * exact, PENALTY)
     assert value(shortened[0]) <= value(np.zeros((3, 1))) < value(8 * exact[0])
-    np.testing.assert_array_equal(refine(rows, group, exact, PENALTY), exact)
     np.testing.assert_array_equal(refine(rows, group, -exact, PENALTY), 0 * exact)
 
 
-def test_corrections_are_shortened_where_they_change_too_much_for_other_groups():
+def test_corrections_are_shorter_where_they_change_much_for_other_groups():
     rows, group = leaf_rows(), np.array([0, 1, 0, 1, 1, 0])
     exact = fit_corrections(rows, group, PENALTY)
-    np.testing.assert_array_equal(refine(rows, group, exact, PENALTY), exact)
-    assert (np.abs(refine(rows, group, exact, PENALTY, 50.0)) < np.abs(exact)).all()
+    np.testing.assert_allclose(refine(rows, group, exact, PENALTY), exact, rtol=1e-3)
+    assert (np.abs(refine(rows, group, exact, PENALTY, 5.0)) < 0.5 * np.abs(exact)).all()
+    held = fit_corrections(rows, group, PENALTY, 0.3)
+    np.testing.assert_allclose(refine(rows, group, held, PENALTY, 0.3), held, rtol=1e-3)
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.0, 2.0])
+def test_corrections_get_the_length_at_which_the_loss_is_lowest(factor):
+    rows, group, exact, value = one_group()
+    refined = refine(rows, group, factor * exact, PENALTY)
+    np.testing.assert_allclose(refined, exact, rtol=0.01)
+    assert value(refined[0]) < value(exact[0]) + 1e-4
 
 
 # ---- preferences and serving ----

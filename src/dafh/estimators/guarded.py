@@ -66,10 +66,11 @@ class GuardedMixin(BaseEstimator):
 
     def _check_losses(self) -> None:
         """Set the losses that must not be harmed; they need two classes, unless it is the error rate alone."""
-        self.losses_ = check_losses(self.guard_losses, self.costs)
-        for loss in self.losses_:
+        losses = check_losses(self.guard_losses, self.costs)
+        for loss in losses:
             if loss.name != "error" and len(self.classes_) != 2:
                 raise InputError(f"The {loss.title} needs two classes, and y holds {len(self.classes_)}.")
+        self.losses_ = losses
 
     def _check_calibration(
         self,

@@ -45,6 +45,8 @@ class LearnedGroups:
     """How logits become labels."""
     population: FittedPopulation | None
     """How a network was trained, if one was."""
+    rules: "FittedGroupRules"
+    """The rules that were found, with those of every fold."""
 
 
 def learn_groups(
@@ -100,6 +102,7 @@ def learn_groups(
         fold=fold,
         # All rows that are held out choose rules; `dafh.groups.exact` says why they may judge them, too.
         selects=held_out.fold >= 0,
+        cutoff=decisions.cutoff,
     )
     # A network that starts at random needs no rules.
     needed = kind != "network" or recipe.start == "rules"
@@ -112,11 +115,11 @@ def learn_groups(
         network = learn_network(by_rules, rows_of_network, pooled, n_groups or 2, recipe, seeds, verbose)
         if kind == "network" or network.beats(by_rules):
             candidates = by_rules.fitted.candidates
-            return LearnedGroups(network.model, candidates, network.compared, decisions, network.population)
+            return LearnedGroups(network.model, candidates, network.compared, decisions, network.population, by_rules)
     model = by_rules.model()
     if len(rows) > len(sampled) and model.n_groups > 1:
         model = _with_all_rows(by_rules, model, rows, pooled)
-    return LearnedGroups(model, by_rules.fitted.candidates, by_rules.compared, decisions, None)
+    return LearnedGroups(model, by_rules.fitted.candidates, by_rules.compared, decisions, None, by_rules)
 
 
 def _binning(seen: SeenRows) -> Any:
@@ -175,9 +178,10 @@ class FittedGroupRules:
 
     def model(self) -> RuleModel:
         """The final rules, as they are served."""
-        return self._served(self.fitted.groups)
+        return self.served(self.fitted.groups)
 
-    def _served(self, groups: RuleGroups) -> RuleModel:
+    def served(self, groups: RuleGroups) -> RuleModel:
+        """Rules of a fold, or the final ones, as they are served."""
         return RuleModel(groups.tree, self.design.served(groups.corrections))
 
     def compared(self) -> ComparedRows:
@@ -190,7 +194,7 @@ class FittedGroupRules:
         for block, groups in enumerate(self.fitted.folds):
             members = np.flatnonzero(self.held_out.fold == block)
             asked, pooled = self.seen.take(members), self.problem.base[block][members]
-            model = self._served(groups)
+            model = self.served(groups)
             codes = self.problem.codes[spread]
             place = matched_groups(groups.tree.assign(codes), final.assign(codes), final.n_groups)
             verdicts.append(

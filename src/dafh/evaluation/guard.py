@@ -33,6 +33,7 @@ from dafh.stats import holm
 # five cases. One row lost and none won is no reason to take a classifier away, and of a dozen subgroups some always
 # lose a row.
 VETO_LEVEL = 0.2
+_ROUNDING = 1e-12
 ALL_ROWS = ""
 """Name of the part of a group that is all of it."""
 
@@ -81,14 +82,9 @@ def choose_servers(
         raise InputError(f"There is no guard {kind!r}: choose 'veto' or 'proof'.")
     n_groups = len(rows.own)
     own = np.arange(n_groups)
-    checks = _check(rows, losses, own, margin)
+    checks = check_servers(rows, losses, own, margin)
     if kind == "proof":
-        # All that is asked about a group must be shown, so that the largest p-value is one of a test of "anything is
-        # worse" (an intersection-union test). Only the number of groups needs a correction.
-        p = np.ones(n_groups)
-        asked = checks.groupby("group")["p_better"].max()
-        p[asked.index] = asked
-        keeps = holm(p) <= level
+        keeps = proved(checks, n_groups, level)
         checks["passed"] = checks["p_better"] <= level
     else:
         checks["passed"] = _spoken_for(checks)
@@ -97,7 +93,9 @@ def choose_servers(
     # Under "proof" the level passes on to other groups' classifiers only when every own classifier is proved; before,
     # it is better spent on the groups that are still in question.
     if kind == "veto" or keeps.all():
-        serves = np.array([_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in own], np.intp)
+        serves = np.array(
+            [_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in range(n_groups)], np.intp
+        )
     harm = _certificates(rows, losses[0], serves, kind, level, margin)
     table = _table(rows, losses[0], serves, harm, level)
     table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
@@ -112,7 +110,7 @@ def _parts(rows: ComparedRows) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
         yield from NamedGroups.of(rows.attributes, len(rows.group)).cells(depth=1)
 
 
-def _check(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np.intp], margin: float) -> pd.DataFrame:
+def check_servers(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np.intp], margin: float) -> pd.DataFrame:
     """Compare the classifier that would serve each group with the pooled one, for every loss and part of the group."""
     every, pooled = np.arange(len(rows.group)), len(rows.own)
     right, pooled_right = rows.right[every, serves[rows.group]], rows.right[:, pooled]
@@ -144,14 +142,28 @@ def _check(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np.intp],
     return pd.concat(tables, ignore_index=True)
 
 
+def proved(checks: pd.DataFrame, n_groups: int, level: float) -> NDArray[np.bool_]:
+    """Groups whose own classifier is shown not to be worse, all of them together at `level`, (K,).
+
+    All that is asked about a group must be shown, so that the largest p-value is one of a test of "anything is worse"
+    (an intersection-union test). Only the number of groups needs a correction.
+    """
+    p = np.ones(n_groups)
+    asked = checks.groupby("group")["p_better"].max()
+    p[asked.index] = asked
+    return holm(p) <= level
+
+
 def _spoken_for(checks: pd.DataFrame) -> NDArray[np.bool_]:
     """Whether the rows speak for the own classifier, or at least not against it, by "veto"."""
     everybody = (checks["part"] == ALL_ROWS).to_numpy()
     main = everybody & (checks["loss"] == checks["loss"].iloc[0] if len(checks) else everybody)
     gain = checks["gain"].to_numpy()
-    # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it.
+    # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it. Sums of weights
+    # are rounded, and rows that balance exactly must not win by that.
     with np.errstate(invalid="ignore"):
-        return np.where(main, gain > 0, np.where(everybody, gain >= 0, checks["p_worse"] > VETO_LEVEL))
+        wins, holds = gain > _ROUNDING, gain >= -_ROUNDING
+    return np.where(main, wins, np.where(everybody, holds, checks["p_worse"] > VETO_LEVEL))
 
 
 def _repair_envy(
@@ -169,7 +181,7 @@ def _repair_envy(
     found = rows.compare(losses[0], [(group, rival, served_by) for rival in rivals])
     better = [(found.harm[i], rival) for i, rival in enumerate(rivals) if found.p_within(0.0)[i] <= share]
     for _, rival in sorted(better):
-        checks = _check(rows, losses, np.full(n_groups, rival), margin)
+        checks = check_servers(rows, losses, np.full(n_groups, rival), margin)
         if (checks["p_better"][checks["group"] == group] <= share).all():
             return rival
     return served_by
@@ -200,7 +212,7 @@ def _table(
 ) -> pd.DataFrame:
     n_groups = len(serves)
     found = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)])
-    counted = loss.stakes(rows.positive, len(rows.group))[1]
+    counted = loss.stakes(rows.positive, len(rows.group))[1] & (rows.weight > 0)
     losses = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
     low, high = found.gain_limits(level / 2)
     return pd.DataFrame(

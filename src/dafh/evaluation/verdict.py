@@ -47,7 +47,7 @@ class Verdict:
     >>> verdict.status
     'harm'
     >>> print(verdict.details[0])
-    Questions about groups: 2 violated, 0 satisfied, 2 undecided.
+    Questions about groups: 2 violated, 1 satisfied, 1 undecided.
     """
 
     status: Status
@@ -170,7 +170,7 @@ def _no_harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str
 
 def _doubts(answers: pd.DataFrame, undecided: pd.DataFrame, level: float, margin: float) -> str:
     """Say how many questions are undecided, and how much harm is not ruled out."""
-    worst = undecided.loc[undecided["low"].idxmin()]
+    worst = undecided.iloc[int(undecided["low"].argmin())]
     beyond = f" by more than {in_points(margin)}" if margin else ""
     return (
         f"no group is shown to be harmed{beyond}, but for {len(undecided):,} of {len(answers):,} questions there is "

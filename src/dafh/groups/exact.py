@@ -35,16 +35,18 @@ _NUMBERS = (2, 3, 4, 6, 8, 12, 16)
 _MOST_LEAVES = 16
 # A tree has a leaf for so many rows at most: smaller leaves could not be judged.
 _ROWS_PER_LEAF = 100
-# Leaves for each group, as many as there may be: with one or two a group, gains on Arrest and Violent were 0.1 to 0.3
-# points lower; with eight, Adult gains 0.1 more with two groups.
+# Leaves for each group, as far as there may be so many. With one leaf a group, Arrest gained 0.3 points less with two
+# and three groups, and Violent 0.2 with two. Four are enough but on Adult, which gains 0.5 more from eight with two.
 _LEAVES_PER_GROUP = (4, 8)
 # Strengths of the penalty on corrections, in rows: a coefficient that fewer rows speak for stays small.
 _STRENGTHS = (50.0, 250.0, 1000.0)
 # What a row counts for the classifiers of other groups, which are held near the pooled one there. At 0 they decide
-# about such rows as they happen to: Pr without harm was 4 to 5 points lower on Adult for 0.05 points of accuracy.
+# about such rows as it happens: on Adult with three and four groups, Pr without harm was 4 points lower, for at most
+# 0.1 points of accuracy.
 _ELSEWHERE = (0.04, 0.1, 0.3)
-# The middle of both compares trees; all are tried on the best of them.
-_FIRST_STRENGTH, _FIRST_ELSEWHERE = 250.0, 0.1
+# These compare trees; all penalties are tried on the best of them. A strength of 250 instead of 50 held strong effects
+# back, and took four groups where two are right (1,500 rows, an effect that turns round).
+_FIRST_STRENGTH, _FIRST_ELSEWHERE = 50.0, 0.1
 _FINALISTS = 2
 _MOST_TURNS = 4
 _ERRORS_TO_LEAVE_POOLED = 2.0
@@ -82,6 +84,8 @@ class RuleRows:
     fold: NDArray[np.integer]
     selects: NDArray[np.bool_]
     """Whether a row chooses between candidates, when its fold is held out."""
+    cutoff: float = 0.5
+    """Probability above which own classifiers predict the second of two classes."""
 
     @property
     def n_folds(self) -> int:
@@ -184,15 +188,15 @@ class _Search:
         self.judge_weight = rows.weight[np.concatenate(self.judging)[self.order]] if parts else np.zeros(0)
 
     def losses(self) -> dict[Candidate, NDArray[np.float64]]:
-        """Log-loss by row of every candidate: all trees with the middle penalties, the best of them with the others."""
-        middle = (_FIRST_STRENGTH, _FIRST_ELSEWHERE)
+        """Log-loss by row of every candidate: all trees with one pair of penalties, the best of them with all."""
+        first_pair = (_FIRST_STRENGTH, _FIRST_ELSEWHERE)
         if not self.rows.n_folds:
             # Nothing can be compared; the first criterion and few leaves are the cautious choice.
-            return {Candidate("mean", number, number, *middle): np.zeros(0) for number in self.numbers}
-        found = self._judge([Candidate(c, *shape, *middle) for c in CRITERIA for shape in self._shapes()])
+            return {Candidate("mean", number, number, *first_pair): np.zeros(0) for number in self.numbers}
+        found = self._judge([Candidate(c, *shape, *first_pair) for c in CRITERIA for shape in self._shapes()])
         best = sorted(found, key=lambda candidate: self._mean(found[candidate]))[:_FINALISTS]
         penalties = [(strength, elsewhere) for strength in _STRENGTHS for elsewhere in _ELSEWHERE]
-        others = [Candidate(*one[:3], *penalty) for one in best for penalty in penalties if penalty != middle]
+        others = [Candidate(*one[:3], *penalty) for one in best for penalty in penalties if penalty != first_pair]
         return found | self._judge(others)
 
     def _judge(self, candidates: Sequence[Candidate]) -> dict[Candidate, NDArray[np.float64]]:
@@ -241,9 +245,10 @@ class _Search:
         """Numbers of leaves and groups to try.
 
         Where the number of groups is open, a leaf for each group competes instead of eight: more groups do what more
-        leaves would.
+        leaves would. It competes as well where rows are too few for four.
         """
-        multiples = _LEAVES_PER_GROUP if len(self.numbers) == 1 else (1, 4)
+        few = self.most_leaves < _LEAVES_PER_GROUP[0] * max(self.numbers, default=1)
+        multiples = (1, 4) if len(self.numbers) > 1 else (1, *_LEAVES_PER_GROUP) if few else _LEAVES_PER_GROUP
         shapes = [(min(number * times, self.most_leaves), number) for number in self.numbers for times in multiples]
         return list(dict.fromkeys(shapes))
 
@@ -305,7 +310,11 @@ class _BlockTree:
         groups = group[parent[leaf]]
         losses = served_losses(judges, groups, corrections)[1]
         # Not asked for by default: every classifier has to decide about every row.
-        return losses + weight_of_pr * harmed_rows(judges, groups, corrections) if weight_of_pr else losses
+        return (
+            losses + weight_of_pr * harmed_rows(judges, groups, corrections, self.rows.cutoff)
+            if weight_of_pr
+            else losses
+        )
 
     def make(self, candidate: Candidate) -> RuleGroups:
         """Fit exactly: corrections and preferences of the leaves take turns until no leaf moves."""
@@ -357,8 +366,8 @@ def _choose(
 
     Simpler are, in this order: fewer groups, where their number is open, down to none; fewer leaves; a tree on the mean
     residual, which has less to overfit. Strong penalties keep the classifiers close to the pooled one and to each
-    other: held-out loss can hardly tell, but Pr without harm can and, on small data, accuracy. With three standard
-    errors instead of one, Arrest had a Pr of 95 instead of 92 % and gained as much, and Violent gained 0.1 points more.
+    other. Held-out loss can hardly tell them apart, but Pr without harm can: with three standard errors instead of one,
+    Arrest had a Pr of 95 instead of 92 % and gained as much (12 splits).
     """
     if not losses:
         return None

@@ -25,11 +25,13 @@ _LEAST_CURVATURE = 1e-8
 _MOST_STEPS = 100
 _MOST_CONJUGATE_STEPS = 20
 _SMALLEST_DAMPING = 2.0**-20
-# A curvature is used again while a step leaves less than this share to gain: summing it anew costs ten steps.
-_GOOD_STEP = 0.02
+# A curvature is summed anew where, at the pace of the last step, this many more would not do: it costs about as much.
+_STEPS_FOR_A_CURVATURE = 8
 # Strengths that evidence may choose; at the upper end a coefficient is 0 for all that can be seen.
 _STRENGTHS = (1e-3, 1e6)
 _FIRST_STRENGTH = 3.0
+# The curvature is not summed anew where logits have changed by less than this on average.
+_CLOSE = 0.05
 _MOST_ROUNDS = 20
 # A round goes eight updates far. To the end, strengths of columns that say the same go up and down in turns.
 _UPDATES = 8
@@ -148,7 +150,7 @@ def fit_penalized(
         )
         if damping <= _SMALLEST_DAMPING:  # Nothing is left to gain but rounding.
             break
-        if damping < 1 or promised > last * _GOOD_STEP:
+        if damping < 1 or promised * (promised / last) ** _STEPS_FOR_A_CURVATURE > enough:
             factors = None  # The curvature is another one here.
         last = promised
     return Solution(coefficients, penalty, n_steps)
@@ -178,13 +180,14 @@ def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: flo
         return fit_penalized(rows, np.zeros(len(block)), tolerance=tolerance)
     coefficients = np.zeros((len(block), n_outputs))
     strength = np.full(int(block.max()) + 1, _FIRST_STRENGTH)
-    logits = rows.offset + rows.design.logits(coefficients)
+    logits = summed_at = rows.offset + rows.design.logits(coefficients)
     before = np.zeros(len(strength))
     for step in range(_MOST_ROUNDS):
         quadratic = _Quadratic(_with_free_intercept(strength[block]))
         value = rows.loss(logits) + quadratic.value(coefficients)
         gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
-        curvatures = rows.curvatures(logits)
+        if step == 0 or float(rows.weight @ np.abs(logits - summed_at).mean(axis=1)) > _CLOSE * rows.weight.sum():
+            curvatures, summed_at = rows.curvatures(logits), logits
         factors = _factors(curvatures, quadratic)
         direction = _direction(rows, logits, gradient, quadratic, factors)
         promised = float((gradient * direction).sum())

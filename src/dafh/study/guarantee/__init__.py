@@ -1,0 +1,18 @@
+"""Check of the guarantee: what limits, guard and audit promise, in worlds in which the truth is known.
+
+- `coverage`: how often a limit is missed, by enumeration of all outcomes;
+- `worlds`: simulated populations and rows;
+- `proof`: how often "proof" harms a group, and how often it keeps what is better;
+- `fits`: the same from end to end, with real fits;
+- `veto`: the bias of the judged gain, and which classifiers are kept;
+- `audits`: wrong answers of an audit;
+- `tables`: all of it as tables.
+
+``python -m dafh.study.guarantee`` prints the tables of docs/guarantee.md. The slow tests assert what they show.
+"""
+
+from dafh.study.guarantee.coverage import coverage_table, interval_coverage
+from dafh.study.guarantee.proof import guard_table, harmed_share, kept_share
+from dafh.study.guarantee.worlds import World
+
+__all__ = ["World", "coverage_table", "guard_table", "harmed_share", "interval_coverage", "kept_share"]
