@@ -16,6 +16,7 @@ from dafh.explanation import Explanation, GroupInWords, Rule
 from dafh.report import render, summarize, write_report
 from dafh.text import percent, points
 from models import additive_case, network_case, rules_case, workers
+from pages import CARD, chart, section, table
 
 
 def result(errors=(0.1, 0.4), pooled=0.3, n=400, sex=True, **options):
@@ -32,30 +33,6 @@ def result(errors=(0.1, 0.4), pooled=0.3, n=400, sex=True, **options):
 def audited_page():
     """The page of the audit above, made once: most of the time goes into the library that draws the charts."""
     return render(summarize(result=result()))
-
-
-def section(page, name):
-    """The part of a page with this heading, or nothing."""
-    found = re.search(rf'<section aria-labelledby="h-{name}">(.*?)</section>', page, flags=re.S)
-    return found and html.unescape(found[1])
-
-
-def table(page, caption):
-    """A table of a page by its caption: a list of dictionaries."""
-    body = re.search(rf"<caption>{caption}</caption>(.*?)</table>", page, flags=re.S)[1]
-    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", body, flags=re.S)]
-    return [dict(zip(rows[0], map(html.unescape, row), strict=True)) for row in rows[1:]]
-
-
-def chart(page, name):
-    return json.loads(re.search(rf'id="spec-{name}">(.*?)</script>', page, flags=re.S)[1])
-
-
-CARD = {
-    "model": "DAFHClassifier", "groups": 2, "pooled": "LogisticRegression", "labels": ["no", "yes"], "settings": {},
-    "rows": 12_345, "data": "adult.csv", "written": "2026-01-02", "dafh": "0.1", "versions": {"numpy": "2.1"},
-    "columns": [{"name": "age", "type": "number"}],
-}  # fmt: skip
 
 
 # ---- figures and tables ----

@@ -17,7 +17,8 @@ from models import additive_case, network_case, rules_case
 
 KEYS = [
     "title", "dafh", "verdict", "notes", "worth", "figures", "losses", "totals", "rates", "positive", "serving",
-    "rules", "guard", "cells", "questions", "named", "composition", "groups", "scorecard", "training", "card", "not_promised",
+    "rules", "guard", "cells", "questions", "named", "composition", "groups", "scorecard", "training", "card",
+    "not_promised",
 ]  # fmt: skip
 
 
