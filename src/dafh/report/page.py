@@ -62,9 +62,6 @@ def render(summary: dict[str, Any]) -> str:
     >>> render(summarize())[:15]
     '<!doctype html>'
     """
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     library, script, style = _chart_library(), _asset("page.js"), _asset("page.css")
     policy = "; ".join(
         [
@@ -77,7 +74,7 @@ def render(summary: dict[str, Any]) -> str:
         ]
     )
     charts = _charts(summary)
-    return environment.from_string(_asset("page.html")).render(
+    return _template().render(
         summary=summary,
         sign=_SIGNS[summary["verdict"]["status"]],
         headline=headline(summary["figures"], summary["totals"]) if summary["figures"] else [],
@@ -96,6 +93,15 @@ def render(summary: dict[str, Any]) -> str:
         script=Markup(script),
         style=Markup(style),
     )
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    """Return the compiled template: to compile it takes longer than to fill it in."""
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_asset("page.html"))
 
 
 @functools.cache

@@ -178,9 +178,11 @@ def _nonnegative(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> ND
     # The tail on the far side of the mean is computed, so that small probabilities keep their digits.
     above = (values * shapes).sum(axis=1) > 0
     values = np.where(above[:, None], -values, values)
-    # A value that is 0 but for rounding can decide nothing, and would bend the path of the integral out of sight.
+    # A kind without units decides nothing, but its value could be a pole on the way. Neither does a value that is 0 but
+    # for rounding, which would bend the path of the integral out of sight.
+    values = np.where(shapes > 0, values, 0.0)
     values = np.where(np.abs(values) > 1e-14 * np.abs(values).max(axis=1, keepdims=True), values, 0.0)
-    reaches = ((values > 0) & (shapes > 0)).any(axis=1)
+    reaches = (values > 0).any(axis=1)
     tail = np.zeros(len(values))
     if reaches.any():
         tail[reaches] = _tail(values[reaches], shapes[reaches])
