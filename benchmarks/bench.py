@@ -93,7 +93,7 @@ def replica_epoch(X, y, batch, n_replicas):
     few = Rows(*(field[:batch] for field in rows))
     plan = Plan((d, WIDTH, N_GROUPS), (d, 1))
     start = init_population(plan, np.full((1, n_replicas), 0.3), np.random.SeedSequence(0), [None])
-    settings = Settings(*(np.full(n_replicas, value) for value in (0.5, 0.3, 1.0, 1.0, 1e-4, 1e-3, 5e-3, -1.0)))
+    settings = Settings(*(np.full(n_replicas, value) for value in (0.5, 0.3, 1.0, 1.0, 1e-4, 1e-3, 5e-3, -1.0, 0.0)))
 
     def run(epochs):
         rng = np.random.default_rng(0)

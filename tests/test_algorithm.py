@@ -69,7 +69,7 @@ def test_engine_follows_algorithm_1_step_by_step(kind, momentum, n, batch):
     plan = Plan((D, HIDDEN, K), (D, 1), surrogate=kind, optimizer="sgd", momentum=momentum, alternate=True)
     start = init_population(plan, np.array([0.8]), np.random.SeedSequence(1))
     lam, rates, epochs = 0.5, (0.3, 0.6), 12
-    settings = Settings(*(np.array([v]) for v in (1.0, lam, TAU, 0.0, 0.0, *rates, -1.0)))
+    settings = Settings(*(np.array([v]) for v in (1.0, lam, TAU, 0.0, 0.0, *rates, -1.0, 0.0)))
     record = train_population(
         rows, rows, start, settings, plan, batch_size=batch, max_epochs=epochs, rng=np.random.default_rng(7)
     )

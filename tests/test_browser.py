@@ -111,8 +111,8 @@ def test_it_opens_without_an_error_and_without_the_network(opened, report):
 def test_every_chart_is_drawn(opened, is_network):
     page, _, _ = opened()
     charts = page.locator(".chart")
-    # Five of the audit, and either two curves of training or the important columns of the scorecard.
-    assert charts.count() == 7 if is_network else charts.count() > 7
+    # Eight of the audit, and either two curves of training or the important columns of the scorecard.
+    assert charts.count() == 10 if is_network else charts.count() > 10
     for chart in charts.all():
         marks = chart.locator("svg .mark-rect path, svg .mark-symbol path, svg .mark-rule line, svg .mark-line path")
         assert marks.count() > 0, chart.get_attribute("id")
@@ -122,7 +122,8 @@ def test_every_chart_is_drawn(opened, is_network):
 
 
 MARKS = {
-    "gains": "symbol", "matrix": "rect", "named": "symbol", "composition": "rect", "curve_pr": "symbol",
+    "gains_error": "symbol", "matrix": "rect", "named_error": "symbol", "composition": "rect", "curve_pr": "symbol",
+    "rate_flagged": "symbol", "rate_fnr": "symbol",
     "scorecard_0": "rect", "scorecard_1": "rect",
 }  # fmt: skip
 

@@ -41,7 +41,7 @@ def marks(chart, role):
 def questions(*gaps, kind="rationality", **columns):
     """A table of questions with the given gaps, as an audit makes it."""
     n = len(gaps)
-    table = pd.DataFrame({"kind": kind, "group": range(n), "rival": "pooled", "gap": gaps, "n": 100.0})
+    table = pd.DataFrame({"kind": kind, "loss": "error", "group": range(n), "rival": "pooled", "gap": gaps, "n": 100.0})
     table = table.assign(low=table["gap"] - 0.1, high=table["gap"] + 0.1, p=0.5, p_corrected=0.5, verdict="undecided")
     return table.assign(**columns)
 
@@ -90,6 +90,50 @@ def test_each_chart_draws_its_own_questions_only():
     assert plots.gains(both).layer[1].data["points"].tolist() == pytest.approx([10, 20])
     assert plots.envy(both).layer[1].data["points"].tolist() == pytest.approx([30])
     assert {"group 0 against", "classifier 1"} <= set(texts(plots.envy(both)))  # Two lines: screens are narrow.
+
+
+def test_a_chart_draws_one_loss_and_names_it_with_its_unit():
+    both = pd.concat([questions(0.1, 0.2, loss="cost"), questions(0.3, 0.4, loss="fnr")])
+    assert plots.gains(both).layer[1].data["points"].tolist() == pytest.approx([10, 20])
+    assert plots.gains(both, loss="fnr").layer[1].data["points"].tolist() == pytest.approx([30, 40])
+    assert {"gain in cost", "per 100 rows"} <= set(texts(plots.gains(both)))
+    assert {"gain in false negative rate", "in percentage points"} <= set(texts(plots.gains(both, loss="fnr")))
+    with pytest.raises(InputError, match="not asked about the loss 'fpr'"):
+        plots.named_groups(both, loss="fpr")
+
+
+# ---- decisions ----
+
+
+def rates(*names, **columns):
+    table = pd.DataFrame({"name": names, "rows": 100})
+    for name in ("flagged", "fpr", "fnr"):
+        table = table.assign(**{name: 0.2, f"{name}_pooled": 0.4})
+    return table.assign(**columns)
+
+
+def test_a_rate_is_drawn_twice_in_different_shapes():
+    chart = plots.decisions(rates("all rows", "group 0"), "fpr")
+    assert chart.layer[1].data.groupby("side")["value"].first().to_dict() == {"now": 0.2, "pooled classifier": 0.4}
+    scale = chart.to_dict()["layer"][1]["encoding"]["shape"]["scale"]
+    assert len(set(scale["range"])) == 2
+    assert {"pooled classifier", "now", "false positive rate,", "all rows", "group 0"} <= set(texts(chart))
+
+
+def test_a_rate_that_is_unknown_is_listed_but_not_drawn():
+    chart = plots.decisions(rates("a", "b", fnr=[0.1, np.nan], fnr_pooled=[0.1, np.nan]), "fnr")
+    assert {"a", "b"} <= set(texts(chart))
+    assert len(marks(chart, "point")) == 2
+
+
+def test_of_very_many_named_groups_the_first_are_drawn():
+    assert len(plots.decisions(rates(*[f"town = {i}" for i in range(99)])).layer[0].data) == 30
+
+
+def test_three_labels_have_no_rates_to_draw():
+    y = np.arange(30) % 3
+    with pytest.raises(InputError, match="no rates to draw"):
+        plots.decisions(audit(y, y, np.zeros(30, int), pooled=y))
 
 
 # ---- named groups ----

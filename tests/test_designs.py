@@ -27,7 +27,19 @@ def columns(n=60, seed=0):
     return DenseDesign(np.random.default_rng(seed).normal(size=(n, 4)))
 
 
-ALL = [pytest.param(binned(widths), id=name) for name, widths in WIDTHS.items()] + [pytest.param(columns(), id="dense")]
+def stepped(*, smooth, n=60, seed=0):
+    """Lines, with steps or without, beside categories and a flag, as scorecards and corrections have them."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(list("pqr"), n), "c": rng.integers(0, 2, n)})
+    table = table.assign(d=np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n).round(1)))
+    binning = Binning.learn(table)
+    codes = binning.codes(table)
+    return BinnedDesign(codes, make_basis(binning, codes, np.ones(n), smooth=smooth).tables)
+
+
+BINNED = {name: binned(widths) for name, widths in WIDTHS.items()}
+BINNED |= {"steps": stepped(smooth=True), "lines": stepped(smooth=False)}
+ALL = [pytest.param(design, id=name) for name, design in (BINNED | {"dense": columns()}).items()]
 
 
 @pytest.fixture(params=[2**16, 7])
@@ -53,6 +65,19 @@ def test_the_curvature_is_the_weighted_product_of_the_matrix_with_itself(design)
     weight = np.random.default_rng(1).uniform(size=len(design))
     matrix = design.dense()
     np.testing.assert_allclose(design.curvature(weight), matrix.T @ (weight[:, None] * matrix), atol=1e-12)
+
+
+@pytest.mark.parametrize("design", ALL)
+@pytest.mark.usefixtures("blocks")
+def test_sums_by_part_are_those_of_the_rows_of_each_part(design):
+    rng = np.random.default_rng(1)
+    part, weight = rng.choice([0, 2, 3], len(design)), rng.uniform(size=(len(design), 2))
+    gradients, curvatures = design.gradients(weight, part, 4), design.curvatures(weight[:, 0], part, 4)
+    for number in range(4):  # Part 1 is empty.
+        rows = np.flatnonzero(part == number)
+        some = design.take(rows)
+        np.testing.assert_allclose(gradients[number], some.gradient(weight[rows]), atol=1e-12)
+        np.testing.assert_allclose(curvatures[number], some.curvature(weight[rows, 0]), atol=1e-12)
 
 
 @pytest.mark.parametrize("design", ALL)

@@ -32,7 +32,7 @@ def names_for_readers():
     people = pd.DataFrame({"sex": rng.choice(["f", "m"], 200), "race": rng.choice(["x", "y"], 200)})
     incumbent = LogisticRegression().fit(X[:200], y[:200])
     return {
-        "X": X[:200], "y": y[:200], "X_test": X[200:], "y_test": y[200:], "people": people,
+        "X": X[:200], "y": y[:200], "X_test": X[200:], "y_test": y[200:], "people": people, "train_people": people,
         "predictions": np.column_stack([y[200:], y[200:]]), "groups": rng.integers(0, 2, 200),
         "baseline": incumbent.predict(X[200:]), "new_model": y[200:], "old_model": incumbent.predict(X[200:]),
         "region": rng.choice(["north", "south"], 200), "model_in_production": incumbent,

@@ -25,9 +25,8 @@ def audited():
 
 RECORDS = {
     "ComparedRows": rows,
-    "PairedCounts": lambda: rows().paired_counts(),
     "PreferenceMatrix": lambda: audited().matrix,
-    "GuardReport": lambda: choose_servers(rows().paired_counts()),
+    "GuardReport": lambda: choose_servers(rows()),
     "AuditResult": audited,
     "ServedPredictions": lambda: ServedPredictions(Y[:, None], GROUPS, 1 - Y, np.array([0, 1]), [0]),
 }
@@ -47,13 +46,18 @@ def test_a_record_equals_its_copy_and_nothing_else(name):
     [
         ("ComparedRows", {"weight": np.full(40, 0.5)}),
         ("ComparedRows", {"group": GROUPS[:-1]}),
-        ("PairedCounts", {"n_rows": np.array([20.0, 21.0])}),
+        ("ComparedRows", {"person": GROUPS}),
+        ("ComparedRows", {"positive": None}),
         ("PreferenceMatrix", {"pr_without_harm": 0.25}),
         ("PreferenceMatrix", {"own": np.array([0, 1, 1])}),
         ("GuardReport", {"kind": "proof"}),
+        ("GuardReport", {"losses": ("fnr",)}),
+        ("GuardReport", {"checks": pd.DataFrame({"rows": [20.0, 20.0]})}),
         ("GuardReport", {"table": pd.DataFrame({"rows": [20.0, 20.0]})}),
         ("AuditResult", {"named": None}),
         ("AuditResult", {"level": 0.1}),
+        ("AuditResult", {"rates": None}),
+        ("AuditResult", {"limits": np.zeros((2, 3, 4))}),
         ("ServedPredictions", {"classifiers": [1]}),
         ("ServedPredictions", {"pooled": np.where(Y, "yes", "no")}),
     ],

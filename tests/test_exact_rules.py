@@ -42,7 +42,7 @@ def test_a_block_trains_on_the_other_folds_and_the_last_one_on_all():
 
 def test_losses_of_a_candidate_are_those_of_what_each_fold_made():
     rows = problem()
-    search, candidate = _Search(rows, (2,)), Candidate("score", 2, 2, 50.0)
+    search, candidate = _Search(rows, (2,)), Candidate("score", 2, 2, 50.0, 0.1)
     found = search.final_losses([search.make(block, candidate) for block in range(3)])
     by_hand = np.full(N, np.nan)
     for block in range(3):
@@ -112,14 +112,14 @@ def test_no_fold_has_more_groups_than_all_rows_make():
         fold,
         fold >= 0,
     )
-    assert _Search(rows, (2,)).make(4, Candidate("mean", 2, 2, 50.0)).tree.n_groups == 2
+    assert _Search(rows, (2,)).make(4, Candidate("mean", 2, 2, 50.0, 0.1)).tree.n_groups == 2
     found = fit_rules(rows, 2)
     assert [made.tree.n_groups for made in (found.groups, *found.folds)] == [1] * 6
 
 
 def test_no_leaf_would_rather_have_the_classifier_of_another_group():
     rows = problem()
-    made = _Search(rows, (2,)).make(3, Candidate("mean", 8, 2, 50.0))
+    made = _Search(rows, (2,)).make(3, Candidate("mean", 8, 2, 50.0, 0.1))
     leaf, X = made.tree.leaves(rows.codes), rows.design(3).X
     for number, group in enumerate(made.tree.group):
         inside = leaf == number
@@ -143,9 +143,12 @@ def losses_of(**means):
     """Losses by row of candidates around given means, with the same noise in all."""
     noise = np.linspace(-1, 1, 101)
     kinds = {
-        "two": Candidate("mean", 2, 2, 50.0),
-        "score": Candidate("score", 2, 2, 50.0),
-        "four": Candidate("mean", 4, 4, 50.0),
+        "two": Candidate("mean", 2, 2, 50.0, 0.1),
+        "score": Candidate("score", 2, 2, 50.0, 0.1),
+        "four": Candidate("mean", 4, 4, 50.0, 0.1),
+        "leaves": Candidate("mean", 4, 2, 1000.0, 0.3),
+        "strong": Candidate("mean", 2, 2, 250.0, 0.1),
+        "held": Candidate("mean", 2, 2, 50.0, 0.3),
     }
     return {kinds[name]: noise + mean + 0.1 * wiggle * noise[::-1] for name, (mean, wiggle) in means.items()}
 
@@ -155,14 +158,18 @@ def chosen(pooled=1.0, *, may_be_none=True, **means):
     return None if found is None else (found.criterion, found.n_groups)
 
 
+def penalties(**means):
+    found = _choose(losses_of(**means), np.ones(101), np.ones(101), may_be_none=False)
+    return found.n_leaves, found.strength, found.elsewhere
+
+
 def test_the_lowest_loss_is_chosen():
     assert chosen(two=(0.5, 0), four=(0.2, 0), score=(0.4, 0)) == ("mean", 4)
 
 
 def test_fewer_groups_are_chosen_within_one_standard_error_where_the_number_is_open():
-    close = {"two": (0.202, 1), "four": (0.2, 0)}
-    assert chosen(**close) == ("mean", 2)
-    assert chosen(**close, may_be_none=False) == ("mean", 4)
+    assert chosen(two=(0.202, 1), four=(0.2, 0)) == ("mean", 2)
+    assert chosen(two=(0.3, 1), four=(0.2, 0)) == ("mean", 4)
 
 
 def test_the_pooled_classifier_is_chosen_within_one_standard_error():
@@ -175,9 +182,35 @@ def test_a_tree_on_the_mean_is_chosen_within_one_standard_error():
     assert chosen(score=(0.2, 0), two=(0.3, 1)) == ("score", 2)
 
 
+def test_fewer_leaves_are_chosen_within_one_standard_error():
+    assert penalties(leaves=(0.2, 0), two=(0.202, 1)) == (2, 50.0, 0.1)
+    assert penalties(leaves=(0.2, 0), two=(0.3, 1)) == (4, 1000.0, 0.3)
+
+
+def test_stronger_penalties_are_chosen_within_three_standard_errors():
+    error = 0.1 * np.sqrt(np.mean(np.linspace(-1, 1, 101) ** 2) / 101)
+    within, beyond = 0.2 + 2.9 * error, 0.2 + 3.1 * error
+    assert penalties(two=(0.2, 0), held=(within, 1)) == (2, 50.0, 0.3)
+    assert penalties(two=(0.2, 0), held=(within, 1), strong=(within, 1)) == (2, 250.0, 0.1)
+    assert penalties(two=(0.2, 0), held=(beyond, 1), strong=(beyond, 1)) == (2, 50.0, 0.1)
+
+
+def test_penalties_are_compared_on_the_tree_that_was_chosen():
+    """The lowest loss is that of another tree, from which the stronger penalty is far away."""
+    assert penalties(score=(0.2, 0), two=(0.202, 1), strong=(0.21, 1)) == (2, 50.0, 0.1)
+    assert penalties(score=(0.2, 0), two=(0.202, 1), strong=(0.202, 1)) == (2, 250.0, 0.1)
+
+
+def test_all_penalties_are_tried_on_the_best_trees():
+    found = fit_rules(problem(), 2).candidates
+    by_tree = found.groupby(["criterion", "n_leaves"]).size().tolist()
+    assert sorted(by_tree)[-2:] == [9, 9]
+    assert set(by_tree[:-2]) <= {1, 9}
+
+
 def test_the_comparison_has_means_and_paired_standard_errors():
     loss, pooled, weight = np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0])
-    table = _comparison({Candidate("mean", 2, 2, 50.0): loss}, pooled, weight)
+    table = _comparison({Candidate("mean", 2, 2, 50.0, 0.1): loss}, pooled, weight)
     assert table.log_loss[0] == pytest.approx(9 / 4)
     assert table.difference[0] == pytest.approx(5 / 4)
     error = np.sqrt((5 / 4) ** 2 + 4 * (1 / 4) ** 2 + (7 / 4) ** 2) / 4

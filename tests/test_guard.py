@@ -247,9 +247,15 @@ def test_the_last_epoch_can_be_guarded_too(paper_data):
 def test_weights_count_in_the_guard(paper_data):
     weight = np.random.default_rng(0).uniform(0.1, 3, len(paper_data.y))
     model = model_of(**QUICK).fit(paper_data.X, paper_data.y, sample_weight=weight)
-    assert model.guard_report_.n_rows < 400
     model.recalibrate(paper_data.X, paper_data.y, sample_weight=weight)
-    assert 1000 < model.guard_report_.n_rows < 4000
+    weighted = model.guard_report_.table
+    plain = model.recalibrate(paper_data.X, paper_data.y).guard_report_.table
+    assert (weighted["rows"] == plain["rows"]).all()
+    assert (weighted["high"] - weighted["low"] > plain["high"] - plain["low"]).all()  # Unequal weights cost rows.
+    served = model.predict_all(paper_data.X)
+    for k, group in enumerate(np.eye(2, dtype=bool)[model.predict_group(paper_data.X)].T):
+        wrong = served[group, 2] != paper_data.y[group]
+        assert weighted.loc[k, "pooled_loss"] == pytest.approx(np.average(wrong, weights=weight[group]))
 
 
 def test_a_guarded_pipeline_can_be_audited(paper_data):

@@ -43,11 +43,23 @@ def test_folds_have_the_classes_of_the_data():
         np.testing.assert_allclose(shares, np.bincount(label) / len(label), atol=0.01)
 
 
-def test_a_class_too_rare_to_be_held_out_always_trains():
-    label, held = draw(1000, rare=9)
+def test_the_only_row_of_a_class_always_trains():
+    label, held = draw(1000, rare=1)
     assert (held.fold[label == 2] == -1).all()
-    label, held = draw(1000, rare=10)
-    assert (held.fold[label == 2] >= 0).any()
+    label, held = draw(1000, rare=9)
+    assert (held.fold[label == 2] >= 0).sum() == 9
+
+
+def test_a_rare_class_judges_too():
+    """Nine positives of 300: in most draws some of them calibrate, and in all of them some train or select."""
+    drawn = []
+    for seed in range(50):
+        label, held = draw(300, 0.14, 0.06, folds=5, rare=9, seed=seed)
+        drawn.append((held.calibrates & (label == 2)).sum())
+        assert (held.fold >= 0).all()
+    assert min(drawn) >= 2
+    assert max(drawn) <= 3
+    assert np.mean(drawn) == pytest.approx(0.3 * 9, abs=0.25)  # The share that calibrates, on average over draws.
 
 
 def test_without_a_share_to_select_all_held_out_rows_calibrate():
@@ -108,7 +120,7 @@ def parts(held):
         (100, 0.05, 0.2, 1, [(5, 20)]),
         (100, 0.5, 0.0, 2, [(50, 0), (50, 0)]),
         (100, 0.25, 0.25, 9, [(25, 25), (25, 25)]),  # Two folds hold out all rows: there is no third.
-        (65, 0.1, 0.1, 1, [(7, 6)]),  # 13 rows: an odd one selects.
+        (65, 0.1, 0.1, 1, [(6, 7)]),  # 13 rows: chance decides about an odd one.
         (200, 0.0, 0.5, 2, [(0, 100), (0, 100)]),
     ],
 )
@@ -131,9 +143,8 @@ def test_every_class_gives_its_share():
         assert held.calibrates[label == c].sum() == 20
 
 
-def test_a_class_needs_one_row_to_select_by_in_every_fold():
-    # Selection takes 5%: twenty rows are the fewest of a class that can give one.
-    for n_rare, held_out in ((19, 0), (20, 5)):
+def test_every_class_is_held_out_by_its_share_rounded_down():
+    for n_rare, held_out in ((3, 0), (4, 1), (19, 4), (20, 5)):
         label = np.r_[np.ones(n_rare, int), np.zeros(500, int)]
         held = HeldOut.draw(label, 0.05, 0.2, 1, np.random.default_rng(0))
         assert (held.fold[label == 1] >= 0).sum() == held_out
@@ -153,7 +164,7 @@ def test_a_class_may_calibrate_without_any_row_that_selects_if_none_is_wanted():
 
 
 def test_classes_that_are_all_too_rare_leave_nothing_held_out():
-    _, held = exact(100, 0.1, 0.1, 2, n_classes=20)
+    _, held = exact(100, 0.1, 0.09, 2, n_classes=20)  # Less than one row of each class.
     assert held.n_folds == 0
     assert (held.fold == -1).all()
     assert not held.calibrates.any()

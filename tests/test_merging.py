@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from dafh.groups.merging import LeafRows, LeafSums, fit_corrections, prefer, refine, served_losses
 from dafh.linear.designs import DenseDesign
-from dafh.linear.likelihood import row_losses
+from dafh.linear.likelihood import class_shares, row_losses
 from dafh.linear.newton import Regression
 
 PENALTY = np.full(3, 5.0)
@@ -29,7 +29,7 @@ def leaf_rows(n_leaves=6, n_classes=2, seed=0, n=600):
 
 def sums_of(**settings):
     rows = leaf_rows(**settings)
-    return rows.merged(np.arange(len(rows.losses)))
+    return rows.sums()
 
 
 def rows_of_groups(leaves, group):
@@ -52,7 +52,7 @@ def all_mergers(n_leaves, n_groups):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_sums_of_merged_leaves_are_the_sums_of_their_rows(n_classes):
     rows, parent = leaf_rows(n_classes=n_classes), np.array([0, 1, 0, 2, 1, 0])
-    merged = rows.merged(parent)
+    merged = rows.joined(parent).sums()
     for k, joined in enumerate(rows_of_groups(rows, parent)):
         np.testing.assert_allclose(merged.gradient[k], joined.gradient(joined.offset))
         np.testing.assert_allclose(merged.curvature[k], joined.curvatures(joined.offset))
@@ -61,7 +61,7 @@ def test_sums_of_merged_leaves_are_the_sums_of_their_rows(n_classes):
 def test_the_worth_of_a_merger_is_what_its_corrections_lower_the_quadratic_loss_by():
     sums, group = sums_of(n_classes=3), np.array([0, 1, 0, 1, 1, 0])
     penalty = np.array([5.0, 1.0, 20.0])
-    corrections, by_hand = sums._corrections(group, 2, penalty), 0.0
+    corrections, by_hand = sums._corrections(group, penalty), 0.0
     for k, output in itertools.product(range(2), range(3)):
         gradient = sums.gradient[group == k, :, output].sum(axis=0)
         matrix = sums.curvature[group == k, output].sum(axis=0) + np.diag(penalty)
@@ -136,16 +136,18 @@ def test_groups_are_numbered_by_their_first_leaf():
 # ---- corrections ----
 
 
-def solved(rows, penalty):
-    """Correction by a general optimiser."""
+def solved(rows, penalty, outside=None, elsewhere=0.0):
+    """Correction by a general optimiser; on rows outside of the group, its squared size counts `elsewhere`."""
     matrix, outputs = rows.design.dense(), rows.offset.shape[1]
 
     def value(flat):
         coefficients = flat.reshape(-1, outputs)
-        return (
-            rows.weight @ row_losses(rows.offset + matrix @ coefficients, rows.label)
-            + penalty @ ((coefficients**2).sum(axis=1)) / 2
-        )
+        value = rows.weight @ row_losses(rows.offset + matrix @ coefficients, rows.label)
+        if outside is not None:
+            shares = class_shares(outside.offset)
+            sizes = (shares * (1 - shares) * (outside.design.dense() @ coefficients) ** 2).sum(axis=1)
+            value += elsewhere * outside.weight @ sizes / 2
+        return value + penalty @ ((coefficients**2).sum(axis=1)) / 2
 
     return minimize(value, np.zeros(len(penalty) * outputs), tol=1e-9).x.reshape(-1, outputs)
 
@@ -158,23 +160,68 @@ def test_corrections_of_groups_are_those_of_a_general_optimiser(n_classes):
         np.testing.assert_allclose(corrections[k], solved(joined, penalty), atol=1e-4)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_corrections_are_held_back_on_rows_of_other_groups(n_classes):
+    rows, group = leaf_rows(n_classes=n_classes), np.array([0, 1, 0, 1, 1, 0])
+    corrections = fit_corrections(rows, group, PENALTY, 0.3)
+    parts = rows_of_groups(rows, group)
+    for k, joined in enumerate(parts):
+        np.testing.assert_allclose(corrections[k], solved(joined, PENALTY, parts[1 - k], 0.3), atol=1e-4)
+    free = fit_corrections(rows, group, PENALTY)
+    changes = [[np.abs(parts[1 - k].design.logits(c[k])).mean() for k in range(2)] for c in (corrections, free)]
+    assert (np.array(changes[0]) < np.array(changes[1])).all()
+
+
+def test_a_search_that_holds_corrections_back_lowers_the_same_quadratic_loss():
+    rows, group, elsewhere = leaf_rows(n_classes=3), np.array([0, 1, 0, 1, 1, 0]), 0.3
+    sums, by_hand = rows.sums(elsewhere), 0.0
+    corrections, outside = sums._corrections(group, PENALTY), rows.outside(group)
+    for k, output in itertools.product(range(2), range(3)):
+        gradient = rows.gradient[group == k, :, output].sum(axis=0)
+        matrix = rows.curvature[group == k, output].sum(axis=0) + np.diag(PENALTY) + elsewhere * outside[k, output]
+        by_hand += gradient @ np.linalg.solve(matrix, gradient) / 2
+        np.testing.assert_allclose(corrections[k, :, output], -np.linalg.solve(matrix, gradient))
+    assert worth_of(sums._reduced(PENALTY), group) == pytest.approx(by_hand)
+
+
 def test_the_intercept_of_a_group_is_penalised_too():
     rows = leaf_rows(n_leaves=1)
     assert np.abs(fit_corrections(rows, np.zeros(1, np.intp), np.full(3, 1e9))).max() < 1e-6
 
 
-def test_corrections_that_are_far_too_long_are_shortened_until_the_loss_falls():
+def one_group():
+    """Rows in one group, the exact correction, and the penalised loss of any correction."""
     rows, group = leaf_rows(), np.zeros(6, np.intp)
-    exact = fit_corrections(rows, group, PENALTY)
-    shortened = refine(rows, group, 8 * exact, PENALTY)
     (joined,) = rows_of_groups(rows, group)
 
     def value(correction):
         return joined.loss(joined.offset + joined.design.logits(correction)) + PENALTY @ correction[:, 0] ** 2 / 2
 
+    return rows, group, fit_corrections(rows, group, PENALTY), value
+
+
+def test_corrections_that_are_far_too_long_are_shortened_until_the_loss_falls():
+    rows, group, exact, value = one_group()
+    shortened = refine(rows, group, 8 * exact, PENALTY)
     assert value(shortened[0]) <= value(np.zeros((3, 1))) < value(8 * exact[0])
-    np.testing.assert_array_equal(refine(rows, group, exact, PENALTY), exact)
     np.testing.assert_array_equal(refine(rows, group, -exact, PENALTY), 0 * exact)
+
+
+def test_corrections_are_shorter_where_they_change_much_for_other_groups():
+    rows, group = leaf_rows(), np.array([0, 1, 0, 1, 1, 0])
+    exact = fit_corrections(rows, group, PENALTY)
+    np.testing.assert_allclose(refine(rows, group, exact, PENALTY), exact, rtol=1e-3)
+    assert (np.abs(refine(rows, group, exact, PENALTY, 5.0)) < 0.5 * np.abs(exact)).all()
+    held = fit_corrections(rows, group, PENALTY, 0.3)
+    np.testing.assert_allclose(refine(rows, group, held, PENALTY, 0.3), held, rtol=1e-3)
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.0, 2.0])
+def test_corrections_get_the_length_at_which_the_loss_is_lowest(factor):
+    rows, group, exact, value = one_group()
+    refined = refine(rows, group, factor * exact, PENALTY)
+    np.testing.assert_allclose(refined, exact, rtol=0.01)
+    assert value(refined[0]) < value(exact[0]) + 1e-4
 
 
 # ---- preferences and serving ----

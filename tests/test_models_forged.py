@@ -14,6 +14,7 @@ from dafh.models.container import FORMAT
 from model_files import SVC_TYPES, Parts, models, with_checksum
 from model_forgeries import FORGERIES, TEXTS
 from model_group_forgeries import GROUP_FORGERIES
+from model_guard_forgeries import GUARD_FORGERIES
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def forged(valid, tmp_path_factory):
     """Every forged file, with what should be said of it."""
     folder = tmp_path_factory.mktemp("forged")
     expected = {}
-    for name, (source, change, reason) in {**FORGERIES, **GROUP_FORGERIES}.items():
+    for name, (source, change, reason) in {**FORGERIES, **GROUP_FORGERIES, **GUARD_FORGERIES}.items():
         parts = Parts(valid / source)
         change(parts)
         parts.write(folder / name)
@@ -147,7 +148,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 
 
 WRONG = {"labels": 5, "settings": [1], "columns": "abc", "rows": "x", "guard": "x", "schema": 3, "guesses": [1],
-         "dafh": None, "groups": True, "groups_by": None, "rules": [1],
+         "dafh": None, "groups": True, "groups_by": None, "rules": [1], "losses": ["posix"], "threshold": 1.0,
          "data": "\ud800", "fingerprints": 5}  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Model files of groups that were learned: by rules or by a network, whatever the pooled classifier and the table."""
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from dafh.exceptions import InputError
 from dafh.models import read_card
 from dafh.tables.bins import Binning
 from dafh.tables.encoder import TableEncoder
-from model_files import NETWORK, people, quick
+from model_files import NETWORK, Parts, find, people, quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 METHODS = ("predict", "predict_proba", "predict_group", "predict_all", "decision_function", "group_proba")
@@ -57,6 +58,9 @@ def check_equal(loaded, model, rows):
     assert set(vars(loaded)) == set(vars(model))
     assert (str(loaded.rules_), str(loaded.guard_report_)) == (str(model.rules_), str(model.guard_report_))
     assert repr(clone(loaded).get_params()) == repr(clone(model).get_params())
+    assert loaded.guard_report_ == model.guard_report_
+    assert loaded.losses_ == model.losses_
+    assert loaded.threshold_ == model.threshold_
     for name in ("n_groups_", "groups_", "best_epoch_", "label_information_"):
         assert getattr(loaded, name) == getattr(model, name)
     for name in ("candidates_", "history_", "population_"):
@@ -76,6 +80,10 @@ TABLES = {
     "one group of a scorecard": {"n_groups": 1, "pooled": "scorecard"},
     "no guard": {"guard": None},
     "proof": {"guard": "proof"},
+    "costs": {"costs": {"fp": 1, "fn": 4}, "guard_losses": ("cost", "error"), "pooled": "scorecard"},
+    "costs that nobody asks about": {"costs": {"fp": 2.5, "fn": 1}, "guard": "proof"},
+    "threshold": {"threshold": 0.3},
+    "network at a threshold": {**NETWORK, "threshold": 0.7, "guard_losses": ("fpr", "fnr")},
     "number of groups to be chosen": {"n_groups": "auto"},
     "network": NETWORK,
     "network on a scorecard": {**NETWORK, "pooled": "scorecard"},
@@ -138,6 +146,38 @@ def test_more_columns_than_corrections_can_have_come_back(tmp_path):
     model = quick().fit(X, y)
     assert not model._trained.corrections.weight.size
     check_equal(there_and_back(model, tmp_path), model, X)
+
+
+def test_checks_of_declared_subgroups_come_back(tmp_path):
+    table, y, attributes = people()
+    model = quick(guard_losses=("error", "fnr")).fit(table, y, guard_features=attributes)
+    assert set(model.guard_report_.checks["part"]) == {"", "sex = f", "sex = m", "born = here", "born = there"}
+    check_equal(there_and_back(model, tmp_path), model, new_rows())
+
+
+def test_losses_and_costs_of_any_type_come_back_as_plain_ones(tmp_path):
+    table, y, _ = people()
+    costs = MappingProxyType({"fp": np.float64(1.5), "fn": np.int64(3)})
+    loaded = there_and_back(quick(guard_losses=["cost"], costs=costs).fit(table, y), tmp_path)
+    assert (loaded.guard_losses, loaded.costs) == (("cost",), {"fp": 1.5, "fn": 3})
+
+
+def test_parameters_that_were_changed_after_fit_do_not_change_what_was_fitted(tmp_path):
+    table, y, _ = people()
+    model = quick(guard_losses=("fnr",)).fit(table, y).set_params(guard_losses=("error",), threshold=0.9)
+    loaded = there_and_back(model, tmp_path)
+    assert [loss.name for loss in loaded.losses_] == ["fnr"]
+    assert (loaded.threshold_, loaded.threshold) == (0.5, 0.9)
+
+
+@pytest.mark.parametrize("changes", [{"threshold": 0.4}, {"losses": {"names": ["fpr"], "costs": None}}], ids=str)
+def test_what_needs_two_labels_is_refused_where_there_are_three(changes, tmp_path):
+    table, _, _ = people()
+    dafh.save(quick(guard=None).fit(table, in_three(table)), tmp_path / "model.dafh")
+    parts = Parts(tmp_path / "model.dafh")
+    find(parts.model, "dafh classifier").update(changes)
+    with pytest.raises(InputError, match=r"out of range|needs two classes"):
+        dafh.load(parts.write(tmp_path / "forged.dafh"))
 
 
 def test_a_loaded_model_can_be_recalibrated(tmp_path):
@@ -213,7 +253,8 @@ def test_incumbents_that_take_tables_come_back(name, tmp_path):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_scorecard_comes_back_as_it_went(n_classes, tmp_path):
     table, y, _ = people()
-    model = Scorecard(10, strength=3.0).fit(table, y if n_classes == 2 else in_three(table))
+    threshold = 0.3 if n_classes == 2 else 0.5
+    model = Scorecard(10, strength=3.0, threshold=threshold).fit(table, y if n_classes == 2 else in_three(table))
     loaded = there_and_back(model, tmp_path)
     for method in ("predict", "predict_proba", "decision_function"):
         np.testing.assert_array_equal(getattr(loaded, method)(new_rows()), getattr(model, method)(new_rows()))
@@ -221,7 +262,7 @@ def test_a_scorecard_comes_back_as_it_went(n_classes, tmp_path):
     pd.testing.assert_frame_equal(loaded.table(), model.table())
     pd.testing.assert_frame_equal(loaded.strengths_, model.strengths_)
     pd.testing.assert_series_equal(loaded.importance(), model.importance())
-    assert loaded.strength_ == model.strength_
+    assert (loaded.strength_, loaded.threshold_) == (model.strength_, threshold)
     assert loaded.binning_ == model.binning_
     assert set(vars(loaded)) == set(vars(model))
 

@@ -15,7 +15,7 @@ from dafh.rows.checked import CheckedRows
 
 N, N_FOLDS = 900, 3
 FOLD = np.random.default_rng(5).integers(0, N_FOLDS, N)
-CANDIDATES = [Candidate("mean", 4, 2, 50.0), Candidate("score", 8, 3, 10.0)]
+CANDIDATES = [Candidate("mean", 4, 2, 50.0, 0.1), Candidate("score", 8, 3, 10.0, 0.3)]
 # Strengths that cross-validation would choose once for all rows are fixed here.
 POOLED = {
     "scorecard": Scorecard(strength=1.0),
@@ -73,5 +73,8 @@ def test_losses_on_the_rows_that_select_follow_from_their_own_labels_alone(poole
 
 
 def test_folds_are_five_where_fits_are_cheap_and_three_where_they_are_not():
-    assert choose_n_folds(Scorecard(), 1000) == choose_n_folds(StandardizedLogisticRegression(), 1000) == 5
-    assert choose_n_folds(GaussianNB(), 1000) == choose_n_folds(Scorecard(), 20_000) == 3
+    fitted = GaussianNB().fit([[0.0], [1.0]], [0, 1])
+    assert choose_n_folds(fitted, 1000) == choose_n_folds(StandardizedLogisticRegression(), 1000) == 5
+    assert (
+        choose_n_folds(GaussianNB(), 1000) == choose_n_folds(Scorecard(), 1000) == choose_n_folds(fitted, 20_000) == 3
+    )

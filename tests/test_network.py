@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
+from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
+from dafh.groups.judging import Decisions
 from dafh.groups.network import FittedPopulation, NetworkStart, fit_population, matched_groups
 from dafh.groups.recipe import Recipe
 from dafh.groups.serving import CorrectionModel
-from dafh.rows.checked import CheckedRows
+from dafh.rows.checked import CheckedRows, RowContext
 from dafh.rows.held_out import HeldOut
 
 N, K = 900, 3
@@ -54,32 +56,54 @@ def test_groups_are_matched_by_the_rows_they_share(order):
     np.testing.assert_array_equal(matched_groups(here, there, K), order)
 
 
+def wrong_in_groups(compared):
+    """Rows on which each classifier is wrong, (K, K + 1)."""
+    return np.array([(~compared.right[compared.group == k]).sum(axis=0) for k in range(K)])
+
+
 @pytest.mark.parametrize("order", [[2, 1, 0], [1, 2, 0]])
 def test_folds_count_for_the_same_groups_however_they_are_numbered(order):
     rows, held_out, base = rows_and_folds()
-    plain = population(three_groups(), three_groups()).cross_fitted_counts(rows, base, held_out, None)
+    plain = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, None, Decisions())
     mixed = population(three_groups(), renumbered(three_groups(), order))
-    mixed = mixed.cross_fitted_counts(rows, base, held_out, None)
-    for name in ("beats", "n_rows", "n_wrong"):
-        np.testing.assert_array_equal(getattr(plain, name), getattr(mixed, name))
-    assert not np.array_equal(plain.n_wrong, plain.n_wrong[order])  # The groups can be told apart by their counts.
+    assert mixed.cross_fitted_rows(rows, base, held_out, None, Decisions()) == plain
+    wrong = wrong_in_groups(plain)
+    assert not np.array_equal(wrong, wrong[order])  # The groups can be told apart by their errors.
 
 
-def test_counts_are_those_of_the_calibration_rows_of_each_fold():
-    """Every fold is judged with the pooled logits of its own block."""
+@pytest.mark.parametrize("cutoff", [0.5, 0.3])
+def test_the_calibration_rows_of_each_fold_are_judged_by_its_own_block(cutoff):
+    """Own classifiers decide at their cut-off, and the pooled one at its own."""
     rows, held_out, base = rows_and_folds()
-    counts = population(three_groups(), three_groups()).cross_fitted_counts(rows, base, held_out, None)
-    used = np.flatnonzero(held_out.calibrates)
+    decisions = Decisions(cutoff=cutoff, pooled_cutoff=0.6)
+    compared = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, None, decisions)
+    used = np.concatenate([held_out.calibration(fold) for fold in range(2)])
     X, label, pooled = rows.X[used], rows.label[used], base[held_out.fold[used], used]
-    group = X.argmax(axis=1)
-    labels = (X + np.array([-0.2, 0.0, 0.4]) + pooled > 0).astype(int)  # Corrections are added to the pooled logit.
-    right = np.column_stack([labels, pooled > 0]) == label[:, None]
-    assert counts.n_rows.tolist() == np.bincount(group).tolist()
-    for k in range(K):
-        members = right[group == k]
-        assert counts.n_wrong[k].tolist() == (~members).sum(axis=0).tolist()
-        assert counts.beats[k, k, K] == (members[:, k] & ~members[:, K]).sum()
-        assert counts.beats[k, K, k] == (~members[:, k] & members[:, K]).sum()
+    labels = expit(X + np.array([-0.2, 0.0, 0.4]) + pooled) > cutoff  # Corrections are added to the pooled logit.
+    np.testing.assert_array_equal(compared.group, X.argmax(axis=1))
+    np.testing.assert_array_equal(compared.right, np.column_stack([labels, expit(pooled) > 0.6]) == label[:, None])
+    np.testing.assert_array_equal(compared.positive, label == 1)
+    np.testing.assert_array_equal(compared.differ, labels != (expit(pooled) > 0.6))
+
+
+def test_a_pooled_classifier_that_is_the_same_in_all_folds_has_its_own_word():
+    rows, held_out, base = rows_and_folds()
+    word = (np.arange(N) % 2).astype(np.intp)
+    decisions = Decisions(pooled_label=word)
+    compared = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, None, decisions)
+    used = np.concatenate([held_out.calibration(fold) for fold in range(2)])
+    np.testing.assert_array_equal(compared.right[:, -1], word[used] == rows.label[used])
+
+
+def test_what_is_known_about_rows_goes_with_them():
+    rows, held_out, base = rows_and_folds()
+    known = RowContext(pd.DataFrame({"row": np.arange(N)}), np.arange(N)[::-1] // 2, np.arange(N) * 1.0)
+    rows = replace(rows, context=known, weight=np.arange(N) + 1.0)
+    compared = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, None, Decisions())
+    used = np.concatenate([held_out.calibration(fold) for fold in range(2)])
+    assert compared.attributes["row"].tolist() == used.tolist()
+    assert compared.person.tolist() == known.person[used].tolist()
+    np.testing.assert_allclose(compared.weight, (used + 1) / N)  # The largest weight of all rows is 1.
 
 
 def by_answers(question):
@@ -97,29 +121,27 @@ def test_every_fold_is_counted_by_the_answers_of_its_own_block():
     asked = [np.hstack([yes, ~yes]), np.hstack([~yes, yes]), np.hstack([~yes, yes])]
     starts = [replace(start_at_a_tree(rows), answers=answers) for answers in asked]
     fitted = replace(population(by_answers(0), by_answers(1)), model=by_answers(1))
-    counts = fitted.cross_fitted_counts(rows, base, held_out, starts)
-    used = np.flatnonzero(held_out.calibrates)
-    assert counts.n_rows.tolist() == [*np.bincount(yes[used, 0]), 0]
+    compared = fitted.cross_fitted_rows(rows, base, held_out, starts, Decisions())
+    used = np.concatenate([held_out.calibration(fold) for fold in range(2)])
+    np.testing.assert_array_equal(compared.group, yes[used, 0])
     right = (rows.X[used] + [-0.2, 0.0, 0.4] + base[held_out.fold[used], used] > 0) == rows.label[used, None]
-    for k in (0, 1):
-        assert counts.n_wrong[k, :K].tolist() == (~right[yes[used, 0] == k]).sum(axis=0).tolist()
+    np.testing.assert_array_equal(compared.right[:, :K], right)
 
 
 def test_a_cold_model_is_compared_without_the_pooled_logit():
     rows, held_out, base = rows_and_folds()
     cold = replace(three_groups(), pooled="unused")
-    counts = population(cold, cold).cross_fitted_counts(rows, base, held_out, None)
-    still = population(three_groups(), three_groups()).cross_fitted_counts(rows, 0 * base, held_out, None)
-    np.testing.assert_array_equal(counts.n_wrong[:, :K], still.n_wrong[:, :K])
+    alone = population(cold, cold).cross_fitted_rows(rows, base, held_out, None, Decisions())
+    still = population(three_groups(), three_groups()).cross_fitted_rows(rows, 0 * base, held_out, None, Decisions())
+    np.testing.assert_array_equal(alone.right[:, :K], still.right[:, :K])
 
 
-def test_folds_without_calibration_rows_count_nothing():
+def test_folds_without_calibration_rows_say_nothing():
     rows, held_out, base = rows_and_folds()
     nothing = replace(held_out, calibrates=np.zeros(N, bool))
-    counts = population(three_groups(), three_groups()).cross_fitted_counts(rows, base, nothing, None)
-    assert not counts.n_rows.any()
-    assert not counts.beats.any()
-    assert not population().cross_fitted_counts(rows, base[2:], HeldOut.none(N), None).n_rows.any()
+    fitted = population(three_groups(), three_groups())
+    assert fitted.cross_fitted_rows(rows, base, nothing, None, Decisions()) == ComparedRows.none(K)
+    assert population().cross_fitted_rows(rows, base[2:], HeldOut.none(N), None, Decisions()) == ComparedRows.none(K)
 
 
 # ---- training, from checked rows to models ----

@@ -97,6 +97,15 @@ def test_a_curvature_over_some_rows_stands_for_all(monkeypatch):
     np.testing.assert_allclose(np.diagonal(rows.curvatures(rows.offset)[0]), np.diagonal(whole[0]), rtol=0.15)
 
 
+def test_curvatures_of_parts_over_some_rows_have_the_weight_of_each_part(monkeypatch):
+    rows = problem(n=4000)
+    part = np.arange(4000) // 1000 % 2
+    monkeypatch.setattr(newton, "_CURVATURE_ROWS", 1300)
+    parts = rows.curvatures_by(np.zeros((4000, 1)), part, 2)
+    for number in range(2):
+        np.testing.assert_allclose(parts[number, 0, 0, 0], rows.weight[part == number].sum() / 4)
+
+
 # ---- the solution ----
 
 

@@ -26,7 +26,9 @@ def double_precision():
 
 def settings(**changes):
     values = {"envy_weight": 0.7, "penalty": 0.4, "temperature": 1.5, "anchor": 0.8, "shrinkage": 0.1}
-    return Settings(**(values | {"group_rate": 0.1, "classifier_rate": 0.1, "held_out": -1.0} | changes))
+    return Settings(
+        **(values | {"group_rate": 0.1, "classifier_rate": 0.1, "held_out": -1.0, "elsewhere": 0.0} | changes)
+    )
 
 
 def problem(n_classes, seed=0, n=40, d=3, n_groups=3):
@@ -75,7 +77,7 @@ def test_gradient_of_the_classifiers_equals_finite_differences(double_precision,
     plan = Plan(plan.group_sizes, plan.classifier_sizes, surrogate=surrogate)
 
     def loss(classifiers):
-        return loss_and_totals(params._replace(classifiers=classifiers), settings(), rows, plan)[0]
+        return loss_and_totals(params._replace(classifiers=classifiers), settings(elsewhere=0.3), rows, plan)[0]
 
     jax.tree.map(
         lambda exact, numeric: np.testing.assert_allclose(exact, numeric, atol=1e-8),
@@ -120,6 +122,27 @@ def test_objective_equals_the_formula_written_out_for_one_row():
     expected -= 0.4 * sum(pi * np.log(pi * k))
     expected -= 0.8 * sum(pi * -np.log(expit(z[0, :, 0])))
     assert float(objective(row_totals(group_logits, z, rows, s), s)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_classifier_is_held_near_the_pooled_one_on_rows_of_other_groups():
+    group_logits, z = np.array([[0.3, -0.2]]), np.array([[[0.5], [-1.0]]])
+    rows = rows_by_hand([1], [1.0])._replace(base=np.array([[0.4]]))
+    pi, variance = softmax(group_logits[0]), expit(0.4) * expit(-0.4)
+    without, held = (
+        float(objective(row_totals(group_logits, z, rows, s), s)) for s in (settings(), settings(elsewhere=0.3))
+    )
+    expected = 0.8 * 0.3 / 2 * variance * sum((1 - pi) * (z[0, :, 0] - 0.4) ** 2)
+    assert without - held == pytest.approx(expected, abs=1e-6)
+
+
+def test_groups_do_not_move_to_hold_classifiers_near_the_pooled_one(double_precision):
+    params, rows, plan = problem(2)
+
+    def slope(elsewhere):
+        s = settings(elsewhere=elsewhere)
+        return jax.grad(lambda group: loss_and_totals(params._replace(group=group), s, rows, plan)[0])(params.group)
+
+    jax.tree.map(np.testing.assert_array_equal, slope(0.0), slope(0.5))
 
 
 @given(st.floats(-8, 8), st.integers(0, 1), st.floats(0.1, 5))

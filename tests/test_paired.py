@@ -1,16 +1,21 @@
-"""Paired counts: against counting row by row, with weights, in parts, and for groups without rows."""
+"""Compared rows: differences of two classifiers against counting row by row, with losses, weights and persons."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafh.evaluation.paired import ComparedRows, PairedCounts
+from compared import rows_of
+from dafh.evaluation.losses import ERROR, Costs, Loss
+from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 from dafh.exceptions import InputError
+
+LOSSES = (ERROR, Loss("fpr"), Loss("fnr"), Loss("cost", Costs(1, 5)))
 
 
 @st.composite
-def compared(draw, weighted=False):
+def compared(draw, weighted=False, persons=False):
     n, n_groups, n_models = draw(st.integers(1, 40)), draw(st.integers(1, 4)), draw(st.integers(0, 3))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     return ComparedRows.check(
@@ -19,49 +24,108 @@ def compared(draw, weighted=False):
         rng.integers(n_groups, size=n),
         rng.integers(2, size=n),
         rng.integers(n_models + 1, size=n_groups),
-        rng.uniform(0.1, 2, size=n) if weighted else None,
+        rng.choice([0.1, 1.0, 2.0], size=n) if weighted else None,
+        classes=[0, 1],
+        persons=rng.integers(n, size=n) if persons else None,
     )
 
 
-@given(compared())
-def test_counts_are_those_of_counting_row_by_row(rows):
-    counts = rows.paired_counts()
-    n_groups, n_models = len(rows.own), rows.right.shape[1]
-    beats, wrong = np.zeros((n_groups, n_models, n_models)), np.zeros((n_groups, n_models))
-    for right, group in zip(rows.right, rows.group, strict=True):
-        for i in range(n_models):
-            wrong[group, i] += not right[i]
-            for j in range(n_models):
-                beats[group, i, j] += right[i] and not right[j]
-    np.testing.assert_allclose(counts.beats, beats)
-    np.testing.assert_allclose(counts.n_wrong, wrong)
-    assert counts.n_rows.tolist() == np.bincount(rows.group, minlength=n_groups).tolist()
+def all_pairs(rows):
+    pooled = rows.right.shape[1] - 1
+    return [(g, i, pooled) for g in range(len(rows.own)) for i in range(pooled + 1)]
 
 
-def test_more_rows_than_one_block_are_counted_once_each():
-    rng = np.random.default_rng(0)
-    n = 140_000
-    y, own, pooled, groups = rng.integers(2, size=n), rng.integers(2, size=(n, 1)), rng.integers(2, size=n), np.zeros(n)
-    counts = ComparedRows.check(y, own, groups.astype(int), pooled).paired_counts()
-    assert counts.beats[0, 0, 1] == ((own[:, 0] == y) & (pooled != y)).sum()
-    assert counts.beats[0, 1, 0] == ((own[:, 0] != y) & (pooled == y)).sum()
-    assert counts.n_wrong[0].tolist() == [(own[:, 0] != y).sum(), (pooled != y).sum()]
-    assert counts.n_rows.tolist() == [n]
+def costs_of_wrong_decisions(rows, loss):
+    """What each row adds to the mean if it is decided wrongly, and whether it counts, one row at a time."""
+    table = []
+    for positive in rows.positive:
+        if loss.name == "cost":
+            table.append((5.0 if positive else 1.0, True))
+        else:
+            table.append((1.0, loss.name == "error" or positive == (loss.name == "fnr")))
+    return np.array(table, float).T
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@given(rows=compared(weighted=True))
+def test_differences_are_those_of_counting_row_by_row(loss, rows):
+    stake, counts = costs_of_wrong_decisions(rows, loss)
+    found = rows.compare(loss, all_pairs(rows))
+    for q, (g, i, j) in enumerate(all_pairs(rows)):
+        members = (rows.group == g) & (counts > 0)
+        own, rival = ~rows.right[members, i], ~rows.right[members, j]
+        weight = rows.weight[members]
+        assert found.total[q] == pytest.approx(weight.sum())
+        assert found.own_worse[q] == (own & ~rival).sum()
+        assert found.own_better[q] == (rival & ~own).sum()
+        if members.any():
+            harm = (weight * stake[members] * (own * 1.0 - rival)).sum() / weight.sum()
+            assert found.harm[q] == pytest.approx(harm, abs=1e-12)
+        else:
+            assert np.isnan(found.harm[q])
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@given(rows=compared(weighted=True, persons=True))
+def test_the_rows_of_a_person_count_together(loss, rows):
+    stake, counts = costs_of_wrong_decisions(rows, loss)
+    found = rows.compare(loss, all_pairs(rows))
+    for q, (g, i, j) in enumerate(all_pairs(rows)):
+        units = {}
+        for row in np.flatnonzero((rows.group == g) & (counts > 0)):
+            worse = rows.weight[row] * stake[row] * (rows.right[row, j] * 1.0 - rows.right[row, i])
+            difference, size = units.get(rows.person[row], (0.0, 0.0))
+            units[rows.person[row]] = difference + worse, size + rows.weight[row]
+        assert found.counts[q].sum() == len(units)
+        assert found.total[q] == pytest.approx(sum(size for _, size in units.values()))
+        total = sum(difference for difference, _ in units.values())
+        assert found.counts[q] @ found.difference == pytest.approx(total, abs=1e-12)
+        assert found.own_worse[q] == sum(difference > 1e-12 for difference, _ in units.values())
 
 
 @given(compared(weighted=True))
-def test_weighted_counts_are_shares_of_weight_times_effective_rows(rows):
-    counts = rows.paired_counts()
-    for g in range(len(rows.own)):
-        weight, right = rows.weight[rows.group == g], rows.right[rows.group == g]
-        if not len(weight):
-            assert counts.n_rows[g] == 0
-            continue
-        effective = weight.sum() ** 2 / (weight**2).sum()
-        assert counts.n_rows[g] == pytest.approx(effective)
-        np.testing.assert_allclose(counts.n_wrong[g], effective * (weight @ ~right) / weight.sum(), atol=1e-9)
-        share = (weight * (right[:, 0] & ~right[:, -1])).sum() / weight.sum()
-        assert counts.beats[g, 0, -1] == pytest.approx(effective * share, abs=1e-9)
+def test_a_person_with_one_row_is_a_row(rows):
+    alone = ComparedRows(**vars(rows) | {"person": np.random.default_rng(0).permutation(len(rows.group))})
+    one, other = (some.compare(ERROR, all_pairs(rows)) for some in (rows, alone))
+    np.testing.assert_allclose(one.p_within(0.01), other.p_within(0.01))
+    np.testing.assert_allclose(one.harm, other.harm)
+
+
+@given(compared())
+def test_weights_of_one_size_are_no_weights(rows):
+    half = ComparedRows(**vars(rows) | {"weight": np.full(len(rows.group), 0.5)})
+    one, other = (some.compare(ERROR, all_pairs(rows)) for some in (rows, half))
+    np.testing.assert_allclose(one.p_within(0.01), other.p_within(0.01))
+    np.testing.assert_allclose(one.harm, other.harm)
+
+
+def test_a_person_whose_rows_cancel_says_nothing():
+    rows = rows_of((6, {"10": 2, "01": 2}), persons=[0, 1, 0, 1, 2, 3])
+    found = rows.compare(ERROR, [(0, 0, 1)])
+    assert (found.own_worse[0], found.own_better[0], found.counts[0].sum()) == (0, 0, 4)
+
+
+def test_the_largest_unit_is_that_of_all_groups():
+    """A row of weight 9 elsewhere shows that such rows exist."""
+    rows = rows_of((3, {"100": 1}), (3, {}), sample_weight=[1, 1, 1, 1, 1, 9])
+    assert rows.compare(ERROR, [(0, 0, 2)]).largest == 1.0
+    assert rows.compare(ERROR, [(0, 0, 2)]).size.max() == pytest.approx(1 / 9)
+    persons = rows_of((3, {"100": 1}), (3, {}), persons=[0, 1, 2, 3, 3, 3])
+    assert persons.compare(ERROR, [(0, 0, 2)]).largest == 3.0
+
+
+def test_many_different_weights_are_put_together_and_change_no_mean():
+    rng = np.random.default_rng(0)
+    n = 5000
+    weight = rng.lognormal(0, 2, n)
+    y, own, pooled = (rng.integers(2, size=n) for _ in range(3))
+    rows = ComparedRows.check(y, own[:, None], np.zeros(n, int), pooled, sample_weight=weight)
+    found = rows.compare(ERROR, [(0, 0, 1)])
+    assert found.size.size <= 3 * 400
+    assert found.total[0] == pytest.approx(rows.weight.sum())
+    exact = (weight * ((own != y) * 1.0 - (pooled != y))).sum() / weight.sum()
+    assert found.harm[0] == pytest.approx(exact, abs=2e-3)
+    assert LossUnits.of(rows, ERROR).largest == pytest.approx(1, rel=0.05)
 
 
 def test_only_ratios_of_weights_count():
@@ -70,37 +134,40 @@ def test_only_ratios_of_weights_count():
         ComparedRows.check(**rows, sample_weight=scale * np.array([1.0, 2, 4])) for scale in (1e-200, 1e200)
     )
     np.testing.assert_allclose(small.weight, [0.25, 0.5, 1])
-    np.testing.assert_allclose(small.paired_counts().beats, large.paired_counts().beats)
+    np.testing.assert_allclose(large.weight, small.weight)
 
 
-@given(compared())
-def test_error_rates_follow_from_the_counts_and_are_unknown_without_rows(rows):
-    errors = rows.paired_counts().errors
-    for g in range(len(rows.own)):
-        members = rows.group == g
-        if members.any():
-            np.testing.assert_allclose(errors[g], 1 - rows.right[members].mean(axis=0))
-        else:
-            assert np.isnan(errors[g]).all()
+@given(compared(weighted=True))
+def test_mean_losses_are_unknown_without_rows_and_weighted_otherwise(rows):
+    n_groups = len(rows.own)
+    for loss in LOSSES:
+        stake, counts = costs_of_wrong_decisions(rows, loss)
+        means = mean_loss(rows, loss, ~rows.own_right, rows.group, n_groups)
+        for g in range(n_groups):
+            members = (rows.group == g) & (counts > 0)
+            if members.any():
+                expected = np.average(stake[members] * ~rows.own_right[members], weights=rows.weight[members])
+                assert means[g] == pytest.approx(expected)
+            else:
+                assert np.isnan(means[g])
 
 
-@given(compared(), st.integers(0, 40))
-def test_counts_of_parts_add_up_to_the_counts_of_all_rows(rows, cut):
-    total = PairedCounts.zero(len(rows.own), rows.right.shape[1] - 1)
+@given(compared(weighted=True, persons=True), st.integers(1, 39))
+def test_parts_put_together_are_all_rows(rows, cut):
+    people = pd.DataFrame({"sex": np.where(rows.positive, "f", "m")})
+    rows = ComparedRows(**vars(rows) | {"attributes": people})
+    parts = []
     for part in (slice(0, cut), slice(cut, None)):
-        chosen = ComparedRows(rows.right[part], rows.differ[part], rows.group[part], rows.own, rows.weight[part])
-        total = total.plus(chosen.paired_counts())
-    assert total == rows.paired_counts()
+        cutouts = {name: value[part] for name, value in vars(rows).items() if name not in ("own", "attributes")}
+        parts.append(ComparedRows(**cutouts, own=rows.own, attributes=people[part]))
+    assert ComparedRows.concatenate(parts) == rows
 
 
-def test_a_pair_says_where_the_own_classifier_is_worse_and_where_it_is_better():
-    beats = np.arange(18.0).reshape(2, 3, 3)
-    worse, better, n = PairedCounts(beats, np.array([50.0, 60.0]), np.zeros((2, 3))).pair(
-        np.array([0, 1]), np.array([2, 2])
-    )
-    assert worse.tolist() == [beats[0, 2, 0], beats[1, 2, 1]]
-    assert better.tolist() == [beats[0, 0, 2], beats[1, 1, 2]]
-    assert n.tolist() == [50, 60]
+def test_no_rows_are_compared_to_nothing():
+    found = ComparedRows.none(2).compare(ERROR, [(0, 0, 2), (1, 1, 2)])
+    assert found.total.tolist() == [0, 0]
+    assert found.upper(0.05).tolist() == [1, 1]
+    assert ComparedRows.none(2).compare(Loss("fnr"), [(0, 0, 2)]).total.tolist() == [0]
 
 
 def test_the_classifier_that_serves_a_row_is_that_of_its_group():
@@ -109,6 +176,16 @@ def test_the_classifier_that_serves_a_row_is_that_of_its_group():
     )
     assert rows.own_right.tolist() == [True, True, True]
     assert rows.differ.tolist() == [[True, False], [False, True], [True, True]]
+
+
+def test_the_positive_class_is_the_second_of_two():
+    rows = {"predictions": [["a"], ["a"]], "groups": [0, 0], "pooled": ["a", "a"]}
+    assert ComparedRows.check(["a", "b"], **rows).positive.tolist() == [False, True]
+    assert ComparedRows.check(["a", "b"], **rows, classes=["b", "a"]).positive.tolist() == [True, False]
+    assert ComparedRows.check(["a", "b"], **rows, classes=["a", "b", "c"]).positive is None
+    assert ComparedRows.check(["a", "c"], **rows | {"pooled": ["b", "b"]}).flagged is None
+    flagged = ComparedRows.check(["a", "b"], [["b"], ["a"]], [0, 0], ["a", "b"]).flagged
+    assert flagged.tolist() == [[True, False], [False, True]]
 
 
 GOOD = {"y": [0, 1], "predictions": [[0], [1]], "groups": [0, 0], "pooled": [0, 0]}
@@ -130,6 +207,8 @@ GOOD = {"y": [0, 1], "predictions": [[0], [1]], "groups": [0, 0], "pooled": [0, 
         ({"own": [0.5]}, "own must name a classifier from 0 to 1"),
         ({"y": [], "predictions": np.zeros((0, 1)), "groups": [], "pooled": []}, "no rows to compare"),
         ({"pooled": [0, None]}, "missing predictions"),
+        ({"persons": [1]}, r"persons has the shape \(1, 1\) for 2 rows: give one identifier for each row"),
+        ({"attributes": pd.DataFrame({"sex": ["f"]})}, "has 1 rows, the data have 2"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(change, message):
@@ -151,4 +230,4 @@ def test_groups_of_the_right_type_are_not_copied():
 def test_the_pooled_classifier_alone_can_serve_all_groups():
     rows = ComparedRows.check(y=[0, 1], predictions=np.zeros((2, 0)), groups=[0, 0], pooled=[0, 0], own=[0])
     assert rows.right.tolist() == [[True], [False]]
-    assert rows.paired_counts().errors.tolist() == [[0.5]]
+    assert mean_loss(rows, ERROR, ~rows.own_right, rows.group, 1).tolist() == [0.5]

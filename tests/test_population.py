@@ -27,7 +27,7 @@ PLAN = Plan((3, 8, 2), (3, 1))
 
 def settings(n_replicas, **changes):
     values = {"envy_weight": 0.5, "penalty": 0.3, "temperature": 1.0, "anchor": 1.0, "shrinkage": 0.0}
-    values |= {"group_rate": 1e-2, "classifier_rate": 1e-2, "held_out": -1} | changes
+    values |= {"group_rate": 1e-2, "classifier_rate": 1e-2, "held_out": -1, "elsewhere": 0.2} | changes
     return Settings(**{name: np.broadcast_to(value, n_replicas).astype(float) for name, value in values.items()})
 
 
@@ -50,7 +50,16 @@ def test_replicas_with_different_settings_differ():
     rows = make_rows()
     start = init_population(PLAN, np.full(2, 0.5), np.random.SeedSequence(0))
     start = jax.tree.map(lambda leaf: np.stack([leaf[0], leaf[0]]), start)
-    for name in ("envy_weight", "penalty", "temperature", "anchor", "shrinkage", "group_rate", "classifier_rate"):
+    for name in (
+        "envy_weight",
+        "penalty",
+        "temperature",
+        "anchor",
+        "shrinkage",
+        "group_rate",
+        "classifier_rate",
+        "elsewhere",
+    ):
         varied = settings(2, **{name: np.array([0.1, 0.9])})
         record = train_population(
             rows, rows, start, varied, PLAN, batch_size=64, max_epochs=2, rng=np.random.default_rng(0)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from test_verdict_everywhere import run_audit
 
 from dafh import audit
 from dafh.report import render, summarize
+from test_verdict_everywhere import run_audit
 
 ANSWERS = np.array(["violated", "satisfied", "undecided"])
 STATUSES = {"harm", "no_harm", "undecided", "nothing_gained", "unchanged"}

@@ -10,7 +10,7 @@ import pytest
 
 from dafh import AuditResult, audit, explain, plots
 from dafh.evaluation.guard import choose_servers
-from dafh.evaluation.paired import PairedCounts
+from dafh.evaluation.paired import ComparedRows
 from dafh.report import render, summarize, write_report
 from models import network_case, rules_case
 
@@ -87,39 +87,45 @@ def test_values_with_signs_in_them_do_not_hide_an_attribute():
     assert "assigns every person" not in page
 
 
-def guarded(won, lost, n, kind="veto"):
+def guarded(won, lost, n, kind="veto", **options):
     """Something with a guard's report on one group, whose own classifier won and lost some of n rows."""
-    counts = PairedCounts(np.array([[[0, won], [lost, 0]]]), np.array([n]), np.array([[lost, won]]))
-    report = choose_servers(counts, kind=kind)
+    if n:
+        y, place = np.ones(n, int), np.arange(n)
+        own, pooled = (place >= lost).astype(int), (place < n - won).astype(int)
+        rows = ComparedRows.check(y, own[:, None], np.zeros(n, int), pooled, classes=[0, 1])
+    else:
+        rows = ComparedRows.none(1)
+    report = choose_servers(rows, kind=kind, **options)
     return type("Model", (), {"guard_report_": report, "serves_": report.serves, "n_groups_": 1})()
 
 
 @pytest.mark.parametrize(
     ("counts", "kind", "why"),
     [
-        ((40, 5, 500), "veto", "its own did not do worse"),
-        ((5, 40, 500), "veto", "its own did worse"),
-        ((0, 0, 500), "veto", "its own and the pooled one were right about the same people"),
-        ((0, 0, 0), "veto", "no people to decide by"),
-        ((40, 5, 500), "proof", "its own is shown to do no harm"),
-        ((6, 5, 500), "proof", "its own is not shown to do no harm"),
-        ((0, 0, 0), "proof", "no people to decide by"),
+        ((40, 5, 500), "veto", "lower loss on calibration rows"),
+        ((5, 40, 500), "veto", "the error rate is not lower than with the pooled classifier"),
+        ((0, 0, 500), "veto", "the error rate is not lower than with the pooled classifier"),
+        ((0, 0, 0), "veto", "no calibration rows, so the pooled classifier serves"),
+        ((40, 5, 500), "proof", "shown not to be worse"),
+        ((6, 5, 500), "proof", "the error rate is not shown to be as low as with the pooled classifier"),
+        ((0, 0, 0), "proof", "no calibration rows, so the pooled classifier serves"),
     ],
 )
 def test_the_report_says_why_the_guard_decided_so(counts, kind, why):
-    (row,) = summarize(guarded(*counts, kind=kind))["guard"]["table"]
-    assert row["why"] == why
+    summary = summarize(guarded(*counts, kind=kind))
+    (row,) = summary["guard"]["table"]
+    assert row["reason"] == why
+    assert f"<td>{why}</td>" in render(summary)
 
 
 def test_a_group_that_does_better_with_another_classifier_is_said_to():
-    beats = np.zeros((2, 3, 3))
-    beats[0] = [[0, 5, 20], [60, 0, 75], [5, 5, 0]]
-    beats[1, 1, 2] = 30
-    counts = PairedCounts(beats, np.array([1000.0, 1000.0]), np.array([[65, 10, 95], [0, 0, 30]]))
-    report = choose_servers(counts)
+    y, group = np.ones(2000, int), np.repeat([0, 1], 1000)
+    place = np.arange(2000) % 1000
+    own = np.column_stack([place >= 300, place >= 50]).astype(int)
+    report = choose_servers(ComparedRows.check(y, own, group, (place >= 400).astype(int), classes=[0, 1]))
     fake = type("Model", (), {"guard_report_": report, "serves_": report.serves, "n_groups_": 2})()
-    whys = [row["why"] for row in summarize(fake)["guard"]["table"]]
-    assert whys == ["the group does better with it", "its own did not do worse"]
+    reasons = [row["reason"] for row in summarize(fake)["guard"]["table"]]
+    assert reasons == ["classifier 1 is shown to serve it better", "lower loss on calibration rows"]
 
 
 def test_figures_and_tables_are_those_of_the_audit():
@@ -194,7 +200,7 @@ def test_chart_data_come_back_as_they_went_in():
     result = audited()
     result.named.loc[:, "group"] = NASTY
     page = render(summarize(result=result))
-    specs = re.findall(r'<script type="application/json" id="spec-named">(.*?)</script>', page, flags=re.S)
+    specs = re.findall(r'<script type="application/json" id="spec-named_error">(.*?)</script>', page, flags=re.S)
     (values, *_) = json.loads(specs[0])["datasets"].values()
     assert any(row.get("group") == NASTY for rows in json.loads(specs[0])["datasets"].values() for row in rows)
     assert values
@@ -214,8 +220,9 @@ def test_the_page_is_one_small_file_that_asks_nothing_of_the_network(tmp_path):
 
 def test_every_chart_has_a_table_behind_it():
     page = render(summarize(result=audited()))
-    assert page.count('class="chart"') == 5
-    assert page.count(", as a table</summary>") == 5
+    # Three charts of rates share one table.
+    assert page.count('class="chart"') == 8
+    assert page.count(", as a table</summary>") == 6
 
 
 def test_a_report_of_every_named_group_keeps_the_worst(monkeypatch):

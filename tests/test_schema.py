@@ -290,13 +290,15 @@ def test_sensitive_columns_are_no_features_and_keep_their_kind():
     assert attributes["flag"].tolist() == table["flag"].astype(str).tolist()
 
 
-@pytest.mark.parametrize("options", [{"drop": ["y"]}, {"sensitive": ["y"]}])
+@pytest.mark.parametrize(
+    "options", [{"drop": ["y"]}, {"sensitive": ["y"]}, {"protect": ["y"]}, {"person": "y"}, {"time": "y"}]
+)
 def test_the_target_can_be_nothing_else(options):
-    with pytest.raises(InputError, match="'y' cannot also be left out or sensitive"):
+    with pytest.raises(InputError, match="'y' cannot also be left out, sensitive or protected"):
         TableSchema.guess(everything(), "y", **options)
 
 
-@pytest.mark.parametrize("option", ["drop", "sensitive", "categories"])
+@pytest.mark.parametrize("option", ["drop", "sensitive", "categories", "protect"])
 def test_names_that_the_table_has_not_are_refused_for_every_option(option):
     with pytest.raises(InputError, match="no column 'agee'; did you mean 'age'"):
         TableSchema.guess(everything(), "y", **{option: ["agee"]})

@@ -191,7 +191,7 @@ def test_parameters_that_change_after_fit_change_nothing():
 
 def test_a_copy_has_the_parameters_and_nothing_that_was_learned():
     copy = clone(fitted(n_bins=7, random_state=3))
-    assert copy.get_params() == {"n_bins": 7, "strength": 1.0, "random_state": 3}
+    assert copy.get_params() == {"n_bins": 7, "strength": 1.0, "threshold": 0.5, "random_state": 3}
     with pytest.raises(NotFittedError):
         copy.predict(TABLE)
 

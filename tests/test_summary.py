@@ -1,6 +1,7 @@
 """A summary holds what the audit, the guard and the model say, as values that any program can read."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,14 +9,16 @@ import pytest
 
 from dafh import audit
 from dafh.evaluation.guard import choose_servers
-from dafh.evaluation.paired import PairedCounts
+from dafh.evaluation.losses import check_losses
+from dafh.evaluation.paired import ComparedRows
 from dafh.report import summarize
 from dafh.report.summary import NOT_PROMISED, headline
 from models import additive_case, network_case, rules_case
 
 KEYS = [
-    "title", "dafh", "verdict", "notes", "worth", "figures", "serving", "rules", "guard", "cells", "questions", "named",
-    "composition", "groups", "scorecard", "training", "card", "not_promised",
+    "title", "dafh", "verdict", "notes", "worth", "figures", "losses", "totals", "rates", "positive", "serving",
+    "rules", "guard", "cells", "questions", "named", "composition", "groups", "scorecard", "training", "card",
+    "not_promised",
 ]  # fmt: skip
 
 
@@ -33,17 +36,17 @@ def with_report(counts, n_groups, **options):
     return type("Model", (), {"guard_report_": report, "serves_": report.serves, "n_groups_": n_groups})()
 
 
-def counts_of(*groups, n=500.0):
-    """Counts of rows that each group's own classifier won and lost against the pooled one, for one classifier each."""
+def counts_of(*groups, n=500):
+    """Rows of which each group's own classifier won and lost some against the pooled one, for one classifier each."""
     k = len(groups)
-    beats = np.zeros((k, k + 1, k + 1))
-    errors = np.zeros((k, k + 1))
+    y, group = np.ones(k * n, int), np.repeat(np.arange(k), n)
+    own, pooled = np.zeros((k * n, k), int), np.ones(k * n, int)  # On other groups always wrong: nobody asks for it.
     for g, (won, lost) in enumerate(groups):
-        beats[g, g, k], beats[g, k, g] = won, lost
-        errors[g, g], errors[g, k] = lost, won
-        for other in set(range(k)) - {g}:  # Always wrong, so that nobody asks for it.
-            beats[g, g, other], beats[g, k, other], errors[g, other] = n - lost, n - won, n
-    return PairedCounts(beats, np.full(k, n), errors)
+        place = np.flatnonzero(group == g)
+        own[place, g] = 1
+        own[place[:lost], g] = 0
+        pooled[place[lost : lost + won]] = 0
+    return ComparedRows.check(y, own, group, pooled, classes=[0, 1])
 
 
 def test_an_empty_summary_has_all_keys_and_claims_nothing():
@@ -65,7 +68,7 @@ def test_gains_of_groups_weighted_by_their_shares_add_up_to_the_gain():
     assert sum(row["share"] for row in serving) == pytest.approx(1)
     assert sum(row["share"] * row["gap"] for row in serving) == pytest.approx(summary["figures"]["gain"])
     for row in serving:
-        assert row["gap"] == pytest.approx(row["rival_error"] - row["own_error"])
+        assert row["gap"] == pytest.approx(row["rival_loss"] - row["own_loss"])
         assert row["low"] <= row["gap"] <= row["high"]
 
 
@@ -149,11 +152,72 @@ def test_groups_can_have_names():
 
 def test_the_headline_says_it_where_all_classifiers_decide_alike():
     y = np.arange(100) % 2
-    figures = summarize(result=audit(y, np.column_stack([y, y]), y, pooled=y))["figures"]
-    *_, (name, value, meaning) = headline(figures)
+    summary = summarize(result=audit(y, np.column_stack([y, y]), y, pooled=y))
+    figures, totals = summary["figures"], summary["totals"]
+    *_, (name, value, meaning) = headline(figures, totals)
     assert (name, value, meaning) == ("Classifiers differ", "0.0%", "of people: all decide alike")
-    *_, (_, _, meaning) = headline(figures | {"disagreement": 0.1})
+    *_, (_, _, meaning) = headline(figures | {"disagreement": 0.1}, totals)
     assert meaning.endswith("get different decisions")
+
+
+# ---- losses, rates and checks ----
+
+
+def test_groups_are_served_by_the_main_loss_and_questions_are_there_for_all():
+    result = random_audit(losses=("cost", "fnr"), costs={"fp": 1, "fn": 5})
+    summary = summarize(result=result)
+    assert [loss["name"] for loss in summary["losses"]] == ["cost", "fnr"]
+    assert [loss["unit"] for loss in summary["losses"]] == ["per 100 rows", "percentage points"]
+    assert {row["loss"] for row in summary["serving"]} == {"cost"}
+    asked = result.questions.query("kind == 'rationality' and loss == 'cost'")
+    assert [row["gap"] for row in summary["serving"]] == asked["gap"].tolist()
+    assert {row["loss"] for row in summary["questions"]} == {"cost", "fnr"}
+
+
+def test_the_headline_names_the_main_loss_before_the_share_of_right_decisions():
+    summary = summarize(result=random_audit(losses=("cost", "error"), costs={"fp": 1, "fn": 5}))
+    _, (name, value, meaning), (second, _, _), *_ = headline(summary["figures"], summary["totals"])
+    total = summary["totals"][0]
+    assert (name, value, second) == ("Cost of 100 decisions", f"{100 * total['own_loss']:.2f}", "Right decisions")
+    assert meaning == f"gain {100 * total['gain']:+.2f} per 100 rows over the pooled classifier"
+    names = [name for name, _, _ in headline(*(summarize(result=random_audit())[key] for key in ("figures", "totals")))]
+    assert names[:2] == ["People tested", "Right decisions"]
+
+
+def test_rates_name_learned_groups_and_named_ones():
+    result = random_audit(attributes={"sex": np.resize(["f", "m"], 300)})
+    rates = summarize(result=result)["rates"]
+    assert [row["name"] for row in rates] == ["all rows", "group 0", "group 1", "sex = f", "sex = m"]
+    assert [row["fnr_pooled"] for row in rates] == result.rates["fnr_pooled"].tolist()
+
+
+def test_rates_are_unknown_with_three_labels():
+    y = np.arange(90) % 3
+    assert summarize(result=audit(y, y[:, None], np.zeros(90, int), pooled=y))["rates"] is None
+
+
+def test_the_label_that_is_flagged_is_that_of_the_model():
+    assert summarize(rules_case().model)["positive"] == "yes"
+    assert summarize(result=random_audit())["positive"] is None
+
+
+def test_the_guards_checks_of_subgroups_and_losses_are_there():
+    rows = counts_of((40, 5), (5, 40))
+    rows = replace(rows, attributes=pd.DataFrame({"sex": np.resize(["f", "m"], len(rows.group))}))
+    guard = summarize(with_report(rows, 2, losses=check_losses(("error", "fnr"))))["guard"]
+    assert guard["losses"] == ["error rate", "false negative rate"]
+    assert (guard["n_checks"], guard["subgroups"]) == (12, 8)
+    assert {(row["group"], row["part"], row["loss"]) for row in guard["checks"]} == {
+        (g, part, loss) for g in (0, 1) for part in ("", "sex = f", "sex = m") for loss in ("error", "fnr")
+    }
+
+
+def test_of_very_many_checks_those_that_failed_come_first(monkeypatch):
+    monkeypatch.setattr("dafh.report.summary._MOST_CHECKS", 1)
+    guard = summarize(with_report(counts_of((40, 5), (5, 40)), 2))["guard"]
+    assert [row["group"] for row in guard["checks"]] == [1]
+    assert not guard["checks"][0]["passed"]
+    assert guard["n_checks"] == 2
 
 
 # ---- rules and scorecards ----

@@ -1,6 +1,6 @@
 """Copies of any classifier, fitted with weights and seeds, and predictions for rows it was not fitted on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from dafh.frames import Table, take_rows
 FEWEST_ROWS_TO_SPLIT = 60
 
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
-Folds = Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]
+Folds = Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]]
 """Rows to fit on and rows to hold out, fold by fold."""
 
 
@@ -74,13 +74,14 @@ def out_of_fold_probabilities(
     sample_weight: NDArray[np.float64] | None,
     n_folds: int,
     seed: int,
+    person: NDArray[np.intp] | None = None,
 ) -> NDArray[np.float64] | None:
     """Predict every row by a copy that was not fitted on it; None where a class is too rare to be left out.
 
     By hand and not by scikit-learn's `cross_val_predict`, which passes no weights without metadata routing, and warns
     or fails where a fold misses a class.
     """
-    folds = stratified_folds(y, n_folds, seed)
+    folds = stratified_folds(y, n_folds, seed, person)
     if folds is None:
         return None
     probabilities = np.empty((len(y), len(classes)))
@@ -91,14 +92,27 @@ def out_of_fold_probabilities(
     return probabilities
 
 
-def stratified_folds(y: NDArray[np.generic], n_folds: int, seed: int) -> Folds | None:
-    """Divide rows into folds with the same share of every class.
+def stratified_folds(
+    y: NDArray[np.generic], n_folds: int, seed: int, person: NDArray[np.intp] | None = None
+) -> Folds | None:
+    """Divide rows into folds with the same share of every class, and all rows of a person in one fold.
 
     A class with fewer rows than folds lowers the number of folds; None if it has a single row, which cannot be both
     fitted on and held out.
     """
+    if person is not None:
+        # Persons are divided by the label of their first row. scikit-learn's StratifiedGroupKFold looks at all of
+        # them, and takes a second for each ten thousand persons.
+        first, unit = np.unique(person, return_index=True, return_inverse=True)[1:]
+        folds = stratified_folds(y[first], n_folds, seed)
+        return None if folds is None else [(_rows_of(unit, kept), _rows_of(unit, held)) for kept, held in folds]
     rarest = int(np.unique(y, return_counts=True)[1].min())
     n_folds = min(n_folds, rarest)
     if n_folds < 2:
         return None
     return StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(y)), y)
+
+
+def _rows_of(unit: NDArray[np.intp], chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Rows whose unit is one of those chosen."""
+    return np.flatnonzero(np.isin(unit, chosen))

@@ -5,18 +5,34 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dafh.cli.options import DEPTH, JSON, LEVEL, MARGIN, MODEL, SEEDS, SENSITIVE, TARGET, data_options
+from dafh.cli.options import (
+    COSTS,
+    DEPTH,
+    JSON,
+    LEVEL,
+    LOSSES,
+    MARGIN,
+    MODEL,
+    PERSON,
+    SEEDS,
+    SENSITIVE,
+    TARGET,
+    data_options,
+)
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
     from dafh.tables.files import DataFile
 
 
-@click.command(epilog="Example: dafh audit model.dafh test.csv --sensitive sex,age")
+@click.command(epilog="Example: dafh audit model.dafh test.csv --sensitive sex,age --losses error,fnr")
 @click.argument("model", type=MODEL)
 @click.argument("data", metavar="DATA")
 @SENSITIVE
 @TARGET
+@PERSON
+@LOSSES
+@COSTS
 @LEVEL
 @MARGIN
 @DEPTH
@@ -28,6 +44,9 @@ def audit(
     data: "DataFile",
     sensitive: tuple[str, ...],
     target: str | None,
+    person: str | None,
+    losses: tuple[str, ...] | None,
+    costs: dict[str, float] | None,
     level: float,
     margin: float,
     depth: int,
@@ -42,8 +61,8 @@ def audit(
     from dafh.workflows.serving import FileModel
 
     loaded = FileModel.open(model)
-    rows = loaded.read(data, sensitive, target)
-    result = loaded.audit(rows, level=level, margin=margin, depth=depth)
+    rows = loaded.read(data, sensitive, target, person)
+    result = loaded.audit(rows, losses=losses or (), costs=costs, level=level, margin=margin, depth=depth)
     worth = worth_of_groups(loaded.model)
     for note in (*rows.notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
         say(f"Note: {note}")

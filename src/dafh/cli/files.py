@@ -28,12 +28,13 @@ def show(model: Path, as_json: bool) -> None:
 
 
 def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
+    from dafh.evaluation.losses import TITLES
     from dafh.text import clipped
 
     def text(value: Any) -> str:
         return clipped(value, 300)
 
-    columns = card.get("columns") or []
+    columns, schema = card.get("columns") or [], card.get("schema") or {}
     names = ", ".join(text(column.get("name")) for column in columns[:12])
     return [
         (
@@ -46,8 +47,13 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
         ("Changed", ", ".join(f"{n} = {text(v)}" for n, v in (card.get("settings") or {}).items()) or "the defaults"),
         ("Columns", f"{len(columns)}: {names}{', …' if len(columns) > 12 else ''}"),
         ("Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "unknown"),
-        ("Target", text((card.get("schema") or {}).get("target", "unknown"))),
-        ("Sensitive", ", ".join(map(text, (card.get("schema") or {}).get("sensitive", []))) or "none named"),
+        ("Target", text(schema.get("target", "unknown"))),
+        ("Sensitive", ", ".join(map(text, schema.get("sensitive", []))) or "none named"),
+        *([("Protected", ", ".join(map(text, schema["protected"])))] if schema.get("protected") else []),
+        *([("Persons", f"rows with the same {text(schema['person'])}")] if schema.get("person") else []),
+        *([("Time", ", ".join(map(text, schema["time"])))] if schema.get("time") else []),
+        ("No harm in", ", ".join(TITLES[loss] for loss in card.get("losses") or []) or "nothing"),
+        *([("Cut-off", f"a probability of {card['threshold']:.3g}")] if card.get("threshold") else []),
         ("Guard", text((card.get("guard") or {}).get("summary", "off")).removeprefix("Guard ")),
         ("Written", f"{text(card.get('written'))} by dafh {text(card.get('dafh'))}"),
         ("Libraries", ", ".join(f"{n} {text(v)}" for n, v in (card.get("versions") or {}).items())),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dafh.cli.options import JSON, MODEL, check_writable, data_options
+from dafh.cli.options import JSON, MODEL, CostsOfErrors, LossNames, check_writable, data_options
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -45,6 +45,25 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
     help="Sensitive attributes: kept out of training, used in the audit.",
 )
 @click.option(
+    "--protect",
+    multiple=True,
+    metavar="NAME,...",
+    help="Attributes that only the guard sees: kept out of training. A group keeps its own classifier only if no value "
+    "of theirs is harmed in it. They may be sensitive as well.",
+)
+@click.option(
+    "--person",
+    metavar="NAME",
+    help="Column with the person of each row, if persons have several rows: kept out of training. A person's rows are "
+    "never on both sides of a split, and tests count persons.",
+)
+@click.option(
+    "--time",
+    metavar="NAME",
+    help="Column with the date of each row: kept out of training. The last rows judge, and --test-size sets the last "
+    "ones aside.",
+)
+@click.option(
     "--categories", multiple=True, metavar="NAME,...", help="Columns of numbers to treat as categories, such as codes."
 )
 @click.option(
@@ -67,8 +86,24 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
     type=click.Choice(["veto", "proof", "none"]),
     default="veto",
     show_default=True,
-    help="veto: use the pooled classifier for a group if calibration rows favour it or the two never disagree. proof: "
-    "keep a group's own classifier only if calibration rows show that it is not worse.",
+    help="veto: a group keeps its own classifier only if it does better on calibration rows. proof: only if "
+    "calibration rows show that it is not worse.",
+)
+@click.option(
+    "--guard-losses",
+    type=LossNames(),
+    help="Losses that must not be harmed: error, fpr (false positive rate), fnr (false negative rate), cost.  "
+    "[default: error; cost with --costs]",
+)
+@click.option(
+    "--costs",
+    type=CostsOfErrors(),
+    help="What a false positive and a false negative cost, such as fp=1,fn=5; decides the cut-off.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Probability above which the second label is predicted.  [default: 0.5, or as the costs imply]",
 )
 @click.option(
     "--pooled",
@@ -92,6 +127,7 @@ def fit(
     target: str,
     out: Path,
     guard: str,
+    guard_losses: tuple[str, ...] | None,
     groups: int | Literal["auto"],
     by: str,
     as_json: bool,
@@ -106,22 +142,25 @@ def fit(
     and reported: numbers, dates, categories, and identifiers, which are left out. So are rows without a target. A few
     words in a column of numbers, such as "unknown", count as missing.
     """
-    import time
+    from time import monotonic
 
     check_writable(out)
     from dafh.workflows.training import TrainingTable
 
-    start = time.monotonic()
-    columns = {name: options.pop(name) for name in ("drop", "sensitive", "categories", "test_size")}
+    start = monotonic()
+    about_columns = ("drop", "sensitive", "categories", "protect", "person", "time", "test_size")
+    columns = {name: options.pop(name) for name in about_columns}
     table = TrainingTable.read(data, target, **columns, seed=options["seed"])
     for note in (table.headline(), *table.notes):
         say(note)
     options["guard"] = None if guard == "none" else guard
+    # Whoever names costs is asked about costs: at their cut-off, the error rate is meant to rise.
+    options["guard_losses"] = guard_losses or (("error",) if options["costs"] is None else ("cost",))
     model = table.fit(n_groups=groups, groups=by, verbose=1, **options)  # type: ignore[arg-type]
     test_rows = table.save(model, out)
     fitted = model[-1]
     epochs = "" if fitted.history_ is None else f"; kept epoch {fitted.best_epoch_} of {len(fitted.history_)}"
-    say(f"Trained in {time.monotonic() - start:.1f} s{epochs}.")
+    say(f"Trained in {monotonic() - start:.1f} s{epochs}.")
     if as_json:
         from dafh.models.files import read_card
 
@@ -147,5 +186,9 @@ def _print_groups(fitted: Any) -> None:
     with_rules = fitted.rules_ is not None and fitted.n_groups_ > 1 and not adds_nothing(fitted)
     click.echo(f"\n{fitted.rules_ if with_rules else worth_of_groups(fitted)}")
     # For a single group the guard has nothing to add.
-    if fitted.guard_report_ is not None and fitted.n_groups_ > 1:
-        click.echo(f"\n{fitted.guard_report_}")
+    report = fitted.guard_report_
+    if report is not None and fitted.n_groups_ > 1:
+        click.echo(f"\n{report}{'' if report.reasons() else chr(10)}")
+        for group, reason in enumerate(report.table["reason"]):
+            if report.serves[group] == group:  # The others' reasons are part of the report.
+                click.echo(f"Group {group} keeps its own classifier: {reason}.")

@@ -1,6 +1,7 @@
 """Options that several commands share, and the data file they describe."""
 
 import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,52 @@ if TYPE_CHECKING:
     from dafh.tables.files import DataFile
 
 MODEL = click.Path(path_type=Path)
+
+
+class LossNames(click.ParamType):  # type: ignore[type-arg]  # Not generic in older versions of click.
+    """Names of losses, joined by commas."""
+
+    name = "losses"
+    # Not from `dafh.evaluation.losses`, which takes NumPy: help does without. A test compares the two.
+    known = ("error", "fpr", "fnr", "cost")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Split at commas, and refuse what is not a loss."""
+        if not isinstance(value, str):
+            return value
+        names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+        unknown = [name for name in names if name not in self.known]
+        if unknown or not names:
+            what = repr(unknown[0]) if unknown else "an empty list"
+            self.fail(f"{what} is not a loss: choose from {', '.join(self.known)}, joined by commas.", param, ctx)
+        return names
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Show what may be given."""
+        return "LOSS,..."
+
+
+class CostsOfErrors(click.ParamType):  # type: ignore[type-arg]
+    """What a false positive and a false negative cost, as fp=1,fn=5."""
+
+    name = "costs"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read two positive numbers."""
+        if not isinstance(value, str):
+            return value
+        parts = [part.partition("=") for part in value.split(",")]
+        try:
+            costs = {name.strip(): float(number) for name, _, number in parts}
+        except ValueError:
+            costs = {}
+        if len(parts) != 2 or set(costs) != {"fp", "fn"} or not all(0 < cost < math.inf for cost in costs.values()):
+            self.fail(f"{value!r} is not of the form fp=1,fn=5 with two positive numbers.", param, ctx)
+        return costs
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Show what may be given."""
+        return "fp=COST,fn=COST"
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +108,24 @@ SENSITIVE = click.option(
     "--sensitive",
     multiple=True,
     metavar="NAME,...",
-    help="Sensitive attributes that define named groups.  [default: those named in fit]",
+    help="Sensitive attributes that define named groups.  [default: those named in fit, protected ones too]",
+)
+LOSSES = click.option(
+    "--losses",
+    type=LossNames(),
+    help="Losses that must not be harmed: error, fpr (false positive rate), fnr (false negative rate), cost.  "
+    "[default: those of the guard in fit; cost with --costs]",
+)
+COSTS = click.option(
+    "--costs",
+    type=CostsOfErrors(),
+    help="What a false positive and a false negative cost, for the loss cost.  [default: as in fit]",
+)
+PERSON = click.option(
+    "--person",
+    metavar="NAME",
+    help="Column with the person of each row, if persons have several rows; tests then count persons.  "
+    "[default: that of fit]",
 )
 TARGET = click.option("--target", help="Target column, if it has another name than in training.")
 LEVEL = click.option(

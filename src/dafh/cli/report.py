@@ -5,7 +5,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dafh.cli.options import DEPTH, JSON, LEVEL, MARGIN, MODEL, SEEDS, SENSITIVE, TARGET, check_writable, data_options
+from dafh.cli.options import (
+    COSTS,
+    DEPTH,
+    JSON,
+    LEVEL,
+    LOSSES,
+    MARGIN,
+    MODEL,
+    PERSON,
+    SEEDS,
+    SENSITIVE,
+    TARGET,
+    check_writable,
+    data_options,
+)
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
@@ -19,6 +33,9 @@ if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without
 @click.option("--title", help="Heading of the page.")
 @SENSITIVE
 @TARGET
+@PERSON
+@LOSSES
+@COSTS
 @LEVEL
 @MARGIN
 @DEPTH
@@ -32,6 +49,9 @@ def report(
     title: str | None,
     sensitive: tuple[str, ...],
     target: str | None,
+    person: str | None,
+    losses: tuple[str, ...] | None,
+    costs: dict[str, float] | None,
     level: float,
     margin: float,
     depth: int,
@@ -54,8 +74,8 @@ def report(
     if data is None:
         summary = summarize(loaded.model, title=title, card=loaded.file.card)
     else:
-        rows = loaded.read(data, sensitive, target)
-        result = loaded.audit(rows, level=level, margin=margin, depth=depth)
+        rows = loaded.read(data, sensitive, target, person)
+        result = loaded.audit(rows, losses=losses or (), costs=costs, level=level, margin=margin, depth=depth)
         words = loaded.explain(rows, seeds)
         summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)
     if out is not None:

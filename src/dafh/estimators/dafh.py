@@ -1,6 +1,5 @@
 """DAFHClassifier: groups and their classifiers, learned together."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -8,7 +7,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_random_state
 
 from dafh.checks import (
@@ -30,13 +28,14 @@ from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
+from dafh.estimators.label_information import label_information, sample_to_measure, warn_if_groups_are_labels
 from dafh.estimators.learning import LearnedGroups, learn_groups
 from dafh.estimators.pooled import PooledName, fit_pooled, resolve_pooled
 from dafh.estimators.prediction import GroupPrediction
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
-from dafh.exceptions import GroupsEncodeLabelWarning, InputError
+from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
@@ -44,11 +43,6 @@ from dafh.groups.trained import RuleModel, TrainedGroups
 from dafh.linear.scorecard import Scorecard
 from dafh.linear.threads import one_thread
 from dafh.rows.checked import CheckedRows
-
-# Above this, the groups are little more than the predicted label.
-_LABEL_LIKE = 0.5
-# Label information is measured on this many rows at most.
-_MOST_ROWS_TO_MEASURE = 50_000
 
 
 class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimator):
@@ -96,9 +90,9 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         `costs` imply, or else that of the pooled classifier, found from what it predicts. A pooled classifier that is
         given by name decides at the same cut-off; any other decides by its own `predict`.
     calibration_size : float or "auto", default="auto"
-        Share of the rows for the guard. With "veto" they are held out in each fold like the rows that select, and judge
-        models trained without them; the final model loses none. With "proof" they are held out of everything, the
-        pooled classifier included. "auto": with "veto" 0.3 of each fold, with "proof" 0.2 of all rows.
+        Share of the rows for the guard. With "proof" they are held out of everything, the pooled classifier included;
+        "auto" is 0.2. With "veto" the final model loses none: groups by rules are judged by all rows, each by models
+        trained and chosen without it, and a network by this share of each fold, "auto" is 0.3.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows progress of the network: a bar on a terminal, a few plain lines elsewhere.
@@ -232,14 +226,16 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
-            self._check_calibration(X_calibration, y_calibration)
-            known = {"guard_features": guard_features, "persons": persons, "time": time}
+            known: dict[str, Any] = {"guard_features": guard_features, "persons": persons, "time": time}
+            known_calibration: dict[str, Any] = {
+                "guard_features": guard_features_calibration,
+                "persons": persons_calibration,
+            }
+            self._check_calibration(X_calibration, y_calibration, known, known_calibration)
             rows = self._check_training_rows(X, y, sample_weight=sample_weight, **known)
             self._check_losses()
-            threshold = self._check_threshold()
-            judges = self._calibration_rows(
-                X_calibration, y_calibration, guard_features=guard_features_calibration, persons=persons_calibration
-            )
+            threshold = _requested_cutoff(self.threshold, self.costs, len(self.classes_))
+            judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
             # Independent streams: holding out other rows, say, must not change the random start of a network.
             entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
             seeds = np.random.SeedSequence(entropy).spawn(4)
@@ -269,7 +265,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             self._judge(judges, learned.compared)
             self._measure(rows)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
-        self._warn_if_groups_are_labels()
+        warn_if_groups_are_labels(self.label_information_)
         return self
 
     # ---- steps of fit ----
@@ -286,15 +282,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             _check_incumbent(incumbent, rows)
         return rows
 
-    def _check_threshold(self) -> float | None:
-        """Cut-off that the user asks for, by itself or by costs; None leaves it to the pooled classifier."""
-        given = self.threshold
-        if given is None and self.costs is not None:
-            given = Costs.check(self.costs).threshold
-        if given is not None:
-            check_threshold(given, len(self.classes_))
-        return given
-
     def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
         return CheckedRows.check_more_of_table(self, X, y, **known)
 
@@ -308,7 +295,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         return rows.with_numbers(np.asarray(rows.given)).merge_repeated()
 
     def _fold_calibration(self) -> float:
-        """Share of each fold for the guard; the rest of the fold selects."""
+        """Share of each fold for the guard of a network; the rest of the fold selects."""
         # Rows that select decide more than rows that veto: of 0.3 and 0.5, 0.3 gained 0.1 points more on Arrest.
         return 0.3 if self.calibration_size == "auto" else float(self.calibration_size)
 
@@ -350,28 +337,22 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
 
     def _measure(self, rows: CheckedRows) -> None:
         """Measure how the groups divide the training rows, and how much they tell of the label."""
-        sample = np.arange(0, len(rows), max(len(rows) // _MOST_ROWS_TO_MEASURE, 1))
-        rows = rows.take(sample)
+        rows = rows.take(sample_to_measure(len(rows)))
         seen = self._view.see(rows.given)
         group, values = self._serving.route(seen, self._pooled_logits(seen))
-        # By definition, one group and one label would tell all about each other.
-        several = len(np.unique(group)) > 1
-        self.label_information_ = (
-            float(normalized_mutual_info_score(group, decide(values, self.threshold_))) if several else 0.0
-        )
+        self.label_information_ = label_information(group, decide(values, self.threshold_))
         if self.rules_ is not None:
             shares = np.bincount(group, rows.weight, self.n_groups_) / rows.weight.sum()
             self.rules_ = self.rules_.with_shares(shares)
 
-    def _warn_if_groups_are_labels(self) -> None:
-        if self.label_information_ > _LABEL_LIKE:
-            warnings.warn(
-                "The learned groups nearly encode the predicted label (normalised mutual information "
-                f"{self.label_information_:.2f}): the groups have become the predictor, and being served well says "
-                "little about them. Fewer groups usually help.",
-                GroupsEncodeLabelWarning,
-                stacklevel=3,
-            )
+
+def _requested_cutoff(threshold: float | None, costs: Mapping[str, float] | None, n_classes: int) -> float | None:
+    """Cut-off that the user asks for, by itself or by costs; None leaves it to the pooled classifier."""
+    if threshold is None and costs is not None:
+        threshold = Costs.check(costs).threshold
+    if threshold is not None:
+        check_threshold(threshold, n_classes)
+    return threshold
 
 
 def _check_incumbent(pooled: Any, rows: CheckedRows) -> None:

@@ -34,7 +34,7 @@ from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import NOBODY, ClusterPartition, Partition
 from dafh.rows.checked import CheckedRows
-from dafh.rows.held_out import HeldOut
+from dafh.rows.held_out import set_rows_aside
 
 _GUARD_FOLDS = 5
 
@@ -174,19 +174,19 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         """
         with unchanged_on_error(self):
             check_parameters(self, self._constraints)
-            self._check_calibration(X_calibration, y_calibration)
-            known = {"guard_features": guard_features, "persons": persons, "time": time}
+            known: dict[str, Any] = {"guard_features": guard_features, "persons": persons, "time": time}
+            known_calibration: dict[str, Any] = {
+                "guard_features": guard_features_calibration,
+                "persons": persons_calibration,
+            }
+            self._check_calibration(X_calibration, y_calibration, known, known_calibration)
             rows = CheckedRows.check(
                 self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features, **known
             )
             self.classes_ = rows.classes
             self._check_losses()
             judges = self._calibration_rows(
-                X_calibration,
-                y_calibration,
-                sensitive_features_calibration,
-                guard_features=guard_features_calibration,
-                persons=persons_calibration,
+                X_calibration, y_calibration, sensitive_features_calibration, **known_calibration
             )
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             unfitted = self._unfitted(seed)
@@ -223,53 +223,48 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         self, unfitted: "_Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]], seed: int
     ) -> ComparedRows:
         """All rows, each with classifiers that were fitted without its fold."""
-        parts = []
         # The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
         groups = self.partition_.assign(rows.X, rows.attributes)
+        judges, labels = [], []
         for kept, held_out in self._guard_folds(rows, seed):
             rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members[: self.n_groups_]]
             everybody, own, _ = self._fit_models(unfitted, rows.take(kept), rest)
-            compared = self._compare_models(rows.take(held_out), groups[held_out], own, everybody)
-            parts += [] if compared is None else [compared]
-        return ComparedRows.concatenate(parts) if parts else ComparedRows.none(self.n_groups_)
+            judges.append(held_out)
+            labels.append(_predict_each([*own, everybody], rows.take(held_out)))
+        if not judges:
+            return ComparedRows.none(self.n_groups_)
+        # All folds at once: compared one by one, each would scale its weights and number its persons by itself.
+        judging = np.concatenate(judges)
+        compared = self._compare_labels(rows.take(judging), groups[judging], np.concatenate(labels))
+        return ComparedRows.none(self.n_groups_) if compared is None else compared
 
     def _guard_folds(self, rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
-        context = rows.context
-        if context.person is None and context.time is None:
-            return list(stratified_folds(rows.y, _GUARD_FOLDS, seed) or ())
-        held_out = HeldOut.draw(
-            rows.label,
-            0.0,
-            1 / _GUARD_FOLDS,
-            _GUARD_FOLDS,
-            np.random.default_rng(seed),
-            person=context.person,
-            time=context.time,
-        )
-        return [
-            (np.flatnonzero(held_out.fold != fold), np.flatnonzero(held_out.fold == fold))
-            for fold in range(held_out.n_folds)
-        ]
+        person, time = rows.context.person, rows.context.time
+        if time is None:
+            return list(stratified_folds(rows.y, _GUARD_FOLDS, seed, person) or ())
+        rng = np.random.default_rng(seed)
+        kept, last = set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=person, time=time)
+        return [(kept, last)] if len(last) else []
 
     def _compare(self, rows: CheckedRows) -> ComparedRows | None:
         groups = self.partition_.assign(rows.X, rows.attributes)
-        return self._compare_models(rows, groups, self._own_estimators, self.pooled_)
+        return self._compare_labels(rows, groups, _predict_each([*self._own_estimators, self.pooled_], rows))
 
-    def _compare_models(
-        self, rows: CheckedRows, groups: NDArray[np.intp], own: list[Classifier], pooled: Classifier
-    ) -> ComparedRows | None:
-        """Compare classifiers on the rows that belong to a group; the pooled one serves all others anyway."""
+    def _compare_labels(self, rows: CheckedRows, groups: NDArray[np.intp], labels: NDArray[Any]) -> ComparedRows | None:
+        """Compare classifiers on the rows that belong to a group; the pooled one serves all others anyway.
+
+        `labels` has one column per own classifier, and the pooled one last.
+        """
         known = np.flatnonzero((groups != NOBODY) & (groups < self.n_groups_))
         if not len(known):
             return None
-        rows = rows.take(known)
-        labels = np.column_stack([model.predict(rows.given) for model in own])
+        rows, labels = rows.take(known), labels[known]
         return ComparedRows.check(
             rows.y,
-            labels,
+            labels[:, :-1],
             groups[known],
-            pooled.predict(rows.given),
+            labels[:, -1],
             None,
             rows.weight,
             classes=self.classes_,
@@ -344,6 +339,11 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         substitutes = [self.pooled_ if judged else model for model in self._substitutes]
         models = [*self.estimators_, self.pooled_, *substitutes]
         return [(np.flatnonzero(positions == k), models[k]) for k in np.unique(positions)]
+
+
+def _predict_each(models: list[Classifier], rows: CheckedRows) -> NDArray[Any]:
+    """Label of each row by every classifier, one column for each."""
+    return np.column_stack([model.predict(rows.given) for model in models])
 
 
 class _Unfitted(NamedTuple):

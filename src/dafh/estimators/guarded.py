@@ -24,6 +24,9 @@ from dafh.frames import Table
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import set_rows_aside
 
+# Share of the rows that "proof" holds out of everything: only they can show anything.
+_PROOF_SHARE = 0.2
+
 
 class GuardedMixin(BaseEstimator):
     """Parameters of the guard, and everything an estimator does with it."""
@@ -63,17 +66,36 @@ class GuardedMixin(BaseEstimator):
 
     def _check_losses(self) -> None:
         """Set the losses that must not be harmed; they need two classes, unless it is the error rate alone."""
-        self.losses_ = check_losses(self.guard_losses, self.costs)
-        for loss in self.losses_:
+        losses = check_losses(self.guard_losses, self.costs)
+        for loss in losses:
             if loss.name != "error" and len(self.classes_) != 2:
                 raise InputError(f"The {loss.title} needs two classes, and y holds {len(self.classes_)}.")
+        self.losses_ = losses
 
-    def _check_calibration(self, X: Table | None, y: ArrayLike | None) -> None:
-        """Refuse calibration rows that cannot be used, before any work is done."""
+    def _check_calibration(
+        self,
+        X: Table | None,
+        y: ArrayLike | None,
+        training: Mapping[str, object],
+        calibration: Mapping[str, object],
+    ) -> None:
+        """Refuse what the guard cannot use, before any work is done.
+
+        `training` and `calibration` are what is known about the rows for training and about calibration rows.
+        """
         if (X is None) != (y is None):
             raise InputError("X_calibration and y_calibration belong together: give both or neither.")
-        if X is not None and self.guard is None:
-            raise InputError("The guard is off and needs no calibration rows: set guard to 'veto' or 'proof'.")
+        given = X is not None
+        if self.guard is None and (given or training["guard_features"] is not None):
+            raise InputError(
+                "The guard is off and takes neither calibration rows nor guard_features: set guard to 'veto' or "
+                "'proof'."
+            )
+        for name in ("guard_features", "persons"):
+            if given and (training[name] is None) != (calibration[name] is None):
+                raise InputError(f"With X_calibration, give {name} and {name}_calibration, or neither.")
+            if not given and calibration[name] is not None:
+                raise InputError(f"{name}_calibration belongs to X_calibration: give both or neither.")
 
     def _calibration_rows(
         self, X: Table | None, y: ArrayLike | None, sensitive_features: Table | None = None, **known: Any
@@ -87,13 +109,6 @@ class GuardedMixin(BaseEstimator):
         """Check labelled rows after fit, or for it, as the estimator takes them."""
         return CheckedRows.check_more(self, X, y, sensitive_features=sensitive_features, **known)
 
-    def _calibration_share(self) -> float:
-        """Share of rows for the guard. "proof" needs more of them, because only they can show anything."""
-        if self.calibration_size == "auto":
-            # A tenth in each of up to five folds is half of the rows under "veto", at no cost for the final model.
-            return 0.2 if self.guard == "proof" else 0.1
-        return float(self.calibration_size)
-
     def _hold_out_for_proof(
         self, rows: CheckedRows, judges: CheckedRows | None, rng: np.random.Generator
     ) -> tuple[CheckedRows, CheckedRows | None]:
@@ -103,11 +118,10 @@ class GuardedMixin(BaseEstimator):
         """
         if self.guard != "proof" or judges is not None:
             return rows, judges
-        # None may be left where a class is rare: nothing is proved then, and the pooled classifier serves.
+        share = _PROOF_SHARE if self.calibration_size == "auto" else float(self.calibration_size)
         context = rows.context
-        kept, apart = set_rows_aside(
-            rows.label, self._calibration_share(), rng, person=context.person, time=context.time
-        )
+        # None may be left where a class is rare: nothing is proved then, and the pooled classifier serves.
+        kept, apart = set_rows_aside(rows.label, share, rng, person=context.person, time=context.time)
         return rows.take(kept), rows.take(apart)
 
     # ---- judging and serving ----

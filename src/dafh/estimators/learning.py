@@ -12,14 +12,14 @@ from sklearn.pipeline import Pipeline
 from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, observe_decisions, pooled_logits
 from dafh.evaluation.paired import ComparedRows
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections
-from dafh.groups.exact import FittedRules, RuleGroups, RuleRows, fit_rules, paired_mean
+from dafh.groups.exact import Candidate, FittedRules, RuleGroups, RuleRows, fit_rules, paired_mean
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.merging import LeafRows, fit_corrections
 from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules import RuleTree
 from dafh.groups.trained import NetworkModel, RuleModel, TrainedGroups
-from dafh.linear.newton import Regression, fit_penalized
+from dafh.linear.newton import Regression
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 from dafh.rows.seen import SeenRows
@@ -75,7 +75,7 @@ def learn_groups(
     n_groups : int or None
         None: chosen.
     calibration : float
-        Share of each fold that is kept for the guard.
+        Share of each fold that is kept for the guard of a network.
     threshold : float or None
         Cut-off of own classifiers; None: that of the pooled one.
     rng : Generator
@@ -100,7 +100,9 @@ def learn_groups(
         base=base,
         design=lambda block: design.block(base[block]),
         fold=fold,
-        selects=(held_out.fold >= 0) & ~held_out.calibrates,
+        # All rows that are held out choose rules; `dafh.groups.exact` says why they may judge them, too.
+        selects=held_out.fold >= 0,
+        cutoff=decisions.cutoff,
     )
     # A network that starts at random needs no rules.
     needed = kind != "network" or recipe.start == "rules"
@@ -146,12 +148,14 @@ def _draw_folds(
 def _nested_folds(held_out: HeldOut, rows: CheckedRows, rng: np.random.Generator) -> NDArray[np.intp]:
     """Folds for nested logits: rows that never judge need some as well, so that their logits can be out of fold.
 
-    Beside several folds these rows are few, left over by rounding or of a rare class, and one more fold holds them;
-    beside a single one they are most rows, and are divided, a person's rows together.
+    Beside several folds these rows are few, left over by rounding or of a rare class, and are spread over the folds: in
+    a fold of their own they cost a sixth of all fits. Beside a single fold they are most rows, and are divided, a
+    person's rows together.
     """
-    n_others = _FOLDS_OF_OTHERS if held_out.n_folds == 1 else 1
+    n_folds = max(held_out.n_folds, 1)
     person = np.arange(len(rows)) if rows.context.person is None else rows.context.person
-    others = held_out.n_folds + (rng.permutation(int(person.max()) + 1) % n_others)[person]
+    order = rng.permutation(int(person.max()) + 1)[person]
+    others = order % n_folds if n_folds > 1 else held_out.n_folds + order % _FOLDS_OF_OTHERS
     return np.unique(np.where(held_out.fold < 0, others, held_out.fold), return_inverse=True)[1]
 
 
@@ -167,10 +171,10 @@ class FittedGroupRules:
     rows: CheckedRows
     decisions: Decisions
 
-    @property
-    def judge_weight(self) -> NDArray[np.float64]:
-        """Weight of each row that selects."""
-        return self.problem.weight[self.held_out.selection]
+    def losses_of(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Log-loss of some rows that are held out, each by the rules of its fold."""
+        held_out = np.flatnonzero(self.held_out.fold >= 0)
+        return self.fitted.selection_losses[np.searchsorted(held_out, rows)]
 
     def model(self) -> RuleModel:
         """The final rules, as they are served."""
@@ -188,7 +192,7 @@ class FittedGroupRules:
         final, verdicts = self.fitted.groups.tree, []
         spread = slice(None, None, max(len(self.problem.label) // ROWS_TO_MATCH, 1))
         for block, groups in enumerate(self.fitted.folds):
-            members = self.held_out.calibration(block)
+            members = np.flatnonzero(self.held_out.fold == block)
             asked, pooled = self.seen.take(members), self.problem.base[block][members]
             model = self.served(groups)
             codes = self.problem.codes[spread]
@@ -224,7 +228,7 @@ def _with_all_rows(rules: FittedGroupRules, model: RuleModel, rows: CheckedRows,
     penalty = np.full(design.block(base).n_coefficients, chosen.strength)
     regression = Regression(design.block(base), rows.label, rows.weight, base)
     leaves = LeafRows.of(regression, model.assign(seen), model.n_groups)
-    corrections = fit_corrections(leaves, np.arange(model.n_groups), penalty)
+    corrections = fit_corrections(leaves, np.arange(model.n_groups), penalty, chosen.elsewhere)
     return RuleModel(model.tree, design.served(corrections))
 
 
@@ -240,7 +244,9 @@ class _Network:
         """Whether log-loss on the rows that select is lower by more than half a standard error: rules win a draw."""
         if not rules.held_out.n_folds:  # Too few rows to hold any out: nothing can be compared.
             return False
-        mean, error = paired_mean(self.population.selection_losses - rules.fitted.selection_losses, rules.judge_weight)
+        rows = rules.held_out.selection
+        difference = self.population.selection_losses - rules.losses_of(rows)
+        mean, error = paired_mean(difference, rules.problem.weight[rows])
         return mean < -_DRAW * error
 
 
@@ -268,6 +274,7 @@ def learn_network(
         held_out,
         starts=starts,
         linear_base=linear,
+        elsewhere=0.0 if rules.fitted.chosen is None else rules.fitted.chosen.elsewhere,
         start_seed=seeds[0],
         batch_seed=seeds[1],
         verbose=verbose,
@@ -287,7 +294,7 @@ def _network_starts(rules: FittedGroupRules, rows: CheckedRows) -> list[NetworkS
     assert chosen is not None
     for block, groups in enumerate([*rules.fitted.folds, rules.fitted.groups]):
         tree = _same_number_of_groups(groups.tree, rules.fitted.groups.tree.n_groups)
-        weight, bias = _linear_start(rules, rows, design, block, tree, chosen.strength)
+        weight, bias = _linear_start(rules, rows, design, block, tree, chosen)
         starts.append(NetworkStart(tree.answers(rules.problem.codes), tuple(tree.paths()), tree.group, weight, bias))
     return starts
 
@@ -298,7 +305,7 @@ def _same_number_of_groups(tree: RuleTree, n_groups: int) -> RuleTree:
 
 
 def _linear_start(
-    rules: FittedGroupRules, rows: CheckedRows, design: CorrectionDesign, block: int, tree: RuleTree, strength: float
+    rules: FittedGroupRules, rows: CheckedRows, design: CorrectionDesign, block: int, tree: RuleTree, chosen: Candidate
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Corrections of a block's groups that are linear in the columns, as the network's classifiers are."""
     n_groups, problem = rules.fitted.groups.tree.n_groups, rules.problem
@@ -311,14 +318,13 @@ def _linear_start(
     trains = problem.training(block)
     base = problem.base[block]
     regression = Regression(design.block(base), problem.label, problem.weight, base).take(trains)
-    group = tree.assign(problem.codes[trains])
-    for k in np.unique(group):
-        members = regression.take(np.flatnonzero(group == k))
-        penalty = np.full(members.design.n_coefficients, strength)
-        found = fit_penalized(members, penalty, free_intercept=False, tolerance=1e-6)
-        served = design.served(found.coefficients[None])
-        assert isinstance(served, LinearCorrections)
-        weight[k], bias[k] = served.weight[0], served.intercept[0]
+    # A group may have no rows in a fold.
+    present, position = np.unique(tree.assign(problem.codes[trains]), return_inverse=True)
+    leaves = LeafRows.of(regression, position, len(present))
+    penalty = np.full(regression.design.n_coefficients, chosen.strength)
+    served = design.served(fit_corrections(leaves, np.arange(len(present)), penalty, chosen.elsewhere))
+    assert isinstance(served, LinearCorrections)
+    weight[present], bias[present] = served.weight, served.intercept
     return weight, bias
 
 

@@ -33,6 +33,7 @@ from dafh.stats import holm
 # five cases. One row lost and none won is no reason to take a classifier away, and of a dozen subgroups some always
 # lose a row.
 VETO_LEVEL = 0.2
+_ROUNDING = 1e-12
 ALL_ROWS = ""
 """Name of the part of a group that is all of it."""
 
@@ -92,7 +93,9 @@ def choose_servers(
     # Under "proof" the level passes on to other groups' classifiers only when every own classifier is proved; before,
     # it is better spent on the groups that are still in question.
     if kind == "veto" or keeps.all():
-        serves = np.array([_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in own], np.intp)
+        serves = np.array(
+            [_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in range(n_groups)], np.intp
+        )
     harm = _certificates(rows, losses[0], serves, kind, level, margin)
     table = _table(rows, losses[0], serves, harm, level)
     table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
@@ -156,9 +159,11 @@ def _spoken_for(checks: pd.DataFrame) -> NDArray[np.bool_]:
     everybody = (checks["part"] == ALL_ROWS).to_numpy()
     main = everybody & (checks["loss"] == checks["loss"].iloc[0] if len(checks) else everybody)
     gain = checks["gain"].to_numpy()
-    # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it.
+    # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it. Sums of weights
+    # are rounded, and rows that balance exactly must not win by that.
     with np.errstate(invalid="ignore"):
-        return np.where(main, gain > 0, np.where(everybody, gain >= 0, checks["p_worse"] > VETO_LEVEL))
+        wins, holds = gain > _ROUNDING, gain >= -_ROUNDING
+    return np.where(main, wins, np.where(everybody, holds, checks["p_worse"] > VETO_LEVEL))
 
 
 def _repair_envy(
@@ -207,7 +212,7 @@ def _table(
 ) -> pd.DataFrame:
     n_groups = len(serves)
     found = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)])
-    counted = loss.stakes(rows.positive, len(rows.group))[1]
+    counted = loss.stakes(rows.positive, len(rows.group))[1] & (rows.weight > 0)
     losses = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
     low, high = found.gain_limits(level / 2)
     return pd.DataFrame(

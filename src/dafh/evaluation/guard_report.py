@@ -32,8 +32,10 @@ class GuardReport(EqualByValue):
     Guard "veto" on 200 calibration rows: group 1 is served by the pooled classifier.
     <BLANKLINE>
      group  rows  own error  pooled error  gain, points      95% interval  served by  harm vs pooled, points
-         0   100       0.0%         50.0%        +50.00  +38.50 to +60.17    its own      none, gain ≥ 36.43
-         1   100      50.0%          0.0%        -50.00  -60.17 to -38.50     pooled         none, is pooled
+         0   100       0.0%         50.0%        +50.00  +38.39 to +60.17    its own      none, gain ≥ 36.93
+         1   100      50.0%          0.0%        -50.00  -60.17 to -38.39     pooled         none, is pooled
+    <BLANKLINE>
+    Group 1: the error rate is not lower than with the pooled classifier.
     """
 
     kind: GuardKind

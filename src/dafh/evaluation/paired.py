@@ -117,13 +117,14 @@ class ComparedRows(EqualByValue):
         """All rows of several folds; a person's rows are in one of them."""
         first = parts[0]
 
-        def joined(name: str) -> NDArray[Any] | None:
+        def joined(name: str) -> Any:
             present = [getattr(part, name) for part in parts]
-            return None if present[0] is None else np.concatenate(present)
+            if present[0] is None:
+                return None
+            return pd.concat(present) if name == "attributes" else np.concatenate(present)
 
-        names = ("right", "differ", "group", "weight", "positive", "person")
-        attributes = None if first.attributes is None else pd.concat([part.attributes for part in parts])
-        return replace(first, attributes=attributes, **{name: joined(name) for name in names})
+        names = ("right", "differ", "group", "weight", "positive", "person", "attributes")
+        return replace(first, **{name: joined(name) for name in names})
 
     @property
     def own_right(self) -> NDArray[np.bool_]:
@@ -170,7 +171,7 @@ class LossUnits:
         """Look at rows with the eyes of a loss."""
         stake, counted = loss.stakes(rows.positive, len(rows.group))
         weight = _few_sizes(rows.weight) * counted
-        sizes = weight if rows.person is None else np.bincount(rows.person, weight)
+        sizes = weight if rows.person is None else _sums(rows.person, weight)
         # The bound is that of all rows: a heavier one may be drawn next where this group has none so far.
         return cls(loss, weight * stake, weight, rows.person, float(sizes.max(initial=0.0)) or 1.0)
 
@@ -182,7 +183,7 @@ class LossUnits:
         size = self.size[rows]
         if self.person is not None:
             _, unit = np.unique(self.person[rows], return_inverse=True)
-            difference, size = np.bincount(unit, difference), np.bincount(unit, size)
+            return count_kinds(_sums(unit, difference), _sums(unit, size))
         return count_kinds(difference, size)
 
     def differences(self, questions: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Differences:
@@ -204,6 +205,11 @@ def count_kinds(
     # Complex numbers sort by both parts, and much faster than lines of an array.
     kinds, counts = np.unique(difference[counted] + 1j * size[counted], return_counts=True)
     return np.column_stack([kinds.real, kinds.imag]), counts.astype(np.float64)
+
+
+def _sums(unit: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of the values of each unit."""
+    return np.bincount(unit, values).astype(np.float64)
 
 
 def _few_sizes(weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -241,7 +247,9 @@ def _check_groups(
     return served_by.astype(np.intp), groups.astype(np.intp, copy=False)
 
 
-def mean_loss(rows: ComparedRows, loss: Loss, wrong: NDArray[np.bool_], cell: NDArray[np.intp], n_cells: int) -> Any:
+def mean_loss(
+    rows: ComparedRows, loss: Loss, wrong: NDArray[np.bool_], cell: NDArray[np.integer], n_cells: int
+) -> NDArray[np.float64]:
     """Mean loss of each cell, (n_cells,), of decisions that are wrong where `wrong` says so; NaN for an empty cell."""
     stake, counted = loss.stakes(rows.positive, len(rows.group))
     total = np.bincount(cell, rows.weight * counted, minlength=n_cells)

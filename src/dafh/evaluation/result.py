@@ -38,12 +38,12 @@ class AuditResult(EqualByValue):
     >>> data, fresh = (make_paper_synthetic(2000, random_state=seed) for seed in (0, 1))
     >>> model = DecoupledClassifier(random_state=0).fit(data.X, data.y)
     >>> result = AuditResult.of(model, fresh.X, fresh.y, sensitive_features=fresh.sensitive_features)
-    >>> print(result.verdict)
-    HARM: s1 = -1 & s2 = 1 is served worse than by the pooled classifier.
-    Questions about groups: 0 violated, 4 satisfied, 0 undecided.
-    Questions about named groups: 1 violated, 6 satisfied, 1 undecided.
     >>> result.verdict.status
     'harm'
+    >>> print(result.verdict.sentence.split(":")[0])
+    for s1 = -1 & s2 = 1 the error rate is higher than with the pooled classifier
+    >>> print(result.verdict.details[1])
+    Questions about named groups: 1 violated, 6 satisfied, 1 undecided.
     """
 
     matrix: PreferenceMatrix
@@ -252,13 +252,14 @@ class AuditResult(EqualByValue):
         figures, counts = self.figures(), self.violations
         margin = f", margin {in_points(self.margin)}" if self.margin else ""
         total = self.totals.iloc[0]
+        unit = "per 100 rows" if total["loss"] == "cost" else "points"
         return [
             f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}{margin}",
             f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
-            f"gain in {TITLES[total['loss']]} {points(total['gain'])} "
-            f"({100 * (1 - self.level):g}% interval {points(total['low'])} to {points(total['high'])}); "
             f"Pr without harm {percent(figures['pr_without_harm'])}, "
             f"classifiers disagree on {percent(figures['disagreement'])} of rows",
+            f"gain in {TITLES[total['loss']]} {points(total['gain'])} {unit} "
+            f"({100 * (1 - self.level):g}% interval {points(total['low'])} to {points(total['high'])})",
             f"questions about groups with a negative gap: {counts['point']} observed, {counts['significant']} "
             f"significant, {counts['corrected']} after correction for the number of questions",
         ]
@@ -267,7 +268,9 @@ class AuditResult(EqualByValue):
         """Tables of the summary: title, table, and the columns to align at the left."""
         if self.verdict.status == "unchanged":  # Every gap would be zero.
             return []
-        tables = [("", display_questions(self.questions, self.level), ("verdict",))]
+        tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [
+            ("", display_questions(self.questions, self.level), ("verdict",))
+        ]
         if self.named is not None:
             # Violated ones first, then by p-value: the reader of ten out of hundreds wants the worst.
             order = self.named.iloc[np.lexsort((self.named["p"], self.named["verdict"] != "violated"))]

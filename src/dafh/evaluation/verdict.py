@@ -47,7 +47,7 @@ class Verdict:
     >>> verdict.status
     'harm'
     >>> print(verdict.details[0])
-    Questions about groups: 2 violated, 0 satisfied, 2 undecided.
+    Questions about groups: 2 violated, 1 satisfied, 1 undecided.
     """
 
     status: Status
@@ -148,8 +148,7 @@ def _harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
     interval = f"{100 * (1 - level):g}% interval {100 * -worst['high']:.2f} to {100 * -worst['low']:.2f}"
     sentence = (
         f"for {_who(worst)} the {TITLES[worst['loss']]} is higher than with {_whose(worst)}{beyond}: by "
-        f"{100 * -worst['gap']:.2f} {_unit(worst['loss'])} ({interval}; {p} after correction for {len(answers):,} "
-        "questions)."
+        f"{100 * -worst['gap']:.2f} {_unit(worst['loss'])} ({interval}; {p} after correction for {_number(answers)})."
     )
     others = list(dict.fromkeys(_who(row) for _, row in order.iloc[1:].iterrows()))
     others = [name for name in others if name != _who(worst)]
@@ -157,20 +156,20 @@ def _harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
 
 
 def _no_harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
-    losses = listed([TITLES[name] for name in dict.fromkeys(answers["loss"])])
+    losses = " or ".join(TITLES[name] for name in dict.fromkeys(answers["loss"]))
     rivals = (
         "the pooled classifier or another group's" if (answers["kind"] == "envy").any() else "the pooled classifier"
     )
     within = f" by more than {in_points(margin)}" if margin else ""
     return (
         f"no group has a higher {losses} than with {rivals}{within}. This is shown with {100 * (1 - level):g}% "
-        f"confidence for all {len(answers):,} questions together."
+        f"confidence for {'the 1 question' if len(answers) == 1 else f'all {_number(answers)} together'}."
     )
 
 
 def _doubts(answers: pd.DataFrame, undecided: pd.DataFrame, level: float, margin: float) -> str:
     """Say how many questions are undecided, and how much harm is not ruled out."""
-    worst = undecided.loc[undecided["low"].idxmin()]
+    worst = undecided.iloc[int(undecided["low"].argmin())]
     beyond = f" by more than {in_points(margin)}" if margin else ""
     return (
         f"no group is shown to be harmed{beyond}, but for {len(undecided):,} of {len(answers):,} questions there is "
@@ -193,6 +192,10 @@ def _whose(question: pd.Series) -> str:
 
 def _unit(loss: str) -> str:
     return "per 100 rows" if loss == "cost" else "percentage points"
+
+
+def _number(answers: pd.DataFrame) -> str:
+    return "1 question" if len(answers) == 1 else f"{len(answers):,} questions"
 
 
 def _shortened(names: Sequence[str]) -> list[str]:

@@ -110,6 +110,7 @@ def explain(
                 members=() if attributes is None else _members(attributes, everywhere),
                 difference=None if log_odds is None else log_odds.difference(inside),
                 gain=_gain(final, group),
+                loss=getattr(getattr(final, "rules_", None), "loss", "error"),
             )
         )
     return Explanation(tuple(described), worth=worth_of_groups(model))

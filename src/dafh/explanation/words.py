@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dafh.classifiers.protocols import GroupModel
+from dafh.evaluation.losses import Loss, LossName
 from dafh.explanation.rules import Rule
 from dafh.text import clipped, percent, plain, points, render_html
 
@@ -124,7 +125,9 @@ class GroupInWords:
     None if they could not be compared, because one of them gives no probabilities.
     """
     gain: float | None = None
-    """Pooled error minus the error of the own classifier, on calibration rows; None if that is not known."""
+    """Pooled loss minus the loss of the own classifier, on calibration rows; None if that is not known."""
+    loss: LossName = "error"
+    """What the gain is a gain in."""
 
     @property
     def heading(self) -> str:
@@ -156,7 +159,9 @@ class GroupInWords:
 
     def _gain_line(self, gain: float) -> str:
         who = "Its classifier" if self.served_by == OWN else "A classifier of its own"
-        return f"{who} gains {points(gain)} percentage points over the pooled classifier on calibration rows."
+        loss = Loss(self.loss)
+        what = f"{points(gain)} {loss.unit}" + ("" if loss.name == "error" else f" in {loss.title}")
+        return f"{who} gains {what} over the pooled classifier on calibration rows."
 
     def _rule_line(self) -> str:
         if self.rule is None:

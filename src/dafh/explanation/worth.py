@@ -29,6 +29,9 @@ def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
     final = final_classifier(model)
     if not hasattr(final, "groups_"):  # Only groups that were learned are worth more or less.
         return None
+    if adds_nothing(final) and final.n_groups_ > 1:
+        none = "but the guard let none keep its own classifier: the pooled one serves all rows"
+        return f"{final.n_groups_} groups were found, {none}."
     if adds_nothing(final):
         keep = "one scorecard" if isinstance(final.pooled_, Scorecard) else "the pooled classifier"
         return f"Groups add nothing to the pooled classifier: keep {keep}."

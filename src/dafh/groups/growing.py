@@ -9,6 +9,7 @@ leaf is worth the squared length of their sum, divided by its weight; the best l
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -65,7 +66,8 @@ def grow_tree(
     total = float(weight.sum())
     grower = _Grower(binning, codes, scores * weight[:, None], weight, max(_FEWEST_ROWS, _SMALLEST_SHARE * total))
     rows = [np.arange(len(codes))]
-    best = [grower.best_question(rows[0])]
+    sums = [grower.sums(rows[0])]
+    best = [grower.best_question(sums[0])]
     questions: list[Question] = []
     while len(rows) < most_leaves:
         leaf = int(np.argmax([found.gain for found in best]))
@@ -76,10 +78,12 @@ def grow_tree(
         questions.append(question)
         rows.append(rows[leaf][~yes])
         rows[leaf] = rows[leaf][yes]
-        # The last leaves need no further question.
-        done = len(rows) == most_leaves
-        best[leaf] = _NOTHING if done else grower.best_question(rows[leaf])
-        best.append(_NOTHING if done else grower.best_question(rows[-1]))
+        if len(rows) == most_leaves:
+            break  # The last leaves need no further question.
+        sums[leaf], last = grower.divided_sums(sums[leaf], rows[leaf], rows[-1])
+        sums.append(last)
+        best[leaf] = grower.best_question(sums[leaf])
+        best.append(grower.best_question(last))
     return RuleTree(binning, tuple(questions), np.arange(len(rows)))
 
 
@@ -110,65 +114,111 @@ class _Grower:
         n_rows, n_columns = codes.shape
         starts = np.arange(0, n_rows * n_columns + 1, n_columns)
         self.one_hot = csr_array((np.ones(places.size), places.ravel(), starts), (n_rows, int(self.first[-1])))
-        self.sums_of = np.column_stack([weight, scores])
+        # The first of them counts rows: differences of sums then still tell which bins are empty.
+        self.sums_of = np.column_stack([np.ones(n_rows), weight, scores])
         self.smallest = smallest
+        self.column_of = np.repeat(np.arange(n_columns), binning.n_bins)
+        self.of_number = np.array([not column.is_category for column in binning.columns], bool)[self.column_of]
+        self.is_gap = np.zeros(len(self.column_of), bool)
+        self.is_gap[self.first[1:] - 1] = True
+        self.is_gap &= self.of_number
 
-    def best_question(self, rows: NDArray[np.intp]) -> _Found:
-        """Find the question that gains most, over all columns."""
-        sums = self.one_hot[rows].T @ self.sums_of[rows]
-        best = _NOTHING
-        for column in range(len(self.columns)):
-            part = sums[self.first[column] : self.first[column + 1]]
-            for order in self._orders(column, part):
-                found = self._best_cut(column, part, order)
-                if found.gain > best.gain * (1 + 1e-12) + 1e-12:
-                    best = found
-        return best
+    def sums(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Number of rows, weight and scores by column and bin, (bins of all columns, 2 + q)."""
+        return self.one_hot[rows].T @ self.sums_of[rows]
 
-    def _orders(self, column: int, part: NDArray[np.float64]) -> list[NDArray[np.intp]]:
-        """Orders of the bins with rows that may be cut in two.
+    def divided_sums(
+        self, whole: NDArray[np.float64], one: NDArray[np.intp], other: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums of the two parts of a leaf: those of the larger one are what is left, without a pass over its rows."""
+        smaller = self.sums(min(one, other, key=len))
+        larger = whole - smaller
+        larger[larger[:, 0] == 0] = 0.0  # Empty bins hold nothing, not even rounding: cuts among them are equal.
+        return (smaller, larger) if len(one) <= len(other) else (larger, smaller)
 
-        Numbers have theirs, with gaps at either end. Categories are ordered by their mean score: no other division into
-        two sets is better, for one score; for several, by the direction in which they differ most.
+    def best_question(self, sums: NDArray[np.float64]) -> _Found:
+        """Find the question that gains most, over all columns; of equal ones the first."""
+        order = self._order(sums)
+        # Sums over the first bins of each column: over all columns up to here, without the columns before.
+        ordered = sums[order, 1:]
+        below = np.cumsum(ordered, axis=0)
+        start = self.first[:-1][self.column_of]
+        below -= below[start] - ordered[start]
+        whole = below[self.first[1] - 1]
+        # Gaps come after all numbers, and where there are some, once more before them.
+        gains = [self._gains(below, whole)]
+        gaps = np.where(self.is_gap, sums[:, 1:].T, 0.0).T[self.first[1:] - 1]
+        if gaps[:, 0].any():
+            gains.append(np.where(self.is_gap, -np.inf, self._gains(below + gaps[self.column_of], whole)))
+        highest = np.array([np.maximum.reduceat(each, self.first[:-1]) for each in gains]).T
+        best, found = 0.0, (-1, 0)
+        for place, gain in enumerate(highest.ravel().tolist()):
+            if gain > best * (1 + 1e-12) + 1e-12:
+                best, found = gain, divmod(place, len(gains))
+        return _NOTHING if found[0] < 0 else self._found(best, found, sums, order, gains[found[1]])
+
+    def _order(self, sums: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Order of the bins of each column.
+
+        Numbers have theirs. Categories are ordered by their mean score: no other division into two sets is better, for
+        one score; for several, by the direction in which they differ most. Those without rows come last.
         """
-        present = np.flatnonzero(part[:, 0] > 0)
-        if self.columns[column].is_category:
-            if len(present) < 2:
-                return []
-            means = part[present, 1:] / part[present, :1]
-            if means.shape[1] > 1:
-                centered = (means - np.average(means, axis=0, weights=part[present, 0])) * np.sqrt(part[present, :1])
-                means = means @ np.linalg.svd(centered, full_matrices=False)[2][:1].T
-            return [present[np.argsort(means[:, 0], kind="stable")]]
-        gaps = len(part) - 1
-        if present[-1:] == gaps:
-            return [present, np.concatenate([[gaps], present[:-1]])]
-        return [present]
+        along = np.arange(len(sums), dtype=np.float64)
+        present = (sums[:, 0] > 0) & (sums[:, 1] > 0)
+        along[~self.of_number] = np.inf
+        chosen = np.flatnonzero(present & ~self.of_number)
+        means = sums[chosen, 2:] / sums[chosen, 1:2]
+        if means.shape[1] == 1:
+            along[chosen] = means[:, 0]
+        else:
+            ends = np.searchsorted(chosen, self.first)
+            for begin, end in pairwise(ends[np.append(np.diff(ends) > 0, True)].tolist()):
+                along[chosen[begin:end]] = _main_direction(means[begin:end], sums[chosen[begin:end], 1])
+        return np.lexsort((along, self.column_of))
 
-    def _best_cut(self, column: int, part: NDArray[np.float64], order: NDArray[np.intp]) -> _Found:
-        below = np.cumsum(part[order], axis=0)
-        whole, below = below[-1], below[:-1]
+    def _gains(self, below: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Gain of dividing rows with these sums from all others; −∞ where one side is too small."""
         above = whole - below
         allowed = (below[:, 0] >= self.smallest) & (above[:, 0] >= self.smallest)
-        if not allowed.any():
-            return _NOTHING
-        gains = np.where(allowed, _worth(below) + _worth(above) - _worth(whole[None]), -np.inf)
-        cut = int(gains.argmax())
-        return _Found(float(gains[cut]), column, self._answers(column, part, order, cut))
+        return np.where(allowed, _worth(below) + _worth(above) - _worth(whole[None]), -np.inf)
 
-    def _answers(self, column: int, part: NDArray[np.float64], order: NDArray[np.intp], cut: int) -> NDArray[np.bool_]:
-        """Answer of every bin, also of those that no row here falls into: by their order, or with the larger side."""
-        below, above = order[: cut + 1], order[cut + 1 :]
-        larger = bool(part[below, 0].sum() >= part[above, 0].sum())
-        yes = np.full(len(part), larger)
-        if not self.columns[column].is_category:
-            numbers = below[below < len(part) - 1]
-            # Gaps alone may be on one side: all numbers are then on the other.
-            yes[:-1] = np.arange(len(part) - 1) <= (numbers.max() if len(numbers) else -1)
-        yes[below], yes[above] = True, False
-        return yes
+    def _found(
+        self,
+        gain: float,
+        found: tuple[int, int],
+        sums: NDArray[np.float64],
+        order: NDArray[np.intp],
+        gains: NDArray[np.float64],
+    ) -> _Found:
+        """Answer of every bin of the column found; those without rows go by their order, or with the larger side."""
+        column, gap_is_below = found
+        inside = slice(self.first[column], self.first[column + 1])
+        weight = sums[inside, 1]
+        is_below = np.zeros(len(weight), bool)
+        is_below[order[inside][: int(gains[inside].argmax()) + 1] - inside.start] = True
+        numbers = not self.columns[column].is_category
+        if numbers:
+            is_below[-1] = bool(gap_is_below)
+        larger = bool(weight[is_below].sum() >= weight[~is_below].sum())
+        # Numbers without rows follow the cut already; gaps and categories without rows do not.
+        unknown = weight <= 0
+        if numbers:
+            unknown[:-1] = False
+        return _Found(gain, column, np.where(unknown, larger, is_below))
+
+
+def _main_direction(means: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Place of some means (n, q) along the direction in which they differ most."""
+    if len(means) < 3:  # Two differ in one direction only.
+        return np.arange(len(means), dtype=np.float64)
+    root = np.sqrt(weight)
+    centered = (means - weight @ means / weight.sum()) * root[:, None]
+    # Of n × n products, and not of n × q numbers: there are few categories and many scores.
+    direction: NDArray[np.float64] = np.linalg.eigh(centered @ centered.T)[1][:, -1]
+    return direction / root
 
 
 def _worth(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Squared length of the sum of scores over the weight of the rows."""
-    return (sums[:, 1:] ** 2).sum(axis=1) / np.maximum(sums[:, 0], 1e-300)
+    scores = sums[:, 1:]
+    return np.einsum("nq,nq->n", scores, scores) / np.maximum(sums[:, 0], 1e-300)

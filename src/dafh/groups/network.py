@@ -118,6 +118,7 @@ def fit_population(
     *,
     starts: Sequence[NetworkStart] | None,
     linear_base: Linear | None,
+    elsewhere: float = 0.0,
     start_seed: np.random.SeedSequence,
     batch_seed: np.random.SeedSequence,
     verbose: int = 0,
@@ -133,6 +134,8 @@ def fit_population(
         What each block starts from. None, or a recipe that starts cold: at random, and without answers.
     linear_base : linear classifier or None
         The pooled classifier, where serving can take it into the same matrix product.
+    elsewhere : float
+        What a row counts for the classifiers of other groups, in a population with starts; see `fit_corrections`.
     """
     # JAX is needed from here on; imported here, the rest of the package does without it.
     from dafh.engine.population import Plan, train_population
@@ -161,7 +164,7 @@ def fit_population(
             seen,
             type(seen)(*(field[held_out.selection] for field in seen)),
             _first_parameters(plan, grid["noise"], base, starts, columns, start_seed, warm=warm),
-            _engine_settings(grid, held_out.n_folds),
+            _engine_settings(grid, held_out.n_folds, elsewhere if starts is not None else 0.0),
             plan,
             batch_size=recipe.batch_size,
             max_epochs=max_epochs,
@@ -261,7 +264,7 @@ def _first_parameters(
     return init_population(plan, scales, seed, given)
 
 
-def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> "Settings":
+def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int, elsewhere: float) -> "Settings":
     """Repeat the settings of the replicas for every fold, and once more for the models trained on all rows."""
     from dafh.engine.objective import Settings
 
@@ -275,6 +278,7 @@ def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> "Set
         group_rate=repeated["group_learning_rate"],
         classifier_rate=repeated["classifier_learning_rate"],
         held_out=np.repeat([*range(n_folds), -1], len(grid["penalty"])),
+        elsewhere=np.full(len(repeated["penalty"]), elsewhere),
     )
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.guard import GuardReport
+from dafh.evaluation.guard_report import GuardReport
+from dafh.evaluation.losses import TITLES, LossName
 from dafh.groups.rules import RuleTree
 from dafh.text import percent, points, render_html
 
@@ -25,6 +26,8 @@ class RulesInUse:
     """Gain of each group's own classifier on the guard's rows; None without a guard."""
     share: NDArray[np.float64] | None = None
     """Share of the training rows in each group."""
+    loss: LossName = "error"
+    """What the gain is a gain in."""
 
     @classmethod
     def of(
@@ -32,7 +35,8 @@ class RulesInUse:
     ) -> "RulesInUse":
         """Put together what is known; shares of the groups do not change when the guard decides anew."""
         gain = None if report is None else report.table["gain"].to_numpy()
-        return cls(tree, serves, gain, None if before is None else before.share)
+        loss = "error" if report is None else report.losses[0]
+        return cls(tree, serves, gain, None if before is None else before.share, loss)
 
     def with_shares(self, share: NDArray[np.float64]) -> "RulesInUse":
         """Add the share of the training rows in each group."""
@@ -62,9 +66,19 @@ class RulesInUse:
         if self.n_groups == 1:
             return "Groups add nothing to the pooled classifier, which serves all rows."
         if not own:
-            none = "but none gains by a classifier of its own: the pooled one serves all rows"
+            # Not "none gains": under "proof" a group may gain much and still lack the rows to show it.
+            none = "but the guard let none keep its own classifier: the pooled one serves all rows"
             return f"{self.n_groups} groups were found, {none}."
         return f"{self.n_groups} groups, {own} of them served by a classifier of their own."
+
+    @property
+    def _of_loss(self) -> str:
+        """Words that name the loss, unless it is the error rate, which everybody expects."""
+        return "" if self.loss == "error" else f" in {TITLES[self.loss]}"
+
+    @property
+    def _unit(self) -> str:
+        return "per 100 rows" if self.loss == "cost" else "points"
 
     def _display(self) -> pd.DataFrame:
         table = self.to_frame()
@@ -75,7 +89,9 @@ class RulesInUse:
             {
                 "group": table.index,
                 "rows": ["–" if np.isnan(share) else percent(share) for share in table["rows"]],
-                "gain, points": ["–" if np.isnan(gain) else points(gain) for gain in table["gain"]],
+                f"gain{self._of_loss}, {self._unit}": [
+                    "–" if np.isnan(gain) else points(gain) for gain in table["gain"]
+                ],
                 "served by": names,
             }
         )
@@ -86,7 +102,9 @@ class RulesInUse:
             return self.sentence()
         lines = [self.sentence()]
         for row in self._display().itertuples(index=False):
-            lines.append(f"\ngroup {row[0]}: {row[1]} of rows, gain {row[2]} points, served by {row[3]}")
+            lines.append(
+                f"\ngroup {row[0]}: {row[1]} of rows, gain{self._of_loss} {row[2]} {self._unit}, served by {row[3]}"
+            )
             *first, last = self.tree.conditions(int(row[0]))
             conditions = [*(f"{condition}, or" for condition in first), last]
             lines += [f"  {'   ' if number else 'if '}{text}" for number, text in enumerate(conditions)]

@@ -23,8 +23,9 @@ class Folds:
     def __init__(self, rows: Regression, solution: Solution, fold: NDArray[np.integer]) -> None:
         self.rows, self.solution, self.fold = rows, solution, fold
         logits = rows.offset + rows.design.logits(solution.coefficients)
-        self.members = [np.flatnonzero(fold == number) for number in range(int(fold.max()) + 1)]
-        self._curvatures = np.stack([rows.take(members).curvatures(logits[members]) for members in self.members])
+        n_folds = int(fold.max()) + 1
+        self.members = [np.flatnonzero(fold == number) for number in range(n_folds)]
+        self._curvatures = rows.curvatures_by(logits, fold, n_folds)
 
     def without(self, *folds: int, penalty: NDArray[np.float64] | None = None) -> Solution:
         """Fit on the rows of all other folds."""

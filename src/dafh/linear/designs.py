@@ -15,12 +15,11 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+
+from dafh.linear.packing import Packed, pack
 
 # Rows at a time: temporary arrays of a block stay in the processor's cache.
 _BLOCK_ROWS = 2**16
-# Columns with up to this many coefficients are multiplied as matrices; of wider ones, pairs of bins are counted.
-_NARROW = 12
 
 
 class Design(Protocol):
@@ -55,8 +54,16 @@ class Design(Protocol):
         """Sum of row × residual, (p, m), for residuals (n, m)."""
         ...
 
+    def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
+        """Sums of row × residual over each part of the rows, (parts, p, m), for parts (n,)."""
+        ...
+
     def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of weight × row × row, (p, p), for weights (n,)."""
+        ...
+
+    def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
+        """Sums of weight × row × row over each part of the rows, (parts, p, p)."""
         ...
 
 
@@ -106,9 +113,25 @@ class DenseDesign:
 
     def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of weight × row × row, (p, p)."""
-        total = np.zeros((self.n_coefficients, self.n_coefficients))
-        for block in _blocks(len(self)):
-            _add_dense(total, self.X[block], weight[block])
+        return self.curvatures(weight, np.zeros(len(self), np.uint8), 1)[0]
+
+    def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
+        """Sums of row × residual over each part of the rows, (parts, p, m)."""
+        order, ends = _by_part(part, n_parts)
+        whole = DenseDesign(self.X[order])
+        return np.stack([whole.take(slice(a, b)).gradient(residual[order[a:b]]) for a, b in pairwise(ends)])
+
+    def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
+        """Sums of weight × row × row over each part of the rows, (parts, p, p)."""
+        total = np.zeros((n_parts, self.n_coefficients, self.n_coefficients))
+        if n_parts == 1:
+            for block in _blocks(len(self)):
+                _add_products(total[0], self.X[block], weight[block])
+            return total
+        order, ends = _by_part(part, n_parts)
+        for number, (a, b) in enumerate(pairwise(ends)):
+            if a < b:
+                total[number] = DenseDesign(self.X[order[a:b]]).curvature(weight[order[a:b]])
         return total
 
 
@@ -130,11 +153,14 @@ class BinnedDesign:
     array([3., 1., 1.])
     """
 
-    def __init__(self, codes: NDArray[Any], tables: Sequence[NDArray[np.float64]]) -> None:
+    def __init__(
+        self, codes: NDArray[Any], tables: Sequence[NDArray[np.float64]], packed: Packed | None = None
+    ) -> None:
         self.codes = codes
         self.tables = list(tables)
         first = np.cumsum([1, *(table.shape[1] for table in tables)])
         self.places = [slice(a, b) for a, b in pairwise(first)]
+        self._packed = pack(codes, self.tables, self.places) if packed is None else packed
 
     @property
     def n_coefficients(self) -> int:
@@ -146,12 +172,17 @@ class BinnedDesign:
 
     def take(self, rows: NDArray[Any] | slice) -> "BinnedDesign":
         """Return some of the rows."""
-        return BinnedDesign(np.asfortranarray(self.codes[rows]), self.tables)
+        codes = _rows_of(self.codes, rows)
+        same = self._packed.codes is self.codes
+        packed = Packed(codes if same else _rows_of(self._packed.codes, rows), self._packed.columns)
+        return BinnedDesign(codes, self.tables, packed)
 
     def dense(self) -> NDArray[np.float64]:
         """What each row counts for each coefficient, (n, p)."""
-        parts = [table[self.codes[:, column]] for column, table in enumerate(self.tables)]
-        return np.hstack([np.ones((len(self), 1)), *parts])
+        matrix = np.ones((self.n_coefficients, len(self)))  # A row for each coefficient: written without jumps.
+        for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
+            np.take(table.T, self.codes[:, column], axis=1, out=matrix[place])
+        return matrix.T
 
     def points(self, coefficients: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """What each bin of each column adds to the logits, (bins, m) by column."""
@@ -159,60 +190,82 @@ class BinnedDesign:
 
     def logits(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (p, m)."""
-        return sum_points(self.codes, self.points(coefficients), coefficients[0])
+        points = [column.table @ coefficients[column.places] for column in self._packed.columns]
+        return sum_points(self._packed.codes, points, coefficients[0])
 
     def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
-        logits = coefficients[group, 0]
-        for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
-            points = (table @ coefficients[:, place]).reshape(-1, coefficients.shape[2])
-            logits += points[group * len(table) + self.codes[:, column]]
+        logits = coefficients[:, 0].take(group, axis=0)
+        for number, column in enumerate(self._packed.columns):
+            points = (column.table @ coefficients[:, column.places]).reshape(-1, coefficients.shape[2])
+            logits += points.take(group * len(column.table) + self._packed.codes[:, number], axis=0)
         return logits
 
     def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of row × residual, (p, m)."""
-        gradient = np.empty((self.n_coefficients, residual.shape[1]))
-        gradient[0] = residual.sum(axis=0)
-        for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
-            totals = np.zeros((len(table), residual.shape[1]))
+        return self.gradients(residual, np.zeros(len(self), np.uint8), 1)[0]
+
+    def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
+        """Sums of row × residual over each part of the rows, (parts, p, m)."""
+        n_outputs = residual.shape[1]
+        gradients = np.empty((n_parts, self.n_coefficients, n_outputs))
+        gradients[:, 0] = sums_by_code(part, residual, n_parts)
+        for number, column in enumerate(self._packed.columns):
+            n_codes = len(column.table)
+            totals = np.zeros((n_parts * n_codes, n_outputs))
             for block in _blocks(len(self)):
-                code = self.codes[block, column]
-                for output in range(residual.shape[1]):
-                    totals[:, output] += np.bincount(code, residual[block, output], len(table))
-            gradient[place] = table.T @ totals
-        return gradient
+                code = self._packed.codes[block, number]
+                if n_parts > 1:
+                    code = part[block].astype(np.intp) * n_codes + code
+                totals += sums_by_code(code, residual[block], len(totals))
+            gradients[:, column.places] = column.sums(totals.reshape(n_parts, n_codes, n_outputs))
+        return gradients
 
     def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of weight × row × row, (p, p).
+        """Sum of weight × row × row, (p, p)."""
+        return self.curvatures(weight, np.zeros(len(self), np.uint8), 1)[0]
 
-        A row is in one bin of each column, so that of two wide columns the rows in each pair of bins are counted: for
-        tens of columns with a hundred bins this takes a tenth of the time of a matrix product.
+    def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
+        """Sums of weight × row × row over each part of the rows, (parts, p, p).
+
+        A row has one code of each column, so that of two columns the rows with each pair of codes are counted: for tens
+        of columns with a hundred bins this takes a tenth of the time of a matrix product.
         """
-        total = np.zeros((self.n_coefficients, self.n_coefficients))
-        wide = [column for column, table in enumerate(self.tables) if table.shape[1] > _NARROW]
-        narrow = [column for column, table in enumerate(self.tables) if table.shape[1] <= _NARROW]
-        dense_places = np.concatenate([np.arange(1), *(np.r_[self.places[column]] for column in narrow)])
-        for block in _blocks(len(self)):
-            codes, w = self.codes[block], weight[block]
-            dense = np.hstack([np.ones((len(w), 1)), *(self.tables[column][codes[:, column]] for column in narrow)])
-            weighted = dense * w[:, None]
-            total[np.ix_(dense_places, dense_places)] += dense.T @ weighted
-            for position, column in enumerate(wide):
-                table, place = self.tables[column], self.places[column]
-                # One-hot rows times a matrix: adds each row to the place of its bin.
-                shape = (len(w), len(table))
-                one_hot = csr_array((np.ones(len(w)), codes[:, column], np.arange(len(w) + 1)), shape)
-                across = table.T @ (one_hot.T @ weighted)
-                total[place, dense_places] += across
-                total[dense_places, place] += across.T
-                total[place, place] += table.T @ (np.bincount(codes[:, column], w, len(table))[:, None] * table)
-                for other in wide[:position]:
-                    across = table.T @ _count_pairs(
-                        codes[:, column], codes[:, other], w, len(table), self.tables[other]
-                    )
-                    total[place, self.places[other]] += across
-                    total[self.places[other], place] += across.T
+        total = np.zeros((n_parts, self.n_coefficients, self.n_coefficients))
+        numbers, places = self._numbers()
+        weighted = numbers * weight[:, None]
+        total[:, places[:, None], places] = _products(numbers, weighted, part, n_parts)
+        counted = [number for number, column in enumerate(self._packed.columns) if not column.is_number]
+        for position, number in enumerate(counted):
+            column = self._packed.columns[number]
+            n_codes, own = len(column.table), column.places
+            code = part.astype(np.intp) * n_codes + self._packed.codes[:, number]
+            by_code = sums_by_code(code, weighted, n_parts * n_codes).reshape(n_parts, n_codes, -1)
+            across = column.sums(by_code)
+            total[:, own[:, None], places] = across
+            total[:, places[:, None], own] = across.swapaxes(1, 2)
+            total[:, own[:, None], own] = column.sums(by_code[:, :, :1] * column.table)
+            for other in counted[:position]:
+                second = self._packed.columns[other]
+                pair = code * len(second.table)
+                pair += self._packed.codes[:, other]
+                counts = np.bincount(pair, weight, n_parts * n_codes * len(second.table)).astype(np.float64, copy=False)
+                half = column.sums(counts.reshape(n_parts, n_codes, -1))
+                across = second.sums(half.swapaxes(1, 2))
+                total[:, second.places[:, None], own] = across
+                total[:, own[:, None], second.places] = across.swapaxes(1, 2)
         return total
+
+    def _numbers(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Intercept and columns that are not counted, (n, q), and the places of their coefficients."""
+        chosen = [number for number, column in enumerate(self._packed.columns) if column.is_number]
+        places = np.concatenate([[0], *(self._packed.columns[number].places for number in chosen)]).astype(np.intp)
+        numbers, row = np.ones((len(places), len(self))), 1
+        for number in chosen:
+            for values in self._packed.columns[number].table.T:
+                values.take(self._packed.codes[:, number], out=numbers[row])
+                row += 1
+        return numbers.T, places
 
 
 def sum_points(
@@ -229,21 +282,46 @@ def sum_points(
     return logits
 
 
-def _count_pairs(
-    code: NDArray[Any], other: NDArray[Any], weight: NDArray[np.float64], n_bins: int, table: NDArray[np.float64]
+def sums_by_code(code: NDArray[np.integer], values: NDArray[np.float64], n_codes: int) -> NDArray[np.float64]:
+    """Sum of the values (n, r) of the rows with each code, (codes, r)."""
+    sums = np.empty((n_codes, values.shape[1]))
+    for column in range(values.shape[1]):
+        sums[:, column] = np.bincount(code, values[:, column], n_codes)
+    return sums
+
+
+def _products(
+    rows: NDArray[Any], weighted: NDArray[np.float64], part: NDArray[np.integer], n_parts: int
 ) -> NDArray[np.float64]:
-    """Sum the weights by pairs of bins, and turn the second bin into coefficients."""
-    pair = code.astype(np.intp) * len(table) + other
-    return np.bincount(pair, weight, n_bins * len(table)).reshape(n_bins, len(table)) @ table
+    """Sums of row × weighted row over each part of the rows, (parts, q, q)."""
+    if n_parts == 1:
+        return (rows.T @ weighted)[None]
+    order, ends = _by_part(part, n_parts)
+    rows, weighted = rows[order], weighted[order]
+    return np.stack([rows[a:b].T @ weighted[a:b] for a, b in pairwise(ends)])
 
 
-def _add_dense(total: NDArray[np.float64], X: NDArray[Any], weight: NDArray[np.float64]) -> None:
-    weighted = X * weight[:, None]
-    side = weighted.sum(axis=0)
+def _add_products(total: NDArray[np.float64], X: NDArray[Any], weight: NDArray[np.float64]) -> None:
+    side = weight @ X
     total[0, 0] += weight.sum()
     total[0, 1:] += side
     total[1:, 0] += side
-    total[1:, 1:] += X.T @ weighted
+    total[1:, 1:] += X.T @ (X * weight[:, None])
+
+
+def _by_part(part: NDArray[np.integer], n_parts: int) -> tuple[NDArray[np.intp], list[int]]:
+    """Rows sorted by their part, and where each part begins and ends."""
+    order = np.argsort(part, kind="stable")
+    return order, [0, *np.cumsum(np.bincount(part, minlength=n_parts)).tolist()]
+
+
+def _rows_of(codes: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
+    """Some rows of codes, stored column by column."""
+    if isinstance(rows, slice):
+        return np.asfortranarray(codes[rows])
+    chosen = np.empty((codes.shape[1], len(rows)), codes.dtype)
+    np.take(codes.T, rows, axis=1, out=chosen)
+    return chosen.T
 
 
 def _blocks(n_rows: int) -> Iterator[slice]:

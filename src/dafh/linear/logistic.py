@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
+from dafh.checks import check_persons
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, out_of_fold_probabilities
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.frames import Table
@@ -59,8 +60,13 @@ class StandardizedLogisticRegression(LogisticRegression):
         super().__init__(C=C)
         self.threshold = threshold
 
-    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit on standardised columns, then write the coefficients for the columns as they are."""
+    def fit(
+        self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None, *, persons: ArrayLike | None = None
+    ) -> Self:
+        """Fit on standardised columns, then write the coefficients for the columns as they are.
+
+        With `persons`, the identifier of each row's person, cross-validation keeps a person's rows together.
+        """
         scaler = StandardScaler().fit(X, sample_weight=sample_weight)
         n_classes = len(np.unique(y))
         n_coefficients = scaler.n_features_in_ * (1 if n_classes == 2 else n_classes)
@@ -71,7 +77,9 @@ class StandardizedLogisticRegression(LogisticRegression):
         self.C_ = self.C
         if self.C == "auto":
             enough = len(scaled) >= _ENOUGH_ROWS_PER_COEFFICIENT * n_coefficients
-            self.C_ = _STRENGTHS[-1] if enough else _choose_strength(scaled, np.asarray(y), sample_weight, solver)
+            person = check_persons(persons, len(scaled))
+            chosen = None if enough else _choose_strength(scaled, np.asarray(y), sample_weight, solver, person)
+            self.C_ = _STRENGTHS[-1] if chosen is None else chosen
         model = LogisticRegression(C=self.C_, **solver).fit(scaled, y, sample_weight)
         self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
         if hasattr(scaler, "feature_names_in_"):
@@ -89,7 +97,11 @@ class StandardizedLogisticRegression(LogisticRegression):
 
 
 def _choose_strength(
-    X: NDArray[np.float64], y: NDArray[np.generic], sample_weight: ArrayLike | None, solver: _Solver
+    X: NDArray[np.float64],
+    y: NDArray[np.generic],
+    sample_weight: ArrayLike | None,
+    solver: _Solver,
+    person: NDArray[np.intp] | None,
 ) -> float:
     """Lowest log-loss in cross-validation; 1 where too few rows, or too few rows of a class, can be left out.
 
@@ -104,7 +116,7 @@ def _choose_strength(
     weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
     for strength in _STRENGTHS:
         model = LogisticRegression(C=strength, **solver)
-        probabilities = out_of_fold_probabilities(model, X, y, classes, weight, n_folds=5, seed=0)
+        probabilities = out_of_fold_probabilities(model, X, y, classes, weight, n_folds=5, seed=0, person=person)
         if probabilities is None:
             return _STRENGTHS[-1]
         losses.append(log_loss(y, probabilities, sample_weight=weight, labels=classes))

@@ -5,6 +5,7 @@ sum of penalty × coefficient². The problem is convex: where steps are damped, 
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +25,19 @@ _LEAST_CURVATURE = 1e-8
 _MOST_STEPS = 100
 _MOST_CONJUGATE_STEPS = 20
 _SMALLEST_DAMPING = 2.0**-20
+# A curvature is summed anew where, at the pace of the last step, this many more would not do: it costs about as much.
+_STEPS_FOR_A_CURVATURE = 8
 # Strengths that evidence may choose; at the upper end a coefficient is 0 for all that can be seen.
 _STRENGTHS = (1e-3, 1e6)
 _FIRST_STRENGTH = 3.0
+# The curvature is not summed anew where logits have changed by less than this on average.
+_CLOSE = 0.05
 _MOST_ROUNDS = 20
-# Strengths have settled when none that matters changes by more than this, as a logarithm.
+# A round goes eight updates far. To the end, strengths of columns that say the same go up and down in turns.
+_UPDATES = 8
+# Strengths have settled when none changes by more than this, as a logarithm, times the number of coefficients that the
+# data determine where that is less than 1: a strength that decides about nothing may still be on its way.
 _SETTLED = 0.1
-# A block matters if its data determine more than this many coefficients.
-_LEAST_DETERMINED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +64,22 @@ class Regression:
 
     def curvatures(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Second derivatives of the loss by the coefficients of one output, (m, p, p); those of two are left out."""
+        return self.curvatures_by(logits, np.zeros(len(self.label), np.uint8), 1)[0]
+
+    def curvatures_by(
+        self, logits: NDArray[np.float64], part: NDArray[np.integer], n_parts: int
+    ) -> NDArray[np.float64]:
+        """The same for each part of the rows, (parts, m, p, p)."""
         stride = -(-len(self.label) // _CURVATURE_ROWS)
         rows = slice(None, None, stride)
-        shares, weight = class_shares(logits[rows]), self.weight[rows]
-        scale = self.weight.sum() / weight.sum()
+        shares, weight, some = class_shares(logits[rows]), self.weight[rows], part[rows]
+        if stride > 1:
+            whole, seen = (np.bincount(p, w, n_parts) for p, w in ((part, self.weight), (some, weight)))
+            weight = weight * (whole / np.maximum(seen, 1e-300))[some]
         design = self.design if stride == 1 else self.design.take(rows)
-        spread = np.maximum(shares * (1 - shares), _LEAST_CURVATURE) * (scale * weight)[:, None]
-        return np.stack([design.curvature(spread[:, output]) for output in range(spread.shape[1])])
+        spread = np.maximum(shares * (1 - shares), _LEAST_CURVATURE) * weight[:, None]
+        outputs = [design.curvatures(spread[:, output], some, n_parts) for output in range(spread.shape[1])]
+        return np.stack(outputs, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +100,7 @@ def fit_penalized(
     curvatures: NDArray[np.float64] | None = None,
     free_intercept: bool = True,
     tolerance: float = 1e-10,
+    pull: NDArray[np.float64] | None = None,
 ) -> Solution:
     """Minimise the penalised loss.
 
@@ -101,6 +117,8 @@ def fit_penalized(
         Whether the intercept is not penalised, whatever `penalty` says.
     tolerance : float
         Stop when a step promises less than this, per unit of weight.
+    pull : array of shape (m, p, p), optional
+        A further penalty: half of coefficients · pull · coefficients, for each output.
 
     Examples
     --------
@@ -110,25 +128,30 @@ def fit_penalized(
     array([-0.549,  1.098])
     """
     penalty = _with_free_intercept(penalty) if free_intercept else penalty
+    quadratic = _Quadratic(penalty, pull)
     coefficients = np.zeros((len(penalty), rows.offset.shape[1])) if start is None else start
     logits = rows.offset + rows.design.logits(coefficients)
-    value = rows.loss(logits) + _penalty(coefficients, penalty)
+    value = rows.loss(logits) + quadratic.value(coefficients)
     enough = tolerance * float(rows.weight.sum())
-    factors = None if curvatures is None else _factors(curvatures, penalty)
+    factors = None if curvatures is None else _factors(curvatures, quadratic)
     n_steps, last = 0, np.inf
     while n_steps < _MOST_STEPS:
         n_steps += 1
-        gradient = rows.gradient(logits) + penalty[:, None] * coefficients
-        current = _factors(rows.curvatures(logits), penalty) if factors is None else factors
-        direction = _direction(rows, logits, gradient, penalty, current)
+        gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
+        if factors is None:
+            factors = _factors(rows.curvatures(logits), quadratic)
+        direction = _direction(rows, logits, gradient, quadratic, factors)
         promised = float((gradient * direction).sum())
         if promised <= enough:
+            coefficients = coefficients - direction  # So short a step needs no damping, and is paid for.
             break
-        coefficients, logits, value, damping = _damped(rows, penalty, coefficients, logits, value, direction, promised)
+        coefficients, logits, value, damping = _damped(
+            rows, quadratic, coefficients, logits, value, direction, promised
+        )
         if damping <= _SMALLEST_DAMPING:  # Nothing is left to gain but rounding.
             break
-        if damping < 1 or promised > last / 2:
-            factors = None  # The borrowed curvature is not the one here.
+        if damping < 1 or promised * (promised / last) ** _STEPS_FOR_A_CURVATURE > enough:
+            factors = None  # The curvature is another one here.
         last = promised
     return Solution(coefficients, penalty, n_steps)
 
@@ -157,41 +180,65 @@ def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: flo
         return fit_penalized(rows, np.zeros(len(block)), tolerance=tolerance)
     coefficients = np.zeros((len(block), n_outputs))
     strength = np.full(int(block.max()) + 1, _FIRST_STRENGTH)
-    logits = rows.offset + rows.design.logits(coefficients)
+    logits = summed_at = rows.offset + rows.design.logits(coefficients)
+    before = np.zeros(len(strength))
     for step in range(_MOST_ROUNDS):
-        penalty = _with_free_intercept(strength[block])
-        value = rows.loss(logits) + _penalty(coefficients, penalty)
-        gradient = rows.gradient(logits) + penalty[:, None] * coefficients
-        factors = _factors(rows.curvatures(logits), penalty)
-        direction = _direction(rows, logits, gradient, penalty, factors)
+        quadratic = _Quadratic(_with_free_intercept(strength[block]))
+        value = rows.loss(logits) + quadratic.value(coefficients)
+        gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
+        if step == 0 or float(rows.weight @ np.abs(logits - summed_at).mean(axis=1)) > _CLOSE * rows.weight.sum():
+            curvatures, summed_at = rows.curvatures(logits), logits
+        factors = _factors(curvatures, quadratic)
+        direction = _direction(rows, logits, gradient, quadratic, factors)
         promised = float((gradient * direction).sum())
-        coefficients, logits, _, _ = _damped(rows, penalty, coefficients, logits, value, direction, promised)
-        if step < 2:
-            continue  # The first steps are still far from the solution, and would mistake that for small effects.
-        updated = _updated_strengths(strength, block, coefficients, factors)
-        change = np.abs(np.log(updated.strength / strength))[updated.determined > _LEAST_DETERMINED]
-        strength = updated.strength
-        if not len(change) or change.max() < _SETTLED:
+        coefficients, logits, _, _ = _damped(rows, quadratic, coefficients, logits, value, direction, promised)
+        if step == 0:
+            continue  # The first step is still far from the solution, and would mistake that for small effects.
+        change, determined = _change_of_strengths(strength, block, coefficients, factors)
+        # Two blocks that say the same would go up and down in turns.
+        change = np.where(change * before < 0, change / 2, change)
+        strength, before = (strength * np.exp(change)).clip(*_STRENGTHS), change
+        if (np.abs(change) * np.minimum(determined, 1)).max() < _SETTLED:
             break
-    return fit_penalized(rows, strength[block], start=coefficients, tolerance=tolerance)
+    return fit_penalized(rows, strength[block], start=coefficients, curvatures=curvatures, tolerance=tolerance)
 
 
-@dataclass(frozen=True, eq=False)
-class _Strengths:
-    strength: NDArray[np.float64]
-    determined: NDArray[np.float64]
-
-
-def _updated_strengths(
+def _change_of_strengths(
     strength: NDArray[np.float64], block: NDArray[np.intp], coefficients: NDArray[np.float64], factors: "list[_Factor]"
-) -> _Strengths:
-    variance = np.column_stack([factor.variances() for factor in factors])
-    inside = block >= 0
-    free = 1 - strength[block][:, None] * variance
-    determined = np.bincount(block[inside], free[inside].sum(axis=1), len(strength))
-    size = np.bincount(block[inside], (coefficients[inside] ** 2).sum(axis=1), len(strength))
-    updated = np.maximum(determined, 1e-8) / np.maximum(size, 1e-12)
-    return _Strengths(updated.clip(*_STRENGTHS), determined.astype(np.float64))
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Go several updates far: change of each strength, as a logarithm, and the number of coefficients determined.
+
+    MacKay's update goes a part of the way only. Where a block has next to no effect the way took dozens of rounds, each
+    with a sum over all rows. While the other blocks keep their strengths, an update needs the eigenvalues of one block
+    only, and several updates in one round lead to the same place in half of the rounds.
+    """
+    inverses = [factor.inverse() for factor in factors]
+    parts = []
+    for old, (begin, end) in zip(strength, pairwise(np.searchsorted(block, np.arange(len(strength) + 1))), strict=True):
+        inside = slice(begin, end)
+        parts.append(_block_directions(old, coefficients[inside], [inverse[inside, inside] for inverse in inverses]))
+    own, pull = (np.concatenate(values) for values in zip(*parts, strict=True))
+    of = np.repeat(np.arange(len(strength)), [len(values) for values, _ in parts])
+    new = strength
+    for _ in range(_UPDATES):
+        share = 1 / (own + new[of])
+        determined = np.bincount(of, own * share, len(strength))
+        size = np.bincount(of, (pull * share) ** 2, len(strength))
+        new = (np.maximum(determined, 1e-8) / np.maximum(size, 1e-12)).clip(*_STRENGTHS)
+    return np.log(new / strength), determined.astype(np.float64)
+
+
+def _block_directions(
+    strength: float, coefficients: NDArray[np.float64], inverses: list[NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Curvature of the loss in the directions in which a block's coefficients do not touch, and the pull along them."""
+    whole, along = [], []
+    for output, inverse in enumerate(inverses):
+        sizes, directions = np.linalg.eigh(inverse) if len(inverse) > 1 else (inverse[0], np.ones((1, 1)))
+        whole.append(1 / sizes)
+        along.append(coefficients[:, output] @ directions)
+    total = np.concatenate(whole)
+    return np.maximum(total - strength, 0.0), total * np.concatenate(along)
 
 
 class _Factor:
@@ -203,20 +250,38 @@ class _Factor:
     def solve(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         return cho_solve((self.lower, True), vector, check_finite=False)
 
-    def variances(self) -> NDArray[np.float64]:
-        """Diagonal of the inverse."""
-        return np.diag(lapack.dpotri(self.lower, lower=1)[0])
+    def inverse(self) -> NDArray[np.float64]:
+        """The inverse, below its diagonal and on it."""
+        return lapack.dpotri(self.lower, lower=1)[0]
 
 
-def _factors(curvatures: NDArray[np.float64], penalty: NDArray[np.float64]) -> list[_Factor]:
-    return [_Factor(curvature + np.diag(penalty)) for curvature in curvatures]
+@dataclass(frozen=True, eq=False)
+class _Quadratic:
+    """Half the sum of penalty × coefficient², and of coefficients · pull · coefficients where there is a pull."""
+
+    penalty: NDArray[np.float64]
+    pull: NDArray[np.float64] | None = None
+
+    def value(self, coefficients: NDArray[np.float64]) -> float:
+        return float((coefficients * self.gradient(coefficients)).sum()) / 2
+
+    def gradient(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        slope = self.penalty[:, None] * coefficients
+        return slope if self.pull is None else slope + np.einsum("mpq,qm->pm", self.pull, coefficients)
+
+    def curvature(self, output: int) -> NDArray[np.float64]:
+        return np.diag(self.penalty) if self.pull is None else np.diag(self.penalty) + self.pull[output]
+
+
+def _factors(curvatures: NDArray[np.float64], quadratic: _Quadratic) -> list[_Factor]:
+    return [_Factor(curvature + quadratic.curvature(output)) for output, curvature in enumerate(curvatures)]
 
 
 def _direction(
     rows: Regression,
     logits: NDArray[np.float64],
     gradient: NDArray[np.float64],
-    penalty: NDArray[np.float64],
+    quadratic: _Quadratic,
     factors: list[_Factor],
 ) -> NDArray[np.float64]:
     """Return the step of Newton's method; for several outputs by conjugate gradients, with one factor per output."""
@@ -231,7 +296,7 @@ def _direction(
     def curve(vector: NDArray[np.float64]) -> NDArray[np.float64]:
         change = rows.design.logits(vector)
         spread = shares * (change - (shares * change).sum(axis=1, keepdims=True))
-        return rows.design.gradient(rows.weight[:, None] * spread) + penalty[:, None] * vector
+        return rows.design.gradient(rows.weight[:, None] * spread) + quadratic.gradient(vector)
 
     direction = np.zeros_like(gradient)
     left, pre = gradient.copy(), precondition(gradient)
@@ -252,7 +317,7 @@ def _direction(
 
 def _damped(
     rows: Regression,
-    penalty: NDArray[np.float64],
+    quadratic: _Quadratic,
     coefficients: NDArray[np.float64],
     logits: NDArray[np.float64],
     value: float,
@@ -264,16 +329,12 @@ def _damped(
     damping = 1.0
     while True:
         moved, moved_logits = coefficients - damping * direction, logits - damping * change
-        moved_value = rows.loss(moved_logits) + _penalty(moved, penalty)
+        moved_value = rows.loss(moved_logits) + quadratic.value(moved)
         if moved_value <= value - 1e-4 * damping * promised:
             return moved, moved_logits, moved_value, damping
         if damping <= _SMALLEST_DAMPING:
             return coefficients, logits, value, damping
         damping /= 2
-
-
-def _penalty(coefficients: NDArray[np.float64], penalty: NDArray[np.float64]) -> float:
-    return float(penalty @ (coefficients**2).sum(axis=1)) / 2
 
 
 def _with_free_intercept(penalty: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from dafh.checks import (
     Constraints,
     TakesTables,
     check_parameters,
+    check_persons,
     check_table,
     check_weights,
     number,
@@ -119,7 +120,9 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         self.threshold = threshold
         self.random_state = random_state
 
-    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None, *, persons: ArrayLike | None = None
+    ) -> Self:
         """Divide the columns into bins, and give points to them.
 
         Parameters
@@ -129,11 +132,15 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         y : array of shape (n,)
             Labels of any type, two or more different ones.
         sample_weight : array of shape (n,), optional
+        persons : array of shape (n,), optional
+            Identifier of the person that each row belongs to: cross-validation keeps a person's rows together.
         """
-        self.fit_keeping_sums(X, y, sample_weight)
+        self.fit_keeping_sums(X, y, sample_weight, persons)
         return self
 
-    def fit_keeping_sums(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "ScorecardFit":
+    def fit_keeping_sums(
+        self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None, persons: ArrayLike | None = None
+    ) -> "ScorecardFit":
         """Fit, and return the rows and the solution, so that the same can be fitted again without some of the rows."""
         with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
@@ -149,10 +156,12 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
                 )
             check_threshold(self.threshold, len(self.classes_))
             self.threshold_ = self.threshold
+            person = check_persons(persons, len(labels))
+            person = None if person is None else person[counted]
             table, weight = table.iloc[counted], weight[counted]
             self.binning_ = self._learn_bins(table, weight)
             self.strength_ = None if self.strength == "auto" else float(self.strength)
-            found = fit_scorecard(self, self.binning_.codes(table), label, weight, len(self.classes_))
+            found = fit_scorecard(self, self.binning_.codes(table), label, weight, len(self.classes_), person)
             self.strength_ = found.factor
             self._keep(found.rows, found.block, found.solution)
         return found
@@ -270,24 +279,30 @@ class ScorecardFit:
 
 
 def fit_scorecard(
-    model: Scorecard, codes: NDArray[Any], label: NDArray[np.intp], weight: NDArray[np.float64], n_classes: int
+    model: Scorecard,
+    codes: NDArray[Any],
+    label: NDArray[np.intp],
+    weight: NDArray[np.float64],
+    n_classes: int,
+    person: NDArray[np.intp] | None = None,
 ) -> ScorecardFit:
     """Fit a scorecard to rows in its bins; the factor is that of the model where it has one."""
     basis = make_basis(model.binning_, codes, weight, smooth=True)
     offset = np.zeros((len(label), 1 if n_classes == 2 else n_classes))
     rows = Regression(BinnedDesign(codes, basis.tables), label, weight, offset)
     found = fit_by_evidence(rows, basis.block)
-    factor = choose_factor(rows, found, model.random_state) if model.strength_ is None else float(model.strength_)
+    given = model.strength_
+    factor = choose_factor(rows, found, model.random_state, person) if given is None else float(given)
     solution = found
     if factor != 1:
         solution = fit_penalized(rows, factor * found.penalty, start=found.coefficients)
     return ScorecardFit(rows, basis.block, factor, solution)
 
 
-def choose_factor(rows: Regression, found: Solution, seed: int) -> float:
+def choose_factor(rows: Regression, found: Solution, seed: int, person: NDArray[np.intp] | None = None) -> float:
     """Factor on the strengths with the lowest log-loss in cross-validation; 1 where too few rows can be left out."""
     n_folds = _FOLDS if len(rows.label) < _MANY_ROWS else _FOLDS_OF_MANY
-    folds = stratified_folds(rows.label, n_folds, seed) if len(rows.label) >= FEWEST_ROWS_TO_SPLIT else None
+    folds = stratified_folds(rows.label, n_folds, seed, person) if len(rows.label) >= FEWEST_ROWS_TO_SPLIT else None
     if folds is None:
         return _FACTORS[0]
     fold = np.empty(len(rows.label), np.intp)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import TypeVar
 
 from joblib import cpu_count
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -22,8 +23,14 @@ def one_thread() -> Iterator[None]:
     The matrices of a fit have at most a few hundred columns, and there are thousands of them: handing each to several
     threads took 2 to 20 times as long as doing it at once, most of it when other programs want the processor too.
     """
-    with threadpool_limits(1, "blas"):
+    with _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Find the libraries that are loaded, once: it takes 2 ms, and those of NumPy and SciPy are always there."""
+    return ThreadpoolController()
 
 
 def in_threads(function: Callable[[Task], Result], tasks: Iterable[Task], n_rows: int) -> list[Result]:

@@ -15,6 +15,8 @@ from sklearn.pipeline import Pipeline
 import dafh
 from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.dafh import DAFHClassifier
+from dafh.evaluation.guard_report import GuardReport
+from dafh.evaluation.losses import LOSS_NAMES
 from dafh.exceptions import InputError
 from dafh.linear.scorecard import Scorecard
 from dafh.models.container import DEEPEST, Json, MalformedError, parse
@@ -24,13 +26,13 @@ from dafh.text import clipped, plain
 _PACKAGES = ("scikit-learn", "numpy", "scipy", "skops")
 _ENTRIES = {
     "dafh": str, "written": str, "python": str, "versions": dict, "model": str, "settings": dict, "labels": list,
-    "groups": int, "groups_by": str, "served_by": list, "pooled": str, "columns": list,
+    "groups": int, "groups_by": str, "served_by": list, "pooled": str, "columns": list, "losses": list,
 }  # fmt: skip
 _DETAILS = {
     "data": str, "rows": int, "rows_kept_back": int, "schema": dict, "fingerprints": list, "guesses": list,
 }  # fmt: skip
 """Entries that the command line adds, and relies on when it reads them."""
-_OWN = {*_ENTRIES, "guard", "rules"}
+_OWN = {*_ENTRIES, "guard", "rules", "threshold"}
 
 
 def make_card(model: Any, details: Mapping[str, object]) -> dict[str, Json]:
@@ -54,11 +56,26 @@ def make_card(model: Any, details: Mapping[str, object]) -> dict[str, Json]:
         "served_by": ["pooled"] if alone else ["pooled" if s == final.n_groups_ else int(s) for s in final.serves_],
         "pooled": _pooled_name(final if alone else final.pooled_),
         "columns": _columns(model, added),
-        "guard": None
-        if report is None
-        else {"summary": report.sentence(), "table": plain(report.table.reset_index().to_dict("records"))},
+        "losses": [] if alone else [loss.name for loss in final.losses_],
+        "threshold": _cutoff(final),
+        "guard": None if report is None else _guard(report),
         **added,
     }
+
+
+def _guard(report: GuardReport) -> dict[str, Json]:
+    """What the guard decided for each group and why, with everything that it was asked."""
+    return {
+        "summary": report.sentence(),
+        "table": plain(report.table.reset_index().to_dict("records")),
+        "checks": plain(report.checks.to_dict("records")),
+    }
+
+
+def _cutoff(final: Any) -> float | None:
+    """Probability above which the second of two classes is predicted; unknown for classifiers of any kind."""
+    known = len(final.classes_) == 2 and hasattr(final, "threshold_")
+    return float(final.threshold_) if known else None
 
 
 def _way(final: Any) -> str:
@@ -95,10 +112,13 @@ def read(text: bytes) -> dict[str, Any]:
         raise MalformedError("the model card is malformed")
     _check_types(card, {**_ENTRIES, **{name: kind for name, kind in _DETAILS.items() if name in card}})
     guard, columns, rules = card.get("guard"), card["columns"], card.get("rules")
+    cutoff: Any = card.get("threshold")
     sound = (
         all(isinstance(column, dict) and {"name", "type"} <= set(column) for column in columns)  # type: ignore[union-attr]
         and (guard is None or (isinstance(guard, dict) and isinstance(guard.get("summary"), str)))
         and (rules is None or (isinstance(rules, list) and all(isinstance(rule, str) for rule in rules)))
+        and (cutoff is None or (isinstance(cutoff, float) and 0 < cutoff < 1))
+        and all(loss in LOSS_NAMES for loss in card["losses"])  # type: ignore[union-attr]
         and all(isinstance(entry, str) for name in ("fingerprints", "guesses") for entry in card.get(name, []))  # type: ignore[union-attr]
     )
     if not sound:

@@ -22,7 +22,7 @@ from dafh.models.description import Fields, Kind, NotPlainError, Role, Writer
 from dafh.models.layers import LayeredClassifier
 from dafh.models.settings import BUILDABLE, read_settings, write_settings
 from dafh.models.trees import LARGEST_LEAF, BoostedTrees, as_boosted_trees
-from dafh.models.values import read_columns, read_labels, write_columns, write_labels
+from dafh.models.values import read_columns, read_labels, read_threshold, write_columns, write_labels
 from dafh.tables.encoder import TableEncoder
 from dafh.tables.reader import TableReader
 
@@ -60,7 +60,7 @@ def _write_logistic(model: Any, writer: Writer) -> dict[str, Json]:
         **_write_fitted(model, name, writer),
         "coefficients": writer.array(coefficients),
         "intercept": writer.array(intercept),
-        **({"strength": float(model.C_)} if ours else {}),
+        **({"strength": float(model.C_), "threshold": float(model.threshold_)} if ours else {}),
     }
 
 
@@ -73,6 +73,7 @@ def _read_logistic(fields: Fields, name: str) -> Any:
     model.intercept_ = fields.floats("intercept", m)
     if name == "default logistic regression":
         model.C_ = fields.number("strength", 0)
+        model.threshold_ = read_threshold(fields, len(model.classes_))
     return model
 
 

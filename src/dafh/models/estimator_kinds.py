@@ -1,28 +1,28 @@
-"""Kinds of our own estimators, with the report of their guard."""
+"""Kinds of our own estimators."""
 
 from types import NoneType
 from typing import Any, get_args
 
 import numpy as np
 
-from dafh.checks import Allowed, Constraints
+from dafh.checks import NOTHING, Allowed, Constraints
 from dafh.classifiers.fitting import is_fitted
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.estimators.pooled import PooledName
-from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
-from dafh.evaluation.paired import PairedCounts
 from dafh.groups.recipe import Recipe
 from dafh.models.binning_kind import read_view, write_view
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, Kind, NotPlainError, Writer
 from dafh.models.group_kinds import WIDEST_LAYER, Shape, read_groups, write_groups
+from dafh.models.guard_kind import read_losses, read_report, write_losses, write_report
 from dafh.models.partition_kinds import MOST_GROUPS
-from dafh.models.settings import Buildable, read_settings, write_settings
+from dafh.models.settings import COSTS, LOSSES, Buildable, read_settings, write_settings
 from dafh.models.values import (
     read_columns,
     read_labels,
     read_table,
+    read_threshold,
     write_columns,
     write_labels,
     write_table,
@@ -62,47 +62,12 @@ RECIPE_SETTINGS = Buildable(
         n_folds=1000,
     ),
 )
-DAFH_SETTINGS = Buildable(DAFHClassifier, _limited(DAFHClassifier._constraints, n_groups=MOST_GROUPS), _PARTS)
-DECOUPLED_SETTINGS = Buildable(DecoupledClassifier, DecoupledClassifier._constraints, _PARTS)
-
-
-# ---- what the guard decided ----
-
-
-def _write_report(report: GuardReport | None, writer: Writer) -> Json:
-    if report is None:
-        return None
-    return {
-        "kind": report.kind,
-        "level": float(report.level),
-        "margin": float(report.margin),
-        "serves": writer.array(report.serves),
-        "table": write_table(report.table, writer),
-        "cross_fitted": bool(report.cross_fitted),
-    }
-
-
-def _read_report(fields: Fields, n_groups: int) -> GuardReport | None:
-    if not fields.has("guard_report"):
-        return None
-    inner = fields.fields("guard_report")
-    report = GuardReport(
-        kind=inner.choice("kind", get_args(GuardKind)),  # type: ignore[arg-type]
-        level=inner.number("level", 0, 1),
-        margin=inner.number("margin", 0, 1),
-        serves=inner.wholes("serves", n_groups, least=0, most=n_groups).astype(np.intp),
-        table=read_table(inner, "table"),
-        cross_fitted=inner.flag("cross_fitted"),
-    )
-    inner.close()
-    # The report of a guard that had nothing to judge has the same columns, of the same types.
-    expected = choose_servers(PairedCounts.zero(1, 1)).table.select_dtypes("number").columns
-    every = choose_servers(PairedCounts.zero(1, 1)).table.columns
-    table = report.table
-    numbers = table.select_dtypes("number").columns
-    if list(table.columns) != list(every) or list(numbers) != list(expected) or list(table.index) != [*range(n_groups)]:
-        raise fields.refuse("guard_report")
-    return report
+_GUARD: Constraints = {"guard_losses": (LOSSES,), "costs": (COSTS, NOTHING)}
+"""Where an estimator takes anything and checks it in `fit`, a file is checked at once."""
+DAFH_SETTINGS = Buildable(
+    DAFHClassifier, {**_limited(DAFHClassifier._constraints, n_groups=MOST_GROUPS), **_GUARD}, _PARTS
+)
+DECOUPLED_SETTINGS = Buildable(DecoupledClassifier, {**DecoupledClassifier._constraints, **_GUARD}, _PARTS)
 
 
 # ---- classifiers that a model serves with ----
@@ -149,7 +114,8 @@ def _write_decoupled(model: DecoupledClassifier, writer: Writer) -> dict[str, Js
         "pooled_classifier": writer.part(model.pooled_, "classifier"),
         "own_classifiers": own(model._own_estimators),
         "substitutes": own(model._substitutes),
-        "guard_report": _write_report(model.guard_report_, writer),
+        "losses": write_losses(model.losses_),
+        "guard_report": write_report(model.guard_report_, writer),
     }
 
 
@@ -173,7 +139,8 @@ def _read_decoupled(fields: Fields) -> DecoupledClassifier:
     _check_classes(model, model.pooled_, *model._own_estimators, *model._substitutes)
     if len(getattr(model.partition_, "mean_", range(model.n_features_in_))) != model.n_features_in_:
         raise MalformedError(f"the partition of {fields.where} takes other columns than the model")
-    model._serve(_read_report(fields, model.n_groups_))
+    model.losses_ = read_losses(fields, len(model.classes_))
+    model._serve(read_report(fields, model.n_groups_, model.losses_))
     return model
 
 
@@ -206,11 +173,13 @@ def _write_dafh(model: DAFHClassifier, writer: Writer) -> dict[str, Json]:
         "n_groups": int(model.n_groups_),
         "groups": write_groups(model._trained, model._view, writer),
         "shares": None if share is None else writer.array(share),
-        "guard_report": _write_report(model.guard_report_, writer),
+        "losses": write_losses(model.losses_),
+        "guard_report": write_report(model.guard_report_, writer),
         "candidates": write_table(model.candidates_, writer),
         "history": None if model.history_ is None else write_table(model.history_, writer),
         "population": None if model.population_ is None else write_table(model.population_, writer),
         "best_epoch": None if model.best_epoch_ is None else int(model.best_epoch_),
+        "threshold": float(model.threshold_),
         "label_information": float(model.label_information_),
     }
 
@@ -232,10 +201,12 @@ def _read_dafh(fields: Fields) -> DAFHClassifier:
     model.n_groups_ = fields.whole("n_groups", 1, MOST_GROUPS)
     m = 1 if len(model.classes_) == 2 else len(model.classes_)
     model.groups_, model._trained = read_groups(fields, "groups", Shape(model._view, n_columns, model.n_groups_, m))
-    model._serve(_read_report(fields, model.n_groups_))
+    model.losses_ = read_losses(fields, len(model.classes_))
+    model._serve(read_report(fields, model.n_groups_, model.losses_))
     _read_shares(fields, model)
     model.candidates_ = read_table(fields, "candidates")
     _read_training(fields, model)
+    model.threshold_ = read_threshold(fields, len(model.classes_))
     model.label_information_ = fields.number("label_information", 0, 1 + 1e-9)
     return model
 

@@ -11,7 +11,7 @@ from dafh.models.binning_kind import read_binning, split_by_bins, write_binning
 from dafh.models.container import Json
 from dafh.models.description import MOST_COLUMNS, Fields, Kind, NotPlainError, Writer
 from dafh.models.settings import BUILDABLE, read_settings, write_settings
-from dafh.models.values import read_columns, read_labels, write_columns, write_labels
+from dafh.models.values import read_columns, read_labels, read_threshold, write_columns, write_labels
 from dafh.tables.bins import Binning
 
 _NAME = "scorecard"
@@ -37,6 +37,7 @@ def _write(model: Scorecard, writer: Writer) -> dict[str, Json]:
         "intercept": writer.array(model.intercept_),
         "shares": writer.array(np.concatenate(model.shares_)),
         "strength": float(model.strength_),  # type: ignore[arg-type]
+        "threshold": float(model.threshold_),
         "strengths": {
             "column": writer.array(np.array([place[name] for name in strengths["column"]], np.int64)),
             "coefficients": writer.array(strengths["coefficients"].to_numpy(np.int64)),
@@ -60,6 +61,7 @@ def _read(fields: Fields) -> Scorecard:
         raise fields.refuse("shares", "does not add up to 1")
     model.shares_ = split_by_bins(shares, binning)
     model.strength_ = fields.number("strength", 0)
+    model.threshold_ = read_threshold(fields, len(model.classes_))
     model.strengths_ = _read_strengths(fields.fields("strengths"), binning)
     return model
 

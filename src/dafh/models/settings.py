@@ -5,7 +5,7 @@ reader's business: `n_jobs`, `memory`, `verbose`, `warm_start` and the like are 
 otherwise start processes or name a folder of pickles as a cache.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from dafh.checks import NOTHING, Allowed, Constraints, number, one_of, sequence_of, whole_number
+from dafh.evaluation.losses import LOSS_NAMES
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.models.container import Json, MalformedError
@@ -38,6 +39,15 @@ _CLASS_WEIGHT = Allowed(
     lambda value: (
         value is None or value == "balanced" or (isinstance(value, dict) and all(map(_POSITIVE.holds, value.values())))
     ),
+)
+
+COSTS = Allowed(
+    "positive numbers for fp and fn",
+    lambda value: isinstance(value, dict) and set(value) == {"fp", "fn"} and all(map(_POSITIVE.holds, value.values())),
+)
+LOSSES = Allowed(
+    "one or more losses",
+    lambda value: isinstance(value, tuple) and len(value) > 0 and all(map(one_of(*LOSS_NAMES).holds, value)),
 )
 
 _LOGISTIC: Constraints = {
@@ -109,12 +119,15 @@ class Buildable:
 
 
 BUILDABLE: dict[str, Buildable] = {
-    "default logistic regression": Buildable(StandardizedLogisticRegression, {"C": (_POSITIVE, one_of("auto"))}),
+    "default logistic regression": Buildable(
+        StandardizedLogisticRegression, {"C": (_POSITIVE, one_of("auto")), "threshold": (_SHARE,)}
+    ),
     "scorecard": Buildable(
         Scorecard,
         {
             "n_bins": (Allowed("2 to 1,000,000", lambda value: _MANY.holds(value) and value >= 2),),
             "strength": (_POSITIVE, one_of("auto")),
+            "threshold": (_SHARE,),
             "random_state": (whole_number(0),),
         },
     ),
@@ -164,7 +177,7 @@ def _bare(value: object) -> Any:
         return value.item()
     if isinstance(value, list | tuple):
         return tuple(_bare(entry) for entry in value)
-    return {_bare(k): _bare(v) for k, v in value.items()} if isinstance(value, dict) else value
+    return {_bare(k): _bare(v) for k, v in value.items()} if isinstance(value, Mapping) else value
 
 
 def _same(value: object, default: object) -> bool:

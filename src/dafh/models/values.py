@@ -1,4 +1,4 @@
-"""Values that every kind of part has: labels, names of columns, and small tables."""
+"""Values that every kind of part has: labels and the cut-off between two, names of columns, and small tables."""
 
 from itertools import pairwise
 from typing import Any, Protocol
@@ -106,6 +106,14 @@ def _objects(values: list[Json] | list[str]) -> NDArray[np.object_]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def read_threshold(fields: Fields, n_classes: int) -> float:
+    """Return the probability above which the second of two classes is predicted."""
+    threshold = fields.number("threshold", 0, 1)
+    if threshold in (0, 1) or (n_classes != 2 and threshold != 0.5):
+        raise fields.refuse("threshold", "is out of range")
+    return threshold
 
 
 # ---- plain values of attributes ----

@@ -1,6 +1,7 @@
 """Charts in Altair; the same code serves notebooks, the HTML report, and PNG and SVG files.
 
 - `audit`: preference matrix, gains, envy, named groups, composition;
+- `decisions`: how often each group is flagged, and which errors are made, before and after;
 - `scorecard`: the points of a scorecard by column;
 - `training`: accuracy and Pr without harm over the epochs of a network;
 - `partitions`: two features, the groups, and the decision borders of their classifiers;
@@ -12,6 +13,7 @@ on colour alone: add a shape, a dash or a label.
 """
 
 from dafh.plots.audit import composition, envy, gains, named_groups, preference_matrix
+from dafh.plots.decisions import RATE_TITLES, decisions, named_rates
 from dafh.plots.partitions import partition_panel, side_by_side, synthetic_panels
 from dafh.plots.scorecard import scorecard_bins, scorecard_chart
 from dafh.plots.study import attribute_panels, study_convergence
@@ -19,13 +21,16 @@ from dafh.plots.training import CURVES, convergence, curve
 
 __all__ = [
     "CURVES",
+    "RATE_TITLES",
     "attribute_panels",
     "composition",
     "convergence",
     "curve",
+    "decisions",
     "envy",
     "gains",
     "named_groups",
+    "named_rates",
     "partition_panel",
     "preference_matrix",
     "scorecard_bins",

@@ -7,6 +7,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from dafh.evaluation.losses import ERROR, Loss, LossName
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.plots.style import SIGNED, WIDTH, bar_colours, text_on_bars
@@ -90,12 +91,14 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     )
 
 
-def gains(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
+def gains(result: AuditResult | pd.DataFrame, *, loss: LossName | None = None) -> alt.LayerChart:
     """Draw what each group gains over the pooled classifier, with intervals; left of zero is harm.
 
     Parameters
     ----------
     result : AuditResult, or its table `questions`
+    loss : {"error", "fpr", "fnr", "cost"}, optional
+        Loss to draw; by default the first that was asked about.
 
     Examples
     --------
@@ -106,17 +109,19 @@ def gains(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     >>> chart.layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
     [['group 0', 100.0, 'satisfied'], ['group 1', 100.0, 'satisfied']]
     """
-    asked = _questions(result, "rationality")
+    asked = _about(_questions(result, "rationality"), loss)
     names = "group " + asked["group"].astype(str)
-    return _gap_chart(asked, list(names), ["gain over the pooled classifier,", "in percentage points"])
+    return _gap_chart(asked, list(names), "over the pooled classifier")
 
 
-def envy(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
+def envy(result: AuditResult | pd.DataFrame, *, loss: LossName | None = None) -> alt.LayerChart:
     """Draw what each group gains with its own classifier over each other group's; left of zero is envy.
 
     Parameters
     ----------
     result : AuditResult, or its table `questions`
+    loss : {"error", "fpr", "fnr", "cost"}, optional
+        Loss to draw; by default the first that was asked about.
 
     Examples
     --------
@@ -127,12 +132,14 @@ def envy(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     >>> chart.layer[1].data["name"].tolist()
     ['group 0 against classifier 1', 'group 1 against classifier 0']
     """
-    asked = _questions(result, "envy")
+    asked = _about(_questions(result, "envy"), loss)
     names = "group " + asked["group"].astype(str) + " against classifier " + asked["rival"].astype(str)
-    return _gap_chart(asked, list(names), ["gain of the own classifier over the other,", "in percentage points"])
+    return _gap_chart(asked, list(names), "of the own classifier over the other")
 
 
-def named_groups(result: AuditResult | pd.DataFrame, *, n_groups: int = 20) -> alt.LayerChart:
+def named_groups(
+    result: AuditResult | pd.DataFrame, *, n_groups: int = 20, loss: LossName | None = None
+) -> alt.LayerChart:
     """Draw what named groups gain over the pooled classifier, those with the most evidence of harm first.
 
     Parameters
@@ -140,6 +147,8 @@ def named_groups(result: AuditResult | pd.DataFrame, *, n_groups: int = 20) -> a
     result : AuditResult with sensitive features, or its table `named`
     n_groups : int, default=20
         Number of groups to draw.
+    loss : {"error", "fpr", "fnr", "cost"}, optional
+        Loss to draw; by default the first that was asked about.
 
     Examples
     --------
@@ -153,8 +162,8 @@ def named_groups(result: AuditResult | pd.DataFrame, *, n_groups: int = 20) -> a
     asked = result.named if isinstance(result, AuditResult) else result
     if asked is None:
         raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
-    asked = asked.sort_values("p", kind="stable").head(n_groups)
-    return _gap_chart(asked, _told_apart(asked["group"]), ["gain over the pooled classifier,", "in percentage points"])
+    asked = _about(asked, loss).sort_values("p", kind="stable").head(n_groups)
+    return _gap_chart(asked, _told_apart(asked["group"]), "over the pooled classifier")
 
 
 def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
@@ -228,6 +237,15 @@ def _questions(result: AuditResult | pd.DataFrame, kind: str) -> pd.DataFrame:
     return asked[asked["kind"] == kind]
 
 
+def _about(asked: pd.DataFrame, loss: LossName | None) -> pd.DataFrame:
+    """Questions about one loss, because costs and rates do not fit on one axis."""
+    if loss is None:
+        return asked[asked["loss"] == asked["loss"].iloc[0]] if len(asked) else asked
+    if loss not in set(asked["loss"]):
+        raise InputError(f"The audit was not asked about the loss {loss!r}: name it in its losses.")
+    return asked[asked["loss"] == loss]
+
+
 def _intervals(table: pd.DataFrame, form: str) -> list[str]:
     pairs = zip(table["low"].astype(float), table["high"].astype(float), strict=True)
     return [form.format(100 * low, 100 * high) if np.isfinite(low) else "" for low, high in pairs]
@@ -238,8 +256,12 @@ def _note(lines: list[str]) -> alt.Title:
     return alt.Title(lines, fontSize=11, fontWeight="normal", anchor="start", color="#333333")
 
 
-def _gap_chart(asked: pd.DataFrame, names: Sequence[str], title: list[str]) -> alt.LayerChart:
+def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.LayerChart:
     """Draw gaps as points with their intervals, one line each, and a line at zero."""
+    loss = Loss(asked["loss"].iloc[0]) if len(asked) else ERROR
+    unit = loss.unit if loss.name == "cost" else f"in {loss.unit}"
+    # In lines that fit on a narrow screen.
+    title = [f"gain {over},", unit] if loss == ERROR else [f"gain in {loss.title}", f"{over},", unit]
     table = asked.assign(
         name=list(names),
         points=100 * asked["gap"].astype(float),
@@ -259,7 +281,7 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], title: list[str]) -> a
         y=alt.Y("name:N", title=None, scale=line_of_each, axis=alt.Axis(labelExpr=_TWO_LINES, labelLimit=150)),
         tooltip=[
             alt.Tooltip("name:N", title="who"),
-            alt.Tooltip("points:Q", format="+.2f", title="gain in percentage points"),
+            alt.Tooltip("points:Q", format="+.2f", title=f"gain {unit}"),
             "interval:N",
             alt.Tooltip("n:Q", format=",.0f", title="rows"),
             alt.Tooltip("p_corrected:Q", format=".3f", title="corrected p of harm"),

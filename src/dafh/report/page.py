@@ -9,7 +9,7 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,14 @@ import pandas as pd
 from markupsafe import Markup
 
 from dafh import plots
+from dafh.evaluation.losses import LOSS_NAMES, Loss
 from dafh.report.summary import headline
 from dafh.tables.writing import replacing
-from dafh.text import percent, points
+from dafh.text import listed, percent, points
 
-_SIGNS = {"harm": "✖", "undecided": "◆", "no_harm": "✔", "unchanged": "=", "unaudited": "–"}
+_SIGNS = {
+    "harm": "✖", "nothing_gained": "○", "undecided": "◆", "no_harm": "✔", "unchanged": "=", "unaudited": "–",
+}  # fmt: skip
 _VERDICT_SIGNS = {"satisfied": "✔ satisfied", "violated": "✖ violated", "undecided": "◆ undecided"}
 # More bars than this are no chart; the table behind it has all values.
 _MOST_BARS = 40
@@ -59,7 +62,6 @@ def render(summary: dict[str, Any]) -> str:
     >>> render(summarize())[:15]
     '<!doctype html>'
     """
-    changed = summary["verdict"]["status"] != "unchanged"
     library, script, style = _chart_library(), _asset("page.js"), _asset("page.css")
     policy = "; ".join(
         [
@@ -71,14 +73,18 @@ def render(summary: dict[str, Any]) -> str:
             "form-action 'none'",
         ]
     )
+    charts = _charts(summary)
     return _template().render(
         summary=summary,
         sign=_SIGNS[summary["verdict"]["status"]],
-        # Where the pooled classifier serves everybody, "best served" is 100% by definition and says nothing.
-        headline=headline(summary["figures"])[: 4 if changed else 2] if summary["figures"] else [],
-        charts=_charts(summary),
+        headline=headline(summary["figures"], summary["totals"]) if summary["figures"] else [],
+        charts=charts,
+        shown=functools.partial(_losses_drawn, charts),
         tables=_tables(summary),
         drawn=_drawn(summary),
+        rate_names=list(plots.RATE_TITLES),
+        gain=_gain,
+        listed=listed,
         percent=percent,
         points=_points,
         policy=policy,
@@ -120,14 +126,22 @@ def _charts(summary: dict[str, Any]) -> dict[str, Markup]:
     """Specifications of all charts that the summary has data for, as JSON that is safe inside a page."""
     charts: dict[str, Any] = {}
     changed = summary["verdict"]["status"] != "unchanged"  # A chart of dots at zero says nothing.
+    losses = [loss["name"] for loss in summary["losses"] or []]
     if summary["questions"] and changed:
         asked = pd.DataFrame(summary["questions"])
-        charts["gains"] = plots.gains(asked)
-        if (asked["kind"] == "envy").any():
-            charts["envy"] = plots.envy(asked)
+        for loss in losses:
+            charts[f"gains_{loss}"] = plots.gains(asked, loss=loss)
+            if (asked["kind"] == "envy").any():
+                charts[f"envy_{loss}"] = plots.envy(asked, loss=loss)
         charts["matrix"] = plots.preference_matrix(pd.DataFrame(summary["cells"]))
+    if summary["rates"] and changed:
+        for rate in plots.RATE_TITLES:
+            charts[f"rate_{rate}"] = plots.decisions(pd.DataFrame(summary["rates"]), rate)
     if summary["named"] and changed:
-        charts["named"] = plots.named_groups(pd.DataFrame(summary["named"]["questions"]))
+        named = pd.DataFrame(summary["named"]["questions"])
+        for loss in losses:
+            if loss in set(named["loss"]):  # Of very many questions, only the worst are here.
+                charts[f"named_{loss}"] = plots.named_groups(named, loss=loss)
     if summary["composition"]:
         charts["composition"] = plots.composition(pd.DataFrame(summary["composition"]).head(_MOST_BARS))
     for number, column in enumerate(_drawn(summary)):
@@ -137,6 +151,11 @@ def _charts(summary: dict[str, Any]) -> dict[str, Markup]:
         for metric in plots.CURVES:
             charts[f"curve_{metric}"] = plots.curve(history, metric, best)
     return {name: _as_json(chart.properties(width="container").to_dict()) for name, chart in charts.items()}
+
+
+def _losses_drawn(charts: Mapping[str, Markup], name: str) -> list[str]:
+    """Losses for which there is a chart of this name."""
+    return [loss for loss in LOSS_NAMES if f"{name}_{loss}" in charts]
 
 
 def _drawn(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -170,6 +189,26 @@ def _percent(value: float | None) -> str:
     return percent(np.nan if value is None else value)
 
 
+def _level(name: str) -> Callable[[dict[str, Any]], str]:
+    """How large a loss is: a share of rows, or the cost of 100 rows."""
+
+    def cell(row: dict[str, Any]) -> str:
+        value = row.get(name)
+        return _number(value and 100 * value, "{:.2f}") if row.get("loss") == "cost" else _percent(value)
+
+    return cell
+
+
+def _gain(value: float | None, loss: str) -> str:
+    """Write a gain with its unit."""
+    of_loss = "" if loss == "error" else f" in {Loss(loss).title}"  # type: ignore[arg-type]
+    return f"{_points(value)} {Loss(loss).unit}{of_loss}"  # type: ignore[arg-type]
+
+
+def _title(row: dict[str, Any]) -> str:
+    return Loss(row["loss"]).title
+
+
 def _with_interval(name: str) -> Callable[[dict[str, Any]], str]:
     """A difference with its limits in one cell: two columns would make the tables too wide for a page."""
     return lambda row: f"{_points(row.get(name))} ({_points(row.get('low'))} to {_points(row.get('high'))})"
@@ -180,36 +219,83 @@ def _verdict_cell(row: dict[str, Any]) -> str:
     return sign + (f" (needs about {needed:,.0f} people of this group)" if needed is not None else "")
 
 
-_QUESTION: tuple[_Column, ...] = (
+def _question_columns(loss: str) -> tuple[_Column, ...]:
+    short, unit = _heads(loss)
+    return (
+        ("group", lambda row: str(row["group"])),
+        ("against", lambda row: "pooled" if row["rival"] == "pooled" else f"classifier {row['rival']}"),
+        ("people", lambda row: f"{row['n']:,.0f}"),
+        (f"own {short}", _level("own_loss")),
+        (f"rival {short}", _level("rival_loss")),
+        (f"gap, {unit}", _with_interval("gap")),
+        ("corrected p of harm", lambda row: _number(row["p_corrected"], "{:.3f}")),
+        ("verdict", _verdict_cell),
+    )
+
+
+def _heads(loss: str) -> tuple[str, str]:
+    """How a loss and its unit are called in the head of a table."""
+    return Loss(loss).title.removesuffix(" rate"), "per 100 rows" if loss == "cost" else "points"  # type: ignore[arg-type]
+
+
+def _serving_columns(loss: str) -> tuple[_Column, ...]:
+    short, unit = _heads(loss)
+    return (
+        ("group", lambda row: str(row["group"])),
+        ("served by", lambda row: row["served_by"]),
+        ("verdict", lambda row: _VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
+        ("people", lambda row: _number(row.get("rows"), "{:,.0f}")),
+        ("share", lambda row: _percent(row.get("share"))),
+        (f"own {short}", _level("own_loss")),
+        (f"pooled {short}", _level("rival_loss")),
+        (f"gain, {unit}", _with_interval("gap")),
+    )
+
+
+def _guard_columns(loss: str) -> tuple[_Column, ...]:
+    short, unit = _heads(loss)
+    return (
+        ("group", lambda row: str(row["group"])),
+        ("served by", lambda row: row["served_by"]),
+        ("people", lambda row: f"{row['rows']:,.0f}"),
+        (f"own {short}", _level("own_loss")),
+        (f"pooled {short}", _level("pooled_loss")),
+        (f"gain, {unit}", _with_interval("gain")),
+        (f"harm, {unit}", lambda row: row["certificate"]),
+        ("why", lambda row: row["reason"]),
+    )
+
+
+_CHECKS: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),
-    ("against", lambda row: "pooled" if row["rival"] == "pooled" else f"classifier {row['rival']}"),
-    ("people", lambda row: f"{row['n']:,.0f}"),
-    ("own error", lambda row: _percent(row["own_error"])),
-    ("rival error", lambda row: _percent(row["rival_error"])),
-    ("gap, points", _with_interval("gap")),
-    ("corrected p of harm", lambda row: _number(row["p_corrected"], "{:.3f}")),
-    ("verdict", _verdict_cell),
-)
-_SERVING: tuple[_Column, ...] = (
-    ("group", lambda row: str(row["group"])),
-    ("served by", lambda row: row["served_by"]),
-    ("verdict", lambda row: _VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
-    ("people", lambda row: _number(row.get("rows"), "{:,.0f}")),
-    ("share", lambda row: _percent(row.get("share"))),
-    ("own error", lambda row: _percent(row.get("own_error"))),
-    ("pooled error", lambda row: _percent(row.get("rival_error"))),
-    ("gain, points", _with_interval("gap")),
-)
-_GUARD: tuple[_Column, ...] = (
-    ("group", lambda row: str(row["group"])),
-    ("served by", lambda row: row["served_by"]),
-    ("why", lambda row: row["why"]),
+    ("people of it", lambda row: row["part"] or "all"),
+    ("loss", _title),
     ("people", lambda row: f"{row['rows']:,.0f}"),
-    ("own error", lambda row: _percent(row["own_error"])),
-    ("pooled error", lambda row: _percent(row["pooled_error"])),
-    ("gain, points", _with_interval("gain")),
-    ("harm, points", lambda row: row["certificate"]),
+    ("own", _level("own_loss")),
+    ("pooled", _level("pooled_loss")),
+    ("gain", lambda row: _points(row["gain"])),
+    ("passed", lambda row: "✔ yes" if row["passed"] else "✖ no"),
 )
+_TOTALS: tuple[_Column, ...] = (
+    ("loss", _title),
+    ("now", _level("own_loss")),
+    ("pooled", _level("pooled_loss")),
+    ("gain", _with_interval("gain")),
+    ("unit", lambda row: Loss(row["loss"]).unit),
+)
+_RATES: tuple[_Column, ...] = (
+    ("group", lambda row: row["name"]),
+    ("people", lambda row: f"{row['rows']:,.0f}"),
+    ("flagged, pooled → now", lambda row: _change(row, "flagged")),
+    ("false positive rate, pooled → now", lambda row: _change(row, "fpr")),
+    ("false negative rate, pooled → now", lambda row: _change(row, "fnr")),
+)
+
+
+def _change(row: dict[str, Any], rate: str) -> str:
+    return f"{_percent(row[f'{rate}_pooled'])} → {_percent(row[rate])}"
+
+
 _CELL: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),
     ("classifier", lambda row: str(row["classifier"]) + (" (serves it)" if row["own"] else "")),
@@ -219,17 +305,25 @@ _CELL: tuple[_Column, ...] = (
 
 
 def _tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    losses = [loss["name"] for loss in summary["losses"] or [{"name": "error"}]]
+    named, guard = summary["named"] or {"questions": []}, summary["guard"] or {"table": [], "checks": []}
+    serving = _serving_columns(losses[0])
     sources: dict[str, tuple[Any, tuple[_Column, ...]]] = {
-        "serving": (summary["serving"], _SERVING if summary["questions"] else _SERVING[:2]),
-        "guard": (summary["guard"] and summary["guard"]["table"], _GUARD),
-        "gains": (_of_kind(summary, "rationality"), _QUESTION),
-        "envy": (_of_kind(summary, "envy"), _QUESTION),
+        "serving": (summary["serving"], serving if summary["questions"] else serving[:2]),
+        "totals": (summary["totals"], _TOTALS),
+        "rates": (summary["rates"], _RATES),
+        "guard": (guard["table"], _guard_columns(guard["table"][0]["loss"] if guard["table"] else "error")),
+        "checks": (guard["checks"], _CHECKS),
         "matrix": (summary["cells"], _CELL),
-        "named": (summary["named"] and summary["named"]["questions"], _QUESTION),
         "composition": (summary["composition"], _composition_columns(summary["composition"])),
         "scorecard": (_scored(summary), _SCORES if _is_binary(summary) else (_SCORES[0], _CLASS, *_SCORES[1:])),
         "curves": (summary["training"] and summary["training"]["history"], _CURVES),
     }
+    for loss in losses:
+        columns = _question_columns(loss)
+        sources[f"gains_{loss}"] = (_asked(summary["questions"], loss, "rationality"), columns)
+        sources[f"envy_{loss}"] = (_asked(summary["questions"], loss, "envy"), columns)
+        sources[f"named_{loss}"] = (_asked(named["questions"], loss, "rationality"), columns)
     return {name: _table(rows, columns) for name, (rows, columns) in sources.items() if rows}
 
 
@@ -259,8 +353,8 @@ def _is_binary(summary: dict[str, Any]) -> bool:
     return not summary["scorecard"] or len(summary["scorecard"]["labels"]) == 2
 
 
-def _of_kind(summary: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    return [row for row in summary["questions"] or [] if row["kind"] == kind]
+def _asked(questions: list[dict[str, Any]] | None, loss: str, kind: str) -> list[dict[str, Any]]:
+    return [row for row in questions or [] if row["kind"] == kind and row["loss"] == loss]
 
 
 def _composition_columns(records: list[dict[str, Any]] | None) -> tuple[_Column, ...]:

@@ -1,33 +1,39 @@
 """What a report says, as one dictionary of plain values; `dafh.report.page` turns it into a page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import dafh
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
-from dafh.evaluation.guard import GuardReport
+from dafh.evaluation.guard import ALL_ROWS
+from dafh.evaluation.guard_report import GuardReport
+from dafh.evaluation.losses import Loss
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.verdict import Verdict
 from dafh.explanation.words import Explanation, server_words
 from dafh.explanation.worth import worth_of_groups
 from dafh.linear.scorecard import Scorecard
+from dafh.plots.decisions import named_rates
 from dafh.plots.scorecard import scorecard_bins
 from dafh.text import clipped, percent, plain, points
 
 # Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
 _LONGEST_TEXT = 80
 _MOST_NAMED_GROUPS = 200
+_MOST_RATES = 200
+_MOST_CHECKS = 200
 _MOST_COLUMNS = 200
 # Lines of a scorecard: more would make the page slow, and nobody reads so far.
 _MOST_BINS = 1500
 
 NOT_PROMISED = (
     "The figures hold for people like those in the data. For other people, or later, measure again.",
-    "“No harm” compares rates of wrong decisions with the pooled classifier. It does not say that a decision is right, "
-    "that the labels are fair, or that one kind of wrong decision is no worse than another.",
+    "“No harm” compares the losses that were asked about with the pooled classifier. It does not say that a decision "
+    "is right or that the labels are fair, and it says nothing about other losses.",
     "The learned groups are not social groups. Whether women or men, the old or the young are served worse can only be "
     "tested if the attribute was recorded; the section on named groups has the results.",
     "“Undecided” means that there is not enough data to tell. It does not mean that there is no harm.",
@@ -61,9 +67,9 @@ def summarize(
     Returns
     -------
     dict
-        Keys: title, dafh, verdict, notes, worth, figures, serving, rules, guard, cells, questions, named, composition,
-        groups, scorecard, training, card, not_promised; unknown parts are None. `verdict` is that of the audit, as
-        plain values.
+        Keys: title, dafh, verdict, notes, worth, figures, losses, totals, rates, positive, serving, rules, guard,
+        cells, questions, named, composition, groups, scorecard, training, card, not_promised; unknown parts are None.
+        `verdict` is that of the audit, as plain values.
 
     Examples
     --------
@@ -89,6 +95,10 @@ def summarize(
         "notes": list(notes),
         "worth": None if final is None else worth_of_groups(final),
         "figures": _figures(result),
+        "losses": _losses(final, result),
+        "totals": None if result is None else _records(result.totals),
+        "rates": _rates(result),
+        "positive": _positive(final),
         "serving": _serving(final, result, report),
         "rules": _rules(final),
         "guard": None if report is None else _guard(report),
@@ -113,9 +123,33 @@ def _figures(result: AuditResult | None) -> dict[str, Any] | None:
         **figures,
         "gain": figures["accuracy"] - figures["pooled_accuracy"],
         "violations": result.violations,
+        "unchanged": result.verdict.status == "unchanged",
         "level": result.level,
         "margin": result.margin,
     }
+
+
+def _losses(final: Any, result: AuditResult | None) -> list[dict[str, str]] | None:
+    """Losses that were asked about, the main one first: name, title and unit."""
+    if result is not None:
+        names = list(result.losses)
+    elif hasattr(final, "losses_"):
+        names = [loss.name for loss in final.losses_]
+    else:
+        return None
+    return [{"name": name, "title": Loss(name).title, "unit": Loss(name).unit} for name in names]
+
+
+def _rates(result: AuditResult | None) -> list[dict[str, Any]] | None:
+    """How often each group is flagged, and which errors are made, with the pooled classifier and now."""
+    rates = None if result is None else named_rates(result)
+    return None if rates is None else _records(rates.head(_MOST_RATES))
+
+
+def _positive(final: Any) -> str | None:
+    """The label that "flagged" means, if a model with two of them says so."""
+    classes: Sequence[Any] = getattr(final, "classes_", ())
+    return clipped(classes[1], 30) if len(classes) == 2 else None
 
 
 def _serving(
@@ -128,14 +162,17 @@ def _serving(
         n_groups = int(final.n_groups_)
     else:
         return None
-    asked = None if result is None else result.questions[result.questions["kind"] == "rationality"]
+    asked = None
+    if result is not None:
+        about = result.questions
+        asked = about[(about["kind"] == "rationality") & (about["loss"] == result.losses[0])]
     found = []
     for k in range(n_groups):
         entry: dict[str, Any] = {"group": k, "served_by": _server(final, result, k)}
         if result is not None and asked is not None:
             row = asked.iloc[k]
-            entry |= {"group": row["group"], "rows": row["n"], "share": result.matrix.weights[k]}
-            entry |= {name: row[name] for name in ("own_error", "rival_error", "gap", "low", "high", "verdict")}
+            entry |= {"group": row["group"], "loss": row["loss"], "rows": row["n"], "share": result.matrix.weights[k]}
+            entry |= {name: row[name] for name in ("own_loss", "rival_loss", "gap", "low", "high", "verdict")}
         if report is not None and k < len(report.table):
             entry["certificate"] = report.table["certificate"].iloc[k]
         found.append(entry)
@@ -155,23 +192,19 @@ def _guard(report: GuardReport) -> dict[str, Any]:
         "kind": report.kind,
         "level": report.level,
         "margin": report.margin,
+        "losses": [Loss(name).title for name in report.losses],
         "sentence": report.sentence(),
         "cross_fitted": report.cross_fitted,
-        "table": [{**row, "why": _why(row, report.kind)} for row in _records(report.table.reset_index())],
+        "table": [{**row, "loss": report.losses[0]} for row in _records(report.table.reset_index())],
+        "n_checks": len(report.checks),
+        "subgroups": int((report.checks["part"] != ALL_ROWS).sum()) if len(report.checks) else 0,
+        "checks": _records(_worst_first(report.checks).head(_MOST_CHECKS)),
     }
 
 
-def _why(row: Mapping[str, Any], kind: str) -> str:
-    """Why the guard lets a classifier serve a group, from the group's row in the guard's table."""
-    if not row["rows"]:
-        return "no people to decide by"
-    if row["served_by"] == "its own":
-        return "its own is shown to do no harm" if kind == "proof" else "its own did not do worse"
-    if row["served_by"] != "pooled":
-        return "the group does better with it"
-    if not row["own_worse"] + row["own_better"]:
-        return "its own and the pooled one were right about the same people"
-    return "its own is not shown to do no harm" if kind == "proof" else "its own did worse"
+def _worst_first(checks: pd.DataFrame) -> pd.DataFrame:
+    """Checks with those that failed first: of hundreds, a reader looks for these."""
+    return checks.sort_values("passed", kind="stable") if len(checks) > _MOST_CHECKS else checks
 
 
 def _rules(final: Any) -> list[dict[str, Any]] | None:
@@ -183,6 +216,7 @@ def _rules(final: Any) -> list[dict[str, Any]] | None:
     return [
         {
             "group": k,
+            "loss": rules.loss,
             "conditions": rules.tree.conditions(k),
             "share": table["rows"].iloc[k],
             "gain": table["gain"].iloc[k],
@@ -219,7 +253,8 @@ def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | N
     return {
         "in_training": sorted(set(result.attributes) & features),
         "known_features": bool(features),
-        "n_groups": len(ordered),
+        "n_groups": int(ordered["group"].nunique()),
+        "n_questions": len(ordered),
         "verdicts": {verdict: int(counts.get(verdict, 0)) for verdict in ("satisfied", "undecided", "violated")},
         "questions": _records(ordered.head(_MOST_NAMED_GROUPS)),
     }
@@ -255,20 +290,30 @@ def _cut(text: str) -> str:
     return " ".join(words)
 
 
-def headline(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def headline(figures: Mapping[str, Any], totals: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     """Figures for the top of a page: name, value, and what it means."""
     differ = "of people would get different decisions" if figures["disagreement"] else "of people: all decide alike"
-    return [
-        (
-            "People tested",
-            f"{figures['rows']:,}",
-            f"in {figures['groups']} group{'' if figures['groups'] == 1 else 's'}",
-        ),
+    groups = f"in {figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
+    found = [
+        ("People tested", f"{figures['rows']:,}", groups),
         (
             "Right decisions",
             percent(figures["accuracy"]),
             f"{points(figures['gain'])} percentage points against the pooled classifier",
         ),
+    ]
+    main = totals[0]
+    if main["loss"] != "error":  # The loss that the verdict is about first; accuracy beside it.
+        loss = Loss(main["loss"])
+        level = np.nan if main["own_loss"] is None else main["own_loss"]
+        gain = np.nan if main["gain"] is None else main["gain"]
+        value = f"{100 * level:.2f}" if loss.name == "cost" else percent(level)
+        title = "Cost of 100 decisions" if loss.name == "cost" else loss.title.capitalize()
+        found.insert(1, (title, value, f"gain {points(gain)} {loss.unit} over the pooled classifier"))
+    if figures["unchanged"]:  # Where the pooled classifier serves everybody, the others say nothing.
+        return found
+    return [
+        *found,
         (
             "Best served",
             percent(figures["pr_without_harm"]),

@@ -48,7 +48,7 @@ class Differences:
     >>> found.harm
     array([-0.02])
     >>> float(found.p_within(0.0)[0].round(4)), float(found.upper(0.05)[0].round(4))
-    (0.0011, -0.0091)
+    (0.0011, -0.0088)
     """
 
     difference: NDArray[np.float64]

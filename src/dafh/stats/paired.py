@@ -147,7 +147,7 @@ def excluded_harm(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike
     Examples
     --------
     >>> print(f"{excluded_harm(own_worse=10, own_better=12, n_rows=1000):.4f}")
-    0.0066
+    0.0068
     >>> bool(excluded_harm(own_worse=10, own_better=30, n_rows=1000) < 0)
     True
     """

@@ -93,6 +93,7 @@ def _settings(
         group_rate=rate * every,
         classifier_rate=other,
         held_out=-every,
+        elsewhere=0 * every,
     )
 
 

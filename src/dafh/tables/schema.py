@@ -16,7 +16,7 @@ import pandas as pd
 from dafh.exceptions import InputError
 from dafh.tables.leakage import ROWS_TO_COMPARE, positions, predicts
 from dafh.tables.unread import UnreadValues
-from dafh.tables.values import date_words, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
+from dafh.tables.values import as_categories, date_words, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
 from dafh.text import clipped, quoted
 
 # Text with so many different values is a name, a number plate, a sentence: nothing to learn from, and often personal.
@@ -46,6 +46,12 @@ class TableSchema:
     """Decimal mark of numbers in text files."""
     gap_words: dict[str, list[str]] = field(default_factory=dict)
     """Column, and words that stand for a gap in it: "unknown" among numbers."""
+    protected: dict[str, str] = field(default_factory=dict)
+    """Attributes that the guard is shown and training is not, with their kind."""
+    person: str | None = None
+    """Column that says which rows belong to one person."""
+    time: dict[str, str] = field(default_factory=dict)
+    """Column that says when a row was observed, with its kind; at most one."""
 
     @classmethod
     def guess(
@@ -56,6 +62,9 @@ class TableSchema:
         drop: Iterable[str] = (),
         sensitive: Iterable[str] = (),
         categories: Iterable[str] = (),
+        protect: Iterable[str] = (),
+        person: str | None = None,
+        time: str | None = None,
         decimal: str = ".",
     ) -> "TableSchema":
         """Guess what the columns of a table are; what the user says of a column is not guessed.
@@ -66,6 +75,10 @@ class TableSchema:
         target : str
         drop, sensitive, categories : names of columns
             To leave out; to keep out of training and to audit by; to read as categories although they hold numbers.
+        protect : names of columns
+            To keep out of training and to show to the guard; they may be sensitive as well.
+        person, time : str, optional
+            Columns that say which rows belong to one person, and when a row was observed; kept out of training.
         decimal : {".", ","}
             Decimal mark of numbers that were read as strings.
 
@@ -76,17 +89,22 @@ class TableSchema:
         >>> schema.features, schema.left_out
         ({'age': 'number', 'job': 'category'}, {'id': 'a different value in every row'})
         """
-        drop, sensitive, categories = (tuple(dict.fromkeys(names)) for names in (drop, sensitive, categories))
+        said = (drop, sensitive, categories, protect)
+        drop, sensitive, categories, protect = (tuple(dict.fromkeys(names)) for names in said)
+        about_rows = [name for name in (person, time) if name is not None]
         check_columns(table.columns, [target], "the target")
-        for names in (drop, sensitive, categories):
+        for names in (drop, sensitive, categories, protect, about_rows):
             check_columns(table.columns, names)
-        if target in (*drop, *sensitive):
-            raise InputError(f"The target {quoted(target)} cannot also be left out or sensitive.")
+        if target in (*drop, *sensitive, *protect, *about_rows):
+            raise InputError(
+                f"The target {quoted(target)} cannot also be left out, sensitive or protected, nor say whose a row is "
+                "or when it was observed."
+            )
         left_out = dict.fromkeys(drop, _DROPPED)
         features: dict[str, str] = {}
         gap_words: dict[str, list[str]] = {}
         for name in table.columns:
-            if name == target or name in left_out or name in sensitive:
+            if name == target or name in left_out or name in (*sensitive, *protect, *about_rows):
                 continue
             kind = "category" if name in categories else guess_kind(table[name], decimal)
             values, unread = read_as(table[name], kind, decimal)
@@ -98,11 +116,23 @@ class TableSchema:
             if len(unread):
                 gap_words[name] = sorted({str(value) for value in unread})
         if not features:
-            raise InputError("No column is left to learn from: all are the target, sensitive or left out.")
-        attributes = {
-            name: "category" if name in categories else guess_kind(table[name], decimal) for name in sensitive
+            raise InputError("No column is left to learn from: all are the target, kept out of training or left out.")
+        kinds = {
+            name: "category" if name in categories else guess_kind(table[name], decimal)
+            for name in dict.fromkeys([*sensitive, *protect])
         }
-        schema = cls(target, features, attributes, left_out, (), decimal, gap_words)
+        schema = cls(
+            target,
+            features,
+            {name: kinds[name] for name in sensitive},
+            left_out,
+            (),
+            decimal,
+            gap_words,
+            {name: kinds[name] for name in protect},
+            person,
+            {} if time is None else {time: _kind_of_time(table[time], decimal)},
+        )
         return replace(schema, notes=tuple(schema._sentences(set(drop))))
 
     def _sentences(self, said: set[str]) -> list[str]:
@@ -122,6 +152,16 @@ class TableSchema:
             sentences.append(f"Counted as missing in {clipped(name, 40)}: {shown}.")
         if self.sensitive:
             sentences.append(f"Kept out of training, used in the audit: {_named(list(self.sensitive))}.")
+        if self.protected:
+            sentences.append(f"Kept out of training, shown to the guard: {_named(list(self.protected))}.")
+        if self.person is not None:
+            sentences.append(
+                f"Kept out of training: {clipped(self.person, 40)}. Rows that share its value belong to one person and "
+                "stay together."
+            )
+        for name, kind in self.time.items():
+            how = "number" if kind == "number" else date_words(kind)
+            sentences.append(f"Kept out of training: {clipped(name, 40)} ({how}). The last rows by it judge.")
         return sentences
 
     def leakage_notes(self, table: pd.DataFrame) -> list[str]:
@@ -131,7 +171,7 @@ class TableSchema:
             return []
         features = {str(name): positions(values) for name, values in self.features_of(rows).items()}
         found = []
-        for outcome in (self.target, *self.sensitive):
+        for outcome in dict.fromkeys([self.target, *self.sensitive, *self.protected]):
             told = positions(with_gaps(rows[outcome]))
             telling = [name for name, values in features.items() if predicts(values, told)]
             if telling:
@@ -159,7 +199,15 @@ class TableSchema:
             tuple(values["notes"]),
             str(values["decimal"]),
             {str(name): list(words) for name, words in values["gap_words"].items()},
+            dict(values["protected"]),
+            None if values["person"] is None else str(values["person"]),
+            dict(values["time"]),
         )
+
+    @property
+    def attributes(self) -> list[str]:
+        """Columns that define named groups: sensitive ones, then those that are protected only."""
+        return list(dict.fromkeys([*self.sensitive, *self.protected]))
 
     @property
     def text_columns(self) -> list[str]:
@@ -182,12 +230,26 @@ class TableSchema:
     def attributes_of(self, table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
         """Take sensitive attributes from a table; kinds that training did not settle are guessed."""
         check_columns(table.columns, names, "to audit by")
-        settled = {**self.features, **self.sensitive}
+        settled = {**self.features, **self.protected, **self.sensitive}
         kinds = {name: settled.get(name) or guess_kind(table[name], self.decimal) for name in names}
         found = self._read(table, kinds, UnreadValues())
         # Features count flags as 1 and 0; people who read about groups want them as they were.
         flags = [name for name, kind in kinds.items() if kind == "flag"]
         return found.assign(**{name: found[name].map({1.0: "True", 0.0: "False"}) for name in flags})
+
+    def times_of(self, table: pd.DataFrame) -> "pd.Series[Any] | None":
+        """When each row was observed; every row needs a time to be before or after the others."""
+        for name, kind in self.time.items():
+            values, unread = read_as(table[name], kind, self.decimal)
+            gaps = int(values.isna().sum())
+            if gaps:
+                such = f", such as {quoted(unread.iloc[0], 30)}" if len(unread) else ""
+                raise InputError(
+                    f"The column {quoted(name)}, which says when rows were observed, has no readable value in {gaps:,} "
+                    f"row{'s' * (gaps > 1)}{such}: every row needs a time."
+                )
+            return values
+        return None
 
     def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unread: UnreadValues) -> pd.DataFrame:
         parts = {}
@@ -205,7 +267,7 @@ class TableSchema:
         Whole numbers are whole, whatever they are for. Other numbers are floats if they are features or sensitive; all
         other text stays as it is.
         """
-        kinds = {**self.features, **self.sensitive}
+        kinds = {**self.features, **self.protected, **self.sensitive, **self.time}
         parts = {}
         for name, column in table.items():
             number = kinds.get(str(name)) == "number"
@@ -218,6 +280,20 @@ class TableSchema:
                 elif number:
                     parts[name] = read_as(column, "number", self.decimal).values
         return pd.DataFrame(parts, index=table.index)
+
+
+def persons_of(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
+    """Identifier of each row's person, by its words: 7 and 7.0 are the same person in a text and in a typed file."""
+    return as_categories(with_gaps(table[name]))
+
+
+def _kind_of_time(column: "pd.Series[Any]", decimal: str) -> str:
+    kind = guess_kind(column, decimal)
+    if kind in ("category", "flag"):
+        raise InputError(
+            f"The column {quoted(column.name)}, which says when rows were observed, holds neither dates nor numbers."
+        )
+    return kind
 
 
 def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") -> None:

@@ -1,6 +1,6 @@
 """From a model file and a table to scores, an audit or words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.pipelines import final_classifier
+from dafh.evaluation.losses import Costs, Loss, check_losses
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.explanation.explain import explain
@@ -19,8 +20,9 @@ from dafh.explanation.words import Explanation
 from dafh.models.files import ModelFile, open_model
 from dafh.tables.files import ROWS_PER_CHUNK, DataFile
 from dafh.tables.labels import labelled_rows, match_labels, without_target
-from dafh.tables.schema import TableSchema, check_columns
+from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
+from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, row_hashes
 from dafh.workflows.names import names_beside, split_names
 
@@ -35,6 +37,8 @@ class LabelledRows:
     y: NDArray[Any]
     sensitive: pd.DataFrame | None
     notes: tuple[str, ...]
+    persons: "pd.Series[Any] | None" = None
+    """Identifier of the person that each row belongs to, if persons have several rows."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +65,20 @@ class FileModel:
         """The fitted pipeline of encoder and estimator."""
         return self.file.model
 
-    def read(self, data: DataFile, sensitive: Sequence[str] = (), target: str | None = None) -> LabelledRows:
-        """Read rows with their target and their sensitive attributes.
+    def read(
+        self, data: DataFile, sensitive: Sequence[str] = (), target: str | None = None, person: str | None = None
+    ) -> LabelledRows:
+        """Read rows with their target, their sensitive attributes and the persons they belong to.
 
         Parameters
         ----------
         data : DataFile
         sensitive : names of columns
-            Without any, those that were named in training, as far as the file has them.
+            Without any, those that were named in training, protected ones too, as far as the file has them.
         target : str, optional
             Target column, if it has another name than in training.
+        person : str, optional
+            Column with the person of each row; without it, that of the training, if the file has it.
         """
         target = target or self.schema.target
         data = self._as_trained(data)
@@ -82,13 +90,26 @@ class FileModel:
         schema = self._schema_of(data)
         features = schema.features_of(known, unread)
         names = split_names(sensitive, table.columns)
-        names = names or [name for name in self.schema.sensitive if name in table.columns]
+        names = names or [name for name in self.schema.attributes if name in table.columns]
         attributes = schema.attributes_of(known, names) if names else None
         y = match_labels(known[target], self.model.classes_)
-        notes = [*data.notes, *without_target(table, known), *unread.notes()]
+        persons, unknown = self._persons(known, person)
+        notes = [*data.notes, *without_target(table, known), *unread.notes(), *unknown]
         if fingerprint(row_hashes(features, y)) in self.file.card.get("fingerprints", []):
             notes.append(SAME_ROWS)
-        return LabelledRows(features, y, attributes, tuple(notes))
+        return LabelledRows(features, y, attributes, tuple(notes), persons)
+
+    def _persons(self, known: pd.DataFrame, person: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
+        """Person of each row, and a note where the training knew persons and the file does not."""
+        if person is not None:
+            check_columns(known.columns, [person], "with the person of each row")
+        name = person or self.schema.person
+        if name is None:
+            return None, []
+        if name not in known.columns:
+            missing = f"The table has no column {quoted(name)}, which says which rows belong to one person"
+            return None, [f"{missing}: each row counts as a person of its own."]
+        return persons_of(known, name), []
 
     def _as_trained(self, data: DataFile) -> DataFile:
         """Read a file as the training table was read, but for what the user says about it."""
@@ -98,9 +119,38 @@ class FileModel:
         """Schema with the decimal mark of a file that was read: users may say that it has another one."""
         return replace(self.schema, decimal=data.layout.decimal) if data.layout else self.schema
 
-    def audit(self, rows: LabelledRows, **options: Any) -> AuditResult:
-        """Test whether any group is served worse than it could be."""
-        return AuditResult.of(self.model, rows.features, rows.y, sensitive_features=rows.sensitive, **options)
+    def audit(
+        self,
+        rows: LabelledRows,
+        *,
+        losses: Sequence[str] = (),
+        costs: Mapping[str, float] | None = None,
+        **options: Any,
+    ) -> AuditResult:
+        """Test whether any group is served worse than it could be.
+
+        Parameters
+        ----------
+        rows : LabelledRows
+        losses : names of losses
+            Without any, those that the model's guard was asked to protect.
+        costs : mapping, optional
+            Without them, the costs that the model was fitted with. Given without losses, they are what is asked about.
+        **options
+            As in `AuditResult.of`.
+        """
+        known: dict[str, Any] = {"sensitive_features": rows.sensitive, "persons": rows.persons}
+        asked = self._losses(losses, costs)
+        return AuditResult.of(self.model, rows.features, rows.y, losses=asked, **known, **options)
+
+    def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> tuple[Loss, ...]:
+        final = final_classifier(self.model)
+        protected = {loss.name: loss for loss in final.losses_}
+        if not names:
+            names = list(protected) if costs is None or "cost" in protected else ["cost"]
+        if costs is None:
+            costs = protected["cost"].costs if "cost" in protected else final.costs
+        return check_losses(names, costs)
 
     def explain(self, rows: LabelledRows, n_fits: int = 0) -> Explanation:
         """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
@@ -112,6 +162,8 @@ class FileModel:
             return words
         by_rows = getattr(final_classifier(self.model), "rules_", None) is not None
         how: dict[str, Any] = {"resamples": n_fits} if by_rows else {"seeds": range(n_fits)}
+        if rows.persons is not None:
+            how["model__persons"] = rows.persons
         agreement = stability(self.model, rows.features, rows.y, sensitive_features=rows.sensitive, **how)
         return replace(words, stability=agreement, resampled=by_rows)
 

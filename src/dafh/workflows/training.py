@@ -1,6 +1,6 @@
 """From a table to a model file, with the rows that were held out beside it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,16 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from dafh.checks import check_persons, check_times
 from dafh.estimators.dafh import DAFHClassifier
-from dafh.evaluation.guard import GuardKind
+from dafh.evaluation.guard_report import GuardKind
+from dafh.evaluation.losses import LossName
 from dafh.exceptions import InputError
 from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
 from dafh.models.files import save
+from dafh.rows.held_out import set_rows_aside
 from dafh.tables.encoder import tabular_pipeline
 from dafh.tables.files import DataFile
 from dafh.tables.labels import labelled_rows, read_labels, without_target
-from dafh.tables.schema import TableSchema, check_columns
+from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.writing import TableWriter
 from dafh.text import clipped, quoted
 from dafh.workflows.fingerprints import fingerprint, row_hashes
@@ -42,6 +45,8 @@ class TrainingTable:
     fingerprints: tuple[str, ...]
     features: pd.DataFrame
     """Features of the training rows, typed."""
+    guard_options: dict[str, Any]
+    """What `fit` is told about the training rows beside their features: attributes for the guard, persons, time."""
 
     @classmethod
     def read(
@@ -52,6 +57,9 @@ class TrainingTable:
         drop: Iterable[str] = (),
         sensitive: Iterable[str] = (),
         categories: Iterable[str] = (),
+        protect: Iterable[str] = (),
+        person: str | None = None,
+        time: str | None = None,
         test_size: float = 0.0,
         seed: int = 0,
     ) -> "TrainingTable":
@@ -61,32 +69,39 @@ class TrainingTable:
         ----------
         data : DataFile
         target : str
-        drop, sensitive, categories : names of columns
+        drop, sensitive, categories, protect : names of columns
             See `TableSchema.guess`; names may be joined by commas.
+        person, time : str, optional
+            Columns that say which rows belong to one person, and when a row was observed.
         test_size : float
-            Share of the rows that are held out, drawn with `seed`.
+            Share of the rows that are held out: the last ones where time counts, else drawn with `seed`. All rows of a
+            person are on the same side.
         """
         data = replace(data, leave_out=split_names(drop, ()))
         table = data.read(text=None)
         check_columns(table.columns, [target], "the target")
         said = {
             name: split_names(names, table.columns)
-            for name, names in {"drop": drop, "sensitive": sensitive, "categories": categories}.items()
+            for name, names in {
+                "drop": drop,
+                "sensitive": sensitive,
+                "categories": categories,
+                "protect": protect,
+            }.items()
         }
         said["drop"] = [name for name in said["drop"] if name in table.columns or name not in data.left_out]
         known = labelled_rows(table, target)
         if len(known) < _FEWEST_ROWS:
             raise InputError(f"{data.name} has {len(known)} rows with a target: at least {_FEWEST_ROWS} are needed.")
         y = read_labels(known[target])
-        test = _held_out(len(known), test_size, seed)
-        if len(np.unique(y[~test])) < 2:
-            raise InputError(f"The rows left to train on have one value of {quoted(target)} only.")
         # From all rows, held-out ones too: whether a column holds numbers must not depend on where the one word among
         # them was drawn. Kinds and columns to leave out are all that held-out rows decide; every statistic (medians,
         # categories, leakage) comes from training rows alone.
         decimal = data.layout.decimal if data.layout else "."
-        schema = TableSchema.guess(known, target, **said, decimal=decimal)
+        schema = TableSchema.guess(known, target, **said, person=person, time=time, decimal=decimal)
         schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(data.left_out, "as you said")})
+        guard_options = _about_rows(known, schema)
+        test = _held_out(y, target, guard_options, test_size, seed)
         features = schema.features_of(known)
         hashes = row_hashes(features, y)
         training = known[~test]
@@ -99,6 +114,7 @@ class TrainingTable:
             schema.stored(known)[test].reset_index(drop=True) if test.any() else None,
             tuple(dict.fromkeys(fingerprint(part) for part in (hashes, hashes[~test]))),
             features[~test],
+            {name: values[~test] for name, values in guard_options.items()},
         )
 
     def headline(self) -> str:
@@ -116,21 +132,36 @@ class TrainingTable:
         groups: Literal["auto", "rules", "network"] = "auto",
         pooled: Literal["scorecard", "linear", "boosting"] = "scorecard",
         guard: GuardKind | None = "veto",
+        guard_losses: Sequence[LossName] = ("error",),
+        costs: Mapping[str, float] | None = None,
+        threshold: float | None = None,
         seed: int = 0,
         verbose: int = 0,
         recipe: Recipe | None = None,
     ) -> Pipeline:
         """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
+        if pooled == "boosting" and (costs is not None or threshold is not None):
+            # Compared with it, own classifiers at another cut-off would gain by the cut-off alone.
+            raise InputError(
+                "Gradient boosting decides at a probability of one half: with costs or a threshold, let the pooled "
+                "classifier be a scorecard or linear."
+            )
+        if guard is None and self.schema.protected:
+            raise InputError("The guard protects columns, and it is off: let it be veto or proof.")
         model = DAFHClassifier(
             n_groups,
             groups=groups,
             pooled=_boosting() if pooled == "boosting" else pooled,
             recipe=recipe,
             guard=guard,
+            guard_losses=tuple(guard_losses),
+            costs=costs,
+            threshold=threshold,
             random_state=seed,
             verbose=verbose,
         )
-        return tabular_pipeline(model, self.schema.features).fit(self.features, self.y)
+        options = {f"model__{name}": values for name, values in self.guard_options.items()}
+        return tabular_pipeline(model, self.schema.features).fit(self.features, self.y, **options)
 
     def save(self, model: Pipeline, path: Path) -> Path | None:
         """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
@@ -152,12 +183,30 @@ class TrainingTable:
         return beside
 
 
-def _held_out(n_rows: int, test_size: float, seed: int) -> NDArray[np.bool_]:
-    chosen = np.zeros(n_rows, bool)
+def _about_rows(known: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
+    """Attributes for the guard, persons and time, under the names that `fit` has for them."""
+    found: dict[str, Any] = {}
+    if schema.protected:
+        found["guard_features"] = schema.attributes_of(known, schema.protected)
+    if schema.person is not None:
+        found["persons"] = persons_of(known, schema.person)
+    times = schema.times_of(known)
+    if times is not None:
+        found["time"] = times
+    return found
+
+
+def _held_out(y: NDArray[Any], target: str, known: Mapping[str, Any], test_size: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows are set aside."""
+    label = np.unique(y, return_inverse=True)[1]
+    person, time = check_persons(known.get("persons"), len(y)), check_times(known.get("time"), len(y))
     # A stream of its own: which rows are held out has nothing to do with the random numbers of training.
-    order = np.random.default_rng([seed, n_rows]).permutation(n_rows)
-    chosen[order[: round(test_size * n_rows)]] = True
-    return chosen
+    rng = np.random.default_rng([seed, len(y)])
+    _, apart = set_rows_aside(label, test_size, rng, person=person, time=time)
+    n_units = len(y) if person is None else int(person.max()) + 1
+    if not len(apart) and round(test_size * n_units):
+        raise InputError(f"The rows left to train on have one value of {quoted(target)} only.")
+    return np.isin(np.arange(len(y)), apart)
 
 
 def _boosting() -> Any:

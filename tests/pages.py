@@ -1,0 +1,29 @@
+"""Parts of a report's page, and a model card for one."""
+
+import html
+import json
+import re
+
+
+def section(page, name):
+    """The part of a page with this heading, or nothing."""
+    found = re.search(rf'<section aria-labelledby="h-{name}">(.*?)</section>', page, flags=re.S)
+    return found and html.unescape(found[1])
+
+
+def table(page, caption):
+    """A table of a page by its caption: a list of dictionaries."""
+    body = re.search(rf"<caption>{caption}</caption>(.*?)</table>", page, flags=re.S)[1]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", body, flags=re.S)]
+    return [dict(zip(rows[0], map(html.unescape, row), strict=True)) for row in rows[1:]]
+
+
+def chart(page, name):
+    return json.loads(re.search(rf'id="spec-{name}">(.*?)</script>', page, flags=re.S)[1])
+
+
+CARD = {
+    "model": "DAFHClassifier", "groups": 2, "pooled": "LogisticRegression", "labels": ["no", "yes"], "settings": {},
+    "rows": 12_345, "data": "adult.csv", "written": "2026-01-02", "dafh": "0.1", "versions": {"numpy": "2.1"},
+    "columns": [{"name": "age", "type": "number"}],
+}  # fmt: skip
