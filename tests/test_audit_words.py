@@ -33,10 +33,10 @@ Questions about named groups: 0 violated, 0 satisfied, 2 undecided.
 
 1,200 rows, 2 groups, level 0.05, margin 1 percentage point
 accuracy 75.0%, pooled 75.0%; Pr without harm 83.3%, classifiers disagree on 33.3% of rows
-gain in error rate +0.00 points (95% interval -2.40 to +2.40)
-questions about groups with a negative gap: 2 observed, 2 significant, 2 after correction for the number of questions
+gain in error rate +0.00 percentage points (95% interval -2.40 to +2.40)
+comparisons in which a group looks worse off: 2 observed, 2 significant, 2 after correction for the number of questions
 
- group  against  rows  own error  rival error  gap, points      95% interval  corrected p  verdict
+ group  against  rows  error now  rival error  gap, points      95% interval  corrected p  answer
      0   pooled   600       8.3%        25.0%       +16.67  +13.58 to +19.89        1.000  satisfied
      0        1   600       8.3%        41.7%       +33.33  +29.38 to +37.26        1.000  satisfied
      1   pooled   600      41.7%        25.0%       -16.67  -19.89 to -13.58       <0.001  violated
@@ -44,11 +44,11 @@ questions about groups with a negative gap: 2 observed, 2 significant, 2 after c
 
 Named groups against the pooled classifier:
 
- group    against  rows  own error  rival error  gap, points    95% interval  corrected p  verdict
+ group    against  rows  error now  rival error  gap, points    95% interval  corrected p  answer
  sex = f   pooled   600      16.7%        16.7%        +0.00  -3.45 to +3.45        1.000  undecided (about 16,039 rows needed)
  sex = m   pooled   600      33.3%        33.3%        +0.00  -3.45 to +3.45        1.000  undecided (about 16,039 rows needed)
 
-Decisions, by the classifiers that serve and by the pooled one:
+Decisions with the pooled classifier and now (flagged: the second label is predicted):
 
  group      rows  flagged, pooled → now  false positive rate, pooled → now  false negative rate, pooled → now
  all rows  1,200          25.0% → 25.0%                      25.0% → 25.0%                              – → –
@@ -229,7 +229,7 @@ def test_an_audit_that_changes_nothing_shows_no_table_of_zeros():
     X, y = served_rows()
     result = AuditResult.of(Served([2, 2]), X, y)
     assert str(result).startswith("UNCHANGED: ")
-    assert len(str(result).splitlines()) == 6
+    assert len(str(result).splitlines()) == 4
     assert "<table" not in result._repr_html_()
 
 

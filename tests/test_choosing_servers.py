@@ -206,7 +206,9 @@ def test_without_rows_there_is_no_own_classifier(kind):
     assert report.serves.tolist() == [2, 2]
     assert report.sentence().startswith(f'Guard "{kind}" had no rows to decide by: every group is served')
     assert report.table["excluded_harm"].tolist() == [0, 0]
-    assert report.reasons() == [f"Group {g}: no calibration rows, so the pooled classifier serves." for g in range(2)]
+    assert report.reasons() == [
+        f"Group {g}: it has no calibration rows, so the pooled classifier serves it." for g in range(2)
+    ]
     assert "–" in str(report)
 
 
@@ -216,7 +218,7 @@ def test_a_group_without_rows_is_served_by_the_pooled_classifier_and_the_others_
     report = choose_servers(rows_of(full, (0, {})), kind=kind)
     assert report.serves.tolist() == [0, 2]
     assert np.isnan(report.table.loc[1, "own_loss"])
-    assert report.table["reason"].iloc[1] == "no calibration rows, so the pooled classifier serves"
+    assert report.table["reason"].iloc[1] == "it has no calibration rows, so the pooled classifier serves it"
 
 
 def test_rows_of_weight_zero_are_no_rows():

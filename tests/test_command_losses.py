@@ -47,7 +47,7 @@ def test_columns_about_rows_are_kept_out_of_training_and_said_to_be(visits):
     for said in (
         "Kept out of training, shown to the guard: sex, age.",
         "Kept out of training: customer. Rows that share its value belong to one person and stay together.",
-        "Kept out of training: seen (year-month-day). The last rows by it judge.",
+        "Kept out of training: seen (year-month-day). The latest rows are held out.",
     ):
         assert said in text
     assert {column["name"] for column in card["columns"]} == {"experience", "job", "hours", "remote"}
@@ -115,7 +115,7 @@ def test_losses_and_a_threshold_can_be_given(visits, tmp_path):
     card = json.loads(run("show", tmp_path / "m.dafh", "--json").stdout)
     assert (card["losses"], card["threshold"]) == (["fnr", "error"], 0.3)
     text = run("show", tmp_path / "m.dafh").stdout
-    assert "No harm in:  false negative rate, error rate\n" in text
+    assert "Losses:      false negative rate, error rate\n" in text
     assert "Cut-off:     a probability of 0.3\n" in text
 
 
@@ -218,8 +218,14 @@ def bad_options(model="model.dafh", csv="visits.csv"):
         "'hours', which says when rows were observed, has no readable value in": [*fit, "--time", "hours"],
         "'paid' cannot also be left out, sensitive or protected": [*fit, "--protect", "paid"],
         "no column 'who', with the person of each row": ["audit", model, csv, "--person", "who"],
-        "The guard protects columns, and it is off": [*fit, "--protect", "sex", "--guard", "none"],
-        "Gradient boosting decides at a probability of one half": [*fit, "--pooled", "boosting", "--threshold", "0.3"],
+        "Only the guard protects columns, and it is off": [*fit, "--protect", "sex", "--guard", "none"],
+        "Gradient boosting always decides at a probability of 0.5": [
+            *fit,
+            "--pooled",
+            "boosting",
+            "--threshold",
+            "0.3",
+        ],
     }
 
 

@@ -22,7 +22,7 @@ from models import workers
 def test_fit_says_what_it_guesses_and_what_came_of_it(folder):
     text = (folder / "fit.txt").read_text()
     for said in (
-        "Training on 210 rows; target hired: no",
+        "Training on 210 rows. Values of hired: no",
         "Left out, a different value in every row: person_id.",
         "Numbers: age.",
         "Dates (year-month-day): since.",
@@ -311,7 +311,7 @@ def test_fit_tells_what_groups_are_worth_their_rules_and_what_the_guard_did(rule
 @pytest.mark.parametrize("command", ["audit", "explain", "show", "report"])
 def test_every_command_says_that_groups_add_nothing(ruled, command):
     path, said = ruled
-    sentence = "Groups add nothing to the pooled classifier: keep one scorecard."
+    sentence = "Groups add nothing to the pooled classifier: keep one scorecard for all rows."
     assert sentence in said["nothing"].stdout
     assert "group 0" not in said["nothing"].stdout
     arguments = [path / "nothing.dafh", *([] if command == "show" else [path / "nothing.csv"])]
@@ -328,7 +328,7 @@ def test_explain_shows_the_rules_themselves(ruled):
     text = run("explain", path / "rules.dafh", path / "rules.csv").stdout
     for said in (
         "Exactly the rows for which job is clerk or pilot.",
-        "Its classifier gains +",
+        "Gain of its classifier over the pooled classifier on calibration rows: +",
         "served by its own classifier",
         "Compared with the other rows: job is cook",
         "sex = ",
@@ -341,7 +341,7 @@ def test_show_has_the_rules(ruled):
     path, _ = ruled
     lines = run("show", path / "rules.dafh").stdout.splitlines()
     assert "Group 0:     job is clerk or pilot" in lines
-    assert "Worth:       2 groups, 2 of them served by a classifier of their own." in lines
+    assert "Groups:      2 groups were found; 2 of them have another classifier than the pooled one." in lines
 
 
 def test_rules_are_refitted_on_samples_of_the_rows(ruled):

@@ -139,10 +139,12 @@ def in_use(serves, gain=None):
 
 def test_printed_rules_say_who_serves_a_group_and_what_it_gains():
     text = str(in_use([0, 3, 0], [0.0123, -0.001, 0.0]))
-    assert text.splitlines()[0] == "3 groups, 2 of them served by a classifier of their own."
-    assert "group 0: 50.0% of rows, gain +1.23 points, served by its own\n  if job is a\n" in text
-    assert "group 1: 30.0% of rows, gain -0.10 points, served by pooled\n  if job is b" in text
-    assert "served by group 0's" in text
+    assert text.splitlines()[0] == "3 groups were found; 2 of them have another classifier than the pooled one."
+    assert "group 0: 50.0% of rows, gain +1.23 percentage points, served by its own classifier\n  if job is a\n" in text
+    assert (
+        "group 1: 30.0% of rows, gain -0.10 percentage points, served by the pooled classifier\n  if job is b" in text
+    )
+    assert "served by the classifier of group 0" in text
 
 
 def test_rules_are_also_a_frame_and_a_page():

@@ -113,7 +113,7 @@ def test_certificates_of_proof_are_what_holm_leaves():
     assert certificates(both, kind="proof") == pytest.approx(np.minimum(limits, 0))
     one = rows_of((500, {"100": 40, "011": 5}), (500, {}))
     assert certificates(one, kind="proof") == [0, 0]
-    assert choose_servers(one, kind="proof").table["certificate"].tolist() == ["none", "none, is pooled"]
+    assert choose_servers(one, kind="proof").table["certificate"].tolist() == ["none", "none (pooled)"]
     assert certificates(one, kind="proof", margin=0.001)[0] == 0.001
 
 
@@ -131,7 +131,7 @@ def test_certificates_of_proof_are_what_holm_leaves():
 )
 def test_certificates_in_words(harm, words):
     assert certificate_in_words(harm, is_pooled=False) == words
-    assert certificate_in_words(harm, is_pooled=True) == "none, is pooled"
+    assert certificate_in_words(harm, is_pooled=True) == "none (pooled)"
 
 
 # ---- several losses ----
@@ -193,7 +193,7 @@ def test_the_tests_of_a_loss_are_exact_among_the_rows_that_count():
 def test_a_loss_that_no_row_counts_for_is_not_shown(kind):
     report = choose_servers(rows_of((100, {"10": 20})), kind=kind, losses=ALL)  # No positives at all.
     assert report.serves.tolist() == [1]
-    assert report.reasons() == ["Group 0: no calibration row counts for the false negative rate."]
+    assert report.reasons() == ["Group 0: there are no calibration rows to measure the false negative rate on."]
 
 
 def test_losses_need_two_classes():
@@ -265,7 +265,10 @@ def test_each_test_passed_but_not_all_together_is_a_reason_of_its_own():
     rows = rows_of((100, {"100": 5}), (100, {"010": 5}))  # p = 1/32 each: enough for one group, not for two.
     report = choose_servers(rows, kind="proof")
     assert report.serves.tolist() == [2, 2]
-    assert report.reasons()[0] == "Group 0: not shown to be no worse for all groups together."
+    assert (
+        report.reasons()[0]
+        == "Group 0: its own classifier is not shown to be as good after correction for the number of groups."
+    )
 
 
 def test_a_rival_must_not_harm_declared_subgroups_either():

@@ -47,18 +47,18 @@ def test_the_top_of_the_page_has_the_figures_of_the_audit():
 
 
 def test_the_gain_is_given_in_percentage_points():
-    assert "+5.00 percentage points against the pooled classifier" in audited_page()
+    assert "+5.00 percentage points compared with the pooled classifier" in audited_page()
 
 
 def test_the_table_of_groups_has_errors_and_gains():
     first, second = table(audited_page(), "Groups and the classifier that serves each")
     assert first["served by"] == "classifier 0"
     assert (first["people"], first["share"]) == ("200", "50.0%")
-    assert (first["own error"], first["pooled error"]) == ("10.0%", "30.0%")
+    assert (first["error now"], first["pooled error"]) == ("10.0%", "30.0%")
     assert first["gain, points"].startswith("+20.00 (+14.")  # With its interval.
-    assert first["verdict"] == "✔ satisfied"
+    assert first["answer"] == "✔ satisfied"
     assert second["gain, points"].startswith("-10.00 (-1")
-    assert second["verdict"] == "✖ violated"
+    assert second["answer"] == "✖ violated"
 
 
 def test_tables_name_the_rival_of_every_question():
@@ -88,12 +88,12 @@ def test_a_table_and_the_chart_above_it_have_the_same_figures():
 
 def test_an_undecided_question_says_how_many_rows_it_needs_where_that_is_known():
     rows = table(render(summarize(result=result((0.29, 0.3), n=400))), "Gains over the pooled classifier")
-    assert re.fullmatch(r"◆ undecided \(needs about [\d,]+ people of this group\)", rows[0]["verdict"])
-    assert rows[1]["verdict"] == "◆ undecided"  # With a gain of zero, no number of rows decides.
+    assert re.fullmatch(r"◆ undecided \(needs about [\d,]+ people of this group\)", rows[0]["answer"])
+    assert rows[1]["answer"] == "◆ undecided"  # With a gain of zero, no number of rows decides.
 
 
 def test_the_table_of_composition_adds_up():
-    for row in table(audited_page(), "Named groups within the groups"):
+    for row in table(audited_page(), "Named groups within the learned groups"):
         assert row["people"] == "200"
         assert (row["in group 0"], row["in group 1"]) == ("50.0%", "50.0%")
 
@@ -103,7 +103,7 @@ def test_what_is_unknown_is_a_dash():
     empty = audit(y, np.column_stack([y, y]), np.zeros(40, int), pooled=1 - y)
     row = table(render(summarize(result=empty)), "Groups and the classifier that serves each")[1]
     assert row["people"] == "0"
-    assert row["own error"] == row["pooled error"] == "–"
+    assert row["error now"] == row["pooled error"] == "–"
     assert row["gain, points"].startswith("–")
     assert "nan" not in json.dumps(row).lower()
 
@@ -119,7 +119,7 @@ def test_without_attributes_there_is_no_section_on_named_groups():
 
 def test_the_counts_of_named_verdicts_are_those_of_the_table():
     page = audited_page()
-    verdicts = [row["verdict"].split()[1] for row in table(page, "Named groups")]
+    verdicts = [row["answer"].split()[1] for row in table(page, "Named groups")]
     words = " ".join(section(page, "named").split())
     assert f"Of {len(verdicts)} questions about them" in words
     assert re.search(rf"{verdicts.count('violated')} (is|are) violated \(shown to be worse off", words)
@@ -259,7 +259,7 @@ def test_the_scorecard_has_a_chart_for_each_important_column_and_all_points_in_a
     important = pooled.importance()[lambda size: size >= 0.01].index.tolist()
     assert re.findall(r"<h3>(.*?)</h3>", text) == important[:6]
     assert f"Start at {pooled.intercept_[0]:+.2f}" in text
-    assert "log-odds of yes" in text
+    assert "log-odds of the label yes" in text
     rows = table(page, "Points of the scorecard")
     assert len(rows) == sum(share > 0 for shares in pooled.shares_ for share in shares)
     assert rows[0]["column"] == important[0]
@@ -281,7 +281,7 @@ def test_more_than_two_classes_have_points_each():
 def test_a_page_says_first_that_groups_add_nothing():
     page = page_of("additive")
     header = page.split("</header>")[0]
-    assert "Groups add nothing to the pooled classifier: keep one scorecard." in header
+    assert "Groups add nothing to the pooled classifier: keep one scorecard for all rows." in header
     assert "in 1 group<" in header
     for about_groups in ("serving", "rules", "guard", "groups"):
         assert section(page, about_groups) is None

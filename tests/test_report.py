@@ -102,13 +102,13 @@ def guarded(won, lost, n, kind="veto", **options):
 @pytest.mark.parametrize(
     ("counts", "kind", "why"),
     [
-        ((40, 5, 500), "veto", "lower loss on calibration rows"),
+        ((40, 5, 500), "veto", "the error rate is lower than with the pooled classifier"),
         ((5, 40, 500), "veto", "the error rate is not lower than with the pooled classifier"),
         ((0, 0, 500), "veto", "the error rate is not lower than with the pooled classifier"),
-        ((0, 0, 0), "veto", "no calibration rows, so the pooled classifier serves"),
-        ((40, 5, 500), "proof", "shown not to be worse"),
+        ((0, 0, 0), "veto", "it has no calibration rows, so the pooled classifier serves it"),
+        ((40, 5, 500), "proof", "it is shown not to be worse than the pooled classifier"),
         ((6, 5, 500), "proof", "the error rate is not shown to be as low as with the pooled classifier"),
-        ((0, 0, 0), "proof", "no calibration rows, so the pooled classifier serves"),
+        ((0, 0, 0), "proof", "it has no calibration rows, so the pooled classifier serves it"),
     ],
 )
 def test_the_report_says_why_the_guard_decided_so(counts, kind, why):
@@ -125,7 +125,10 @@ def test_a_group_that_does_better_with_another_classifier_is_said_to():
     report = choose_servers(ComparedRows.check(y, own, group, (place >= 400).astype(int), classes=[0, 1]))
     fake = type("Model", (), {"guard_report_": report, "serves_": report.serves, "n_groups_": 2})()
     reasons = [row["reason"] for row in summarize(fake)["guard"]["table"]]
-    assert reasons == ["classifier 1 is shown to serve it better", "lower loss on calibration rows"]
+    assert reasons == [
+        "classifier 1 is shown to serve it better",
+        "the error rate is lower than with the pooled classifier",
+    ]
 
 
 def test_figures_and_tables_are_those_of_the_audit():

@@ -330,7 +330,8 @@ def test_gains_of_rules_are_those_of_the_guard():
     for described, gain in zip(explain(case.model, case.X).groups, gains, strict=True):
         assert described.gain == gain
         assert described.lines()[1] == (
-            f"Its classifier gains {100 * gain:+.2f} percentage points over the pooled classifier on calibration rows."
+            "Gain of its classifier over the pooled classifier on calibration rows: "
+            f"{100 * gain:+.2f} percentage points."
         )
 
 
@@ -346,7 +347,7 @@ def test_a_rule_is_told_also_where_all_rows_or_none_are_in_its_group():
 def test_groups_that_add_nothing_are_said_to_before_anything_else():
     case = additive_case()
     words = explain(case.model, case.X)
-    said = "Groups add nothing to the pooled classifier: keep one scorecard."
+    said = "Groups add nothing to the pooled classifier: keep one scorecard for all rows."
     assert str(words).splitlines()[0] == words.worth == words.to_dict()["worth"] == said
     (only,) = words.groups
     assert (only.rule, only.gain, words.exact) == (None, None, False)

@@ -257,7 +257,7 @@ def test_a_long_scorecard_keeps_its_most_important_columns(monkeypatch):
 
 def test_groups_that_add_nothing_have_no_rules_and_say_so():
     summary = summarize(additive_case().model)
-    assert summary["worth"] == "Groups add nothing to the pooled classifier: keep one scorecard."
+    assert summary["worth"] == "Groups add nothing to the pooled classifier: keep one scorecard for all rows."
     assert summary["rules"] is None
     assert summary["scorecard"] is not None
 

@@ -61,7 +61,7 @@ def test_harm_says_who_which_loss_how_much_against_what_and_how_sure():
     )
     envious = question("violated", kind="envy", rival=2, p_corrected=1e-9, high=-0.021)
     assert Verdict.of(table(envious), level=0.1).sentence == (
-        "for group 0 the error rate is higher than with the classifier of group 2: by 5.00 percentage points "
+        "for group 0 the error rate is higher than with classifier 2: by 5.00 percentage points "
         "(90% interval 2.10 to 8.00; p < 0.001 after correction for 1 question)."
     )
 
@@ -98,9 +98,9 @@ def test_a_sentence_names_three_others_and_counts_the_rest():
 def test_undecided_says_how_much_harm_is_not_ruled_out():
     worst = question("undecided", group="sex = f", loss="fpr", low=-0.123)
     assert Verdict.of(table("satisfied", "undecided"), table(worst), gain=0.02).sentence == (
-        "no group is shown to be harmed, but for 2 of 3 questions there is not enough data to rule it out. The most "
-        "that is not ruled out is that the false positive rate of sex = f is 12.30 percentage points higher than with "
-        "the pooled classifier (95% interval)."
+        "no group is shown to be harmed, but for 2 of 3 questions there is not enough data to rule it out. In the "
+        "worst case that is not ruled out, the false positive rate of sex = f is 12.30 percentage points higher than "
+        "with the pooled classifier (limit of the 95% interval)."
     )
 
 
@@ -125,7 +125,7 @@ def test_no_harm_says_for_which_losses_against_whom_and_how_sure():
     sentence = Verdict.of(table("satisfied", envy), level=0.01, margin=0.01).sentence
     assert sentence == (
         "no group has a higher error rate or false negative rate than with the pooled classifier or another group's "
-        "by more than 1 percentage point. This is shown with 99% confidence for all 2 questions together."
+        "by more than 1 percentage point. This is shown with 99% confidence for the 2 questions together."
     )
 
 
@@ -139,6 +139,6 @@ def test_a_verdict_as_plain_values():
     assert Verdict.without_rows("Nobody was asked.").to_dict() == {
         "status": "unaudited",
         "headline": "Not audited",
-        "sentence": "there were no rows outside of training to test the model on.",
+        "sentence": "no rows were given to test the model on.",
         "details": ["Nobody was asked."],
     }

@@ -40,15 +40,19 @@ def harm_to_women_only():
 
 # name: (audit, status, how the sentence begins)
 AUDITS = {
-    "no harm": (lambda: constructed((0,), own=[0, 0]), "no_harm", "every group is shown to be served no worse"),
-    "harm to one group": (lambda: constructed((0.0, 0.8)), "harm", "group 1 is served worse than it could be."),
-    "harm to all groups": (lambda: constructed((0.8, 0.8)), "harm", "groups 0 and 1 are served worse than they could"),
-    "harm to a named group only": (harm_to_women_only, "harm", "sex = f is served worse than by the pooled classifier"),
-    "undecided": (lambda: constructed((0.3, 0.3), n=40), "undecided", "no group is shown to be served worse than it"),
+    "no harm": (lambda: constructed((0,), own=[0, 0]), "no_harm", "no group has a higher error rate than with"),
+    "harm to one group": (lambda: constructed((0.0, 0.8)), "harm", "for group 1 the error rate is higher than with"),
+    "harm to all groups": (lambda: constructed((0.8, 0.8)), "harm", "for sex = f the error rate is higher than with"),
+    "harm to a named group only": (harm_to_women_only, "harm", "for sex = f the error rate is higher than with the"),
+    "nothing gained": (
+        lambda: constructed((0.3, 0.3), n=40),
+        "nothing_gained",
+        "keep the pooled classifier. In total,",
+    ),
     "undecided named groups only": (
         lambda: constructed((0,), pooled_error=0.1, own=[0, 0], towns=10),
         "undecided",
-        "no group is shown to be served worse than it could be, but 10 of 12 questions are undecided",
+        "no group is shown to be harmed, but for 10 of 12 questions there is not enough data",
     ),
     "unchanged": (lambda: constructed((), own=[0, 0]), "unchanged", "the pooled classifier serves every group"),
     "unchanged, unused classifiers undecided": (
@@ -56,21 +60,21 @@ AUDITS = {
         "unchanged",
         "the pooled classifier serves every group",
     ),
-    "an unused classifier is better": (lambda: constructed((0.0, 0.3), own=[2, 2]), "harm", "groups 0 and 1 are"),
+    "an unused classifier is better": (lambda: constructed((0.0, 0.3), own=[2, 2]), "harm", "for group 0 the"),
     "within the margin": (
         lambda: constructed((0.31, 0.31), n=4000, margin=0.9),
         "no_harm",
-        "every group is shown to be served no worse than it could be, within a margin of 90 percentage points.",
+        "no group has a higher error rate than with the pooled classifier or another group's by more than 90",
     ),
     "undecided with a margin": (
         lambda: constructed((0.3, 0.3), n=40, margin=0.01),
         "undecided",
-        "no group is shown to be served worse than it could be by more than 1 percentage point, but",
+        "no group is shown to be harmed by more than 1 percentage point, but",
     ),
     "harm beyond a margin": (
         lambda: constructed((0.8, 0.8), margin=0.02),
         "harm",
-        "groups 0 and 1 are served worse than they could be",
+        "for sex = f the error rate is higher than with the pooled classifier by more than 2 percentage points: by",
     ),
 }
 
@@ -126,11 +130,13 @@ def test_harm_to_a_named_group_is_no_harm_to_learned_groups_in_this_case():
     result = harm_to_women_only()
     assert "violated" not in set(result.questions["verdict"])
     assert result.named.set_index("group").loc["sex = f", "p_corrected"] < 0.001
-    assert str(result).startswith("HARM: sex = f is served worse than by the pooled classifier.\n")
+    assert str(result).startswith(
+        "HARM: for sex = f the error rate is higher than with the pooled classifier: by 100.00 perc"
+    )
 
 
 def test_without_rows_nothing_is_claimed():
     summary = summarize()
     assert summary["verdict"] == Verdict.without_rows().to_dict()
     assert summary["verdict"]["status"] == "unaudited"
-    assert "<h1>Not audited: there were no rows outside of training" in render(summary)
+    assert "<h1>Not audited: no rows were given" in render(summary)

@@ -252,13 +252,13 @@ def test_words_on_stability_say_what_was_changed():
 
 @pytest.mark.parametrize(
     ("served_by", "who"),
-    [("its own classifier", "Its classifier"), ("the pooled classifier", "A classifier of its own")],
+    [("its own classifier", "its classifier"), ("the pooled classifier", "its own classifier, which is not in use,")],
 )
 def test_a_gain_says_whose_it_is(served_by, who):
     lines = GroupInWords(0, "Group 0", 9, 0.4, served_by, Rule("a is b", 1.0, 1.0, exact=True), gain=-0.0125).lines()
     assert lines == [
         "Exactly the rows for which a is b.",
-        f"{who} gains -1.25 percentage points over the pooled classifier on calibration rows.",
+        f"Gain of {who} over the pooled classifier on calibration rows: -1.25 percentage points.",
     ]
 
 
@@ -268,7 +268,7 @@ def test_a_gain_says_whose_it_is(served_by, who):
 )
 def test_a_gain_in_another_loss_than_the_error_rate_names_it(loss, what):
     words = GroupInWords(0, "Group 0", 9, 0.4, "its own classifier", Rule("a", 1, 1, exact=True), gain=0.02, loss=loss)
-    assert words.lines()[1] == f"Its classifier gains {what} over the pooled classifier on calibration rows."
+    assert words.lines()[1] == f"Gain of its classifier over the pooled classifier on calibration rows: {what}."
 
 
 def served(serves, n_groups, pooled=None):
@@ -278,14 +278,14 @@ def served(serves, n_groups, pooled=None):
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (served([1], 1, Scorecard()), "Groups add nothing to the pooled classifier: keep one scorecard."),
+        (served([1], 1, Scorecard()), "Groups add nothing to the pooled classifier: keep one scorecard for all rows."),
         (
             served([2, 2], 2, Scorecard()),
             "2 groups were found, but the guard let none keep its own classifier: the pooled one serves all rows.",
         ),
         (served([1], 1), "Groups add nothing to the pooled classifier: keep the pooled classifier."),
         (served([0], 1), "There is one group: one classifier serves all rows."),
-        (served([0, 3, 0], 3), "3 groups, 2 of them served by a classifier of their own."),
+        (served([0, 3, 0], 3), "3 groups were found; 2 of them have another classifier than the pooled one."),
     ],
 )
 def test_what_groups_are_worth_in_one_sentence(model, said):

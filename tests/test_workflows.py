@@ -153,7 +153,7 @@ def test_rows_without_a_target_are_neither_trained_on_nor_held_out(tmp_path):
 
 def test_the_headline_gives_rows_and_shares(tmp_path):
     table = people(100).assign(hired=["no"] * 75 + ["yes"] * 25)
-    assert read(tmp_path, table).headline() == "Training on 100 rows; target hired: no 75%, yes 25%."
+    assert read(tmp_path, table).headline() == "Training on 100 rows. Values of hired: no in 75%, yes in 25%."
     many = people(100).assign(hired=[f"class {i % 10}" for i in range(100)])
     assert read(tmp_path, many).headline().endswith("class 4 10%, ….")
 

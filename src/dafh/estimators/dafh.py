@@ -64,22 +64,22 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         can read, and classifiers are solved exactly. "network": by the paper's group network, trained jointly with the
         classifiers from a start at the rules. "auto": both compete on held-out rows, and rules win a draw.
     pooled : {"scorecard", "linear"} or classifier with `predict_proba`, default="scorecard"
-        The classifier that must not be harmed. "linear" is logistic regression, as in the paper. A fitted classifier is
-        used as it is and never changed; of an unfitted one, a copy is fitted on all rows.
+        The classifier that every group is compared with. "linear" is logistic regression, as in the paper. A fitted
+        classifier is used as it is and never changed; of an unfitted one, a copy is fitted on all rows.
     recipe : Recipe or None, default=None
         How the network is trained; None is ``Recipe()``, and ``Recipe.paper()`` is Algorithm 1 as printed, which starts
         at random and needs ``groups="network"``.
     guard : {"veto", "proof"} or None, default="veto"
-        What is done for groups that their own classifier serves worse than the pooled one. "veto": a group keeps its
-        own classifier only if it serves more of the group's calibration rows right than the pooled one does. "proof": a
-        group keeps its own classifier only if calibration rows, held out of everything else, show that it is not worse.
-        None: nothing. See `dafh.evaluation.guard`.
+        When a group keeps its own classifier. "veto": only if it gets more of the group's calibration rows right than
+        the pooled one (or, with other `guard_losses`, has a lower loss on them). "proof": only if calibration rows,
+        held out of everything else, show that it is not worse. None: always. See `dafh.evaluation.guard`.
     guard_level : float, default=0.05
-        Probability, with "proof", that any group is served worse all the same; level of certificates and of envy.
+        With "proof", the accepted probability that any group is worse off all the same; also the level of certificates
+        and of the tests that give a group another group's classifier.
     guard_margin : float, default=0
         Harm up to this size is accepted by "proof": 0.01 is one percentage point of error.
     guard_losses : sequence of {"error", "fpr", "fnr", "cost"}, default=("error",)
-        Losses that must not be harmed: error rate, false positive rate, false negative rate, costs. The guard checks
+        Losses that must not get worse: error rate, false positive rate, false negative rate, costs. The guard checks
         all of them, and certificates are about the first. All but "error" need two classes; ``classes_[1]`` is the
         positive one.
     costs : mapping or None, default=None
@@ -91,8 +91,9 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         given by name decides at the same cut-off; any other decides by its own `predict`.
     calibration_size : float or "auto", default="auto"
         Share of the rows for the guard. With "proof" they are held out of everything, the pooled classifier included;
-        "auto" is 0.2. With "veto" the final model loses none: groups by rules are judged by all rows, each by models
-        trained and chosen without it, and a network by this share of each fold, "auto" is 0.3.
+        "auto" is 0.2. With "veto" the final model is trained on all rows. Groups by rules are judged by all rows, each
+        with models that were trained and chosen without it; a network is judged by this share of each fold, and "auto"
+        is 0.3.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows progress of the network: a bar on a terminal, a few plain lines elsewhere.
@@ -116,7 +117,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
     guard_report_ : GuardReport or None
         What the guard did for each group, and why; prints as a table.
     losses_ : tuple of Loss
-        Losses that must not be harmed.
+        Losses that must not get worse.
     threshold_ : float
         Probability above which own classifiers predict ``classes_[1]``; 0.5 where there are more than two classes.
     history_, population_, best_epoch_ : DataFrame, DataFrame, int, or None

@@ -65,7 +65,7 @@ class GuardedMixin(BaseEstimator):
     # ---- rows to judge by ----
 
     def _check_losses(self) -> None:
-        """Set the losses that must not be harmed; they need two classes, unless it is the error rate alone."""
+        """Set the losses that must not get worse; they need two classes, unless it is the error rate alone."""
         losses = check_losses(self.guard_losses, self.costs)
         for loss in losses:
             if loss.name != "error" and len(self.classes_) != 2:

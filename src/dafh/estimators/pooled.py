@@ -44,7 +44,7 @@ class PooledFit:
 def resolve_pooled(pooled: Classifier | PooledName, threshold: float | None = None) -> Any:
     """Return the classifier that a name stands for, with a cut-off.
 
-    A classifier that the user passes decides as it does: its own `predict` is what must not be harmed.
+    A classifier that the user passes decides as it does: its own `predict` is what groups are compared with.
     """
     if isinstance(pooled, str):
         cutoff = 0.5 if threshold is None else threshold

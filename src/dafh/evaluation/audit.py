@@ -1,4 +1,4 @@
-"""audit: is any group served worse than it could be? For predictions of any models and for any groups.
+"""audit: would any group do better with another classifier? For predictions of any models and for any groups.
 
 The questions and their answers are in `dafh.evaluation.questions`; this module turns what callers have (arrays, frames,
 named or numbered groups) into checked rows.
@@ -62,8 +62,8 @@ def audit(
     persons : array of shape (n,), optional
         Identifier of the person that each row belongs to, if persons have several rows. Tests then count persons.
     losses : name or sequence of names, default=("error",)
-        Losses that must not be harmed: "error", "fpr" (false positive rate), "fnr" (false negative rate) or "cost". All
-        but "error" need two classes; the larger label is the positive one.
+        Losses to test: "error", "fpr" (false positive rate), "fnr" (false negative rate) or "cost". All but "error"
+        need two classes; the larger label is the positive one.
     costs : mapping, optional
         What a false positive and a false negative cost, such as ``{"fp": 1, "fn": 5}``; for the loss "cost".
     level : float, default=0.05

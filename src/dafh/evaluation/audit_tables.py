@@ -19,20 +19,20 @@ def display_questions(questions: pd.DataFrame, level: float) -> pd.DataFrame:
             "loss": [TITLES[name] for name in questions["loss"]],
             "against": questions["rival"].astype(str),
             "rows": [f"{n:,.0f}" for n in questions["n"]],
-            "own": [own for own, _ in written],
+            "now": [own for own, _ in written],
             "rival": [rival for _, rival in written],
             _gap_title(set(questions["loss"])): [points(g) for g in questions["gap"]],
             f"{100 * (1 - level):g}% interval": [f"{points(low)} to {points(high)}" for low, high in limits],
             "corrected p": ["<0.001" if p < 0.001 else f"{p:.3f}" for p in questions["p_corrected"]],
             # An infinite number of rows means that the gap is zero: no number of rows can be named.
-            "verdict": [f"{v} (about {n:,.0f} rows needed)" if np.isfinite(n) else v for v, n in answers],
+            "answer": [f"{v} (about {n:,.0f} rows needed)" if np.isfinite(n) else v for v, n in answers],
         }
     )
     if len(set(questions["loss"])) > 1:
         return table
     # One loss is named in the head of the table, not in every line.
     title = TITLES[questions["loss"].iloc[0]].removesuffix(" rate") if len(questions) else "error"
-    return table.drop(columns="loss").rename(columns={"own": f"own {title}", "rival": f"rival {title}"})
+    return table.drop(columns="loss").rename(columns={"now": f"{title} now", "rival": f"rival {title}"})
 
 
 def _gap_title(losses: set[str]) -> str:

@@ -6,13 +6,13 @@ There are three settings, the most careful first:
   than `margin`: for every loss asked about, and for every declared subgroup in the group. Holm's method corrects for
   the number of groups. Whatever happened in training, the probability that any group, or any declared subgroup with
   calibration rows in it, is served worse than that is at most `level`, for new rows from the population of these rows.
-- ``"veto"``: a group keeps its own classifier only if it has a lower loss on these rows than the pooled one, no higher
-  loss of any other kind asked about, and no declared subgroup that the rows speak against. This prevents much harm and
-  proves nothing.
+- ``"veto"``: a group keeps its own classifier only if it has a lower loss on these rows than the pooled one, no other
+  loss asked about is higher, and no declared subgroup speaks against it. This prevents a lot of harm, but proves
+  nothing.
 - None: the guard is off.
 
 Envy is repaired in the same way: a group that is shown to do better with another group's classifier gets that one.
-Every group has a *certificate*: the largest harm against the pooled classifier that its rows do not exclude. The
+Every group has a *certificate*: the largest harm against the pooled classifier that its rows do not rule out. The
 certificates of all groups hold together with probability 1 − level.
 """
 
@@ -60,7 +60,7 @@ def choose_servers(
     margin : float, default=0
         Tolerated harm: 0.01 is one percentage point of error.
     losses : sequence of Loss
-        Losses that must not be harmed; certificates are about the first.
+        Losses that must not get worse; certificates are about the first.
     cross_fitted : bool, default=False
         Noted in the report.
 
@@ -240,16 +240,18 @@ def _reason(checks: pd.DataFrame, kind: GuardKind, served_by: int, n_groups: int
     if served_by < n_groups:
         if not len(checks) or served_by != checks["group"].iloc[0]:
             return f"classifier {served_by} is shown to serve it better"
-        return "shown not to be worse" if kind == "proof" else "lower loss on calibration rows"
+        if kind == "proof":
+            return "it is shown not to be worse than the pooled classifier"
+        return f"the {TITLES[checks['loss'].iloc[0]]} is lower than with the pooled classifier"
     if not len(checks):
-        return "no calibration rows, so the pooled classifier serves"
+        return "it has no calibration rows, so the pooled classifier serves it"
     failed = checks[~checks["passed"]]
     if not len(failed):  # Each test passed by itself, but not all groups together.
-        return "not shown to be no worse for all groups together"
+        return "its own classifier is not shown to be as good after correction for the number of groups"
     first = failed.iloc[0]
     what = TITLES[first["loss"]] + (f" of {first['part']}" if first["part"] else "")
     if not first["rows"]:
-        return f"no calibration row counts for the {what}"
+        return f"there are no calibration rows to measure the {what} on"
     if kind == "proof":
         return f"the {what} is not shown to be as low as with the pooled classifier"
     is_main = not first["part"] and first["loss"] == checks["loss"].iloc[0]

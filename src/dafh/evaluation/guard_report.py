@@ -33,7 +33,7 @@ class GuardReport(EqualByValue):
     <BLANKLINE>
      group  rows  own error  pooled error  gain, points      95% interval  served by  harm vs pooled, points
          0   100       0.0%         50.0%        +50.00  +38.39 to +60.17    its own      none, gain ≥ 36.93
-         1   100      50.0%          0.0%        -50.00  -60.17 to -38.39     pooled         none, is pooled
+         1   100      50.0%          0.0%        -50.00  -60.17 to -38.39     pooled           none (pooled)
     <BLANKLINE>
     Group 1: the error rate is not lower than with the pooled classifier.
     """
@@ -131,7 +131,7 @@ def server_in_words(group: int, serves: int, n_groups: int) -> str:
 def certificate_in_words(harm: float, is_pooled: bool) -> str:
     """Put a certificate into words, in percentage points."""
     if is_pooled:
-        return "none, is pooled"
+        return "none (pooled)"
     if harm <= 0:
         return f"none, gain ≥ {-100 * harm:.2f}" if harm < -5e-5 else "none"
     # Two decimals would turn a tiny harm into "at most 0.00", which reads like a proof of none.

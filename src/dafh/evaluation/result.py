@@ -252,15 +252,21 @@ class AuditResult(EqualByValue):
         figures, counts = self.figures(), self.violations
         margin = f", margin {in_points(self.margin)}" if self.margin else ""
         total = self.totals.iloc[0]
-        unit = "per 100 rows" if total["loss"] == "cost" else "points"
-        return [
-            f"{figures['rows']:,} rows, {figures['groups']} groups, level {self.level:g}{margin}",
+        unit = "per 100 rows" if total["loss"] == "cost" else "percentage points"
+        groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
+        lines = [
+            f"{figures['rows']:,} rows, {groups}, level {self.level:g}{margin}",
             f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
             f"Pr without harm {percent(figures['pr_without_harm'])}, "
             f"classifiers disagree on {percent(figures['disagreement'])} of rows",
+        ]
+        if self.verdict.status == "unchanged":  # An interval around a gain that is zero by definition would mislead.
+            return lines
+        return [
+            *lines,
             f"gain in {TITLES[total['loss']]} {points(total['gain'])} {unit} "
             f"({100 * (1 - self.level):g}% interval {points(total['low'])} to {points(total['high'])})",
-            f"questions about groups with a negative gap: {counts['point']} observed, {counts['significant']} "
+            f"comparisons in which a group looks worse off: {counts['point']} observed, {counts['significant']} "
             f"significant, {counts['corrected']} after correction for the number of questions",
         ]
 
@@ -269,7 +275,7 @@ class AuditResult(EqualByValue):
         if self.verdict.status == "unchanged":  # Every gap would be zero.
             return []
         tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [
-            ("", display_questions(self.questions, self.level), ("verdict",))
+            ("", display_questions(self.questions, self.level), ("answer",))
         ]
         if self.named is not None:
             # Violated ones first, then by p-value: the reader of ten out of hundreds wants the worst.
@@ -281,18 +287,17 @@ class AuditResult(EqualByValue):
                 else f", the {len(shown)} of {len(order):,} with the most evidence of harm"
             )
             title = f"Named groups against the pooled classifier{which}:"
-            tables.append((title, display_questions(shown, self.level), ("group", "verdict")))
+            tables.append((title, display_questions(shown, self.level), ("group", "answer")))
         if self.rates is not None:
             shown = self.rates.head(1 + len(self.matrix.sizes) + _MOST_NAMED_GROUPS_IN_SUMMARY)
-            tables.append(
-                ("Decisions, by the classifiers that serve and by the pooled one:", display_rates(shown), ("group",))
-            )
+            title = "Decisions with the pooled classifier and now (flagged: the second label is predicted):"
+            tables.append((title, display_rates(shown), ("group",)))
         return tables
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:
     if not 0 < level < 0.5:
-        raise InputError(f"level must lie between 0 and 0.5, got {level!r}: 0.05 accepts one wrong verdict in twenty.")
+        raise InputError(f"level must lie between 0 and 0.5, got {level!r}: 0.05 accepts one wrong audit in twenty.")
     if not 0 <= margin < 1:
         raise InputError(f"margin must be at least 0 and below 1, got {margin!r}: 0.01 is one percentage point.")
     if depth < 1:

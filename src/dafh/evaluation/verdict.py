@@ -123,9 +123,9 @@ class Verdict:
         Examples
         --------
         >>> print(Verdict.without_rows())
-        NOT AUDITED: there were no rows outside of training to test the model on.
+        NOT AUDITED: no rows were given to test the model on.
         """
-        sentence = "there were no rows outside of training to test the model on."
+        sentence = "no rows were given to test the model on."
         return cls("unaudited", _HEADLINES["unaudited"], sentence, details)
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _no_harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str
     within = f" by more than {in_points(margin)}" if margin else ""
     return (
         f"no group has a higher {losses} than with {rivals}{within}. This is shown with {100 * (1 - level):g}% "
-        f"confidence for {'the 1 question' if len(answers) == 1 else f'all {_number(answers)} together'}."
+        f"confidence for the {_number(answers)}{'' if len(answers) == 1 else ' together'}."
     )
 
 
@@ -173,9 +173,9 @@ def _doubts(answers: pd.DataFrame, undecided: pd.DataFrame, level: float, margin
     beyond = f" by more than {in_points(margin)}" if margin else ""
     return (
         f"no group is shown to be harmed{beyond}, but for {len(undecided):,} of {len(answers):,} questions there is "
-        f"not enough data to rule it out. The most that is not ruled out is that the {TITLES[worst['loss']]} of "
+        f"not enough data to rule it out. In the worst case that is not ruled out, the {TITLES[worst['loss']]} of "
         f"{_who(worst)} is {100 * -worst['low']:.2f} {_unit(worst['loss'])} higher than with {_whose(worst)} "
-        f"({100 * (1 - level):g}% interval)"
+        f"(limit of the {100 * (1 - level):g}% interval)"
     )
 
 

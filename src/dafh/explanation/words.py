@@ -158,10 +158,10 @@ class GroupInWords:
         return lines
 
     def _gain_line(self, gain: float) -> str:
-        who = "Its classifier" if self.served_by == OWN else "A classifier of its own"
+        who = "its classifier" if self.served_by == OWN else "its own classifier, which is not in use,"
         loss = Loss(self.loss)
-        what = f"{points(gain)} {loss.unit}" + ("" if loss.name == "error" else f" in {loss.title}")
-        return f"{who} gains {what} over the pooled classifier on calibration rows."
+        of_loss = "" if loss.name == "error" else f" in {loss.title}"
+        return f"Gain of {who} over the pooled classifier on calibration rows: {points(gain)} {loss.unit}{of_loss}."
 
     def _rule_line(self) -> str:
         if self.rule is None:

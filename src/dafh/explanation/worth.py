@@ -24,7 +24,7 @@ def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
     >>> X = rng.normal(size=(600, 2))
     >>> y = X[:, 0] + rng.normal(size=600) > 0
     >>> worth_of_groups(DAFHClassifier(groups="rules", random_state=0).fit(X, y))
-    'Groups add nothing to the pooled classifier: keep one scorecard.'
+    'Groups add nothing to the pooled classifier: keep one scorecard for all rows.'
     """
     final = final_classifier(model)
     if not hasattr(final, "groups_"):  # Only groups that were learned are worth more or less.
@@ -33,9 +33,10 @@ def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
         none = "but the guard let none keep its own classifier: the pooled one serves all rows"
         return f"{final.n_groups_} groups were found, {none}."
     if adds_nothing(final):
-        keep = "one scorecard" if isinstance(final.pooled_, Scorecard) else "the pooled classifier"
+        keep = "one scorecard for all rows" if isinstance(final.pooled_, Scorecard) else "the pooled classifier"
         return f"Groups add nothing to the pooled classifier: keep {keep}."
     if final.n_groups_ == 1:  # Without a guard, the one classifier of a single group stays.
         return "There is one group: one classifier serves all rows."
     own = int((final.serves_ < final.n_groups_).sum())
-    return f"{final.n_groups_} groups, {own} of them served by a classifier of their own."
+    have = "has" if own == 1 else "have"
+    return f"{final.n_groups_} groups were found; {own} of them {have} another classifier than the pooled one."

@@ -69,7 +69,8 @@ class RulesInUse:
             # Not "none gains": under "proof" a group may gain much and still lack the rows to show it.
             none = "but the guard let none keep its own classifier: the pooled one serves all rows"
             return f"{self.n_groups} groups were found, {none}."
-        return f"{self.n_groups} groups, {own} of them served by a classifier of their own."
+        have = "has" if own == 1 else "have"
+        return f"{self.n_groups} groups were found; {own} of them {have} another classifier than the pooled one."
 
     @property
     def _of_loss(self) -> str:
@@ -78,13 +79,14 @@ class RulesInUse:
 
     @property
     def _unit(self) -> str:
-        return "per 100 rows" if self.loss == "cost" else "points"
+        return "per 100 rows" if self.loss == "cost" else "percentage points"
 
     def _display(self) -> pd.DataFrame:
         table = self.to_frame()
         pooled, names = self.n_groups, []
         for k, server in enumerate(self.serves):
-            names.append("pooled" if server == pooled else "its own" if server == k else f"group {server}'s")
+            own = "its own classifier" if server == k else f"the classifier of group {server}"
+            names.append("the pooled classifier" if server == pooled else own)
         return pd.DataFrame(
             {
                 "group": table.index,
@@ -102,9 +104,8 @@ class RulesInUse:
             return self.sentence()
         lines = [self.sentence()]
         for row in self._display().itertuples(index=False):
-            lines.append(
-                f"\ngroup {row[0]}: {row[1]} of rows, gain{self._of_loss} {row[2]} {self._unit}, served by {row[3]}"
-            )
+            gain = "" if self.gain is None else f" gain{self._of_loss} {row[2]} {self._unit},"
+            lines.append(f"\ngroup {row[0]}: {row[1]} of rows,{gain} served by {row[3]}")
             *first, last = self.tree.conditions(int(row[0]))
             conditions = [*(f"{condition}, or" for condition in first), last]
             lines += [f"  {'   ' if number else 'if '}{text}" for number, text in enumerate(conditions)]

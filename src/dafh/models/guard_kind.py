@@ -30,7 +30,7 @@ _CHECKS = {
 
 
 def write_losses(losses: Sequence[Loss]) -> Json:
-    """Describe the losses that must not be harmed."""
+    """Describe the losses that must not get worse."""
     costs = next((loss.costs for loss in losses if loss.costs is not None), None)
     return {
         "names": [loss.name for loss in losses],
@@ -39,7 +39,7 @@ def write_losses(losses: Sequence[Loss]) -> Json:
 
 
 def read_losses(fields: Fields, n_classes: int) -> tuple[Loss, ...]:
-    """Return the losses that must not be harmed; all but the error rate need two classes."""
+    """Return the losses that must not get worse; all but the error rate need two classes."""
     inner = fields.fields("losses")
     names = inner.texts("names")
     costs = None

@@ -225,11 +225,11 @@ def _question_columns(loss: str) -> tuple[_Column, ...]:
         ("group", lambda row: str(row["group"])),
         ("against", lambda row: "pooled" if row["rival"] == "pooled" else f"classifier {row['rival']}"),
         ("people", lambda row: f"{row['n']:,.0f}"),
-        (f"own {short}", _level("own_loss")),
+        (f"{short} now", _level("own_loss")),
         (f"rival {short}", _level("rival_loss")),
         (f"gap, {unit}", _with_interval("gap")),
         ("corrected p of harm", lambda row: _number(row["p_corrected"], "{:.3f}")),
-        ("verdict", _verdict_cell),
+        ("answer", _verdict_cell),
     )
 
 
@@ -243,10 +243,10 @@ def _serving_columns(loss: str) -> tuple[_Column, ...]:
     return (
         ("group", lambda row: str(row["group"])),
         ("served by", lambda row: row["served_by"]),
-        ("verdict", lambda row: _VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
+        ("answer", lambda row: _VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
         ("people", lambda row: _number(row.get("rows"), "{:,.0f}")),
         ("share", lambda row: _percent(row.get("share"))),
-        (f"own {short}", _level("own_loss")),
+        (f"{short} now", _level("own_loss")),
         (f"pooled {short}", _level("rival_loss")),
         (f"gain, {unit}", _with_interval("gap")),
     )
@@ -268,7 +268,7 @@ def _guard_columns(loss: str) -> tuple[_Column, ...]:
 
 _CHECKS: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),
-    ("people of it", lambda row: row["part"] or "all"),
+    ("subgroup", lambda row: row["part"] or "the whole group"),
     ("loss", _title),
     ("people", lambda row: f"{row['rows']:,.0f}"),
     ("own", _level("own_loss")),

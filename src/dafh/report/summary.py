@@ -31,11 +31,11 @@ _MOST_COLUMNS = 200
 _MOST_BINS = 1500
 
 NOT_PROMISED = (
-    "The figures hold for people like those in the data. For other people, or later, measure again.",
-    "“No harm” compares the losses that were asked about with the pooled classifier. It does not say that a decision "
-    "is right or that the labels are fair, and it says nothing about other losses.",
-    "The learned groups are not social groups. Whether women or men, the old or the young are served worse can only be "
-    "tested if the attribute was recorded; the section on named groups has the results.",
+    "The figures hold for people like those in the data. For other people, or at a later time, run the audit again.",
+    "“No harm” means that the losses tested are no higher than with the pooled classifier. It does not say that a "
+    "decision is right or that the labels are fair, and it says nothing about other losses.",
+    "The learned groups are not social groups. Whether women or men, the old or the young are worse off can only be "
+    "tested if the attribute was recorded. If it was, the section on named groups has the results.",
     "“Undecided” means that there is not enough data to tell. It does not mean that there is no harm.",
 )
 
@@ -299,7 +299,7 @@ def headline(figures: Mapping[str, Any], totals: Sequence[Mapping[str, Any]]) ->
         (
             "Right decisions",
             percent(figures["accuracy"]),
-            f"{points(figures['gain'])} percentage points against the pooled classifier",
+            f"{points(figures['gain'])} percentage points compared with the pooled classifier",
         ),
     ]
     main = totals[0]

@@ -161,7 +161,7 @@ class TableSchema:
             )
         for name, kind in self.time.items():
             how = "number" if kind == "number" else date_words(kind)
-            sentences.append(f"Kept out of training: {clipped(name, 40)} ({how}). The last rows by it judge.")
+            sentences.append(f"Kept out of training: {clipped(name, 40)} ({how}). The latest rows are held out.")
         return sentences
 
     def leakage_notes(self, table: pd.DataFrame) -> list[str]:

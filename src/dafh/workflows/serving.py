@@ -26,7 +26,7 @@ from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, row_hashes
 from dafh.workflows.names import names_beside, split_names
 
-SAME_ROWS = "These results are optimistic: the rows were used for training. Use held-out rows."
+SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class FileModel:
         costs: Mapping[str, float] | None = None,
         **options: Any,
     ) -> AuditResult:
-        """Test whether any group is served worse than it could be.
+        """Test whether any group would do better with the pooled classifier, or with another group's.
 
         Parameters
         ----------

@@ -120,10 +120,10 @@ class TrainingTable:
     def headline(self) -> str:
         """Say how many rows there are, and the share of each label."""
         values, counts = np.unique(self.y, return_counts=True)
-        shares = [f"{clipped(v, 30)} {n / len(self.y):.0%}" for v, n in zip(values, counts, strict=True)]
+        shares = [f"{clipped(v, 30)} in {n / len(self.y):.0%}" for v, n in zip(values, counts, strict=True)]
         more = ", …" if len(shares) > 5 else ""
         target = clipped(self.schema.target, 40)
-        return f"Training on {len(self.y):,} rows; target {target}: {', '.join(shares[:5])}{more}."
+        return f"Training on {len(self.y):,} rows. Values of {target}: {', '.join(shares[:5])}{more}."
 
     def fit(
         self,
@@ -143,11 +143,11 @@ class TrainingTable:
         if pooled == "boosting" and (costs is not None or threshold is not None):
             # Compared with it, own classifiers at another cut-off would gain by the cut-off alone.
             raise InputError(
-                "Gradient boosting decides at a probability of one half: with costs or a threshold, let the pooled "
-                "classifier be a scorecard or linear."
+                "Gradient boosting always decides at a probability of 0.5: with costs or a threshold, choose a "
+                "scorecard or a linear pooled classifier."
             )
         if guard is None and self.schema.protected:
-            raise InputError("The guard protects columns, and it is off: let it be veto or proof.")
+            raise InputError("Only the guard protects columns, and it is off: set it to veto or proof.")
         model = DAFHClassifier(
             n_groups,
             groups=groups,
