@@ -61,7 +61,7 @@ def test_harm_says_who_which_loss_how_much_against_what_and_how_sure():
     )
     envious = question("violated", kind="envy", rival=2, p_corrected=1e-9, high=-0.021)
     assert Verdict.of(table(envious), level=0.1).sentence == (
-        "for group 0 the error rate is higher than with the classifier of group 2: by 5.00 percentage points "
+        "for group 0 the error rate is higher than with classifier 2: by 5.00 percentage points "
         "(90% interval 2.10 to 8.00; p < 0.001 after correction for 1 question)."
     )
 
