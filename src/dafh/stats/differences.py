@@ -27,7 +27,8 @@ from scipy.optimize import elementwise
 
 from dafh.exceptions import InputError
 
-# Nodes of the integral: 96 reproduce McNemar's and Clopper and Pearson's probabilities to 10 digits.
+# Nodes of the integral: 96 reproduce McNemar's and Clopper and Pearson's probabilities to 10 digits, but where fewer
+# than ten of thousands of units are not as bad as possible: there to half a percent of the probability.
 _NODES, _NODE_WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(96))
 _NODES = _NODES + 0.5
 # Bounds the memory of the integral, which has a complex number for each question, value and node.
