@@ -315,7 +315,7 @@ def test_recalibration_needs_a_fitted_model_and_a_guard_that_exists():
         model.recalibrate(X, y)
     with pytest.raises(InputError, match="'guard' parameter"):
         model.set_params(guard="hope").recalibrate(X, y)
-    with pytest.raises(InputError, match="The guard is off and needs no calibration rows"):
+    with pytest.raises(InputError, match="The guard is off and takes neither calibration rows nor guard_features"):
         model.set_params(guard=None).fit(X, y, X_calibration=X, y_calibration=y)
 
 

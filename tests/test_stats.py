@@ -24,7 +24,6 @@ from dafh.stats import (
     mcnemar_p,
     paired_interval,
     rows_needed,
-    share_interval,
 )
 
 counts = st.integers(0, 300)
@@ -195,23 +194,6 @@ def test_each_limit_misses_the_gap_no_more_often_than_it_may(n, discordance, gap
     assert chance @ (high < gap - 1e-9) <= 0.05
 
 
-@given(st.integers(0, 50), st.integers(0, 50), st.sampled_from([0.8, 0.95]))
-def test_the_interval_of_a_share_is_that_of_scipy(count, more, confidence):
-    n = count + more
-    if n:
-        expected = binomtest(count, n).proportion_ci(confidence, method="exact")
-        np.testing.assert_allclose(share_interval(count, n, confidence), expected, atol=1e-9)
-    else:
-        assert share_interval(0, 0, confidence) == (0, 1)
-
-
-def test_shares_of_arrays_take_arrays_and_are_known_where_there_are_rows():
-    low, high = share_interval([1, np.nan], [2, 0])
-    assert (low[1], high[1]) == (0, 1)
-    np.testing.assert_allclose((low[0], high[0]), (0.0125791, 0.9874209), rtol=1e-5)
-    assert share_interval(5, 50) == share_interval(5, 50, 0.95)
-
-
 def test_effective_counts_lie_between_the_intervals_of_whole_ones():
     low, high = paired_interval(2.5, 7.5, 100)
     assert paired_interval(3, 7, 100).low < low < paired_interval(2, 8, 100).low
@@ -247,11 +229,6 @@ def test_a_level_that_makes_no_sense_is_refused(level):
 @given(paired_counts(), st.sampled_from([0.01, 0.05, 0.2]))
 def test_the_harm_excluded_is_the_lower_limit_of_the_gap(table, level):
     assert excluded_harm(*table, level) == pytest.approx(-paired_interval(*table, 1 - 2 * level).low, abs=1e-9)
-
-
-def test_one_row_says_something_about_a_share():
-    assert share_interval(1, 1) == pytest.approx((0.025, 1))
-    assert share_interval(0, 1) == pytest.approx((0, 0.975))
 
 
 def test_extreme_groups_have_intervals():

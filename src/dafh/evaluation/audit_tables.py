@@ -21,7 +21,7 @@ def display_questions(questions: pd.DataFrame, level: float) -> pd.DataFrame:
             "rows": [f"{n:,.0f}" for n in questions["n"]],
             "own": [own for own, _ in written],
             "rival": [rival for _, rival in written],
-            "gap, points": [points(g) for g in questions["gap"]],
+            _gap_title(set(questions["loss"])): [points(g) for g in questions["gap"]],
             f"{100 * (1 - level):g}% interval": [f"{points(low)} to {points(high)}" for low, high in limits],
             "corrected p": ["<0.001" if p < 0.001 else f"{p:.3f}" for p in questions["p_corrected"]],
             # An infinite number of rows means that the gap is zero: no number of rows can be named.
@@ -33,6 +33,13 @@ def display_questions(questions: pd.DataFrame, level: float) -> pd.DataFrame:
     # One loss is named in the head of the table, not in every line.
     title = TITLES[questions["loss"].iloc[0]].removesuffix(" rate") if len(questions) else "error"
     return table.drop(columns="loss").rename(columns={"own": f"own {title}", "rival": f"rival {title}"})
+
+
+def _gap_title(losses: set[str]) -> str:
+    """Head of the column of gaps, with their unit: a cost is not a percentage."""
+    if "cost" not in losses:
+        return "gap, points"
+    return "gap per 100 rows" if losses == {"cost"} else "gap, points or per 100 rows"
 
 
 def _level_of(loss: str, value: float) -> str:

@@ -185,9 +185,7 @@ def _who(question: pd.Series) -> str:
 
 
 def _whose(question: pd.Series) -> str:
-    return (
-        "the pooled classifier" if question["kind"] == "rationality" else f"the classifier of group {question['rival']}"
-    )
+    return "the pooled classifier" if question["kind"] == "rationality" else f"classifier {question['rival']}"
 
 
 def _unit(loss: str) -> str:

@@ -108,11 +108,11 @@ class Recipe(BaseEstimator):
     Examples
     --------
     >>> from dafh import DAFHClassifier, Recipe
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(1000, random_state=0)
+    >>> from dafh.datasets import make_grouped_classification
+    >>> data = make_grouped_classification(1000, random_state=0)
     >>> quick = Recipe(n_replicas=2, max_epochs=5)
-    >>> DAFHClassifier(recipe=quick, random_state=0).fit(data.X, data.y).n_groups_
-    2
+    >>> DAFHClassifier(recipe=quick, random_state=0).fit(data.X, data.y).groups_
+    'network'
 
     A search over settings reaches them by name:
 

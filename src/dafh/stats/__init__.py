@@ -23,7 +23,6 @@ from dafh.stats.paired import (
     mcnemar_p,
     paired_interval,
     rows_needed,
-    share_interval,
 )
 
 __all__ = [
@@ -40,5 +39,4 @@ __all__ = [
     "mcnemar_p",
     "paired_interval",
     "rows_needed",
-    "share_interval",
 ]

@@ -175,6 +175,7 @@ class Differences:
 
 def _nonnegative(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
     """P(Σ value × Gamma(shape) ≥ 0), for each line of (Q, V) values: independent gamma variables of scale 1."""
+    values = np.where(shapes > 0, values, 0.0)  # Kinds that a question does not have decide nothing.
     # The tail on the far side of the mean is computed, so that small probabilities keep their digits.
     above = (values * shapes).sum(axis=1) > 0
     values = np.where(above[:, None], -values, values)

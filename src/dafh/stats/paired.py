@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaincinv, ndtri
+from scipy.special import betainc, ndtri
 
 from dafh.exceptions import InputError
 from dafh.stats.differences import Differences
@@ -112,30 +112,6 @@ def paired_interval(
 def _of_counts(*counts: ArrayLike) -> tuple[Differences, tuple[int, ...]]:
     """Differences of rows that count alike, and the shape in which the caller gave them."""
     return Differences.of_counts(*counts), np.broadcast_shapes(*(np.shape(count) for count in counts))
-
-
-def share_interval(count: ArrayLike, n_rows: ArrayLike, confidence: float = 0.95) -> PairedInterval:
-    """Exact (Clopper-Pearson) interval for the share that `count` of `n_rows` rows estimate; 0 to 1 without rows.
-
-    Examples
-    --------
-    >>> low, high = share_interval(5, 50)
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.033 to 0.218
-    """
-    count, rows = (np.asarray(number, np.float64) for number in np.broadcast_arrays(count, n_rows))
-    low, high = _share_limits(count, rows, (1 - confidence) / 2)
-    return PairedInterval(low[()], high[()])
-
-
-def _share_limits(
-    count: NDArray[np.float64], rows: NDArray[np.float64], tail: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Clopper-Pearson limits of a share, each with the error probability `tail`."""
-    rest = np.maximum(rows - count, 0.0)
-    low = betaincinv(np.maximum(count, _TINY), rest + 1, tail)
-    high = betaincinv(count + 1, np.maximum(rest, _TINY), 1 - tail)
-    return np.where(count > 0, low, 0.0), np.where(rest > 0, high, 1.0)
 
 
 def excluded_harm(own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike, level: float = 0.05) -> Numbers:
