@@ -58,9 +58,14 @@ class Target:
 _SLOW_AUDITS = "not fifty and not memory and not promised and not pipeline and not (AuditResult and result)"
 TARGETS = {
     "guard": Target("dafh.evaluation.guard", ("tests/test_choosing_servers.py",), "not worlds"),
-    "questions": Target("dafh.evaluation.questions", ("tests/test_audit.py",), _SLOW_AUDITS),
-    "audit": Target("dafh.evaluation.audit", ("tests/test_audit.py",), _SLOW_AUDITS),
-    "result": Target("dafh.evaluation.result", ("tests/test_audit.py", "tests/test_equality.py"), _SLOW_AUDITS),
+    "guard_report": Target("dafh.evaluation.guard_report", ("tests/test_guard_report.py",)),
+    "losses": Target("dafh.evaluation.losses", ("tests/test_losses.py",)),
+    "differences": Target("dafh.stats.differences", ("tests/test_differences.py",), "not simulat"),
+    "questions": Target(
+        "dafh.evaluation.questions", ("tests/test_audit.py", "tests/test_audit_named.py"), _SLOW_AUDITS
+    ),
+    "audit": Target("dafh.evaluation.audit", ("tests/test_audit_inputs.py", "tests/test_audit.py"), _SLOW_AUDITS),
+    "result": Target("dafh.evaluation.result", ("tests/test_audit_words.py", "tests/test_audit.py"), _SLOW_AUDITS),
     "verdict": Target("dafh.evaluation.verdict", ("tests/test_verdict.py",)),
     "paired": Target("dafh.evaluation.paired", ("tests/test_paired.py", "tests/test_matrix.py"), "not metrics"),
     "stats": Target("dafh.stats.paired", ("tests/test_stats.py",), "not discrepancy and not theorem"),

@@ -92,8 +92,8 @@ class GuardedMixin(BaseEstimator):
                 "'proof'."
             )
         for name in ("guard_features", "persons"):
-            if given and (training[name] is None) != (calibration[name] is None):
-                raise InputError(f"With X_calibration, give {name} and {name}_calibration, or neither.")
+            if given and training[name] is not None and calibration[name] is None:
+                raise InputError(f"The guard judges by X_calibration only: give {name}_calibration beside {name}.")
             if not given and calibration[name] is not None:
                 raise InputError(f"{name}_calibration belongs to X_calibration: give both or neither.")
 
