@@ -191,8 +191,8 @@ def test_an_audit_of_the_training_rows_says_so(folder):
     table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
     table.training.sample(frac=1, random_state=0).to_csv(folder / "training.csv", index=False)
     for name in ("people.csv", "training.csv"):
-        assert "the rows were used for training" in run("audit", folder / "model.dafh", folder / name).stderr
-    assert "used for training" not in run("audit", folder / "model.dafh", folder / "model.test.parquet").stderr
+        assert "the model was trained on these rows" in run("audit", folder / "model.dafh", folder / name).stderr
+    assert "trained on these rows" not in run("audit", folder / "model.dafh", folder / "model.test.parquet").stderr
 
 
 def test_fail_on_harm_is_an_exit_code(folder):
@@ -301,7 +301,13 @@ def ruled(tmp_path_factory):
 def test_fit_tells_what_groups_are_worth_their_rules_and_what_the_guard_did(ruled):
     _, said = ruled
     text = said["rules"].stdout
-    order = ["2 groups, 2 of them served", "if job is clerk or pilot", 'Guard "veto"', "Model: ", "Next: dafh show"]
+    order = [
+        "2 groups were found; 2 of them have",
+        "if job is clerk or pilot",
+        'Guard "veto"',
+        "Model: ",
+        "Next: dafh show",
+    ]
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     assert "Trained in" in said["rules"].stderr

@@ -122,8 +122,11 @@ def test_the_counts_of_named_verdicts_are_those_of_the_table():
     verdicts = [row["answer"].split()[1] for row in table(page, "Named groups")]
     words = " ".join(section(page, "named").split())
     assert f"Of {len(verdicts)} questions about them" in words
-    assert re.search(rf"{verdicts.count('violated')} (is|are) violated \(shown to be worse off", words)
-    assert f"{verdicts.count('satisfied')} satisfied (shown not to be), and {verdicts.count('undecided')} und" in words
+    assert re.search(rf"{verdicts.count('violated')} (is|are) violated \(the group is shown to be worse off", words)
+    assert (
+        f"{verdicts.count('satisfied')} satisfied (it is shown not to be), and {verdicts.count('undecided')} und"
+        in words
+    )
 
 
 def test_one_group_has_no_section_on_other_groups_classifiers():

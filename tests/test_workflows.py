@@ -155,7 +155,7 @@ def test_the_headline_gives_rows_and_shares(tmp_path):
     table = people(100).assign(hired=["no"] * 75 + ["yes"] * 25)
     assert read(tmp_path, table).headline() == "Training on 100 rows. Values of hired: no in 75%, yes in 25%."
     many = people(100).assign(hired=[f"class {i % 10}" for i in range(100)])
-    assert read(tmp_path, many).headline().endswith("class 4 10%, ….")
+    assert read(tmp_path, many).headline().endswith("class 4 in 10%, ….")
 
 
 def test_leakage_is_seen_whichever_rows_are_held_out(tmp_path):
