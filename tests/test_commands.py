@@ -347,7 +347,7 @@ def test_show_has_the_rules(ruled):
     path, _ = ruled
     lines = run("show", path / "rules.dafh").stdout.splitlines()
     assert "Group 0:     job is clerk or pilot" in lines
-    assert "Groups:      2 groups were found; 2 of them have another classifier than the pooled one." in lines
+    assert "Groups:      2 groups were found; 2 of them have a classifier other than the pooled one." in lines
 
 
 def test_rules_are_refitted_on_samples_of_the_rows(ruled):

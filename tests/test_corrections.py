@@ -139,7 +139,7 @@ def in_use(serves, gain=None):
 
 def test_printed_rules_say_who_serves_a_group_and_what_it_gains():
     text = str(in_use([0, 3, 0], [0.0123, -0.001, 0.0]))
-    assert text.splitlines()[0] == "3 groups were found; 2 of them have another classifier than the pooled one."
+    assert text.splitlines()[0] == "3 groups were found; 2 of them have a classifier other than the pooled one."
     assert "group 0: 50.0% of rows, gain +1.23 percentage points, served by its own classifier\n  if job is a\n" in text
     assert (
         "group 1: 30.0% of rows, gain -0.10 percentage points, served by the pooled classifier\n  if job is b" in text

@@ -99,7 +99,7 @@ def test_the_guards_section_says_what_was_asked_about_whom(kind):
         assert "any declared subgroup with people here, has a higher error rate and false negative rate" in words
     else:
         assert "only if its error rate was lower" in words
-        assert "and its false negative rate not higher, and if no subgroup that was checked" in words
+        assert "and its false negative rate not higher, and if no subgroup that was checked, such" in words
     checks = table(page, "Every check of the guard: one loss, for a group or for a declared subgroup of it")
     assert {row["subgroup"] for row in checks} == {"the whole group", "sex = f", "sex = m"}
     assert len(checks) == len(model.guard_report_.checks) == 12

@@ -285,7 +285,7 @@ def served(serves, n_groups, pooled=None):
         ),
         (served([1], 1), "Groups add nothing to the pooled classifier: keep the pooled classifier."),
         (served([0], 1), "There is one group: one classifier serves all rows."),
-        (served([0, 3, 0], 3), "3 groups were found; 2 of them have another classifier than the pooled one."),
+        (served([0, 3, 0], 3), "3 groups were found; 2 of them have a classifier other than the pooled one."),
     ],
 )
 def test_what_groups_are_worth_in_one_sentence(model, said):

@@ -265,7 +265,7 @@ def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None
 def check_labels(y: NDArray[Any], predictions: list[NDArray[Any]]) -> None:
     """Refuse true and predicted labels that cannot be compared: gaps, texts with numbers, probabilities."""
     if pd.isna(y).any():
-        raise InputError("y has missing values: leave those rows out, nobody knows whether they are served well.")
+        raise InputError("y has missing values: leave those rows out.")
     if any(bool(pd.isna(column).any()) for column in predictions):
         raise InputError("There are missing predictions: every classifier has to decide about every row.")
     for column in predictions:

@@ -93,10 +93,10 @@ def explain(
 ) -> None:
     """Describe the groups in words.
 
-    First says whether groups help at all. Then describes each group: its size, its rule, the gain of its classifier,
-    the columns in which it differs from the other rows, how its classifier differs from the pooled one, and how common
-    each value of a sensitive attribute is in it. If rows are divided by rules, these are exact. For a network, the best
-    short rule is shown, with how well it fits.
+    Says first whether groups help at all, and then describes each group: its size, its rule, the gain of its
+    classifier, the columns in which it differs from the other rows, how its classifier differs from the pooled one,
+    and how common each value of a sensitive attribute is in it. If rows are divided by rules, these are exact. For a
+    network, the best short rule is shown, with its precision and recall.
     """
     from dafh.workflows.serving import FileModel
 

@@ -214,7 +214,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             Identifier of the person that each row belongs to, if persons have several rows. A person's rows are never
             on both sides of a split, and the guard counts persons.
         time : array of shape (n,), optional
-            When each row was observed, as numbers or dates. The last rows then judge, instead of random ones.
+            When each row was observed, as numbers or dates. The latest rows are then held out, instead of random ones.
         X_calibration, y_calibration : like X and y, optional
             Rows for the guard, and for nothing else. Without them it uses a part of X.
         guard_features_calibration, persons_calibration : like guard_features and persons, optional

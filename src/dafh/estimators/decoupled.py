@@ -47,7 +47,7 @@ def _gives_probabilities(classifier: "DecoupledClassifier") -> bool:
 
 
 class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
-    """Serve every group of a partition by a classifier of its own, beside a pooled one for comparison.
+    """Fit one classifier for every group of a partition, and a pooled one to compare with.
 
     The rules for difficult groups are the same for all partitions: a group with fewer than `min_group_size` rows in
     training, and a row that belongs to no group seen in training, are served by the pooled classifier (a row that a
@@ -56,7 +56,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     partition : Partition or None, default=None
-        Who belongs to which group; None is two clusters.
+        Which row belongs to which group; None is two clusters.
     estimator : classifier or None, default=None
         Copied for every group; None is logistic regression, fitted to convergence.
     pooled : classifier or None, default=None
@@ -64,14 +64,13 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
     min_group_size : int, default=1
         Rows that a group needs for a classifier of its own.
     guard : {"veto", "proof"} or None, default=None
-        What is done for groups that their own classifier serves worse than the pooled one; see
-        `dafh.evaluation.guard`. "veto": all rows judge, in five folds, classifiers that were fitted without them
-        (the partition stays as it is). "proof": calibration rows, held out of everything else, must show that the own
-        classifier is not worse. None: nothing.
+        When a group keeps its own classifier; see `dafh.evaluation.guard`. "veto": only if it has a lower loss than the
+        pooled one; in five folds, all rows judge classifiers that were fitted without them (the partition stays as it
+        is). "proof": only if calibration rows, held out of everything else, show that it is not worse. None: always.
     guard_level, guard_margin, guard_losses, costs
         As in `DAFHClassifier`; every classifier decides by its own `predict`.
     calibration_size : float or "auto", default="auto"
-        Share of the rows that "proof" keeps from everything; "auto" is 0.2.
+        Share of the rows that "proof" holds out of everything else; "auto" is 0.2.
     random_state : int, RandomState or None, default=None
         Also takes the place of every random state that partition and classifiers leave open.
 

@@ -35,8 +35,8 @@ def warn_if_groups_are_labels(information: float) -> None:
     if information > _LABEL_LIKE:
         warnings.warn(
             "The learned groups nearly encode the predicted label (normalised mutual information "
-            f"{information:.2f}): the groups have become the predictor, and being served well says little about them. "
-            "Fewer groups usually help.",
+            f"{information:.2f}): the division into groups makes the predictions, so figures by group say little about "
+            "fairness. Fewer groups usually help.",
             GroupsEncodeLabelWarning,
             stacklevel=3,
         )

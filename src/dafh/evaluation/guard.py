@@ -7,7 +7,7 @@ There are three settings, the most careful first:
   the number of groups. Whatever happened in training, the probability that any group, or any declared subgroup with
   calibration rows in it, is served worse than that is at most `level`, for new rows from the population of these rows.
 - ``"veto"``: a group keeps its own classifier only if it has a lower loss on these rows than the pooled one, no other
-  loss asked about is higher, and no declared subgroup speaks against it. This prevents a lot of harm, but proves
+  loss asked about is higher, and no declared subgroup shows signs of harm. This prevents a lot of harm, but proves
   nothing.
 - None: the guard is off.
 
@@ -29,9 +29,8 @@ from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 from dafh.exceptions import InputError
 from dafh.stats import holm
 
-# Under "veto", rows speak against a declared subgroup's being served well if a fair coin would do so in at most one of
-# five cases. One row lost and none won is no reason to take a classifier away, and of a dozen subgroups some always
-# lose a row.
+# Under "veto", a declared subgroup shows signs of harm if the test of "not worse" has a p-value of at most this. One
+# row lost and none won is no reason to take a classifier away, and of a dozen subgroups some always lose a row.
 VETO_LEVEL = 0.2
 _ROUNDING = 1e-12
 ALL_ROWS = ""

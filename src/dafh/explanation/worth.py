@@ -39,4 +39,4 @@ def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
         return "There is one group: one classifier serves all rows."
     own = int((final.serves_ < final.n_groups_).sum())
     have = "has" if own == 1 else "have"
-    return f"{final.n_groups_} groups were found; {own} of them {have} another classifier than the pooled one."
+    return f"{final.n_groups_} groups were found; {own} of them {have} a classifier other than the pooled one."

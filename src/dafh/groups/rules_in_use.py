@@ -70,7 +70,7 @@ class RulesInUse:
             none = "but the guard let none keep its own classifier: the pooled one serves all rows"
             return f"{self.n_groups} groups were found, {none}."
         have = "has" if own == 1 else "have"
-        return f"{self.n_groups} groups were found; {own} of them {have} another classifier than the pooled one."
+        return f"{self.n_groups} groups were found; {own} of them {have} a classifier other than the pooled one."
 
     @property
     def _of_loss(self) -> str:
