@@ -104,7 +104,5 @@ def test_declared_attributes_that_do_not_fit_the_rows_are_refused():
         model("veto").fit(X, y, guard_features=pd.DataFrame(index=range(300)))
     with pytest.raises(InputError, match="The guard is off and takes neither calibration rows nor guard_features"):
         model(None).fit(X, y, guard_features=sex)
-    with pytest.raises(
-        InputError, match="give guard_features_calibration beside guard_features"
-    ):
+    with pytest.raises(InputError, match="give guard_features_calibration beside guard_features"):
         model("veto").fit(X, y, guard_features=sex, X_calibration=X, y_calibration=y)

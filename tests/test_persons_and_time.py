@@ -177,6 +177,16 @@ def test_the_last_rows_judge_a_fit():
 # ---- checks ----
 
 
+def test_all_rows_judge_rules_but_where_one_fold_is_divided_between_choice_and_guard():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    y = (X[:, 0] * np.sign(X[:, 1]) + rng.normal(size=1000) > 0).astype(int)
+    by_chance = DAFHClassifier(2, groups="rules", pooled="linear", random_state=0).fit(X, y)
+    in_time = DAFHClassifier(2, groups="rules", pooled="linear", random_state=0).fit(X, y, time=np.arange(1000))
+    assert by_chance.guard_report_.n_rows == 1000
+    assert in_time.guard_report_.n_rows == pytest.approx(60, abs=1)  # 30% of the latest fifth.
+
+
 def test_persons_are_numbered_and_rows_without_one_are_persons_of_their_own():
     assert check_persons(["b", "a", "b"], 3).tolist() == [0, 1, 0]
     assert check_persons(pd.Series(["x", None, "x", None]), 4).tolist() == [0, 1, 0, 2]

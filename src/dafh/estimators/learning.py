@@ -100,8 +100,7 @@ def learn_groups(
         base=base,
         design=lambda block: design.block(base[block]),
         fold=fold,
-        # All rows that are held out choose rules; `dafh.groups.exact` says why they may judge them, too.
-        selects=held_out.fold >= 0,
+        selects=_choosing_rules(held_out),
         cutoff=decisions.cutoff,
     )
     # A network that starts at random needs no rules.
@@ -125,6 +124,16 @@ def learn_groups(
 def _binning(seen: SeenRows) -> Any:
     assert seen.view.binning is not None
     return seen.view.binning
+
+
+def _choosing_rules(held_out: HeldOut) -> NDArray[np.bool_]:
+    """Whether a row chooses rules, when its fold is held out.
+
+    All that are held out do; `dafh.groups.exact` says why they may judge the rules, too. A single fold has no others to
+    choose for it, and is divided between choice and guard.
+    """
+    held = held_out.fold >= 0
+    return held if held_out.n_folds > 1 else held & ~held_out.calibrates
 
 
 def _draw_folds(
@@ -173,8 +182,8 @@ class FittedGroupRules:
 
     def losses_of(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Log-loss of some rows that are held out, each by the rules of its fold."""
-        held_out = np.flatnonzero(self.held_out.fold >= 0)
-        return self.fitted.selection_losses[np.searchsorted(held_out, rows)]
+        chosen_by = np.flatnonzero(self.problem.selects & (self.held_out.fold >= 0))
+        return self.fitted.selection_losses[np.searchsorted(chosen_by, rows)]
 
     def model(self) -> RuleModel:
         """The final rules, as they are served."""
@@ -192,7 +201,8 @@ class FittedGroupRules:
         final, verdicts = self.fitted.groups.tree, []
         spread = slice(None, None, max(len(self.problem.label) // ROWS_TO_MATCH, 1))
         for block, groups in enumerate(self.fitted.folds):
-            members = np.flatnonzero(self.held_out.fold == block)
+            judges = self.held_out.fold == block
+            members = np.flatnonzero(judges if self.held_out.n_folds > 1 else judges & self.held_out.calibrates)
             asked, pooled = self.seen.take(members), self.problem.base[block][members]
             model = self.served(groups)
             codes = self.problem.codes[spread]
