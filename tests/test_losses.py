@@ -57,6 +57,8 @@ def test_equal_costs_are_the_error_rate_and_its_cut_off():
         ({"fp": 1, "fn": 2, "tp": 0}, "must have the entries 'fp' and 'fn'"),
         ([1, 5], "must have the entries 'fp' and 'fn'"),
         ({"fp": 0, "fn": 1}, "Both costs must be positive numbers"),
+        ({"fp": 1, "fn": 0}, "Both costs must be positive numbers"),
+        ({"fp": np.inf, "fn": 1}, "Both costs must be positive numbers"),
         ({"fp": 1, "fn": -1}, "Both costs must be positive numbers"),
         ({"fp": 1, "fn": np.nan}, "Both costs must be positive numbers"),
         ({"fp": 1, "fn": np.inf}, "Both costs must be positive numbers"),
