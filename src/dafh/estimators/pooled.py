@@ -57,7 +57,7 @@ def choose_n_folds(pooled: Any, n_rows: int) -> int:
     """Folds to judge in: five where fits are cheap, three where every further fold costs several whole fits.
 
     A scorecard has three: on ten development splits each of Violent, Arrest and German, five were no better (accuracy
-    +0.01, −0.03 and −0.04 points, all within one or two standard errors) and took half as long again.
+    +0.01, −0.03 and −0.04 points, all within one or two standard errors), and each fold costs a whole fit by evidence.
     """
     cheap = is_fitted(pooled) or isinstance(pooled, StandardizedLogisticRegression)
     return 5 if cheap and n_rows < _FEW_ROWS else 3
