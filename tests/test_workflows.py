@@ -14,7 +14,7 @@ from command_line import people
 from dafh.exceptions import InputError
 from dafh.tables.files import DataFile
 from dafh.tables.writing import TableWriter
-from dafh.workflows.fingerprints import fingerprint, row_hashes
+from dafh.workflows.fingerprints import fingerprint, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
 from dafh.workflows.serving import SAME_ROWS, FileModel
 from dafh.workflows.training import TrainingTable
@@ -74,7 +74,7 @@ def rows(n=12):
 
 
 def mark(features, y):
-    return fingerprint(row_hashes(features, y))
+    return fingerprint(labelled_hashes(features, y))
 
 
 @settings(max_examples=20)
@@ -106,7 +106,7 @@ def test_rows_that_are_added_left_out_or_repeated_change_the_fingerprint():
 
 
 def test_labels_that_change_places_change_the_fingerprint():
-    assert len(row_hashes(rows(3), [0, 1, 1])) == 3
+    assert len(labelled_hashes(rows(3), [0, 1, 1])) == 3
     assert mark(rows(3), [0, 1, 1]) != mark(rows(3), [1, 0, 1])
 
 

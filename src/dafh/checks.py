@@ -229,17 +229,21 @@ def check_times(time: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | No
     """Times as numbers: numbers, dates, or text that reads as dates."""
     if time is None:
         return None
-    column = _one_column(time, n_rows, "time", "one time")
+    values = absolute_times(_one_column(time, n_rows, "time", "one time"))
+    if not np.isfinite(values).all():
+        raise InputError("time has missing values: every row needs one, to be before or after the others.")
+    return values
+
+
+def absolute_times(column: "pd.Series[Any]") -> NDArray[np.float64]:
+    """Times as numbers that do not depend on other rows: dates as days since 1970."""
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         try:
             dates = pd.to_datetime(column, format="mixed")
         except (TypeError, ValueError, OverflowError):
             raise InputError("time must hold numbers or dates, one for each row.") from None
-        column = (dates - dates.min()) / pd.Timedelta(days=1)
-    values = column.to_numpy(np.float64)
-    if not np.isfinite(values).all():
-        raise InputError("time has missing values: every row needs one, to be before or after the others.")
-    return values
+        column = (dates - pd.Timestamp(0, tz=dates.dt.tz)) / pd.Timedelta(days=1)
+    return column.to_numpy(np.float64)
 
 
 def _one_column(values: ArrayLike, n_rows: int, name: str, entry: str) -> "pd.Series[Any]":

@@ -27,11 +27,13 @@ from dafh.checks import (
 from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier
+from dafh.estimators.all_rows import refit_on_all_rows
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.label_information import label_information, sample_to_measure, warn_if_groups_are_labels
 from dafh.estimators.learning import LearnedGroups, learn_groups
 from dafh.estimators.pooled import PooledName, fit_pooled, resolve_pooled
 from dafh.estimators.prediction import GroupPrediction
+from dafh.estimators.training_rows import gather_rows
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
@@ -233,7 +235,10 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
                 "persons": persons_calibration,
             }
             self._check_calibration(X_calibration, y_calibration, known, known_calibration)
-            rows = self._check_training_rows(X, y, sample_weight=sample_weight, **known)
+            held_out = 0.0 if X_calibration is not None else self._proof_share()
+            training = gather_rows(
+                self._check_training_rows, X, y, held_out=held_out, sample_weight=sample_weight, **known
+            )
             self._check_losses()
             threshold = _requested_cutoff(self.threshold, self.costs, len(self.classes_))
             judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
@@ -243,10 +248,12 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             rng = np.random.default_rng(seeds[1])
 
             # Before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
-            rows, judges = self._hold_out_for_proof(rows, judges, rng)
+            rows, judges = training.few, judges if training.judges is None else training.judges
+            if training.everything is None:
+                rows, judges = self._hold_out_for_proof(rows, judges, rng)
             unfitted = resolve_pooled(self.pooled, threshold)
             rows = self._merge_repeated(rows, unfitted)
-            pooled = fit_pooled(unfitted, rows, int(seeds[3].generate_state(1)[0]))
+            pooled = fit_pooled(unfitted, rows, int(seeds[3].generate_state(1)[0]), training.whole)
             self.pooled_, self._view = pooled.model, pooled.view
             learned = learn_groups(
                 rows,
@@ -262,6 +269,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
                 seeds=(seeds[0], seeds[2]),
                 verbose=self.verbose,
             )
+            if training.everything is not None:
+                learned = refit_on_all_rows(self, training.everything, pooled, learned)
             self._keep(learned)
             self._judge(judges, learned.compared)
             self._measure(rows)
@@ -271,7 +280,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
 
     # ---- steps of fit ----
 
-    def _check_training_rows(self, X: Table, y: ArrayLike, **known: Any) -> CheckedRows:
+    def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> CheckedRows:
         # A model in production may know classes that these rows do not have; its order of classes is kept.
         incumbent: Any = None if isinstance(self.pooled, str) or not is_fitted(self.pooled) else self.pooled
         classes = None if incumbent is None else incumbent.classes_

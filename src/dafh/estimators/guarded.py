@@ -118,11 +118,17 @@ class GuardedMixin(BaseEstimator):
         """
         if self.guard != "proof" or judges is not None:
             return rows, judges
-        share = _PROOF_SHARE if self.calibration_size == "auto" else float(self.calibration_size)
+        share = self._proof_share()
         context = rows.context
         # None may be left where a class is rare: nothing is proved then, and the pooled classifier serves.
         kept, apart = set_rows_aside(rows.label, share, rng, person=context.person, time=context.time)
         return rows.take(kept), rows.take(apart)
+
+    def _proof_share(self) -> float:
+        """Share of the rows that "proof" holds out of everything."""
+        if self.guard != "proof":
+            return 0.0
+        return _PROOF_SHARE if self.calibration_size == "auto" else float(self.calibration_size)
 
     # ---- judging and serving ----
 

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, observe_decisions, pooled_logits
+from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, observe_decisions
 from dafh.evaluation.paired import ComparedRows
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections
 from dafh.groups.exact import Candidate, FittedRules, RuleGroups, RuleRows, fit_rules, paired_mean
@@ -24,8 +24,6 @@ from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 from dafh.rows.seen import SeenRows
 
-# Groups, and all that is chosen about them, are learned from this many rows at most; their classifiers from all rows.
-_MOST_ROWS = 200_000
 # Rules win where a network is ahead by less than this many standard errors. At 1, most
 # of what networks gain was lost on Arrest (development splits; other data sets were not looked at).
 _DRAW = 0.5
@@ -83,20 +81,17 @@ def learn_groups(
     seeds : two seed sequences
         For the start of a network, and for its batches.
     """
-    sampled = rows
-    if len(rows) > _MOST_ROWS:
-        sampled = rows.take(np.sort(rng.choice(len(rows), _MOST_ROWS, replace=False)))
-    seen = pooled.view.see(sampled.given)
-    decisions = observe_decisions(unfitted, pooled, sampled, seen, threshold)
-    held_out = _draw_folds(sampled, unfitted, recipe, calibration, rng)
-    fold = _nested_folds(held_out, sampled, rng)
-    base = nested_pooled_logits(unfitted, pooled, sampled, seen, fold, held_out.n_folds)
-    design = CorrectionDesign(pooled.kind, seen, sampled.weight)
+    seen = pooled.view.see(rows.given)
+    decisions = observe_decisions(unfitted, pooled, rows, seen, threshold)
+    held_out = _draw_folds(rows, unfitted, recipe, calibration, rng)
+    fold = _nested_folds(held_out, rows, rng)
+    base = nested_pooled_logits(unfitted, pooled, rows, seen, fold, held_out.n_folds)
+    design = CorrectionDesign(pooled.kind, seen, rows.weight)
     problem = RuleRows(
         binning=_binning(seen),
         codes=seen.codes,
-        label=sampled.label,
-        weight=sampled.weight,
+        label=rows.label,
+        weight=rows.weight,
         base=base,
         design=lambda block: design.block(base[block]),
         fold=fold,
@@ -106,18 +101,17 @@ def learn_groups(
     # A network that starts at random needs no rules.
     needed = kind != "network" or recipe.start == "rules"
     rules = fit_rules(problem, n_groups if needed else 1, recipe.weight_of_pr)
-    by_rules = FittedGroupRules(rules, problem, design, held_out, seen, sampled, decisions)
+    by_rules = FittedGroupRules(rules, problem, design, held_out, seen, rows, decisions)
     # Where rules find nothing, a network would have to start at random, which takes longer than a default fit may.
     competes = kind == "auto" and (by_rules.fitted.chosen is not None or recipe.start != "rules")
     if kind == "network" or competes:
-        rows_of_network = sampled.with_numbers(seen.numbers)
-        network = learn_network(by_rules, rows_of_network, pooled, n_groups or 2, recipe, seeds, verbose)
+        network = learn_network(
+            by_rules, rows.with_numbers(seen.numbers), pooled, n_groups or 2, recipe, seeds, verbose
+        )
         if kind == "network" or network.beats(by_rules):
             candidates = by_rules.fitted.candidates
             return LearnedGroups(network.model, candidates, network.compared, decisions, network.population, by_rules)
     model = by_rules.model()
-    if len(rows) > len(sampled) and model.n_groups > 1:
-        model = _with_all_rows(by_rules, model, rows, pooled)
     return LearnedGroups(model, by_rules.fitted.candidates, by_rules.compared, decisions, None, by_rules)
 
 
@@ -223,23 +217,6 @@ def _padded(logits: NDArray[np.float64], n_groups: int) -> NDArray[np.float64]:
     """Logits for as many groups as the final model has: a fold may have found fewer, and its last one stands in."""
     missing = n_groups - logits.shape[1]
     return np.concatenate([logits, np.repeat(logits[:, -1:], missing, axis=1)], axis=1) if missing > 0 else logits
-
-
-def _with_all_rows(rules: FittedGroupRules, model: RuleModel, rows: CheckedRows, pooled: PooledFit) -> RuleModel:
-    """Fit the classifiers of the groups on all rows.
-
-    With so many of them, a pooled classifier that has seen the rows is hardly more sure of them than one that has not.
-    """
-    chosen = rules.fitted.chosen
-    assert chosen is not None
-    seen = pooled.view.see(rows.given)
-    base = pooled_logits(pooled.model, seen, rows.classes)
-    design = CorrectionDesign(pooled.kind, seen, rows.weight)
-    penalty = np.full(design.block(base).n_coefficients, chosen.strength)
-    regression = Regression(design.block(base), rows.label, rows.weight, base)
-    leaves = LeafRows.of(regression, model.assign(seen), model.n_groups)
-    corrections = fit_corrections(leaves, np.arange(model.n_groups), penalty, chosen.elsewhere)
-    return RuleModel(model.tree, design.served(corrections))
 
 
 @dataclass(frozen=True, eq=False)

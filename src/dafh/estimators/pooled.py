@@ -20,7 +20,7 @@ from dafh.linear.crossfit import nested_logits, nested_probabilities
 from dafh.linear.designs import DenseDesign, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression, Solution, fit_penalized
-from dafh.linear.scorecard import Scorecard, ScorecardFit, fit_scorecard
+from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.encoder import TableEncoder
@@ -39,6 +39,8 @@ class PooledFit:
     kind: Kind
     sums: ScorecardFit | None = None
     """Of a scorecard that was fitted here."""
+    fitted_here: bool = True
+    """False for a model that the user brought fitted."""
 
 
 def resolve_pooled(pooled: Classifier | PooledName, threshold: float | None = None) -> Any:
@@ -63,18 +65,31 @@ def choose_n_folds(pooled: Any, n_rows: int) -> int:
     return 5 if cheap and n_rows < _FEW_ROWS else 3
 
 
-def fit_pooled(pooled: Any, rows: CheckedRows, seed: int) -> PooledFit:
-    """Take a fitted classifier as it is, or fit a copy of an unfitted one on all rows."""
+def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: CheckedRows | None = None) -> PooledFit:
+    """Take a fitted classifier as it is, or fit a copy of an unfitted one.
+
+    Parameters
+    ----------
+    pooled : classifier
+    rows : CheckedRows
+    seed : int
+        For a classifier that has a random state.
+    whole : CheckedRows, optional
+        All rows, where `rows` are a sample: any classifier but ours is fitted on them. Ours get their coefficients from
+        all rows later.
+    """
     if is_fitted(pooled):
         binning = pooled.binning_ if isinstance(pooled, Scorecard) else None
         kind: Kind = "points" if binning is not None else "columns" if _is_linear(pooled) else "logits"
-        return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning), kind)
+        return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning), kind, fitted_here=False)
     if isinstance(pooled, Scorecard):
         scorecard = clone(pooled)
         sums = scorecard.fit_keeping_sums(rows.given, rows.y, rows.fit_weight, rows.context.person)
         return PooledFit(scorecard, TableView.learn(rows.given, rows.weight, scorecard.binning_), "points", sums)
     view = TableView.learn(rows.given, rows.weight)
     unfitted = seeded(pooled, seed)
+    if whole is not None and not isinstance(pooled, StandardizedLogisticRegression):
+        rows = whole
     if view.encoder is None or isinstance(pooled, Pipeline):
         model = _fit_copy(unfitted, rows.given, rows)
     else:
@@ -151,22 +166,13 @@ def nested_pooled_logits(
         # A model in production is what it is. With too few rows to leave any out, there is nothing to nest.
         return np.repeat(pooled_logits(fitted.model, seen, rows.classes)[None], n_blocks + 1, axis=0)
     if isinstance(unfitted, Scorecard):
-        blocks = _nested_scorecards(fitted, rows, seen, fold)
+        assert fitted.sums is not None
+        blocks = nested_logits(fitted.sums.rows, fold, fitted.sums.refit)
     elif fitted.kind == "columns":
         blocks = _nested_regressions(fitted.model, rows, seen, fold)
     else:
         blocks = _nested_fits(unfitted, fitted, rows, seen, fold)
     return blocks[[*range(n_blocks), -1]]
-
-
-def _nested_scorecards(
-    pooled: PooledFit, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
-) -> NDArray[np.float64]:
-    fit, model = pooled.sums, pooled.model
-    if fit is None or len(fit.rows.label) != len(rows):  # Groups are learned from a sample of the rows.
-        assert isinstance(model, Scorecard)
-        fit = fit_scorecard(model, seen.codes, rows.label, rows.weight, len(rows.classes), rows.context.person)
-    return nested_logits(fit.rows, fold, fit.refit)
 
 
 def _nested_regressions(

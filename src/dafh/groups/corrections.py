@@ -134,6 +134,16 @@ class CorrectionDesign:
         """Whether columns have coefficients, and not only the pooled logits."""
         return self._binned is not None or self._columns is not None
 
+    @property
+    def tables(self) -> list[NDArray[np.float64]] | None:
+        """What the bins count for each coefficient, where corrections are points."""
+        return None if self._binned is None else self._binned.tables
+
+    @property
+    def has_logits(self) -> bool:
+        """Whether the pooled logits have coefficients."""
+        return self._binned is None and (self._columns is None or self.kind != "columns")
+
     def block(self, base: NDArray[np.float64]) -> Design:
         """Design for the pooled logits (n, m) of one block."""
         if self._binned is not None:

@@ -81,6 +81,21 @@ class Regression:
         outputs = [design.curvatures(spread[:, output], some, n_parts) for output in range(spread.shape[1])]
         return np.stack(outputs, axis=1)
 
+    def joint_curvatures_by(
+        self, logits: NDArray[np.float64], part: NDArray[np.integer], n_parts: int
+    ) -> NDArray[np.float64]:
+        """Second derivatives by all coefficients, those of one output after those of the other, (parts, pm, pm)."""
+        shares, n_outputs, p = class_shares(logits), logits.shape[1], self.design.n_coefficients
+        joint = np.empty((n_parts, n_outputs * p, n_outputs * p))
+        for one in range(n_outputs):
+            for other in range(one + 1):
+                spread = shares[:, one] * ((one == other) - shares[:, other])
+                spread = np.maximum(spread, _LEAST_CURVATURE) if one == other else spread
+                found = self.design.curvatures(self.weight * spread, part, n_parts)
+                joint[:, one * p : (one + 1) * p, other * p : (other + 1) * p] = found
+                joint[:, other * p : (other + 1) * p, one * p : (one + 1) * p] = found
+        return joint
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:

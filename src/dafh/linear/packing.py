@@ -85,7 +85,7 @@ def pack(codes: NDArray[Any], tables: Sequence[NDArray[np.float64]], places: Seq
             sizes.append(size)
     if all(len(members) == 1 for members in packs) and len(packs) == len(tables):
         # Nothing is packed: no second copy of the codes.
-        return Packed(codes, tuple(PackedColumn.of(tables[c], np.r_[places[c]]) for c in range(len(tables))))
+        return Packed(codes, unpacked(tables, places))
     packed = np.empty((len(codes), len(packs)), np.uint8, order="F")
     columns = []
     for number, members in enumerate(packs):
@@ -98,6 +98,11 @@ def pack(codes: NDArray[Any], tables: Sequence[NDArray[np.float64]], places: Seq
             table = _joint_table([tables[column][b] for column, b in zip(members, bins, strict=True)])
             columns.append(PackedColumn(table, np.concatenate([np.r_[places[column]] for column in members]), None))
     return Packed(packed, tuple(columns))
+
+
+def unpacked(tables: Sequence[NDArray[np.float64]], places: Sequence[slice]) -> tuple[PackedColumn, ...]:
+    """Every column alone: for rows of which not all are seen at once, so that any code may come."""
+    return tuple(PackedColumn.of(table, np.r_[place]) for table, place in zip(tables, places, strict=True))
 
 
 def _joint_codes(codes: NDArray[Any], bins: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:

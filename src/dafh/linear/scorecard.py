@@ -163,7 +163,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             self.strength_ = None if self.strength == "auto" else float(self.strength)
             found = fit_scorecard(self, self.binning_.codes(table), label, weight, len(self.classes_), person)
             self.strength_ = found.factor
-            self._keep(found.rows, found.block, found.solution)
+            self.keep(found, found.solution)
         return found
 
     def _learn_bins(self, table: pd.DataFrame, weight: NDArray[np.float64]) -> Binning:
@@ -178,8 +178,9 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             most = max(most * 3 // 4, _FEWEST_BINS)
         return binning if most == min(self.n_bins, MOST_BINS) else Binning.learn(table, weight, most)
 
-    def _keep(self, rows: Regression, block: NDArray[np.intp], found: Solution) -> None:
-        design: Any = rows.design
+    def keep(self, fit: "ScorecardFit", found: Solution) -> None:
+        """Take the points from a solution, for the bins and the rows of a fit."""
+        rows, design = fit.rows, fit.design
         points = design.points(found.coefficients)
         shares = [
             np.bincount(design.codes[:, position], rows.weight, len(table)) / rows.weight.sum()
@@ -190,7 +191,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         self.points_ = [table - mean for table, mean in zip(points, means, strict=True)]
         self.intercept_ = found.coefficients[0] + np.sum(means, axis=0)
         self.shares_ = shares
-        self.strengths_ = self._strength_table(design, block, found.penalty)
+        self.strengths_ = self._strength_table(design, fit.block, found.penalty)
 
     def _strength_table(
         self, design: BinnedDesign, block: NDArray[np.intp], penalty: NDArray[np.float64]
@@ -267,6 +268,12 @@ class ScorecardFit:
     factor: float
     """On all strengths that evidence chooses."""
     solution: Solution
+
+    @property
+    def design(self) -> BinnedDesign:
+        """What the rows count for each coefficient."""
+        assert isinstance(self.rows.design, BinnedDesign)
+        return self.rows.design
 
     def refit(self, rows: Regression) -> Solution:
         """Fit some of the rows: strengths by their own evidence, and the same factor."""

@@ -12,7 +12,7 @@ import io
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -54,6 +54,8 @@ class DataFile:
         Of a text file; a byte order mark is not part of it. The mark of UTF-16 or UTF-32 overrides it.
     leave_out : names of columns
         Names that may occur more than once, because none of those columns is wanted.
+    row_groups : numbers
+        Of a Parquet file, to be read alone.
 
     Examples
     --------
@@ -72,6 +74,8 @@ class DataFile:
     encoding: str = "utf-8-sig"
     decimal: str | None = None
     leave_out: Collection[str] = ()
+    row_groups: tuple[int, ...] | None = None
+    """Row groups of a Parquet file to be read; None: all."""
     notes: list[str] = field(default_factory=list, compare=False)
     """What was guessed about the file, for the user to read."""
     left_out: list[str] = field(default_factory=list, compare=False)
@@ -160,11 +164,19 @@ class DataFile:
         if not file.metadata.num_rows or len(nested) == len(names):
             raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
         kept = [name for name in names if name not in nested]
-        for batch in file.iter_batches(rows or ROWS_PER_CHUNK, columns=kept):
-            # Whole numbers stay whole where there are gaps among them: account numbers do not fit into fractions. Days
-            # become dates like all others, and not objects, which a piece without any could not tell from text.
-            table = batch.to_pandas(types_mapper=_nullable_types().get, date_as_object=False)
-            yield table.rename(columns=str)
+        for batch in file.iter_batches(rows or ROWS_PER_CHUNK, row_groups=self.row_groups, columns=kept):
+            yield arrow_to_pandas(batch)
+
+    def parts(self) -> "list[DataFile]":
+        """Parts that can be read independently of each other: the row groups of a Parquet file."""
+        import pyarrow.parquet
+
+        with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
+            head, stream = _open(self.path, stack)
+            if not head.startswith(b"PAR1") or not stream.seekable():
+                return [self]
+            groups = range(pyarrow.parquet.ParquetFile(stream).metadata.num_row_groups)
+            return [replace(self, row_groups=(group,)) for group in groups] or [self]
 
     def _check_unique(self, names: list[str]) -> None:
         repeated = [quoted(name) for name in dict.fromkeys(names) if names.count(name) > 1]
@@ -216,6 +228,13 @@ class DataFile:
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
             self.notes.append(sentence)
+
+
+def arrow_to_pandas(batch: Any) -> pd.DataFrame:
+    """Turn a table or a batch of Arrow into a pandas frame."""
+    # Whole numbers stay whole where there are gaps among them: account numbers do not fit into fractions. Days become
+    # dates like all others, and not objects, which a piece without any could not tell from text.
+    return batch.to_pandas(types_mapper=_nullable_types().get, date_as_object=False).rename(columns=str)
 
 
 def _some_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:

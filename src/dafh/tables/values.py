@@ -255,6 +255,11 @@ def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
     return pd.Series(np.append(numbers, np.nan)[codes], column.index, name=column.name)
 
 
+def read_numbers(texts: list[str]) -> NDArray[np.float64]:
+    """Read texts as numbers, NaN where one is none."""
+    return _parse_numbers(pd.Series(texts, dtype=object), ".").to_numpy(np.float64)
+
+
 def _parse_numbers(texts: pd.Series, decimal: str) -> pd.Series:
     """Texts as numbers, NaN where one is none; the other mark may part thousands, in groups of three digits."""
     other = "," if decimal == "." else "."

@@ -25,7 +25,7 @@ from dafh.tables.labels import labelled_rows, read_labels, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.writing import TableWriter
 from dafh.text import clipped, quoted
-from dafh.workflows.fingerprints import fingerprint, row_hashes
+from dafh.workflows.fingerprints import fingerprint, labelled_hashes
 from dafh.workflows.names import split_names
 
 _FEWEST_ROWS = 20
@@ -103,7 +103,7 @@ class TrainingTable:
         guard_options = _about_rows(known, schema)
         test = _held_out(y, target, guard_options, test_size, seed)
         features = schema.features_of(known)
-        hashes = row_hashes(features, y)
+        hashes = labelled_hashes(features, y)
         training = known[~test]
         return cls(
             Path(data.name).name,

@@ -1,0 +1,85 @@
+"""Blocks on a Dask cluster: the partitions of a collection, or files that its workers read.
+
+Everything goes through Dask's own `compute` and `persist`, which use the cluster that a `Client` was opened for, or
+threads here where there is none. What a lost worker held is made again by the others.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import Any
+
+import pandas as pd
+
+from dafh.blocks.base import Arrays, Block, Blocks, Result, add
+from dafh.blocks.files import FileBlocks
+from dafh.exceptions import InputError
+
+# Sums of this many blocks are added up where they are, before they are sent.
+_SUMS_AT_ONCE = 8
+
+
+def needs_dask() -> Any:
+    """Import Dask, or say what to install."""
+    try:
+        import dask
+    except ImportError as error:
+        raise InputError("Clusters need Dask: pip install 'dafh[dask]'.") from error
+    return dask
+
+
+class DaskBlocks(Blocks[Block]):
+    """Blocks that are tasks of Dask."""
+
+    def __init__(self, tasks: Sequence[Any], columns: tuple[str, ...] = ()) -> None:
+        self.tasks, self.columns = tasks, columns
+
+    @classmethod
+    def of_collection(cls, frame: Any) -> "DaskBlocks[pd.DataFrame]":
+        """Take the partitions of a Dask data frame."""
+        return DaskBlocks(frame.to_delayed(), tuple(str(name) for name in frame.columns))
+
+    @classmethod
+    def of_files(cls, files: FileBlocks) -> "DaskBlocks[pd.DataFrame]":
+        """Let workers read files, which must lie where they can see them."""
+        dask = needs_dask()
+        tasks = [dask.delayed(_read_piece)(dask.delayed(piece)) for piece in files.pieces]
+        return DaskBlocks(tasks, files.columns)
+
+    def each(self, function: Callable[[Block], Result]) -> Iterator[Result]:
+        """Yield what a function makes of every block, in the order of the blocks."""
+        dask = needs_dask()
+        yield from dask.compute(*self._applied(function))
+
+    def total(self, function: Callable[[Block], Any]) -> Any:
+        """Add up what a function makes of every block: some of it where the blocks are."""
+        dask = needs_dask()
+        made = self._applied(function)
+        sums = [dask.delayed(_sum)(made[i : i + _SUMS_AT_ONCE]) for i in range(0, len(made), _SUMS_AT_ONCE)]
+        return _sum(dask.compute(*sums))
+
+    def keep(self, function: Callable[[Block], Arrays]) -> Blocks[Arrays]:
+        """Blocks of what a function makes of every block, in the memory of the workers."""
+        dask = needs_dask()
+        return DaskBlocks(dask.persist(*self._applied(function)))
+
+    def _applied(self, function: Callable[[Block], Any]) -> list[Any]:
+        dask = needs_dask()
+        # Sent once, and not with every task.
+        shared = dask.delayed(function, pure=False)
+        return [dask.delayed(_apply, pure=False)(shared, task) for task in self.tasks]
+
+    def close(self) -> None:
+        """Let the workers forget what they keep."""
+        self.tasks = []
+
+
+def _apply(function: Callable[[Any], Any], block: Any) -> Any:
+    return function(block)
+
+
+def _sum(results: Sequence[Any]) -> Any:
+    return reduce(add, results)
+
+
+def _read_piece(piece: Any) -> pd.DataFrame:
+    return pd.concat(list(piece.blocks()), ignore_index=True)

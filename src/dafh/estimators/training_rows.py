@@ -1,0 +1,158 @@
+"""The rows of a fit: all of them where they are few; else a sample to choose by, and all of them in blocks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.blocks.base import Blocks
+from dafh.blocks.memory import MemoryBlocks, row_slices
+from dafh.blocks.sampling import EVERYTHING, Census, Part, draw_rows
+from dafh.blocks.sources import as_blocks
+from dafh.checks import check_weights
+from dafh.exceptions import InputError
+from dafh.frames import is_frame, to_pandas
+from dafh.rows.checked import CheckedRows
+from dafh.rows.roles import Roles, as_table, in_order_of_values
+
+MOST_ROWS = 200_000
+"""Bins, groups, and all that is chosen about them, come from this many rows at most; coefficients from all rows."""
+# More rows would not change what the guard can show: half a width of 0.05 points.
+_MOST_JUDGES = 1_000_000
+
+Check = Callable[[pd.DataFrame, NDArray[Any], dict[str, Any]], CheckedRows]
+"""Makes checked rows of features, labels, and what else is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """What rows count in training."""
+
+    roles: Roles
+    census: Census
+    part: Part
+    """The part of the rows that trains."""
+
+    def weights(self, table: pd.DataFrame) -> NDArray[np.float64]:
+        """What each row of a table counts; 0 for rows that are held out."""
+        weight = self.roles.weights(table)
+        return weight if self.part == EVERYTHING else weight * self.part.weights(self.roles.keys(table), self.census)
+
+
+@dataclass(frozen=True, eq=False)
+class AllRows:
+    """More rows than a sample holds, in blocks of tables."""
+
+    blocks: Blocks[pd.DataFrame]
+    weighing: Weighing
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """What a fit learns from."""
+
+    few: CheckedRows
+    """All rows, or a sample of them."""
+    judges: CheckedRows | None = None
+    """Rows that are held out of everything, where there are more than a sample of the others."""
+    everything: AllRows | None = None
+    """All rows that train, where they are more than the sample."""
+    whole: CheckedRows | None = None
+    """The same, where they are in memory."""
+
+
+def gather_rows(
+    check: Check,
+    X: Any,
+    y: Any,
+    *,
+    held_out: float,
+    sample_weight: Any,
+    guard_features: Any,
+    persons: Any,
+    time: Any,
+) -> TrainingRows:
+    """Rows of a fit, in memory or as `dafh.blocks.sources` knows them.
+
+    Parameters
+    ----------
+    check : function
+        Makes checked rows of features, labels, and what else is known.
+    held_out : float
+        Share of the rows to hold out of everything, where there are more than a sample.
+    """
+    known = {"sample_weight": sample_weight, "guard_features": guard_features, "persons": persons, "time": time}
+    blocks = as_blocks(X)
+    if blocks is not None:
+        return from_blocks(blocks, _named_roles(y, **known).of_table(blocks.columns), held_out, check)
+    rows = check(X, y, known)
+    if len(rows) <= MOST_ROWS:
+        return TrainingRows(in_order_of_values(rows))
+    if persons is not None:
+        counted = check_weights(sample_weight, len(to_pandas(persons))) > 0
+        persons = to_pandas(persons).iloc[:, 0].to_numpy()[counted]
+    table, roles = as_table(rows, persons)
+    found = from_blocks(
+        MemoryBlocks(row_slices(len(table))).through(_RowsOf(table)),
+        roles,
+        held_out,
+        lambda features, *rest: check(features if is_frame(X) else features.to_numpy(), *rest),
+    )
+    assert found.everything is not None
+    trains = np.flatnonzero(found.everything.weighing.part.holds(roles.keys(table)))
+    return replace(found, whole=in_order_of_values(rows.take(trains)))
+
+
+@dataclass(frozen=True, eq=False)
+class _RowsOf:
+    table: pd.DataFrame
+
+    def __call__(self, rows: slice) -> pd.DataFrame:
+        return self.table.iloc[rows]
+
+
+def _named_roles(y: Any, *, sample_weight: Any, guard_features: Any, persons: Any, time: Any) -> Roles:
+    """Roles of the columns of files, which are known by name."""
+    if not isinstance(y, str):
+        raise InputError("Where X is files or a collection, y is the name of its target column.")
+    for role, name in {"sample_weight": sample_weight, "persons": persons, "time": time}.items():
+        if not (name is None or isinstance(name, str)):
+            raise InputError(f"Where X is files or a collection, {role} is the name of one of its columns.")
+    declared = (guard_features,) if isinstance(guard_features, str) else tuple(guard_features or ())
+    if not all(isinstance(name, str) for name in declared):
+        raise InputError("Where X is files or a collection, guard_features are names of its columns.")
+    return Roles(y, sample_weight, persons, time, declared)
+
+
+def from_blocks(blocks: Blocks[pd.DataFrame], roles: Roles, held_out: float, check: Check) -> TrainingRows:
+    """Rows in blocks: two passes, one to count them and one to draw the sample; the others are up to the caller."""
+    alone = roles.person is None and roles.time is None
+    census = Census.take(blocks, roles.keys, each_for_itself=alone)
+    if census.n_rows <= MOST_ROWS:
+        table = draw_rows(blocks, roles.keys, census, MOST_ROWS)
+        return TrainingRows(in_order_of_values(_checked(table, roles, check)))
+    part, rest = _divided(blocks, roles, census, held_out)
+    few = _checked(draw_rows(blocks, roles.keys, census, MOST_ROWS, part), roles, check)
+    judges = None
+    if rest is not None:
+        judges = _checked(draw_rows(blocks, roles.keys, census, _MOST_JUDGES, rest), roles, check)
+    return TrainingRows(in_order_of_values(few), judges, AllRows(blocks, Weighing(roles, census, part)))
+
+
+def _divided(blocks: Blocks[pd.DataFrame], roles: Roles, census: Census, held_out: float) -> tuple[Part, Part | None]:
+    """The part that trains, and the part that is held out: rows at random, or the last ones where time counts."""
+    if not held_out:
+        return EVERYTHING, None
+    cut = 1 - held_out
+    if roles.time is not None:
+        times = roles.keys(draw_rows(blocks, roles.keys, census, MOST_ROWS)).places
+        cut = float(np.quantile(times, cut))
+    return Part(high=cut, size=1 - held_out), Part(low=cut, size=held_out)
+
+
+def _checked(table: pd.DataFrame, roles: Roles, check: Check) -> CheckedRows:
+    """Check drawn rows; those of files and collections must have weights and labels like any others."""
+    return check(table[list(roles.features)], table[roles.label].to_numpy(), roles.known(table))
