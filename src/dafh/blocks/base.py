@@ -19,6 +19,8 @@ class Blocks(ABC, Generic[Block]):
 
     columns: tuple[str, ...] = ()
     """Names of the columns, where blocks are tables out of files or a cluster."""
+    n_rows: int | None = None
+    """Number of all rows, where it is known without a pass over them."""
 
     @abstractmethod
     def each(self, function: Callable[[Block], Result]) -> Iterator[Result]:
@@ -32,7 +34,7 @@ class Blocks(ABC, Generic[Block]):
         """
 
     def through(self, function: Callable[[Block], Result]) -> "Blocks[Result]":
-        """Blocks of what a function makes of every block, made anew in every pass."""
+        """Blocks of what a function makes of every block, made anew in every pass; it changes no number of rows."""
         return _Through(self, function)
 
     def total(self, function: Callable[[Block], tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
@@ -67,6 +69,7 @@ class _Then(Generic[Block]):
 class _Through(Blocks[Any]):
     def __init__(self, blocks: Blocks[Any], function: Callable[[Any], Any]) -> None:
         self.blocks, self.function = blocks, function
+        self.columns, self.n_rows = blocks.columns, blocks.n_rows
 
     def each(self, function: Callable[[Any], Result]) -> Iterator[Result]:
         return self.blocks.each(_Then(self.function, function))

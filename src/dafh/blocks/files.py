@@ -55,6 +55,11 @@ class Piece:
     """Columns of a text file to be read as strings; None for all."""
     rows: int = ROWS_PER_BLOCK
 
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, where the file says it."""
+        return self.file.n_rows
+
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Read the rows, block by block."""
         for block in self.file.chunks(rows=self.rows, text=self.text):
@@ -78,6 +83,8 @@ class FileBlocks(Blocks[pd.DataFrame]):
 
     def __init__(self, pieces: Sequence[Any], columns: tuple[str, ...]) -> None:
         self.pieces, self.columns = pieces, columns
+        numbers = [piece.n_rows for piece in pieces]
+        self.n_rows = None if None in numbers else sum(numbers)
 
     @classmethod
     def open(cls, files: Sequence[DataFile], text: tuple[str, ...] | None = ()) -> "FileBlocks":
@@ -111,6 +118,11 @@ class Fragment:
     fragment: Any
     schema: Any
     rows: int = ROWS_PER_BLOCK
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows."""
+        return int(self.fragment.count_rows())
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Read the rows, block by block."""

@@ -1,19 +1,20 @@
 """Samples that depend on the values of rows alone, drawn from blocks of any kind.
 
 A row is drawn if a number made of its values is small. Equal rows have equal numbers, and would be drawn together or
-not at all; a table of a few categories may hold the same row a million times. Rows are therefore counted first, in a
-million buckets. Rows in buckets that hold many are counted one by one, and of each kind a share of its number is drawn.
+not at all; a table of a few categories may hold the same row a million times. Rows are therefore counted while they are
+drawn, in a million buckets. Where buckets are too full, a further pass counts the rows in them kind by kind, and of
+each kind a share of its number is drawn.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.blocks.base import Block, Blocks
+from dafh.blocks.base import Blocks
 from dafh.tables.hashes import uniform
 
 _BUCKET_BITS = 20
@@ -21,45 +22,7 @@ _BUCKET_BITS = 20
 # this are drawn together or not at all.
 _FULL, _FULL_AT_LEAST = 8, 50
 _SALT_OF_SAMPLE, _SALT_OF_PART, _SALT_OF_COPIES = 1, 2, 3
-
-
-@dataclass(frozen=True, eq=False)
-class Census:
-    """How many rows there are, and which of them are repeated often."""
-
-    n_rows: int
-    full: NDArray[np.bool_]
-    """Buckets of rows that are repeated often."""
-
-    @classmethod
-    def take(cls, blocks: Blocks[Block], keys: "Callable[[Block], Keys]", *, each_for_itself: bool = True) -> "Census":
-        """Count the rows of blocks by their hashes.
-
-        Rows may stay together, because they belong to one person, or differ in what no hash tells, such as their time:
-        then they are not `each_for_itself`, and none counts as repeated.
-        """
-        counts = np.zeros(2**_BUCKET_BITS, np.int64)
-        for bucket, number in blocks.each(_BucketCounts(keys)):
-            counts[bucket] += number
-        n_rows = int(counts.sum())
-        full = counts > max(_FULL * n_rows / len(counts), _FULL_AT_LEAST)
-        return cls(n_rows, full & each_for_itself)
-
-    def is_repeated(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Whether rows are in a bucket that holds many."""
-        return self.full[_buckets(hashes)]
-
-
-@dataclass(frozen=True)
-class _BucketCounts:
-    keys: "Callable[[Any], Keys]"
-
-    def __call__(self, block: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        return np.unique(_buckets(self.keys(block).hashes), return_counts=True)
-
-
-def _buckets(hashes: NDArray[np.uint64]) -> NDArray[np.intp]:
-    return (hashes >> np.uint64(64 - _BUCKET_BITS)).astype(np.intp)
+_COUNT, _HASH = "\0count", "\0hash"
 
 
 class Keys(NamedTuple):
@@ -68,6 +31,26 @@ class Keys(NamedTuple):
     hashes: NDArray[np.uint64]
     places: NDArray[np.float64]
     """By which rows are divided into parts: numbers that look random, or times."""
+
+
+KeysOf = Callable[[pd.DataFrame], Keys]
+
+
+def random_places(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Numbers from 0 to 1 by which rows are divided at random."""
+    return uniform(hashes, _SALT_OF_PART)
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """Which rows are repeated often: those in full buckets."""
+
+    full: NDArray[np.bool_] | None = None
+    """By bucket; None where none is."""
+
+    def holds(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Whether rows are in a full bucket."""
+        return np.zeros(len(hashes), bool) if self.full is None else self.full[_buckets(hashes)]
 
 
 @dataclass(frozen=True)
@@ -83,51 +66,103 @@ class Part:
         """Whether rows belong to the part."""
         return (self.low <= keys.places) & (keys.places < self.high)
 
-    def weights(self, keys: Keys, census: Census) -> NDArray[np.float64]:
+    def weights(self, keys: Keys, repeated: Repeated) -> NDArray[np.float64]:
         """What each row counts in the part: 1, 0, or, where rows are repeated, the size of the part."""
-        return np.where(census.is_repeated(keys.hashes), self.size, self.holds(keys))
+        return np.where(repeated.holds(keys.hashes), self.size, self.holds(keys))
 
 
 EVERYTHING = Part()
 
 
-def random_places(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Numbers from 0 to 1 by which rows are divided at random."""
-    return uniform(hashes, _SALT_OF_PART)
+class Wanted(NamedTuple):
+    """A part of the rows, and how many of them are to be drawn."""
+
+    part: Part
+    most: int
+
+
+def count_rows(blocks: Blocks[pd.DataFrame]) -> int:
+    """Number of rows; without a pass where it is known."""
+    return sum(blocks.each(len)) if blocks.n_rows is None else blocks.n_rows
 
 
 def draw_rows(
-    blocks: Blocks[pd.DataFrame],
-    keys: Callable[[pd.DataFrame], Keys],
-    census: Census,
-    most: int,
-    part: Part = EVERYTHING,
-) -> pd.DataFrame:
-    """Draw about `most` rows of a part, all of them where there are no more."""
-    share = min(1.0, most / max(census.n_rows * part.size, 1))
-    found = list(blocks.each(_DrawnRows(keys, census, share, part)))
-    often = pd.concat([repeated for _, repeated in found])
-    return pd.concat([*(drawn for drawn, _ in found), _copies(often, share * part.size)], ignore_index=True)
+    blocks: Blocks[pd.DataFrame], keys: KeysOf, n_rows: int, wanted: Sequence[Wanted], *, each_for_itself: bool = True
+) -> tuple[list[pd.DataFrame], Repeated]:
+    """Draw rows of some parts, all rows of a part where there are no more than wanted.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    keys : function of a block
+    n_rows : int
+        Number of all rows.
+    wanted : sequence of Wanted
+    each_for_itself : bool
+        False if rows stay together, because they belong to one person, or differ in what no hash tells, such as their
+        time: none counts as repeated then.
+
+    Returns
+    -------
+    list of data frames
+        The rows drawn of each part, in no particular order.
+    Repeated
+        Which rows are repeated often.
+    """
+    shares = [min(1.0, most / max(n_rows * part.size, 1)) for part, most in wanted]
+    counts = np.zeros(2**_BUCKET_BITS, np.int64)
+    drawn: list[list[pd.DataFrame]] = [[] for _ in wanted]
+    for buckets, numbers, found in blocks.each(_Draw(keys, [part for part, _ in wanted], shares)):
+        counts[buckets] += numbers
+        for rows, more in zip(drawn, found, strict=True):
+            rows.append(more)
+    samples = [pd.concat(rows, ignore_index=True) for rows in drawn]
+    full = counts > max(_FULL * n_rows / len(counts), _FULL_AT_LEAST)
+    # Where all rows are drawn, it does not matter which of them are equal.
+    if not each_for_itself or not full.any() or min(shares) == 1 == len(shares):
+        return samples, Repeated()
+    repeated = Repeated(full)
+    often = pd.concat(list(blocks.each(_CountKinds(keys, repeated))))
+    return [
+        pd.concat([rows[~repeated.holds(keys(rows).hashes)], _copies(often, share * part.size)], ignore_index=True)
+        for rows, share, (part, _) in zip(samples, shares, wanted, strict=True)
+    ], repeated
 
 
-_COUNT, _HASH = "\0count", "\0hash"
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """Numbers of rows by bucket, and the rows that are drawn of each part."""
 
+    keys: KeysOf
+    parts: Sequence[Part]
+    shares: Sequence[float]
 
-@dataclass(frozen=True)
-class _DrawnRows:
-    keys: Callable[[pd.DataFrame], Keys]
-    census: Census
-    share: float
-    part: Part
-
-    def __call__(self, block: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Rows that are drawn, and one row of each kind that is repeated, with its number."""
+    def __call__(self, block: pd.DataFrame) -> tuple[NDArray[np.intp], NDArray[np.intp], list[pd.DataFrame]]:
         keys = self.keys(block)
-        hashes = keys.hashes
-        repeated = self.census.is_repeated(hashes)
-        drawn = (uniform(hashes, _SALT_OF_SAMPLE) < self.share) & self.part.holds(keys) & ~repeated
-        kinds, first, count = np.unique(hashes[repeated], return_index=True, return_counts=True)
-        return block[drawn], block[repeated].iloc[first].assign(**{_COUNT: count, _HASH: kinds})
+        number = uniform(keys.hashes, _SALT_OF_SAMPLE)
+        found = [
+            block[(number < share) & part.holds(keys)] for part, share in zip(self.parts, self.shares, strict=True)
+        ]
+        buckets, numbers = np.unique(_buckets(keys.hashes), return_counts=True)
+        return buckets, numbers, found
+
+
+@dataclass(frozen=True, eq=False)
+class _CountKinds:
+    """One row of each kind that is repeated, with its number."""
+
+    keys: KeysOf
+    repeated: Repeated
+
+    def __call__(self, block: pd.DataFrame) -> pd.DataFrame:
+        hashes = self.keys(block).hashes
+        inside = self.repeated.holds(hashes)
+        kinds, first, count = np.unique(hashes[inside], return_index=True, return_counts=True)
+        return block[inside].iloc[first].assign(**{_COUNT: count, _HASH: kinds})
+
+
+def _buckets(hashes: NDArray[np.uint64]) -> NDArray[np.intp]:
+    return (hashes >> np.uint64(64 - _BUCKET_BITS)).astype(np.intp)
 
 
 def _copies(repeated: pd.DataFrame, share: float) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dafh.blocks.base import Blocks
 from dafh.blocks.memory import MemoryBlocks, row_slices
-from dafh.blocks.sampling import EVERYTHING, Census, Part, draw_rows
+from dafh.blocks.sampling import EVERYTHING, Part, Repeated, Wanted, count_rows, draw_rows
 from dafh.blocks.sources import as_blocks
 from dafh.checks import check_weights
 from dafh.exceptions import InputError
@@ -32,14 +32,14 @@ class Weighing:
     """What rows count in training."""
 
     roles: Roles
-    census: Census
+    repeated: Repeated
     part: Part
     """The part of the rows that trains."""
 
     def weights(self, table: pd.DataFrame) -> NDArray[np.float64]:
         """What each row of a table counts; 0 for rows that are held out."""
         weight = self.roles.weights(table)
-        return weight if self.part == EVERYTHING else weight * self.part.weights(self.roles.keys(table), self.census)
+        return weight if self.part == EVERYTHING else weight * self.part.weights(self.roles.keys(table), self.repeated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def gather_rows(
         persons = to_pandas(persons).iloc[:, 0].to_numpy()[counted]
     table, roles = as_table(rows, persons)
     found = from_blocks(
-        MemoryBlocks(row_slices(len(table))).through(_RowsOf(table)),
+        MemoryBlocks(row_slices(len(table)), len(table)).through(_RowsOf(table)),
         roles,
         held_out,
         lambda features, *rest: check(features if is_frame(X) else features.to_numpy(), *rest),
@@ -128,31 +128,31 @@ def _named_roles(y: Any, *, sample_weight: Any, guard_features: Any, persons: An
 
 
 def from_blocks(blocks: Blocks[pd.DataFrame], roles: Roles, held_out: float, check: Check) -> TrainingRows:
-    """Rows in blocks: two passes, one to count them and one to draw the sample; the others are up to the caller."""
-    alone = roles.person is None and roles.time is None
-    census = Census.take(blocks, roles.keys, each_for_itself=alone)
-    if census.n_rows <= MOST_ROWS:
-        table = draw_rows(blocks, roles.keys, census, MOST_ROWS)
+    """Rows in blocks: a pass to draw the sample, and one before it where nobody knows how many there are."""
+    n_rows = count_rows(blocks)
+    if n_rows <= MOST_ROWS:
+        (table,), _ = draw_rows(blocks, roles.keys, n_rows, [Wanted(EVERYTHING, MOST_ROWS)])
         return TrainingRows(in_order_of_values(_checked(table, roles, check)))
-    part, rest = _divided(blocks, roles, census, held_out)
-    few = _checked(draw_rows(blocks, roles.keys, census, MOST_ROWS, part), roles, check)
-    judges = None
-    if rest is not None:
-        judges = _checked(draw_rows(blocks, roles.keys, census, _MOST_JUDGES, rest), roles, check)
-    return TrainingRows(in_order_of_values(few), judges, AllRows(blocks, Weighing(roles, census, part)))
+    part, rest = _divided(blocks, roles, n_rows, held_out)
+    wanted = [Wanted(part, MOST_ROWS)] if rest is None else [Wanted(part, MOST_ROWS), Wanted(rest, _MOST_JUDGES)]
+    alone = roles.person is None and roles.time is None
+    tables, repeated = draw_rows(blocks, roles.keys, n_rows, wanted, each_for_itself=alone)
+    few, *judges = [_checked(table, roles, check) for table in tables]
+    return TrainingRows(
+        in_order_of_values(few), judges[0] if judges else None, AllRows(blocks, Weighing(roles, repeated, part))
+    )
 
 
-def _divided(blocks: Blocks[pd.DataFrame], roles: Roles, census: Census, held_out: float) -> tuple[Part, Part | None]:
+def _divided(blocks: Blocks[pd.DataFrame], roles: Roles, n_rows: int, held_out: float) -> tuple[Part, Part | None]:
     """The part that trains, and the part that is held out: rows at random, or the last ones where time counts."""
     if not held_out:
         return EVERYTHING, None
     cut = 1 - held_out
     if roles.time is not None:
-        times = roles.keys(draw_rows(blocks, roles.keys, census, MOST_ROWS)).places
-        cut = float(np.quantile(times, cut))
+        (sample,), _ = draw_rows(blocks, roles.keys, n_rows, [Wanted(EVERYTHING, MOST_ROWS)], each_for_itself=False)
+        cut = float(np.quantile(roles.keys(sample).places, cut))
     return Part(high=cut, size=1 - held_out), Part(low=cut, size=held_out)
 
 
 def _checked(table: pd.DataFrame, roles: Roles, check: Check) -> CheckedRows:
-    """Check drawn rows; those of files and collections must have weights and labels like any others."""
     return check(table[list(roles.features)], table[roles.label].to_numpy(), roles.known(table))

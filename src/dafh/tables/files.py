@@ -54,8 +54,8 @@ class DataFile:
         Of a text file; a byte order mark is not part of it. The mark of UTF-16 or UTF-32 overrides it.
     leave_out : names of columns
         Names that may occur more than once, because none of those columns is wanted.
-    row_groups : numbers
-        Of a Parquet file, to be read alone.
+    row_groups, n_rows
+        Set by `parts`: the row groups of a Parquet file that are read alone, and their rows.
 
     Examples
     --------
@@ -76,6 +76,8 @@ class DataFile:
     leave_out: Collection[str] = ()
     row_groups: tuple[int, ...] | None = None
     """Row groups of a Parquet file to be read; None: all."""
+    n_rows: int | None = None
+    """Number of rows, of parts that say it."""
     notes: list[str] = field(default_factory=list, compare=False)
     """What was guessed about the file, for the user to read."""
     left_out: list[str] = field(default_factory=list, compare=False)
@@ -175,8 +177,11 @@ class DataFile:
             head, stream = _open(self.path, stack)
             if not head.startswith(b"PAR1") or not stream.seekable():
                 return [self]
-            groups = range(pyarrow.parquet.ParquetFile(stream).metadata.num_row_groups)
-            return [replace(self, row_groups=(group,)) for group in groups] or [self]
+            about = pyarrow.parquet.ParquetFile(stream).metadata
+            return [
+                replace(self, row_groups=(group,), n_rows=about.row_group(group).num_rows)
+                for group in range(about.num_row_groups)
+            ] or [self]
 
     def _check_unique(self, names: list[str]) -> None:
         repeated = [quoted(name) for name in dict.fromkeys(names) if names.count(name) > 1]
