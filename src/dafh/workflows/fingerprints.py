@@ -14,7 +14,7 @@ def labelled_hashes(features: pd.DataFrame, y: ArrayLike) -> NDArray[np.uint64]:
 
     Features and labels come as the schema reads them, so that neither the type of a file nor its time zones matter.
     """
-    label = pd.Series(np.asarray(y), features.index)
+    label = pd.Series(np.asarray(y), features.index).map(str).astype(object)
     # A name that no column of a file has: `assign` would replace a feature.
     return row_hashes(pd.concat([features, label.rename("\0label")], axis=1))
 
