@@ -14,7 +14,7 @@ from command_line import people
 from dafh.exceptions import InputError
 from dafh.tables.files import DataFile
 from dafh.tables.writing import TableWriter
-from dafh.workflows.fingerprints import fingerprint, labelled_hashes
+from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
 from dafh.workflows.serving import SAME_ROWS, FileModel
 from dafh.workflows.training import TrainingTable
@@ -74,7 +74,7 @@ def rows(n=12):
 
 
 def mark(features, y):
-    return fingerprint(labelled_hashes(features, y))
+    return fingerprint(hash_sums(labelled_hashes(features, y)))
 
 
 @settings(max_examples=20)

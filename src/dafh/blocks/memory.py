@@ -1,7 +1,8 @@
 """Blocks in memory."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from joblib import cpu_count
 
@@ -35,15 +36,21 @@ class MemoryBlocks(Blocks[Block]):
 
 
 def in_order(function: Callable[[Block], Result], tasks: Sequence[Block]) -> Iterator[Result]:
-    """Apply a function to tasks, one thread for each core; after an error, what has not begun is not done."""
+    """Apply a function to tasks, one thread for each core, never far ahead of whoever takes the results."""
     n_threads = min(cpu_count(), len(tasks))
     if n_threads < 2:
         yield from map(function, tasks)
         return
     pool = ThreadPoolExecutor(n_threads)
     try:
-        yield from pool.map(function, tasks)
-    finally:
+        running: deque[Future[Result]] = deque()
+        for task in tasks:
+            running.append(pool.submit(function, task))
+            if len(running) > 2 * n_threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:  # After an error, what has not begun is not done.
         pool.shutdown(cancel_futures=True)
 
 

@@ -16,6 +16,8 @@ def as_blocks(X: Any) -> Blocks[pd.DataFrame] | None:
 
     The blocks have `columns`.
     """
+    if isinstance(X, Blocks):
+        return X
     if isinstance(X, str | Path) or (isinstance(X, list | tuple) and X and all(isinstance(x, str | Path) for x in X)):
         return FileBlocks.open([DataFile(path) for path in find_files(X)])
     library = type(X).__module__.split(".")[0]

@@ -146,18 +146,19 @@ def fit(
     from time import monotonic
 
     check_writable(out)
-    from dafh.workflows.training import TrainingTable
+    from dafh.workflows.tables import read_table
+    from dafh.workflows.training import make_classifier
 
     start = monotonic()
     about_columns = ("drop", "sensitive", "categories", "protect", "person", "time", "test_size")
     columns = {name: options.pop(name) for name in about_columns}
-    table = TrainingTable.read(data, target, **columns, seed=options["seed"])
+    table = read_table(data, target, **columns, seed=options["seed"])
     for note in (table.headline(), *table.notes):
         say(note)
     options["guard"] = None if guard == "none" else guard
     # Whoever names costs is asked about costs: at their cut-off, the error rate is meant to rise.
     options["guard_losses"] = guard_losses or (("error",) if options["costs"] is None else ("cost",))
-    model = table.fit(n_groups=groups, groups=by, verbose=1, **options)  # type: ignore[arg-type]
+    model = table.fit(make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options))  # type: ignore[arg-type]
     test_rows = table.save(model, out)
     fitted = model[-1]
     epochs = "" if fitted.history_ is None else f"; kept epoch {fitted.best_epoch_} of {len(fitted.history_)}"

@@ -16,8 +16,8 @@ from dafh.tables.bins import named_table
 from dafh.tables.hashes import mixed, row_hashes, value_hashes
 from dafh.tables.schema import check_columns
 
-# Names that no column of a file has.
-_LABEL, _WEIGHT, _PERSON, _TIME, _DECLARED = (f"\0{name}" for name in ("label", "weight", "person", "time", "declared"))
+LABEL, WEIGHT, PERSON, TIME, DECLARED = (f"\0{name}" for name in ("label", "weight", "person", "time", "declared"))
+"""Names for columns with a role, which no column of a file has."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Roles:
             hashes = mixed(value_hashes(table[self.person]))
         else:
             # The target under one name, however a file calls it.
-            hashes = row_hashes(table[[*self.features, self.label]].rename(columns={self.label: _LABEL}))
+            hashes = row_hashes(table[[*self.features, self.label]].rename(columns={self.label: LABEL}))
         return Keys(hashes, random_places(hashes) if self.time is None else absolute_times(table[self.time]))
 
     def weights(self, table: pd.DataFrame) -> NDArray[np.float64]:
@@ -71,17 +71,17 @@ class Roles:
 def in_order_of_values(rows: CheckedRows) -> CheckedRows:
     """Sort rows by a hash of their values: whoever draws some of them by chance then draws the same from any order."""
     table, context = named_table(rows.given), rows.context
-    hashes = row_hashes(table.assign(**{_LABEL: rows.y}))
-    others: dict[str, Any] = {_WEIGHT: rows.weight}
+    hashes = row_hashes(table.assign(**{LABEL: rows.y}))
+    others: dict[str, Any] = {WEIGHT: rows.weight}
     if context.time is not None:
-        others[_TIME] = context.time
+        others[TIME] = context.time
     if context.declared is not None:
-        others |= {f"{_DECLARED} {name}": values.to_numpy() for name, values in context.declared.items()}
+        others |= {f"{DECLARED} {name}": values.to_numpy() for name, values in context.declared.items()}
     if context.person is not None:
         # Numbers of persons depend on the order of the rows; what their rows hold does not.
         held = np.zeros(int(context.person.max()) + 1, np.uint64)
         np.add.at(held, context.person, hashes)
-        others[_PERSON] = held[context.person]
+        others[PERSON] = held[context.person]
     # Of equal rows, what else is known about them decides.
     ordered = rows.take(np.lexsort((row_hashes(pd.DataFrame(others)), hashes)))
     if ordered.context.person is None:
@@ -93,18 +93,18 @@ def as_table(rows: CheckedRows, persons: NDArray[Any] | None) -> tuple[pd.DataFr
     """Put rows into one table, with what is known about them; `persons` as the user gave them."""
     table, context = named_table(rows.given), rows.context
     features, declared = tuple(table.columns), context.declared
-    others: dict[str, Any] = {_LABEL: rows.y, _WEIGHT: rows.weight}
+    others: dict[str, Any] = {LABEL: rows.y, WEIGHT: rows.weight}
     if persons is not None:
-        others[_PERSON] = persons
+        others[PERSON] = persons
     if context.time is not None:
-        others[_TIME] = context.time
-    names = {} if declared is None else {name: f"{_DECLARED} {name}" for name in declared.columns}
+        others[TIME] = context.time
+    names = {} if declared is None else {name: f"{DECLARED} {name}" for name in declared.columns}
     others |= {name: declared[old].to_numpy() for old, name in names.items()} if declared is not None else {}
     roles = Roles(
-        _LABEL,
-        _WEIGHT,
-        None if persons is None else _PERSON,
-        None if context.time is None else _TIME,
+        LABEL,
+        WEIGHT,
+        None if persons is None else PERSON,
+        None if context.time is None else TIME,
         tuple(names.values()),
         features,
     )

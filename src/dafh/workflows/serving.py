@@ -23,7 +23,7 @@ from dafh.tables.labels import labelled_rows, match_labels, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
 from dafh.text import quoted
-from dafh.workflows.fingerprints import fingerprint, labelled_hashes
+from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
 
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
@@ -95,7 +95,7 @@ class FileModel:
         y = match_labels(known[target], self.model.classes_)
         persons, unknown = self._persons(known, person)
         notes = [*data.notes, *without_target(table, known), *unread.notes(), *unknown]
-        if fingerprint(labelled_hashes(features, y)) in self.file.card.get("fingerprints", []):
+        if fingerprint(hash_sums(labelled_hashes(features, y))) in self.file.card.get("fingerprints", []):
             notes.append(SAME_ROWS)
         return LabelledRows(features, y, attributes, tuple(notes), persons)
 

@@ -1,15 +1,17 @@
 """From a table to a model file, with the rows that were held out beside it."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from dafh.blocks.files import find_files, with_columns
 from dafh.checks import check_persons, check_times
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard_report import GuardKind
@@ -23,9 +25,9 @@ from dafh.tables.encoder import tabular_pipeline
 from dafh.tables.files import DataFile
 from dafh.tables.labels import labelled_rows, read_labels, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
-from dafh.tables.writing import TableWriter
+from dafh.tables.writing import STDIN, TableWriter
 from dafh.text import clipped, quoted
-from dafh.workflows.fingerprints import fingerprint, labelled_hashes
+from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import split_names
 
 _FEWEST_ROWS = 20
@@ -78,7 +80,7 @@ class TrainingTable:
             person are on the same side.
         """
         data = replace(data, leave_out=split_names(drop, ()))
-        table = data.read(text=None)
+        table = _read_all(data)
         check_columns(table.columns, [target], "the target")
         said = {
             name: split_names(names, table.columns)
@@ -101,9 +103,13 @@ class TrainingTable:
         schema = TableSchema.guess(known, target, **said, person=person, time=time, decimal=decimal)
         schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(data.left_out, "as you said")})
         guard_options = _about_rows(known, schema)
-        test = _held_out(y, target, guard_options, test_size, seed)
         features = schema.features_of(known)
         hashes = labelled_hashes(features, y)
+        # In an order that depends on the values alone: files in another order have the same test rows.
+        order = np.argsort(hashes, kind="stable")
+        test = np.zeros(len(y), bool)
+        known_in_order = {name: values.iloc[order] for name, values in guard_options.items()}
+        test[order] = _held_out(y[order], target, known_in_order, test_size, seed)
         training = known[~test]
         return cls(
             Path(data.name).name,
@@ -112,75 +118,126 @@ class TrainingTable:
             schema,
             (*data.notes, *without_target(table, known), *schema.notes, *schema.leakage_notes(training)),
             schema.stored(known)[test].reset_index(drop=True) if test.any() else None,
-            tuple(dict.fromkeys(fingerprint(part) for part in (hashes, hashes[~test]))),
+            tuple(dict.fromkeys(fingerprint(hash_sums(part)) for part in (hashes, hashes[~test]))),
             features[~test],
             {name: values[~test] for name, values in guard_options.items()},
         )
 
     def headline(self) -> str:
         """Say how many rows there are, and the share of each label."""
-        values, counts = np.unique(self.y, return_counts=True)
-        shares = [f"{clipped(v, 30)} in {n / len(self.y):.0%}" for v, n in zip(values, counts, strict=True)]
-        more = ", …" if len(shares) > 5 else ""
-        target = clipped(self.schema.target, 40)
-        return f"Training on {len(self.y):,} rows. Values of {target}: {', '.join(shares[:5])}{more}."
+        return class_shares_in_words(Counter(self.y.tolist()), self.schema.target)
 
-    def fit(
-        self,
-        *,
-        n_groups: int | Literal["auto"] = "auto",
-        groups: Literal["auto", "rules", "network"] = "auto",
-        pooled: Literal["scorecard", "linear", "boosting"] = "scorecard",
-        guard: GuardKind | None = "veto",
-        guard_losses: Sequence[LossName] = ("error",),
-        costs: Mapping[str, float] | None = None,
-        threshold: float | None = None,
-        seed: int = 0,
-        verbose: int = 0,
-        recipe: Recipe | None = None,
-    ) -> Pipeline:
+    def fit(self, model: DAFHClassifier) -> Pipeline:
         """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
-        if pooled == "boosting" and (costs is not None or threshold is not None):
-            # Compared with it, own classifiers at another cut-off would gain by the cut-off alone.
-            raise InputError(
-                "Gradient boosting always decides at a probability of 0.5: with costs or a threshold, choose a "
-                "scorecard or a linear pooled classifier."
-            )
-        if guard is None and self.schema.protected:
-            raise InputError("Only the guard protects columns, and it is off: set it to veto or proof.")
-        model = DAFHClassifier(
-            n_groups,
-            groups=groups,
-            pooled=_boosting() if pooled == "boosting" else pooled,
-            recipe=recipe,
-            guard=guard,
-            guard_losses=tuple(guard_losses),
-            costs=costs,
-            threshold=threshold,
-            random_state=seed,
-            verbose=verbose,
-        )
         options = {f"model__{name}": values for name, values in self.guard_options.items()}
         return tabular_pipeline(model, self.schema.features).fit(self.features, self.y, **options)
 
     def save(self, model: Pipeline, path: Path) -> Path | None:
         """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
-        details = {
-            "data": self.name,
-            "rows": len(self.y),
-            "rows_kept_back": 0 if self.test_rows is None else len(self.test_rows),
-            "schema": self.schema.to_dict(),
-            "fingerprints": list(self.fingerprints),
-            "guesses": list(self.notes),
-            "worth": worth_of_groups(model),
-        }
-        save(model, path, details=details)
+        n_test = 0 if self.test_rows is None else len(self.test_rows)
+        save(model, path, details=details_of(self, model, len(self.y), n_test, self.fingerprints))
         if self.test_rows is None:
             return None
-        beside = path.with_suffix(".test.parquet")
+        beside = held_out_path(path)
         with TableWriter(beside) as writer:
             writer.write(self.test_rows)
         return beside
+
+
+def make_classifier(
+    schema: TableSchema,
+    *,
+    n_groups: int | Literal["auto"] = "auto",
+    groups: Literal["auto", "rules", "network"] = "auto",
+    pooled: Literal["scorecard", "linear", "boosting"] = "scorecard",
+    guard: GuardKind | None = "veto",
+    guard_losses: Sequence[LossName] = ("error",),
+    costs: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+    seed: int = 0,
+    verbose: int = 0,
+    recipe: Recipe | None = None,
+) -> DAFHClassifier:
+    """Make the classifier that a command asks for."""
+    if pooled == "boosting" and (costs is not None or threshold is not None):
+        # Compared with it, own classifiers at another cut-off would gain by the cut-off alone.
+        raise InputError(
+            "Gradient boosting always decides at a probability of 0.5: with costs or a threshold, choose a scorecard "
+            "or a linear pooled classifier."
+        )
+    if guard is None and schema.protected:
+        raise InputError("Only the guard protects columns, and it is off: set it to veto or proof.")
+    return DAFHClassifier(
+        n_groups,
+        groups=groups,
+        pooled=_boosting() if pooled == "boosting" else pooled,
+        recipe=recipe,
+        guard=guard,
+        guard_losses=tuple(guard_losses),
+        costs=costs,
+        threshold=threshold,
+        random_state=seed,
+        verbose=verbose,
+    )
+
+
+class AboutTable(Protocol):
+    """What a model file says about the table that the model was fitted on."""
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        ...
+
+    @property
+    def schema(self) -> TableSchema:
+        """What the columns hold."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was guessed."""
+        ...
+
+
+def details_of(
+    table: AboutTable, model: Pipeline, n_rows: int, n_test: int, fingerprints: tuple[str, ...]
+) -> dict[str, Any]:
+    """What is written about a table into the file of a model that was fitted on it."""
+    return {
+        "data": table.name,
+        "rows": n_rows,
+        "rows_kept_back": n_test,
+        "schema": table.schema.to_dict(),
+        "fingerprints": list(fingerprints),
+        "guesses": list(table.notes),
+        "worth": worth_of_groups(model),
+    }
+
+
+def held_out_path(model: Path) -> Path:
+    """Where the held-out rows of a model are written."""
+    return model.with_suffix(".test.parquet")
+
+
+def class_shares_in_words(labels: Counter[Any], target: str) -> str:
+    """Say how many rows there are to train on, and the share of each label."""
+    n_rows = labels.total()
+    shares = [f"{clipped(value, 30)} in {number / n_rows:.0%}" for value, number in sorted(labels.items())]
+    more = ", …" if len(shares) > 5 else ""
+    return f"Training on {n_rows:,} rows. Values of {clipped(target, 40)}: {', '.join(shares[:5])}{more}."
+
+
+def _read_all(data: DataFile) -> pd.DataFrame:
+    """Read a file, or all files behind a pattern or in a folder, which must have the same columns."""
+    if str(data.path) == STDIN:
+        return data.read(text=None)
+    files = [replace(data, path=path) for path in find_files(data.path)]
+    first, *others = files
+    tables = [first.read(text=None)]
+    data.layout = first.layout
+    tables += [with_columns(file.read(text=None), list(tables[0].columns), file.name) for file in others]
+    return tables[0] if not others else pd.concat(tables, ignore_index=True)
 
 
 def _about_rows(known: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:

@@ -1,0 +1,42 @@
+"""Which way a table is read: whole, or in passes over its rows."""
+
+from dataclasses import replace
+from typing import Any
+
+from dafh.blocks.files import find_files
+from dafh.estimators.training_rows import MOST_ROWS
+from dafh.tables.files import DataFile
+from dafh.tables.writing import STDIN
+from dafh.workflows.large import LargeTable
+from dafh.workflows.names import split_names
+from dafh.workflows.training import TrainingTable
+
+_LISTS = ("drop", "sensitive", "categories", "protect")
+
+
+def read_table(
+    data: DataFile, target: str, *, seed: int = 0, on_cluster: bool = False, **said: Any
+) -> TrainingTable | LargeTable:
+    """Read a table to train on; both ways lead to the same model.
+
+    Parameters
+    ----------
+    data : DataFile
+        Its path may also be a pattern such as ``rows/*.parquet``, or a folder.
+    target : str
+    seed : int
+        Draws the rows that are held out of a small table.
+    on_cluster : bool
+        Whether the workers of a Dask cluster read the rows, however few they are.
+    said : what the user says about columns, as in `TrainingTable.read`
+    """
+    if str(data.path) == STDIN:
+        return TrainingTable.read(data, target, seed=seed, **said)
+    files = [
+        replace(data, path=path, leave_out=split_names(said.get("drop", ()), ())) for path in find_files(data.path)
+    ]
+    if sum(file.count_rows() for file in files) <= MOST_ROWS:
+        return TrainingTable.read(data, target, seed=seed, **said)
+    names = list(next(files[0].chunks(rows=100)).columns)
+    said |= {name: split_names(said.get(name, ()), names) for name in _LISTS}
+    return LargeTable.read(files, target, on_cluster=on_cluster, **said)
