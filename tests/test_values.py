@@ -247,7 +247,9 @@ def test_a_date_is_the_same_date_in_every_type_and_file(tmp_path, name):
         features = schema.features_of(table)
         encoded = TableEncoder(schema.features).fit_transform(features)
         attributes = schema.attributes_of(table, ["d"])
-        results.append((schema.features, fingerprint(hash_sums(labelled_hashes(features, table["y"]))), encoded, attributes))
+        results.append(
+            (schema.features, fingerprint(hash_sums(labelled_hashes(features, table["y"]))), encoded, attributes)
+        )
     (kinds, mark, encoded, attributes), other = results
     assert (kinds, mark) == other[:2]
     np.testing.assert_array_equal(encoded, other[2])

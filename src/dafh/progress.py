@@ -110,6 +110,36 @@ def study_reporter() -> Iterator[JobReport]:
         yield report
 
 
+@contextmanager
+def pass_reporter(n_rows: int) -> Iterator[Callable[[str, float], None]]:
+    """Yield a function to call after every pass over rows; it shows passes and speed, in a log only those over files.
+
+    Passes over what is kept of the rows are many and short, and share a line at the end.
+    """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    seconds: dict[str, list[float]] = {"rows": [], "kept": []}
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("reading rows", total=None)
+
+        def speed(of: list[float]) -> str:
+            return f"{len(of) * n_rows / max(sum(of), 1e-9):,.0f} rows a second"
+
+        def report(what: str, taken: float) -> None:
+            seconds[what].append(taken)
+            n_passes = sum(map(len, seconds.values()))
+            bar.update(task, description=f"{n_passes} passes over {n_rows:,} rows; the last: {speed([taken])}")
+
+        yield report
+    for what, title in {"rows": "over the files", "kept": "over what is kept of them"}.items():
+        if seconds[what]:
+            line = f"{len(seconds[what])} passes {title}: {speed(seconds[what])}."
+            console.print(line, highlight=False, soft_wrap=True)
+
+
 def _duration(seconds: float) -> str:
     """Write a time in the unit that fits.
 

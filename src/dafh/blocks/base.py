@@ -33,9 +33,15 @@ class Blocks(ABC, Generic[Block]):
         Whoever calls this must call `close` on the result.
         """
 
-    def through(self, function: Callable[[Block], Result]) -> "Blocks[Result]":
-        """Blocks of what a function makes of every block, made anew in every pass; it changes no number of rows."""
-        return _Through(self, function)
+    def through(
+        self,
+        function: Callable[[Block], Result],
+        *,
+        columns: tuple[str, ...] | None = None,
+        n_rows: int | None = None,
+    ) -> "Blocks[Result]":
+        """Blocks of what a function makes of every block, made anew in every pass."""
+        return _Through(self, function, self.columns if columns is None else columns, n_rows)
 
     def total(self, function: Callable[[Block], tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
         """Add up what a function makes of every block."""
@@ -67,9 +73,11 @@ class _Then(Generic[Block]):
 
 
 class _Through(Blocks[Any]):
-    def __init__(self, blocks: Blocks[Any], function: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, blocks: Blocks[Any], function: Callable[[Any], Any], columns: tuple[str, ...], n_rows: int | None
+    ) -> None:
         self.blocks, self.function = blocks, function
-        self.columns, self.n_rows = blocks.columns, blocks.n_rows
+        self.columns, self.n_rows = columns, n_rows
 
     def each(self, function: Callable[[Any], Result]) -> Iterator[Result]:
         return self.blocks.each(_Then(self.function, function))

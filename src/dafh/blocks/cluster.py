@@ -5,6 +5,7 @@ threads here where there is none. What a lost worker held is made again by the o
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -16,6 +17,8 @@ from dafh.exceptions import InputError
 
 # Sums of this many blocks are added up where they are, before they are sent.
 _SUMS_AT_ONCE = 8
+_SECONDS_TO_CONNECT = 10
+_INSTALL = "Clusters need Dask: pip install 'dafh[dask]'."
 
 
 def needs_dask() -> Any:
@@ -23,8 +26,43 @@ def needs_dask() -> Any:
     try:
         import dask
     except ImportError as error:
-        raise InputError("Clusters need Dask: pip install 'dafh[dask]'.") from error
+        raise InputError(_INSTALL) from error
     return dask
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[int]:
+    """Let everything inside run on the cluster whose scheduler is at an address; yield its threads, 0 without one."""
+    if address is None:
+        yield 0
+        return
+    needs_dask()
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise InputError(_INSTALL) from error
+    try:
+        client = Client(address, timeout=_SECONDS_TO_CONNECT)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(f"No Dask scheduler answers at {address}: is it running, and is this its address?") from error
+    with client:
+        n_threads = sum(client.nthreads().values())
+        if not n_threads:
+            raise InputError(f"The Dask scheduler at {address} has no workers: start some.")
+        yield n_threads
+
+
+@contextmanager
+def jobs_on_cluster(address: str | None) -> Iterator[int]:
+    """Let joblib run its jobs on a cluster; yield its threads, 0 without one."""
+    with connected(address) as n_threads:
+        if not n_threads:
+            yield 0
+            return
+        from joblib import parallel_config
+
+        with parallel_config("dask"):
+            yield n_threads
 
 
 class DaskBlocks(Blocks[Block]):

@@ -87,11 +87,14 @@ class FileBlocks(Blocks[pd.DataFrame]):
         self.n_rows = None if None in numbers else sum(numbers)
 
     @classmethod
-    def open(cls, files: Sequence[DataFile], text: tuple[str, ...] | None = ()) -> "FileBlocks":
+    def open(cls, files: Sequence[DataFile]) -> "FileBlocks":
         """Look at files of which each has the columns of the first."""
         columns = tuple(str(name) for name in next(files[0].chunks(rows=100)).columns)
-        pieces = [Piece(part, columns, text) for file in files for part in file.parts()]
-        return cls(pieces, columns)
+        return cls([Piece(part, columns) for file in files for part in file.parts()], columns)
+
+    def with_rows_per_block(self, rows: int) -> "FileBlocks":
+        """Return the same rows, in blocks of another size."""
+        return FileBlocks([replace(piece, rows=rows) for piece in self.pieces], self.columns)
 
     def reading_as_text(self, text: tuple[str, ...] | None) -> "FileBlocks":
         """Return the same rows, with some columns of text files read as strings."""

@@ -23,8 +23,8 @@ class MemoryBlocks(Blocks[Block]):
     (np.int64(9), np.int64(7))
     """
 
-    def __init__(self, blocks: Sequence[Block], n_rows: int | None = None) -> None:
-        self.blocks, self.n_rows = blocks, n_rows
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks = blocks
 
     def each(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """Yield what a function makes of every block, in the order of the blocks."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dafh.cli.options import JSON, MODEL, CostsOfErrors, LossNames, check_writable, data_options
+from dafh.cli.options import CLUSTER, JSON, MODEL, CostsOfErrors, LossNames, MemorySize, check_writable, data_options
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -120,6 +120,12 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
     show_default=True,
     help="Share of the rows to set aside for audit and report; they are written beside the model.",
 )
+@click.option(
+    "--memory",
+    type=MemorySize(),
+    help="Memory that a table of more than 200,000 rows may use, such as 2GB: it is read in pieces.  [default: 2GB]",
+)
+@CLUSTER
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @data_options
 @JSON
@@ -132,6 +138,8 @@ def fit(
     groups: int | Literal["auto"],
     by: str,
     as_json: bool,
+    cluster: str | None,
+    memory: float | None,
     **options: Any,
 ) -> None:
     """Learn groups and their classifiers from a table.
@@ -139,27 +147,43 @@ def fit(
     First, one pooled classifier is fitted for all rows. Groups get classifiers of their own only if held-out rows show
     that this is worth it. If it is not, the output says so.
 
-    DATA is a CSV or Parquet file, compressed with gzip or not; - is standard input. What each column holds is guessed
-    and reported: numbers, dates, categories, and identifiers, which are left out. So are rows without a target. A few
-    words in a column of numbers, such as "unknown", count as missing.
+    DATA is a CSV or Parquet file, compressed with gzip or not, a folder of them, or a pattern such as 'rows/*.parquet';
+    - is standard input. What each column holds is guessed and reported: numbers, dates, categories, and identifiers,
+    which are left out. So are rows without a target. A few words in a column of numbers, such as "unknown", count as
+    missing.
+
+    Of more than 200,000 rows, a sample of so many chooses what the columns hold, the groups and their rules;
+    coefficients come from all rows, which are read in pieces.
     """
+    from contextlib import ExitStack
     from time import monotonic
 
     check_writable(out)
+    from dafh.blocks.cluster import connected
+    from dafh.progress import pass_reporter
     from dafh.workflows.tables import read_table
     from dafh.workflows.training import make_classifier
 
     start = monotonic()
     about_columns = ("drop", "sensitive", "categories", "protect", "person", "time", "test_size")
     columns = {name: options.pop(name) for name in about_columns}
-    table = read_table(data, target, **columns, seed=options["seed"])
-    for note in (table.headline(), *table.notes):
-        say(note)
     options["guard"] = None if guard == "none" else guard
     # Whoever names costs is asked about costs: at their cut-off, the error rate is meant to rise.
     options["guard_losses"] = guard_losses or (("error",) if options["costs"] is None else ("cost",))
-    model = table.fit(make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options))  # type: ignore[arg-type]
-    test_rows = table.save(model, out)
+    with connected(cluster), ExitStack() as stack:
+        table = read_table(
+            data,
+            target,
+            **columns,
+            seed=options["seed"],
+            on_cluster=cluster is not None,
+            memory=memory,
+            report=lambda n_rows: stack.enter_context(pass_reporter(n_rows)),
+        )
+        for note in (table.headline(), *table.notes):
+            say(note)
+        model = table.fit(make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options))  # type: ignore[arg-type]
+        test_rows = table.save(model, out)
     fitted = model[-1]
     epochs = "" if fitted.history_ is None else f"; kept epoch {fitted.best_epoch_} of {len(fitted.history_)}"
     say(f"Trained in {monotonic() - start:.1f} s{epochs}.")

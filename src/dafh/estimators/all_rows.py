@@ -12,11 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.blocks.base import Arrays, Blocks
-from dafh.checks import check_known_labels
 from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.learning import FittedGroupRules, LearnedGroups
 from dafh.estimators.pooled import PooledFit, pooled_logits
 from dafh.estimators.training_rows import AllRows, Weighing
+from dafh.exceptions import InputError
 from dafh.groups.corrections import CorrectionDesign
 from dafh.groups.merging import LeafRows
 from dafh.groups.rules import RuleTree
@@ -26,6 +26,7 @@ from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.passes import Penalty, PointTables, SeenBlock, fit_in_passes
 from dafh.linear.scorecard import Scorecard
 from dafh.rows.seen import TableView
+from dafh.text import quoted
 
 
 def refit_on_all_rows(estimator: Any, everything: AllRows, pooled: PooledFit, learned: LearnedGroups) -> LearnedGroups:
@@ -77,11 +78,16 @@ class _Encode:
         weight = self.weighing.weights(block)
         block, weight = block[weight > 0], weight[weight > 0]
         labels = block[roles.label].to_numpy()
-        check_known_labels(labels, self.classes, len(block))
+        label = pd.Index(self.classes).get_indexer(labels)
+        if (label < 0).any():
+            raise InputError(
+                f"y holds {quoted(labels[label < 0][0])} in so few rows that the sample has none, by which groups are "
+                "chosen: leave those rows out, or put rare classes together."
+            )
         features = block[list(roles.features)].reset_index(drop=True)
         seen = self.view.see(features if self.as_frame else features.to_numpy())
         kept: Arrays = {
-            "label": pd.Index(self.classes).get_indexer(labels).astype(np.uint16),
+            "label": label.astype(np.uint16),
             "weight": weight,
             "group": self.tree.assign(seen.codes).astype(np.uint8),
         }

@@ -17,6 +17,7 @@ from dafh.exceptions import InputError
 from dafh.frames import is_frame, to_pandas
 from dafh.rows.checked import CheckedRows
 from dafh.rows.roles import Roles, as_table, in_order_of_values
+from dafh.text import quoted
 
 MOST_ROWS = 200_000
 """Bins, groups, and all that is chosen about them, come from this many rows at most; coefficients from all rows."""
@@ -87,7 +88,10 @@ def gather_rows(
     known = {"sample_weight": sample_weight, "guard_features": guard_features, "persons": persons, "time": time}
     blocks = as_blocks(X)
     if blocks is not None:
-        return from_blocks(blocks, _named_roles(y, **known).of_table(blocks.columns), held_out, check)
+        roles = _named_roles(y, **known).of_table(blocks.columns)
+        if roles.weight is not None:  # How many rows count is known only by looking at them.
+            blocks = blocks.through(_RowsThatCount(roles), n_rows=None)
+        return from_blocks(blocks, roles, held_out, check)
     rows = check(X, y, known)
     if len(rows) <= MOST_ROWS:
         return TrainingRows(in_order_of_values(rows))
@@ -96,7 +100,7 @@ def gather_rows(
         persons = to_pandas(persons).iloc[:, 0].to_numpy()[counted]
     table, roles = as_table(rows, persons)
     found = from_blocks(
-        MemoryBlocks(row_slices(len(table)), len(table)).through(_RowsOf(table)),
+        MemoryBlocks(row_slices(len(table))).through(_RowsOf(table), n_rows=len(table)),
         roles,
         held_out,
         lambda features, *rest: check(features if is_frame(X) else features.to_numpy(), *rest),
@@ -112,6 +116,19 @@ class _RowsOf:
 
     def __call__(self, rows: slice) -> pd.DataFrame:
         return self.table.iloc[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _RowsThatCount:
+    """Leaves out rows of weight 0."""
+
+    roles: Roles
+
+    def __call__(self, table: pd.DataFrame) -> pd.DataFrame:
+        weight = self.roles.weights(table)
+        if not (weight >= 0).all():  # Written so that a gap fails, too.
+            raise InputError(f"Weights must be numbers from 0 on: the column {quoted(self.roles.weight)} has others.")
+        return table[weight > 0]
 
 
 def _named_roles(y: Any, *, sample_weight: Any, guard_features: Any, persons: Any, time: Any) -> Roles:

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from joblib import cpu_count
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.blocks.base import Blocks
 from dafh.blocks.cluster import DaskBlocks
 from dafh.blocks.files import FileBlocks
+from dafh.blocks.memory import ROWS_PER_BLOCK
+from dafh.blocks.reporting import PassReport, ReportedBlocks
 from dafh.blocks.sampling import EVERYTHING, Keys, Part, Wanted, draw_rows, random_places
+from dafh.estimators import training_rows
 from dafh.estimators.dafh import DAFHClassifier
-from dafh.estimators.training_rows import MOST_ROWS
 from dafh.exceptions import InputError
 from dafh.models.files import save
 from dafh.rows.roles import DECLARED, LABEL, PERSON, TIME
@@ -31,6 +34,10 @@ from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.training import class_shares_in_words, details_of, held_out_path
 
 _ROWS_TO_GUESS_BY = 10_000
+_MEMORY = 2e9
+# Bytes: of Python and its libraries; of a value of the sample while groups are learned; of a value of a block.
+_MEMORY_OF_LIBRARIES, _MEMORY_OF_SAMPLE, _MEMORY_OF_BLOCK = 0.3e9, 160, 400
+_FEWEST_ROWS_PER_BLOCK = 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,19 +154,39 @@ class LargeTable:
         *,
         test_size: float = 0.0,
         on_cluster: bool = False,
+        memory: float | None = None,
+        report: PassReport | None = None,
         **said: Any,
     ) -> "LargeTable":
-        """Look at files: a pass over their rows for a sample, which tells what columns hold, and one to count."""
+        """Look at files: a pass over their rows for a sample, which tells what columns hold, and one to count.
+
+        Parameters
+        ----------
+        files : sequence of DataFile
+        target : str
+        test_size : float
+        on_cluster : bool
+            Whether the workers of a Dask cluster read the files.
+        memory : float, optional
+            Bytes that may be used; None: 2 GB.
+        report : function, optional
+            Called after every pass.
+        said : what the user says about columns
+        """
         opened = FileBlocks.open(files)
         check_columns(opened.columns, [target], "the target")
+        opened = opened.with_rows_per_block(rows_per_block(_MEMORY if memory is None else memory, len(opened.columns)))
         head = next(files[0].chunks(rows=_ROWS_TO_GUESS_BY, text=None))
         decimal = files[0].layout.decimal if files[0].layout else "."
         # Only what looks like a number is read as one: a zip code keeps its zeros.
         text = tuple(str(name) for name in head if guess_kind(head[name], decimal) != "number" or name == target)
         opened = opened.reading_as_text(text)
         raw: Blocks[pd.DataFrame] = DaskBlocks.of_files(opened) if on_cluster else opened
+        raw = raw if report is None else ReportedBlocks(raw, report)
         n_rows = sum(file.count_rows() for file in files)
-        (sample,), _ = draw_rows(raw, _raw_keys, n_rows, [Wanted(EVERYTHING, MOST_ROWS)], each_for_itself=False)
+        (sample,), _ = draw_rows(
+            raw, _raw_keys, n_rows, [Wanted(EVERYTHING, training_rows.MOST_ROWS)], each_for_itself=False
+        )
         sample = labelled_rows(sample, target)
         schema = TableSchema.guess(sample, target, **said, decimal=decimal)
         reader = TableReader(schema.features).fit(schema.features_of(sample))
@@ -185,12 +212,15 @@ class LargeTable:
 
     def fit(self, model: DAFHClassifier) -> Pipeline:
         """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
-        blocks: Any = self.raw.through(self.rows)
         schema = self.schema
         declared = [f"{DECLARED} {name}" for name in schema.protected]
         person, time = PERSON if schema.person is not None else None, TIME if schema.time else None
-        blocks.columns = tuple(name for name in (*schema.features, LABEL, person, time, *declared) if name is not None)
-        blocks.n_rows = self.found.n_known - self.found.n_test
+        named = (*schema.features, LABEL, person, time, *declared)
+        blocks: Any = self.raw.through(
+            self.rows,
+            columns=tuple(name for name in named if name is not None),
+            n_rows=self.found.n_known - self.found.n_test,
+        )
         model.fit(blocks, LABEL, persons=person, time=time, guard_features=declared or None)
         return Pipeline([("encoder", self.rows.reader), ("model", model)])
 
@@ -207,6 +237,25 @@ class LargeTable:
                 if len(rows):
                     writer.write(rows.reset_index(drop=True))
         return beside
+
+
+def rows_per_block(memory: float, n_columns: int) -> int:
+    """Rows of a block, so that no more memory is used than is allowed.
+
+    Examples
+    --------
+    >>> rows_per_block(2e9, n_columns=20), rows_per_block(2e9, n_columns=50)
+    (65536, 4096)
+    """
+    needed = _MEMORY_OF_LIBRARIES + _MEMORY_OF_SAMPLE * training_rows.MOST_ROWS * n_columns
+    of_a_row = _MEMORY_OF_BLOCK * n_columns * cpu_count()
+    if needed + _FEWEST_ROWS_PER_BLOCK * of_a_row > memory:
+        least = (needed + _FEWEST_ROWS_PER_BLOCK * of_a_row) / 1e9
+        raise InputError(
+            f"A sample of {training_rows.MOST_ROWS:,} rows with {n_columns} columns needs about {least:.1f} GB of "
+            "memory: allow more, or leave columns out."
+        )
+    return int(min(ROWS_PER_BLOCK, (memory - needed) / of_a_row))
 
 
 def _raw_keys(block: pd.DataFrame) -> Keys:
