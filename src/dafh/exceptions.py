@@ -7,6 +7,7 @@
     └── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
     DAFHWarning (UserWarning)
     ├── GroupsEncodeLabelWarning            the groups are little more than the predicted label
+    ├── FittedOnSampleWarning               a pooled classifier has seen a sample of the rows only
     └── OtherVersionWarning                 a model file comes from other versions of the libraries
 
 Scikit-learn's own exceptions (``NotFittedError``, its parameter and shape errors) pass through unchanged.
@@ -35,6 +36,10 @@ class GroupsEncodeLabelWarning(DAFHWarning):
     The group classifier has then become the predictor itself, and "each group is served well" says no more than
     "the prediction is good".
     """
+
+
+class FittedOnSampleWarning(DAFHWarning):
+    """The user's pooled classifier, which came unfitted, has seen a sample of rows that are not in memory."""
 
 
 class OtherVersionWarning(DAFHWarning):

@@ -33,7 +33,7 @@ from dafh.estimators.label_information import label_information, sample_to_measu
 from dafh.estimators.learning import LearnedGroups, learn_groups
 from dafh.estimators.pooled import PooledName, fit_pooled, resolve_pooled
 from dafh.estimators.prediction import GroupPrediction
-from dafh.estimators.training_rows import gather_rows
+from dafh.estimators.training_rows import gather_rows, warn_if_sampled
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
@@ -281,6 +281,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             self._judge(judges, learned.compared)
             self._measure(rows)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
+        warn_if_sampled(training, unfitted)
         warn_if_groups_are_labels(self.label_information_)
         return self
 

@@ -1,5 +1,6 @@
 """The rows of a fit: all of them where they are few; else a sample to choose by, and all of them in blocks."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,8 +14,11 @@ from dafh.blocks.memory import MemoryBlocks, row_slices
 from dafh.blocks.sampling import EVERYTHING, Part, Repeated, Wanted, count_rows, draw_rows
 from dafh.blocks.sources import as_blocks
 from dafh.checks import check_weights
-from dafh.exceptions import InputError
+from dafh.classifiers.fitting import is_fitted
+from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.frames import is_frame, to_pandas
+from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.linear.scorecard import Scorecard
 from dafh.rows.checked import CheckedRows
 from dafh.rows.roles import Roles, as_table, in_order_of_values
 from dafh.text import quoted
@@ -173,3 +177,15 @@ def _divided(blocks: Blocks[pd.DataFrame], roles: Roles, n_rows: int, held_out: 
 
 def _checked(table: pd.DataFrame, roles: Roles, check: Check) -> CheckedRows:
     return check(table[list(roles.features)], table[roles.label].to_numpy(), roles.known(table))
+
+
+def warn_if_sampled(training: TrainingRows, pooled: Any) -> None:
+    """Warn the caller of `fit` if its pooled classifier has seen a sample of the rows only."""
+    ours = isinstance(pooled, Scorecard | StandardizedLogisticRegression) or is_fitted(pooled)
+    if training.everything is not None and training.whole is None and not ours:
+        warnings.warn(
+            f"The rows are not in memory: {type(pooled).__name__} was fitted on a sample of {len(training.few):,} of "
+            "them. Bring it fitted if it should know more.",
+            FittedOnSampleWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,143 @@
+"""Fits on a local cluster of two worker processes."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dafh.blocks import cluster
+from dafh.blocks.cluster import DaskBlocks, connected, jobs_on_cluster
+from dafh.blocks.files import FileBlocks
+from dafh.estimators import training_rows
+from dafh.exceptions import InputError
+from dafh.study.runner import Job, run_jobs
+from dafh.study.store import ResultStore
+from dafh.tables.files import DataFile
+from large import assert_same_model, grouped_table, written_in_files
+from test_large_fits import FEATURES, fitted
+
+distributed = pytest.importorskip("distributed")
+dd = pytest.importorskip("dask.dataframe")
+
+
+@pytest.fixture(scope="module")
+def two_workers():
+    """A scheduler with two workers, each a process with one thread."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    monkeypatch.setattr(training_rows, "MOST_ROWS", 2000)
+
+
+@pytest.mark.parametrize("n_partitions", [1, 7])
+def test_partitions_give_the_model_of_rows_in_memory(two_workers, small_sample, n_partitions):
+    table = grouped_table(5000)
+    collection = dd.from_pandas(table.sample(frac=1, random_state=0), npartitions=n_partitions, sort=False)
+    assert_same_model(fitted(table[FEATURES], table["y"]), fitted(collection), table[FEATURES])
+
+
+def test_workers_read_files_themselves(two_workers, tmp_path):
+    table = grouped_table(1000)
+    written_in_files(tmp_path / "rows", table, 3)
+    files = FileBlocks.open([DataFile(path) for path in sorted((tmp_path / "rows").iterdir())])
+    blocks = DaskBlocks.of_files(files)
+    assert sum(blocks.each(len)) == 1000
+    (total,) = blocks.total(lambda block: (block["x0"].sum(),))
+    assert total == pytest.approx(table["x0"].sum())
+
+
+def test_a_killed_worker_changes_nothing(two_workers, small_sample):
+    """Killed in the middle of a fit: the blocks it kept are made again by the other."""
+    table = grouped_table(6000)
+    collection = dd.from_pandas(table, npartitions=6, sort=False)
+    passes = []
+    total = DaskBlocks.total
+
+    def killing(self, function):
+        passes.append(1)
+        if len(passes) == 2:
+            victim = next(iter(two_workers.run(os.getpid).values()))
+            os.kill(victim, signal.SIGKILL)
+        return total(self, function)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DaskBlocks, "total", killing)
+        model = fitted(collection)
+    assert len(passes) > 2
+    assert_same_model(fitted(table[FEATURES], table["y"]), model, table[FEATURES])
+    two_workers.wait_for_workers(2, timeout=30)
+
+
+def test_two_fits_run_one_after_the_other_and_at_a_time(two_workers, small_sample):
+    table = grouped_table(4000)
+    expected = fitted(table[FEATURES], table["y"])
+    models = {}
+
+    def fit(name):
+        models[name] = fitted(dd.from_pandas(table, npartitions=3, sort=False))
+
+    threads = [threading.Thread(target=fit, args=(name,)) for name in ("one", "other")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for model in models.values():
+        assert_same_model(expected, model, table[FEATURES])
+    assert len(models) == 2
+
+
+def test_what_is_kept_is_forgotten(two_workers):
+    blocks = DaskBlocks.of_collection(dd.from_pandas(pd.DataFrame({"a": range(100)}), npartitions=2))
+    with blocks.keep(lambda block: {"a": block["a"].to_numpy()}) as kept:
+        (total,) = kept.total(lambda arrays: (arrays["a"].sum(),))
+    assert total == 4950
+    for _ in range(50):
+        if not any(two_workers.run(lambda dask_worker: len(dask_worker.data)).values()):
+            return
+        time.sleep(0.1)
+    pytest.fail("the workers still hold blocks")
+
+
+def test_an_address_at_which_nobody_answers_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(cluster, "_SECONDS_TO_CONNECT", 0.5)
+    with pytest.raises(InputError, match="No Dask scheduler answers at tcp://127"), connected("tcp://127.0.0.1:1"):
+        pass
+
+
+def test_without_dask_one_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "dask", None)
+    with pytest.raises(InputError, match=r"pip install 'dafh\[dask\]'"), connected("tcp://127.0.0.1:1"):
+        pass
+
+
+def square(job):
+    return [{"value": float(job.split) ** 2}]
+
+
+def test_jobs_of_a_study_run_on_the_cluster(two_workers, tmp_path):
+    jobs = [Job("honest", "german", "dafh", 2, split) for split in range(4)]
+    address = two_workers.scheduler.address
+    with jobs_on_cluster(address) as n_threads, ResultStore(tmp_path / "results.sqlite") as store:
+        assert n_threads == 2
+        assert run_jobs(jobs, store, square, n_jobs=n_threads) == 4
+        assert sorted(store.frame([job.key for job in jobs])["value"]) == [0, 1, 4, 9]
+
+
+def test_order_and_division_of_a_sum_do_not_matter(two_workers):
+    values = np.random.default_rng(0).normal(size=1000)
+    sums = []
+    for n_partitions in (1, 7, 20):
+        frame = dd.from_pandas(pd.DataFrame({"a": values}), npartitions=n_partitions)
+        sums.append(DaskBlocks.of_collection(frame).total(lambda block: (block["a"].sum(), np.int64(len(block)))))
+    assert all(total == pytest.approx(values.sum(), abs=1e-12) for total, _ in sums)
+    assert {int(number) for _, number in sums} == {1000}
