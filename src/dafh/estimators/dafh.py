@@ -276,7 +276,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
                 verbose=self.verbose,
             )
             if training.everything is not None:
-                learned = refit_on_all_rows(self, training.everything, pooled, learned)
+                order = int(seeds[2].generate_state(2)[1])
+                learned = refit_on_all_rows(self, training.everything, pooled, learned, order)
             self._keep(learned)
             self._judge(judges, learned.compared)
             self._measure(rows)
