@@ -71,7 +71,7 @@ class LaneWriter:
         self.shape, self.folder = shape, folder
         width = shape.dtype.itemsize // 4
         rows = int(np.clip(_NUMBERS_PER_SHARD // width, _FEWEST_ROWS_PER_SHARD, _MOST_ROWS_PER_SHARD))
-        self.n_shards = int(np.clip(n_rows // (N_LANES * rows), 1, _MOST_SHARDS))
+        self.n_shards = int(np.clip(-(-n_rows // (N_LANES * rows)), 1, _MOST_SHARDS))
         self.files: list[IO[bytes]] = [_open(folder, lane, "w+b") for lane in range(N_LANES)]
         self.counts: list[NDArray[np.int64]] = []
 

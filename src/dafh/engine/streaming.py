@@ -7,6 +7,7 @@ adds up the gradients. So all processes have the same parameters after every ste
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from dafh.blocks.lanes import N_LANES, LaneReader, Lanes
 from dafh.engine.checkpoints import load_checkpoint, save_checkpoint
 from dafh.engine.compilation_cache import enable_compilation_cache
-from dafh.engine.networks import Parameters, stack
+from dafh.engine.networks import Array, Parameters, stack
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, slowed_to, train_chunk, zero_moments
 
@@ -121,7 +122,7 @@ def train_stream(
         factor = 1.0 - (1.0 - course.final_rate) * n_done / course.n_steps
         pace = np.array([n_done, course.average_steps], np.float32)
         n_steps = min(course.chunk_steps, course.n_steps - n_done)
-        state, _ = train_chunk(state, slowed_to(settings, factor), peers.share(chunk, rows=True), n_steps, pace, plan)
+        state = _advance(state, slowed_to(settings, factor), peers.share(chunk, rows=True), n_steps, pace, plan)
         n_done += n_steps
         if checkpoints is not None and n_done - written >= checkpoints.every and peers.rank == 0:
             save_checkpoint(checkpoints.path, checkpoints.about, _local(state), n_done)
@@ -130,6 +131,12 @@ def train_stream(
             report(n_done, course.n_steps)
     parameters: Parameters = jax.tree.map(lambda leaf: np.array(leaf)[0], state[-1])
     return parameters
+
+
+@partial(jax.jit, static_argnames="plan", donate_argnums=0)
+def _advance(state: State, settings: Settings, chunk: Rows, n_steps: int, pace: Array, plan: Plan) -> State:
+    """Train on a chunk, without the sums for training curves: processes would have to add them up in every step."""
+    return train_chunk(state, settings, chunk, n_steps, pace, plan)[0]
 
 
 def _local(tree: Any) -> Any:

@@ -1,6 +1,7 @@
 """All rows for a network that a sample has chosen: brought into lanes, and learned from."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from dafh.blocks.lanes import LaneWriter, Shape, copy_of
 from dafh.blocks.sampling import is_drawn_last
 from dafh.classifiers.logits import decide
 from dafh.classifiers.pipelines import final_classifier
+from dafh.engine.ranks import Ranks
 from dafh.estimators import training_rows
 from dafh.estimators.learning import LearnedGroups
 from dafh.estimators.looks import Looks, PooledLogits
@@ -52,15 +54,13 @@ def continue_network(
     if share * n_rows >= _FEWEST_JUDGES:
         shape = Shape(len(chosen.columns.scale), chosen.width_of_answers, chosen.plan.classifier_sizes[-1])
         as_rows = _AsRows(PooledLogits.of(pooled), chosen.columns, shape, weight / n_rows, chosen.warm, weighing, share)
-        writer = LaneWriter(shape, int(n_rows))
-        try:
+        ranks = Ranks.in_use()
+        with ranks.folder() as folder, closing(LaneWriter(shape, int(n_rows), folder)) as writer:
             judges = _fill(writer, kept, as_rows, share)
-            lanes = writer.finish()
+            lanes, n_groups = writer.finish(), learned.model.n_groups
             if lanes.n_rows.all() and len(judges):
-                continuation = go_on(chosen, lanes, judges, n_groups=learned.model.n_groups, seed=seed)
+                continuation = go_on(chosen, lanes, judges, n_groups=n_groups, seed=seed, ranks=ranks, folder=folder)
                 parameters = continuation.parameters
-        finally:
-            writer.close()
     population = learned.population
     assert population is not None
     return replace(
