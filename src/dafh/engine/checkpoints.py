@@ -1,6 +1,7 @@
 """The state of a training run in a file of plain arrays, from which a second run goes on."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from zipfile import BadZipFile
@@ -34,7 +35,8 @@ def save_checkpoint(path: Path, about: str, state: Any, n_steps: int) -> None:
             os.fsync(file.fileno())
         unfinished.replace(path)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
         raise InputError(f"The checkpoint {path} cannot be written: {error.strerror or error}.") from error
 
 
@@ -45,7 +47,8 @@ def load_checkpoint(path: Path, about: str, start: State) -> tuple[State, int]:
     """
     leaves, structure = jax.tree.flatten(start)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here, because NumPy leaves a file open that is cut short.
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             if str(file["about"]) != about:
                 return start, 0
             found = [file[f"leaf_{number}"] for number in range(len(leaves))]
