@@ -93,6 +93,38 @@ def test_a_killed_process_is_an_error_within_seconds_and_a_second_run_goes_on(jo
     assert_same(together, alone(job, course=course))
 
 
+def test_a_killed_process_of_a_worker_ends_all_and_a_second_run_goes_on(job, tmp_path):
+    distributed, psutil = pytest.importorskip("distributed"), pytest.importorskip("psutil")
+    checkpoints = Checkpoints(tmp_path / "kept" / "network.npz", 8, "this")
+    course = COURSE._replace(n_steps=120)
+    write_job(job, start(), SETTINGS, PLAN, course, checkpoints)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as local,
+        distributed.Client(local) as client,
+    ):
+        workers = [psutil.Process(pid) for pid in client.run(os.getpid).values()]
+        killed = []
+
+        def kill_one():
+            while not checkpoints.path.exists():
+                time.sleep(0.02)
+            os.kill(workers[1].children()[0].pid, signal.SIGKILL)
+            killed.append(time.monotonic())
+
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        with pytest.raises(RankLostError, match=r"Process \d of the 2 that train the network was lost"):
+            run_on_workers(job, 2)
+        killer.join()
+        assert time.monotonic() - killed[0] < 30
+        while any(worker.children() for worker in workers):
+            assert time.monotonic() - killed[0] < 30
+            time.sleep(0.1)
+        (job / "stop").unlink()
+        run_on_workers(job, 2)
+    assert_same(read_result(job, PLAN), alone(job, course=course))
+
+
 def state_like(checkpoints):
     with np.load(checkpoints.path) as file:
         return [file[f"leaf_{number}"] for number in range(len(file.files) - 2)]

@@ -24,7 +24,9 @@ from dafh.engine.streaming import Checkpoints, Course, Peers, train_stream
 from dafh.exceptions import RankLostError
 
 _START, _RESULT = "start.npz", "result.npz"
-_SECONDS_TO_MEET = 25
+# Processes import and compile before they meet, and machines may be busy.
+_SECONDS_TO_MEET = 120
+_SECONDS_WITHOUT_HEARTBEAT = 20
 
 
 def write_job(
@@ -82,19 +84,21 @@ def _end_with_parent() -> None:
 
 def main(arguments: list[str]) -> None:
     """Meet the others, train, and write the result."""
+    # JAX does not annotate these, and strict type checking refuses calls of such functions.
     update: Any = jax.config.update
+    leave: Any = jax.distributed.shutdown
     update("jax_cpu_collectives_implementation", "gloo")
     options: dict[str, Any] = {"initialization_timeout": _SECONDS_TO_MEET}
     # Older versions of JAX have no such setting; who watches the processes is faster in any case.
     if "heartbeat_timeout_seconds" in signature(jax.distributed.initialize).parameters:
-        options["heartbeat_timeout_seconds"] = _SECONDS_TO_MEET
+        options["heartbeat_timeout_seconds"] = _SECONDS_WITHOUT_HEARTBEAT
     if len(arguments) > 1:
         _end_with_parent()
         rank, n_ranks, address = int(arguments[1]), int(arguments[2]), arguments[3]
         options |= {"coordinator_address": address, "num_processes": n_ranks, "process_id": rank}
     jax.distributed.initialize(**options)
     run_job(Path(arguments[0]), Peers(jax.process_index(), jax.process_count()))
-    jax.distributed.shutdown()
+    leave()
 
 
 if __name__ == "__main__":

@@ -84,6 +84,11 @@ def _raise_first_error(futures: Sequence[Any]) -> None:
 
 def _watch_rank(folder: Path, number: int, n_ranks: int, address: str) -> None:
     """Start a rank and wait for it: what a worker does."""
+    from distributed import secede
+
+    # Waiting takes no thread from other tasks. If it did, two fits at a time could each hold half of the workers, and
+    # wait for the other half for ever.
+    secede()
     rank = _Rank(folder, number, n_ranks, address)
     heard, last = time.monotonic(), ""
     try:
@@ -143,6 +148,17 @@ def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("", 0))
         return int(listener.getsockname()[1])
+
+
+def ranks_for(checkpoint: str | Path | None, *, on_cluster: bool) -> "Ranks":
+    """Return as many ranks as the cluster in use has workers, 8 at most; without a folder to share, this process."""
+    if checkpoint is None or not on_cluster:
+        return Ranks(checkpoint=checkpoint)
+    from distributed import default_client
+
+    n_workers = len(default_client().nthreads())
+    n_ranks = max(n for n in range(1, N_LANES + 1) if N_LANES % n == 0 and n <= max(n_workers, 1))
+    return Ranks(n_ranks, checkpoint, run_on_workers)
 
 
 @dataclass(eq=False)
