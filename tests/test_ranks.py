@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -18,7 +19,7 @@ from dafh.engine.networks import init_replica
 from dafh.engine.objective import Settings
 from dafh.engine.population import Plan
 from dafh.engine.rank import read_result, write_job
-from dafh.engine.ranks import Ranks, run_locally, run_on_workers
+from dafh.engine.ranks import Ranks, run_locally, run_on_workers, run_with
 from dafh.engine.streaming import Checkpoints, Course, train_stream
 from dafh.exceptions import InputError, RankLostError
 from dafh.tables.hashes import mixed
@@ -144,6 +145,11 @@ def test_a_process_that_fails_says_why(tmp_path):
         run_locally(tmp_path, 1)
 
 
+def test_a_command_that_starts_all_processes_and_fails_says_why(tmp_path):
+    with pytest.raises(RankLostError, match="python could not train the network in 2 processes: no hosts"):
+        run_with(sys.executable, "-c", "raise SystemExit('no hosts')")(tmp_path, 2)
+
+
 def test_a_stopped_training_goes_on_where_it_was(job, tmp_path):
     checkpoints = Checkpoints(tmp_path / "network.npz", 8, "this")
     half = COURSE._replace(n_steps=40)
@@ -190,8 +196,8 @@ def test_lanes_are_divided_evenly_among_ranks(n_ranks):
         Ranks(n_ranks)
 
 
-def test_ranks_of_a_cluster_need_a_folder():
-    with pytest.raises(InputError, match="need a folder for checkpoints that all workers see"):
+def test_ranks_on_other_machines_need_a_folder():
+    with pytest.raises(InputError, match="need a folder for checkpoints that all of them see"):
         Ranks(2, launch=run_on_workers)
 
 

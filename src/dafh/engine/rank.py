@@ -15,13 +15,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from dafh.blocks.lanes import Lanes
+from dafh.blocks.lanes import N_LANES, Lanes
 from dafh.engine.checkpoints import load_checkpoint, save_checkpoint
 from dafh.engine.networks import Parameters, init_replica
 from dafh.engine.objective import Settings
 from dafh.engine.population import Plan
 from dafh.engine.streaming import Checkpoints, Course, Peers, train_stream
-from dafh.exceptions import RankLostError
+from dafh.exceptions import InputError, RankLostError
 
 _START, _RESULT = "start.npz", "result.npz"
 # Processes import and compile before they meet, and machines may be busy.
@@ -97,6 +97,8 @@ def main(arguments: list[str]) -> None:
         rank, n_ranks, address = int(arguments[1]), int(arguments[2]), arguments[3]
         options |= {"coordinator_address": address, "num_processes": n_ranks, "process_id": rank}
     jax.distributed.initialize(**options)
+    if N_LANES % jax.process_count():
+        raise InputError(f"1, 2, 4 or 8 processes can train a network together, not {jax.process_count()}.")
     run_job(Path(arguments[0]), Peers(jax.process_index(), jax.process_count()))
     leave()
 

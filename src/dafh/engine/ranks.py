@@ -44,6 +44,24 @@ def run_locally(folder: Path, n_ranks: int) -> None:
             rank.end()
 
 
+def run_with(*command: str) -> Launch:
+    """Return a function that starts all ranks with one command, such as ``"srun", "--ntasks=4"`` or ``"mpirun"``.
+
+    JAX finds out which rank is which, under SLURM, Open MPI and Kubernetes.
+    """
+
+    def launch(folder: Path, n_ranks: int) -> None:
+        done = subprocess.run(
+            [*command, sys.executable, "-m", "dafh.engine.rank", str(folder)], capture_output=True, check=False
+        )
+        if done.returncode:
+            lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+            reason = lines[-1].strip().rstrip(".") if lines else f"exit code {done.returncode}"
+            raise RankLostError(f"{command[0]} could not train the network in {n_ranks} processes: {reason}.")
+
+    return launch
+
+
 def run_on_workers(folder: Path, n_ranks: int) -> None:
     """Start one rank for each of some workers of the Dask cluster in use; all of them must see the folder."""
     from distributed import default_client
@@ -172,7 +190,8 @@ class Ranks:
     checkpoint : path, optional
         Folder for the state of the training. If a fit is interrupted, the same fit goes on from the last state.
     launch : function
-        `run_locally`, or `run_on_workers`, for which `checkpoint` must be a folder that all workers see.
+        `run_locally`; `run_on_workers` of a Dask cluster; ``run_with("srun", "--ntasks=4")`` or the like. For all but
+        the first, `checkpoint` must be a folder that all of them see.
 
     Examples
     --------
@@ -192,8 +211,8 @@ class Ranks:
         """Refuse a number of ranks that lanes cannot be divided among."""
         if self.n_ranks < 1 or N_LANES % self.n_ranks:
             raise InputError(f"n_ranks must be 1, 2, 4 or 8. Got {self.n_ranks} instead.")
-        if self.launch is run_on_workers and self.checkpoint is None:
-            raise InputError("Ranks on a cluster need a folder for checkpoints that all workers see.")
+        if self.launch is not run_locally and self.checkpoint is None:
+            raise InputError("Ranks on other machines need a folder for checkpoints that all of them see.")
 
     @classmethod
     def in_use(cls) -> "Ranks":
