@@ -21,18 +21,20 @@ class Dialect:
     """Whether text can hold the character NUL."""
     substitutes: bool = False
     """Whether ``${name}`` is replaced even within text."""
+    largest_code: int = 0x10FFFF
+    """Largest number of a letter that CHR takes."""
 
 
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
         Dialect("bigquery"),
-        Dialect("databricks", substitutes=True),
+        Dialect("databricks", substitutes=True, largest_code=255),
         Dialect("duckdb"),
         Dialect("postgres", folds_names=False, materialized=True, holds_nul=False),
         Dialect("redshift", holds_nul=False),
         Dialect("snowflake", folds_names=False),
-        Dialect("spark", substitutes=True),
+        Dialect("spark", substitutes=True, largest_code=255),
         Dialect("sqlite", materialized=True),
         Dialect("trino"),
     )
