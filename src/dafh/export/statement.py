@@ -32,7 +32,10 @@ from dafh.text import quoted
 
 _SOURCE = "source"
 _BLANKS = "blanks"
-_STEPS = ("blanks", "cleaned", "encoded", "grouped", "pooled", "powers", "probable", "clipped", "scored", "weighed")
+_STEPS = frozenset(
+    ("blanks", "cleaned", "encoded", "grouped", "pooled", "pooled_largest", "pooled_powers", "probable", "clipped",
+     "scored", "largest", "powers")
+)  # fmt: skip
 
 Columns = Mapping[str, exp.Expression]
 
@@ -93,6 +96,7 @@ class _Steps:
 
     def _add(self, step: str, columns: Columns) -> None:
         """Add a step with all columns of the last one and some more."""
+        assert step in _STEPS
         last = exp.Table(this=exp.to_identifier(self._steps[-1][0]))
         self._steps.append((self._prefix + step, exp.select(exp.Star(), *_aliased(columns), copy=False).from_(last)))
 
@@ -156,11 +160,14 @@ class _Steps:
         self._add(step, {name: write(output) for output, name in enumerate(names)})
         return names
 
-    def _add_shares(self, scores: Sequence[str]) -> list[str]:
+    def _add_powers(self, scores: Sequence[str], whose: str = "") -> list[str]:
         """Add e to the power of each logit, of which a probability is the share in the sum; return their names."""
-        largest = self._new_name("largest_score")
-        self._add("powers", {largest: greatest(scores)})
-        return self.add_scores("weighed", "power", len(scores), lambda output: exponential(scores[output], largest))
+        largest = self._new_name(f"{whose}largest_score")
+        self._add(f"{whose}largest", {largest: greatest(scores)})
+        names = [self._new_name(f"{whose}power_{output}") for output in range(len(scores))]
+        powers = {name: exponential(score, largest) for name, score in zip(names, scores, strict=True)}
+        self._add(f"{whose}powers", powers)
+        return names
 
     def add_clipped(self, scores: list[str]) -> list[str]:
         """Turn scores into the logits of clipped probabilities, as any pooled classifier is corrected by these."""
@@ -169,7 +176,7 @@ class _Steps:
             none = exp.Paren(this=minus(real(1), column(one)))
             odds = minus(logarithm(column(one), SMALLEST_PROBABILITY), logarithm(none, SMALLEST_PROBABILITY))
             return self.add_scores("clipped", "pooled_logit", 1, lambda _: odds)
-        powers = self._add_shares(scores)
+        powers = self._add_powers(scores, "pooled_")
         shares = self.add_scores("probable", "pooled_probability", len(scores), lambda k: share(powers[k], powers))
         return self.add_scores(
             "clipped",
@@ -187,7 +194,7 @@ class _Steps:
         if plan.n_outputs == 1:
             columns[_probability(plan.classes[1])] = logistic(column(own[0]), plan.largest_logit)
         else:
-            powers = self._add_shares(own)
+            powers = self._add_powers(own)
             for label, power in zip(plan.classes, powers, strict=True):
                 columns[_probability(label)] = share(power, powers)
         if group is not None:
