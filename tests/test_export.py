@@ -155,6 +155,9 @@ def fitted(kind):
         "regression": lambda: tabular_pipeline(StandardizedLogisticRegression()).fit(data.X, data.y),
         "regression, three classes": lambda: tabular_pipeline(LogisticRegression()).fit(X, y.astype(int)),
         "incumbent": lambda: DAFHClassifier(2, pooled=incumbent, **rules).fit(numbers, data.y),
+        "incumbent with an encoder": lambda: DAFHClassifier(
+            2, pooled=tabular_pipeline(StandardizedLogisticRegression()).fit(data.X[:300], data.y[:300]), **rules
+        ).fit(data.X, data.y),
         "unfitted regression": lambda: DAFHClassifier(2, pooled=LogisticRegression(), **rules).fit(data.X, data.y),
     }
     return make[kind]()
@@ -162,7 +165,8 @@ def fitted(kind):
 
 KINDS = [
     "linear", "three classes", "three classes, linear", "one group", "costs", "scorecard", "scorecard, three classes",
-    "scorecard behind a reader", "regression", "regression, three classes", "incumbent", "unfitted regression",
+    "scorecard behind a reader", "regression", "regression, three classes", "incumbent",
+    "incumbent with an encoder", "unfitted regression",
 ]  # fmt: skip
 
 
@@ -380,6 +384,14 @@ def test_a_column_that_the_model_reads_is_carried_over_as_it_is(engine):
     assert list(result.columns) == ["id", "job", "prediction", "probability_yes"]
 
 
+def test_long_names_of_columns_are_not_made_longer():
+    table = pd.DataFrame({"n" * 60: [1.0, 2, 3, 4] * 10, "N" * 59 + "x": [1.0, 2, 3, None] * 10})
+    model = tabular_pipeline(StandardizedLogisticRegression()).fit(table, table["n" * 60] > 2)
+    names = sqlglot.parse_one(to_sql(model, "postgres"), read="postgres").find_all(exp.Identifier)
+    assert max(len(name.this) for name in names) == 60
+    check(model, table, "sqlite")
+
+
 def test_the_comment_at_the_top_names_the_columns_and_cannot_be_left():
     table = pd.DataFrame({"age\n; DROP TABLE x": [1.0, 2] * 20, "job": ["a", "b"] * 20})
     statement = to_sql(Scorecard().fit(table, table["job"]), notes=["Model\r\u2028 of\nours"])
@@ -403,6 +415,9 @@ def test_what_cannot_be_expressed_is_refused_in_one_sentence():
     foreign = DAFHClassifier(2, groups="rules", pooled=boosted, random_state=0).fit(X, y)
     refused(foreign, "needs a HistGradientBoostingClassifier, which cannot be exported")
     refused(DecoupledClassifier(random_state=0).fit(X, y), "needs a DecoupledClassifier, which cannot be exported")
+    card = Scorecard(8).fit(X.to_numpy(), y)
+    other_names = DAFHClassifier(2, groups="rules", pooled=card, guard=None, random_state=0).fit(X.to_numpy(), y)
+    assert '"x0"' in to_sql(other_names)
     refused(fitted("scorecard"), "no dialect 'mysql': choose from bigquery", dialect="mysql")
     refused(fitted("scorecard"), "'' is not the name of a table", table="")
     refused(fitted("scorecard"), "'Prediction' cannot be carried over", keep=["Prediction"])

@@ -3,7 +3,7 @@
 Nothing here knows SQL. What cannot be expressed is refused here, in one sentence.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,8 @@ from dafh.groups.rules import RuleTree
 from dafh.groups.trained import RuleModel
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
-from dafh.tables.bins import Binning
-from dafh.tables.encoder import TableEncoder
+from dafh.tables.bins import BinnedColumn, Binning
+from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
 from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema
 
@@ -97,6 +97,11 @@ class Plan:
         """Number of logits."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
+    @property
+    def scores(self) -> list[Score]:
+        """All scores: of the pooled classifier, and of the corrections."""
+        return [self.pooled, *(correction.score for correction in self.corrections)]
+
 
 def make_plan(model: Any, schema: TableSchema | None) -> Plan:
     """Take a fitted model apart: `DAFHClassifier`, `Scorecard` or logistic regression, alone or behind a table step."""
@@ -107,21 +112,37 @@ def make_plan(model: Any, schema: TableSchema | None) -> Plan:
     if isinstance(final, DAFHClassifier | Scorecard) and len(steps) > (1 if reader is None else 2):
         raise InputError(f"Steps before {type(final).__name__} cannot be exported, but for the one that reads tables.")
     parts = _parts_of_groups(final) if isinstance(final, DAFHClassifier) else _parts_of_one(final if reader else model)
-    known = _known_kinds(parts["pooled"], final) if schema is None else schema.features
-    return Plan(
-        columns=known if reader is None or schema is not None else reader.columns_,
-        has_gap_words=schema is not None,
-        classes=final.classes_,
-        **parts,
+    columns = (
+        schema.features if schema is not None else _known_kinds(parts, final) if reader is None else reader.columns_
     )
+    plan = Plan(columns=columns, has_gap_words=schema is not None, classes=final.classes_, **parts)
+    if not all(_fits(score, list(columns)) for score in plan.scores):
+        raise InputError(
+            "The pooled classifier of this model has other names for its columns: fit it on the same table."
+        )
+    return plan
 
 
-def _known_kinds(score: Score, final: Any) -> dict[str, str]:
-    """Name and kind of the columns by what a model has learned about them; those of an array are x0, x1, ..."""
+def _fits(score: Score, names: list[str]) -> bool:
+    """Whether the columns of a score are those of the table."""
+    described = _described(score)
+    if described is not None:
+        return {column.name for column in described} <= set(names)
+    return isinstance(score, Weights) and len(score.weight) in (0, len(names))
+
+
+def _described(score: Score) -> Sequence[BinnedColumn | NumberColumn | CategoryColumn] | None:
+    """Columns that a score has learned something about; None where it takes them as they are."""
     if isinstance(score, Points):
-        return {column.name: column.kind for column in score.binning.columns}
-    if score.encoder is not None:
-        return {column.name: column.kind for column in score.encoder.columns_}
+        return score.binning.columns
+    return None if score.encoder is None else score.encoder.columns_
+
+
+def _known_kinds(parts: Mapping[str, Any], final: Any) -> dict[str, str]:
+    """Name and kind of the columns by what a model has learned about them; those of an array are x0, x1, ..."""
+    described = _described(parts["pooled"]) if parts["tree"] is None else parts["tree"].binning.columns
+    if described is not None:
+        return {column.name: column.kind for column in described}
     names = getattr(final, "feature_names_in_", [f"x{number}" for number in range(final.n_features_in_)])
     return {str(name): "number" for name in names}
 
@@ -174,14 +195,21 @@ def _score_of(model: Any) -> tuple[Score, float]:
     if isinstance(last, Scorecard) and not before:
         return Points(last.binning_, tuple(last.points_), last.intercept_), float(logit(last.threshold_))
     encoder = before[0] if len(before) == 1 and isinstance(before[0], TableEncoder) else None
-    if isinstance(last, LogisticRegression) and len(before) == (encoder is not None):
+    if isinstance(last, LogisticRegression) and len(before) == (encoder is not None) and _is_softmax(last):
         cutoff = float(logit(last.threshold_)) if isinstance(last, StandardizedLogisticRegression) else 0.0
-        return Weights(encoder, last.coef_.T, last.intercept_), cutoff
+        weight = np.asarray(last.coef_.toarray() if hasattr(last.coef_, "toarray") else last.coef_).T
+        return Weights(encoder, weight, np.broadcast_to(last.intercept_, weight.shape[1])), cutoff
     name = type(getattr(last, "trained_as", last)).__name__
-    behind = f" behind a {type(before[0]).__name__}" if before and isinstance(last, LogisticRegression) else ""
+    behind = f" behind a {type(before[-1]).__name__}" if before and isinstance(last, LogisticRegression) else ""
     raise InputError(
         f"This model needs a {name}{behind}, which cannot be exported: scorecards and logistic regressions can."
     )
+
+
+def _is_softmax(model: LogisticRegression) -> bool:
+    """Whether probabilities are the logistic function, or softmax, of the scores; older versions have other ways."""
+    default = getattr(model, "multi_class", "auto") in ("auto", "deprecated")
+    return default and (len(model.classes_) == 2 or model.solver != "liblinear")
 
 
 def _correction(model: DAFHClassifier, server: int, groups: list[int]) -> Correction:

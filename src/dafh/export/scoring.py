@@ -90,9 +90,8 @@ def _by_category(
 def known_categories(plan: Plan) -> dict[str, set[str]]:
     """Names of the categories that any part of a model knows, by column."""
     known: dict[str, set[str]] = {}
-    scores = [plan.pooled, *(correction.score for correction in plan.corrections)]
     columns: list[object] = [] if plan.tree is None else [*plan.tree.binning.columns]
-    for score in scores:
+    for score in plan.scores:
         if isinstance(score, Points):
             columns += score.binning.columns
         elif score.encoder is not None:

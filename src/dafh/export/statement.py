@@ -30,6 +30,7 @@ from dafh.export.scoring import (
 )
 from dafh.text import quoted
 
+_LONGEST_NAME = 55
 _SOURCE = "source"
 _BLANKS = "blanks"
 _STEPS = frozenset(
@@ -83,10 +84,13 @@ class _Steps:
         self._taken = {name.lower() for name in plan.columns}
         # A kept column may be one that the model reads: both go through all steps, one as it is and one cleaned.
         self._kept = {name: self._new_name(name) for name in keep}
-        self._standardized: dict[str, str] = {}
+        self._standardized: dict[int, dict[str, str]] = {}
+        """For each encoder, names of the columns of numbers as it has them."""
 
     def _new_name(self, wanted: str) -> str:
         """Return a name that no other column of the steps has, whatever their case."""
+        # Postgres cuts names at 63 bytes, and two of them might then be the same.
+        wanted = wanted if len(wanted.encode()) <= _LONGEST_NAME else "long_name"
         name, attempt = wanted, 1
         while name.lower() in self._taken:
             attempt += 1
@@ -130,15 +134,16 @@ class _Steps:
 
     def add_encoded(self) -> None:
         """Standardise columns of numbers, where a score needs them so: once for all scores."""
-        scores = [self.plan.pooled, *(correction.score for correction in self.plan.corrections)]
-        encoders = [score.encoder for score in scores if isinstance(score, Weights) and score.encoder is not None]
-        if not encoders:
-            return
-        # The pooled classifier and the corrections see tables through the same encoder, or `make_plan` has refused.
-        numbers = number_columns(encoders[0])
-        self._standardized = {of.name: self._new_name(f"{of.name}_standardised") for of in numbers}
-        if numbers:
-            self._add("encoded", {self._standardized[of.name]: standardized(of) for of in numbers})
+        columns: dict[str, exp.Expression] = {}
+        for score in self.plan.scores:
+            # A pooled classifier that was brought fitted has an encoder of its own.
+            if isinstance(score, Weights) and score.encoder is not None and id(score.encoder) not in self._standardized:
+                numbers = {of.name: of for of in number_columns(score.encoder)}
+                names = {name: self._new_name(f"{name}_standardised") for name in numbers}
+                self._standardized[id(score.encoder)] = names
+                columns |= {names[name]: standardized(of) for name, of in numbers.items()}
+        if columns:
+            self._add("encoded", columns)
 
     # ---- groups and scores ----
 
@@ -152,7 +157,8 @@ class _Steps:
 
     def score(self, score: Score, output: int) -> exp.Expression:
         """Write one logit of a score."""
-        return score_of(score, output, list(self.plan.columns), self._standardized, self.dialect)
+        named = self._standardized.get(id(score.encoder), {}) if isinstance(score, Weights) else {}
+        return score_of(score, output, list(self.plan.columns), named, self.dialect)
 
     def add_scores(self, step: str, name: str, count: int, write: Callable[[int], exp.Expression]) -> list[str]:
         """Add one column, or one for each class, and return their names."""
@@ -274,4 +280,6 @@ def _probability(label: Any) -> str:
 def _literal(label: Any, dialect: Dialect) -> exp.Expression:
     if isinstance(label, bool | np.bool_):
         return exp.true() if label else exp.false()
+    if isinstance(label, int):
+        return exp.Literal.number(label)
     return text(label, dialect) if isinstance(label, str) else number(label)
