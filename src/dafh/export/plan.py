@@ -118,7 +118,7 @@ def make_plan(model: Any, schema: TableSchema | None) -> Plan:
     plan = Plan(columns=columns, has_gap_words=schema is not None, classes=final.classes_, **parts)
     if not all(_fits(score, list(columns)) for score in plan.scores):
         raise InputError(
-            "The pooled classifier of this model has other names for its columns: fit it on the same table."
+            "The parts of this model, or its schema, call the columns by different names: it cannot be exported."
         )
     return plan
 
