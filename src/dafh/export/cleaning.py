@@ -84,12 +84,13 @@ def _days(source: exp.Expression, dialect: Dialect) -> exp.Expression:
         seconds = exp.Anonymous(this="STRFTIME", expressions=[exp.Literal.string("%s"), source])
         date = exp.Glob(this=source.copy(), expression=exp.Literal.string("[0-9][0-9][0-9][0-9]-*"))
         return case([(date, divided(as_double(seconds), real(_SECONDS_OF_A_DAY)))])
+    kind = "timestamptz" if dialect.name == "bigquery" else "timestamp"
+    instant = exp.TryCast(this=source, to=exp.DataType.build(kind))
+    seconds_since: exp.Expression = exp.TimeToUnix(this=instant)
     if dialect.name == "bigquery":
-        instant: exp.Expression = exp.TryCast(this=source, to=exp.DataType.build("timestamptz"))
-        seconds_since: exp.Expression = exp.UnixSeconds(this=instant)
-    else:
-        instant = exp.TryCast(this=source, to=exp.DataType.build("timestamp"))
-        seconds_since = exp.TimeToUnix(this=instant)
+        seconds_since = exp.UnixSeconds(this=instant)
+    elif dialect.name in ("postgres", "redshift"):
+        seconds_since = exp.Extract(this=exp.var("EPOCH"), expression=instant)
     return divided(as_double(exp.Floor(this=seconds_since)), real(_SECONDS_OF_A_DAY))
 
 
