@@ -17,7 +17,7 @@ from dafh.groups.trained import TrainedGroups
 from dafh.rows.seen import SeenRows, TableView
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
-_LARGEST_LOGIT = 20.0
+LARGEST_LOGIT = 20.0
 
 
 class GroupPrediction(BaseEstimator):
@@ -77,7 +77,7 @@ class GroupPrediction(BaseEstimator):
     def decision_function(self, X: Table) -> NDArray[Any]:
         """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""
         _, values = self._route(self._see(X))
-        return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
+        return values.clip(-LARGEST_LOGIT, LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""

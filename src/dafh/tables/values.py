@@ -27,7 +27,7 @@ DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
 """How dates are written; a column holds dates if one of these reads all of it. The first also reads 2020/1/31."""
 DATE = "date "
 """The kind of a column of dates: this, then their format."""
-_FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
+FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 # A few words among numbers ("unknown", "refused") are gaps. More of them, or words with digits ("V27", "12 b"), mean
 # that the column is not one of numbers: codes of illnesses are nearly all numbers, and must stay categories.
 _LEAST_READ = 0.95
@@ -280,7 +280,7 @@ def _parse_numbers(texts: pd.Series, decimal: str) -> pd.Series:
 def _read_flags(column: pd.Series) -> pd.Series:
     if pd.api.types.is_bool_dtype(column.dtype):
         return column.astype(float)
-    return _by_value(column, lambda value: _FLAGS.get(str(value).strip().lower())).astype(float)
+    return _by_value(column, lambda value: FLAGS.get(str(value).strip().lower())).astype(float)
 
 
 def _read_dates(column: pd.Series, form: str) -> pd.Series:
