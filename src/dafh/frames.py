@@ -48,7 +48,7 @@ def to_pandas(table: Table) -> pd.DataFrame:
         return table
     if isinstance(table, pd.Series):
         return table.to_frame(table.name or "attribute")
-    native = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
+    native: Any = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.Series):
         native = native.rename(native.name or "attribute").to_frame()
     if isinstance(native, nw.DataFrame):
