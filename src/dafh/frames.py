@@ -54,7 +54,7 @@ def to_pandas(table: Table) -> pd.DataFrame:
     if isinstance(native, nw.DataFrame):
         # Column by column through NumPy: the libraries' own conversions need pyarrow.
         return pd.DataFrame({name: native[name].to_numpy() for name in native.columns})
-    return pd.DataFrame(table)
+    return pd.DataFrame(cast(Any, table))
 
 
 def check_sensitive_features(sensitive_features: Table | None, n_rows: int) -> pd.DataFrame | None:
