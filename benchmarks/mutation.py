@@ -59,6 +59,12 @@ class Target:
 
 
 _SLOW_AUDITS = "not fifty and not memory and not promised and not pipeline and not (AuditResult and result)"
+_ABOUT_HELD_OUT_ROWS = (
+    "test_a_persons_rows_are_in_one_fold_for_one_purpose",
+    "test_a_persons_rows_are_set_aside_together",
+    "test_the_last_rows_judge",
+    "test_a_person_is_as_late_as_the_last_of_its_rows",
+)
 TARGETS = {
     "guard": Target(
         "dafh.evaluation.guard", ("tests/test_choosing_servers.py", "tests/test_guard_report.py"), "not worlds"
@@ -74,8 +80,11 @@ TARGETS = {
     "verdict": Target("dafh.evaluation.verdict", ("tests/test_verdict.py",)),
     "paired": Target("dafh.evaluation.paired", ("tests/test_paired.py", "tests/test_matrix.py"), "not metrics"),
     "stats": Target("dafh.stats.paired", ("tests/test_stats.py",), "not discrepancy and not theorem"),
-    "held_out": Target("dafh.rows.held_out", ("tests/test_held_out.py",)),
-    "checked": Target("dafh.rows.checked", ("tests/test_rows.py",)),
+    "held_out": Target(
+        "dafh.rows.held_out",
+        ("tests/test_held_out.py", *(f"tests/test_persons_and_time.py::{name}" for name in _ABOUT_HELD_OUT_ROWS)),
+    ),
+    "checked": Target("dafh.rows.checked", ("tests/test_rows.py", "tests/test_row_context.py")),
     "bins": Target("dafh.tables.bins", ("tests/test_bins.py",)),
     "designs": Target("dafh.linear.designs", ("tests/test_designs.py",)),
     "newton": Target("dafh.linear.newton", ("tests/test_newton.py",)),
