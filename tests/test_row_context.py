@@ -97,7 +97,10 @@ def test_a_table_has_no_numbers_until_they_are_made():
 
 
 def test_an_array_stays_an_array_and_a_frame_a_frame():
-    assert isinstance(CheckedRows.check_table(Scorecard(), X, Y).given, np.ndarray)
+    assert CheckedRows.check_table(Scorecard(), X.tolist(), Y).given.dtype == np.float64
+    more = CheckedRows.check_more_of_table(Scorecard().fit(X, Y), X[:2].tolist(), Y[:2])
+    assert more.given.tolist() == [[0, 1], [2, 3]]
+    assert isinstance(more.given, np.ndarray)
     assert isinstance(CheckedRows.check_table(Scorecard(), TABLE, Y).given, pd.DataFrame)
 
 
