@@ -198,7 +198,7 @@ def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[n
     bends to the right as far as no factor can grow on the way.
     """
     a = values / np.where(shapes > 0, values, -np.inf).max(axis=1, keepdims=True)
-    s = _saddle_point(a, shapes)[:, None]
+    s = saddle_point(a, shapes)[:, None]
     relative = a / (1 - a * s)
     curvature = (shapes * relative**2).sum(axis=1, keepdims=True) + 1 / s**2
     along = 3 * _NODES / (1 - _NODES) / np.sqrt(curvature)
@@ -211,7 +211,7 @@ def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[n
     return np.clip(((np.exp(logarithm) / path * slope).imag * step).sum(axis=1) / np.pi, 0.0, 1.0)
 
 
-def _saddle_point(a: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+def saddle_point(a: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Where the slope of the logarithm of Π (1 − a · s)^(−shape) / s is 0 between its poles at 0 and 1, for each line.
 
     The positive part of the slope increases between the poles, the negative part decreases. Newton's method finds where
@@ -221,7 +221,7 @@ def _saddle_point(a: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArra
     gains, losses = shapes * np.maximum(a, 0.0), shapes * np.maximum(-a, 0.0)
     # Not quite up to the poles: a saddle point nearer to 1 belongs to a probability that is zero for all purposes.
     low, high, odds = np.full(len(a), -60.0), np.full(len(a), 27.6), np.zeros(len(a))
-    for _ in range(60):
+    for _ in range(25):
         s = 1 / (1 + np.exp(-odds))
         factor = 1 / (1 - a * s[:, None])
         up, down = (gains * factor).sum(axis=1), (losses * factor).sum(axis=1) + 1 / s
