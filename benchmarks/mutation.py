@@ -263,6 +263,7 @@ def check(name: str, harmless: dict[str, str], only: str, jobs: int) -> tuple[bo
         "--tb=no",
         "-p",
         "no:cacheprovider",
+        "--hypothesis-profile=mutation",
         *(["-k", target.deselected] if target.deselected else []),
     ]
     with silence():
