@@ -13,7 +13,7 @@ from dafh.datasets import make_grouped_classification, make_paper_synthetic
 
 hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.load_profile("dafh")
-# For benchmarks/mutation.py, which wants to know that a test fails and not the simplest example with which it does. Fewer
+# For benchmarks/mutation.py, which wants to know that a test fails, not the simplest example with which it does. Fewer
 # examples can only miss a change that all of them would notice.
 hypothesis.settings.register_profile(
     "mutation",
