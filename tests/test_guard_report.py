@@ -8,6 +8,7 @@ from compared import rows_of
 from dafh.evaluation import choose_servers
 from dafh.evaluation.guard_report import GuardReport, certificate_in_words
 from dafh.evaluation.losses import ERROR, Costs, Loss, check_losses
+from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.stats import excluded_harm, mcnemar_p, paired_interval
 
@@ -86,6 +87,24 @@ def test_a_report_says_which_rows_it_had():
     assert not choose_servers(rows).cross_fitted
 
 
+def test_without_rows_the_sentence_says_so():
+    assert choose_servers(ComparedRows.none(2)).sentence() == (
+        'Guard "veto" had no rows to decide by: every group is served by the pooled classifier.'
+    )
+
+
+def test_a_report_is_about_errors_and_one_model_unless_it_says_otherwise():
+    found = choose_servers(one_group(1, 0))
+    report = GuardReport(found.kind, found.level, found.margin, found.serves, found.table, found.checks)
+    assert (report.losses, report.cross_fitted) == (("error",), False)
+    assert report == found
+
+
+def test_every_reason_has_a_line_of_its_own():
+    lines = str(choose_servers(rows_of((50, {"001": 5}), (50, {"001": 5})))).splitlines()
+    assert lines[-2:] == [f"Group {g}: the error rate is not lower than with the pooled classifier." for g in range(2)]
+
+
 def test_a_frame_that_is_changed_leaves_the_report_alone():
     report = choose_servers(one_group(1, 0))
     frame = report.to_frame()
@@ -127,6 +146,7 @@ def test_certificates_of_proof_are_what_holm_leaves():
         (0.0146, "at most 1.46"),
         (0.00005, "at most 0.01"),
         (6.4e-7, "at most 6e-05"),
+        (9.45e-7, "at most 9e-05"),
     ],
 )
 def test_certificates_in_words(harm, words):
@@ -164,7 +184,12 @@ def test_costs_weigh_both_kinds_of_error():
         report = choose_servers(rows, losses=check_losses("cost", costs))
         assert (report.serves[0] == 0) == kept
         assert report.table["gain"].iloc[0] == pytest.approx((10 - 4 * costs["fn"]) / 200)
-    assert "gain, per 100 rows" in str(report)
+    # 4 false negatives cost 12 on 200 rows, 10 false positives cost 10.
+    head, line = str(report).splitlines()[2:4]
+    assert [title.strip() for title in head.split("  ") if title][1:5] == [
+        "rows", "own cost", "pooled cost", "gain, per 100 rows",
+    ]  # fmt: skip
+    assert line.split()[1:5] == ["200", "6.00", "5.00", "-1.00"]
 
 
 def test_under_proof_every_loss_must_be_shown():
