@@ -14,12 +14,14 @@ import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import pandas as pd
 
 from dafh.exceptions import InputError
+from dafh.tables.coded import CodedReader, CodedTable
 from dafh.tables.layout import Layout, cells, declared_delimiter
+from dafh.tables.records import PlainRecords
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
 from dafh.text import clipped, listed, quoted
@@ -105,11 +107,44 @@ class DataFile:
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
             else:
-                yield from self._text_chunks(head, stream, rows, text)
+                yield from self._text_chunks(self._open_text(head), stream, rows, text)
 
-    def _text_chunks(
-        self, head: bytes, stream: BinaryIO, rows: int | None, text: Collection[str] | None
-    ) -> Iterator[pd.DataFrame]:
+    def pieces(
+        self, numbers: Collection[str], text: Collection[str] | None, rows: int = ROWS_PER_CHUNK
+    ) -> Iterator[pd.DataFrame | CodedTable]:
+        """Read the rows piece by piece as `chunks` does, and in a third of the time where a text file is plain.
+
+        Parameters
+        ----------
+        numbers : names of columns
+            To be read as numbers if they are not in `text`. Of a plain piece, other columns are not read at all.
+        text, rows
+            As in `chunks`.
+        """
+        _check_encoding(self.encoding, self.name)
+        with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
+            head, stream = _open(self.path, stack)
+            if head.startswith(b"PAR1"):
+                yield from self._parquet_chunks(stream, rows, stack)
+                return
+            opened = self._open_text(head)
+            if opened.is_simple:
+                layout = opened.layout
+                records = PlainRecords(stream, layout.delimiter, layout.has_header)
+                reader = CodedReader(opened.names, layout, numbers, opened.names if text is None else text)
+                while (piece := records.take(rows)) is not None:
+                    table = reader.read(piece)
+                    if table is None:
+                        records.put_back(piece)
+                        break
+                    yield table
+                if records.is_at_end:
+                    return
+                stream = records.rest()
+            yield from self._text_chunks(opened, stream, rows, text)
+
+    def _open_text(self, head: bytes) -> "_OpenText":
+        """Find out from the first bytes of a text file how to read it."""
         # UTF-32 first: its mark begins like that of UTF-16.
         marked = (name for name, mark in _BYTE_ORDER_MARKS if head.startswith(mark))
         encoding = next(marked, self.encoding)
@@ -119,18 +154,23 @@ class DataFile:
         if not sample:
             raise InputError(f"{self.name} is empty.")
         self.layout = layout = self._guess_layout(sample, declared)
-        names = self._names(sample, layout)
+        return _OpenText(encoding, declared is not None, layout, self._names(sample, layout))
+
+    def _text_chunks(
+        self, opened: "_OpenText", stream: BinaryIO, rows: int | None, text: Collection[str] | None
+    ) -> Iterator[pd.DataFrame]:
+        layout, names = opened.layout, opened.names
         raw = [name for name in names if text is None or name in text]
         options: dict[str, Any] = {
             "sep": layout.delimiter,
             "decimal": layout.decimal,
             "header": 0 if layout.has_header else None,
-            "skiprows": 1 if declared else 0,
+            "skiprows": 1 if opened.is_declared else 0,
             "names": names,
             "skipinitialspace": True,
             "keep_default_na": False,
             "na_values": {name: list(MISSING_WORDS) for name in names if name not in raw},
-            "encoding": encoding,
+            "encoding": opened.encoding,
             "dtype": dict.fromkeys(raw, str),
             "low_memory": False,
             "index_col": False,
@@ -216,6 +256,25 @@ class DataFile:
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
             self.notes.append(sentence)
+
+
+class _OpenText(NamedTuple):
+    """How to read a text file, as its first bytes have it."""
+
+    encoding: str
+    is_declared: bool
+    """Whether its first line only declares the delimiter."""
+    layout: Layout
+    names: list[str]
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether Arrow may read it; whether it does is asked of every piece."""
+        # Without "-sig", a byte order mark would be part of the first cell.
+        simple = codecs.lookup(self.encoding).name == "utf-8-sig" and not self.is_declared
+        # Of a single column, a blank line is a gap for one reader and no row for the other.
+        named = len(self.names) > 1 and not any(name.startswith(_UNWANTED) for name in self.names)
+        return simple and named and self.layout.delimiter != " "
 
 
 def _some_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -176,6 +176,13 @@ def as_categories(column: pd.Series) -> pd.Series:
     return _by_value(column, category_name)
 
 
+def holds_names(column: pd.Series) -> bool:
+    """Whether a column is categorical, and its categories are called by their names already."""
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    return all(isinstance(value, str) and category_name(value) == value for value in column.cat.categories)
+
+
 def category_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Position of each row's category among the sorted names of all; a gap is −1."""
     codes, values = _factorized(column)

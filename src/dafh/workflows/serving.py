@@ -18,6 +18,7 @@ from dafh.explanation.explain import explain
 from dafh.explanation.stability import stability
 from dafh.explanation.words import Explanation
 from dafh.models.files import ModelFile, open_model
+from dafh.tables.coded import CodedTable
 from dafh.tables.files import ROWS_PER_CHUNK, DataFile
 from dafh.tables.labels import labelled_rows, match_labels, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
@@ -185,25 +186,24 @@ class FileModel:
         unread = UnreadValues()
         # Kept columns are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *keep, *split_names(keep, ())}
-        for chunk in data.chunks(rows=rows, text=as_text):
-            names = list(chunk.columns) if as_text is None else split_names(keep, chunk.columns)
-            check_columns(chunk.columns, names, "to carry over")
-            scored = self._scored(self._schema_of(data).features_of(chunk, unread))
-            scored.insert(0, "row", np.arange(done + 1, done + 1 + len(chunk)))
-            done += len(chunk)
-            kept = chunk[names].reset_index(drop=True).rename(columns=names_beside(names, list(scored.columns)))
-            yield pd.concat([kept, scored], axis=1)
+        for piece in data.pieces(self.schema.number_columns, as_text, rows):
+            names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
+            check_columns(piece.columns, names, "to carry over")
+            scored = self._scored(self._schema_of(data).features_of(piece, unread))
+            scored.insert(0, "row", np.arange(done + 1, done + 1 + len(piece)))
+            done += len(piece)
+            given = piece.texts(names) if isinstance(piece, CodedTable) else piece[names].reset_index(drop=True)
+            yield pd.concat([given.rename(columns=names_beside(names, list(scored.columns))), scored], axis=1)
         data.notes.extend(unread.notes())
 
     def _scored(self, features: pd.DataFrame) -> pd.DataFrame:
         encoder, model = self.model[:-1], self.model[-1]
-        encoded = encoder.transform(features)
-        probabilities = model.predict_proba(encoded)
+        served = model.serve(encoder.transform(features))
         shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
         return pd.DataFrame(
             {
-                "prediction": model.predict(encoded),
-                **{f"probability_{model.classes_[k]}": probabilities[:, k].round(6) for k in shown},
-                "group": model.predict_group(encoded),
+                "prediction": served.label,
+                **{f"probability_{model.classes_[k]}": served.probability[:, k].round(6) for k in shown},
+                "group": served.group,
             }
         )
