@@ -40,12 +40,19 @@ class SeenRows:
     """Rows as they were given, with their numbers and bins."""
 
     view: TableView
-    given: Any
+    whole: Any
     """A data frame, or an array of numbers."""
+    rows: NDArray[np.intp] | None = None
+    """Positions of the rows in it; None for all of them."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self.given)
+        return len(self.whole if self.rows is None else self.rows)
+
+    @cached_property
+    def given(self) -> Any:
+        """The rows as they were given."""
+        return self.whole if self.rows is None else take_rows(self.whole, self.rows)
 
     @cached_property
     def numbers(self) -> NDArray[Any]:
@@ -67,7 +74,8 @@ class SeenRows:
 
     def take(self, rows: NDArray[np.intp]) -> "SeenRows":
         """Return some of the rows, with what is known of them."""
-        part = SeenRows(self.view, take_rows(self.given, rows))
+        # Most who ask for some rows want their bins or numbers: some rows of a data frame take longer than all of that.
+        part = SeenRows(self.view, self.given, rows)
         for name in ("numbers", "codes"):
             if name in self.__dict__:
                 part.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")

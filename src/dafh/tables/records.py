@@ -59,6 +59,8 @@ class PlainRecords:
     delimiter: str
     has_header: bool
     _waiting: bytes = field(default=b"", init=False)
+    _breaks: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp), init=False)
+    """Where the line breaks of what is waiting are."""
     _header: bytes = field(default=b"", init=False)
     _n_taken: int = field(default=0, init=False)
     _started: bool = field(default=False, init=False)
@@ -69,16 +71,18 @@ class PlainRecords:
         ends = self._read_until(rows + names)
         if len(ends) <= names or not self._is_plain(self._waiting[: ends[-1]]):
             return None
-        first = ends[0] if names else 0
-        content, n_rows = self._waiting[first : ends[-1]], len(ends) - names
+        first, n_rows = ends[0] if names else 0, len(ends) - names
+        content = self._waiting[first : ends[-1]]
+        n_breaks = int(np.searchsorted(self._breaks, ends[-1]))
+        has_breaks = n_breaks > len(ends)
         self._header += self._waiting[:first]
-        self._waiting = self._waiting[ends[-1] :]
+        self._waiting, self._breaks = self._waiting[ends[-1] :], self._breaks[n_breaks:] - ends[-1]
         self._n_taken += n_rows
-        return Piece(content, n_rows, content.count(b"\n") > n_rows, self._blank in content)
+        return Piece(content, n_rows, has_breaks, self._has_blanks(content))
 
     def put_back(self, piece: Piece) -> None:
         """Leave the piece that was taken last to whoever reads the rest."""
-        self._waiting = piece.content + self._waiting
+        self._waiting = piece.content + self._waiting  # Nothing more is taken: `_breaks` is not needed.
         self._n_taken -= piece.n_rows
 
     @property
@@ -93,18 +97,18 @@ class PlainRecords:
         """
         return io.BufferedReader(_Joined(self._header + b"\n" * self._n_taken + self._waiting, self.stream))
 
-    @property
-    def _blank(self) -> bytes:
-        return self.delimiter.encode() + b" "
+    def _has_blanks(self, content: bytes) -> bool:
+        """Whether a blank stands after some delimiter; most tables have few blanks, or none."""
+        return b" " in content and self.delimiter.encode() + b" " in content
 
     def _read_until(self, rows: int) -> NDArray[np.intp]:
         """Read until there are enough rows, or no more; return where each ends, and none if that cannot be told."""
         self._read_lines(rows)
-        ends = _row_ends(self._waiting)
+        ends = self._row_ends()
         if len(ends) < rows:
             # Cells hold line breaks, or a quotation mark that is not one: read on, but never the whole of a long file.
             at_end = self._read_lines(_MOST_LINES_A_ROW * rows)
-            ends = _row_ends(self._waiting)
+            ends = self._row_ends()
             if len(ends) < rows and not at_end:
                 return ends[:0]
             if len(self._waiting) > (ends[-1] if len(ends) else 0):
@@ -113,29 +117,37 @@ class PlainRecords:
 
     def _read_lines(self, n_lines: int) -> bool:
         """Read until this many lines wait, and say whether the file has ended before."""
-        blocks, found = [self._waiting], self._waiting.count(b"\n")
-        if not self._started:
-            block = self.stream.read(_BLOCK_BYTES)
-            self._header = _BYTE_ORDER_MARK if block.startswith(_BYTE_ORDER_MARK) else b""
-            blocks.append(block.removeprefix(_BYTE_ORDER_MARK))
-            found, self._started = block.count(b"\n"), True
+        blocks, breaks = [self._waiting], [self._breaks]
+        length, found = len(self._waiting), len(self._breaks)
         while found < n_lines and (block := self.stream.read(_BLOCK_BYTES)):
+            if not self._started and block.startswith(_BYTE_ORDER_MARK):
+                self._header, block = _BYTE_ORDER_MARK, block.removeprefix(_BYTE_ORDER_MARK)
+            self._started = True
             blocks.append(block)
-            found += block.count(b"\n")
-        self._waiting = b"".join(blocks)
+            breaks.append(_places(block, _LINE_FEED) + length)
+            length, found = length + len(block), found + len(breaks[-1])
+        self._waiting, self._breaks = b"".join(blocks), np.concatenate(breaks)
         return found < n_lines
+
+    def _row_ends(self) -> NDArray[np.intp]:
+        """Positions after the line breaks that end a row: those with an even number of quotation marks before them."""
+        if b'"' not in self._waiting:
+            return self._breaks + 1
+        return self._breaks[np.searchsorted(_places(self._waiting, _QUOTE), self._breaks) % 2 == 0] + 1
 
     def _is_plain(self, content: bytes) -> bool:
         """Whether Arrow and pandas read the same cells."""
         # Blank lines; blanks at the beginning of a line, which pandas takes off together with tabs; returns that are
         # not part of a line's end; zeros, which end a cell for some parsers.
-        starts = (b"\n", b"\r", b" ", *([b"\t"] if self.delimiter != "\t" else []))
-        if content.startswith(starts) or any(b"\n" + start in content for start in starts) or b"\0" in content:
+        letters = np.frombuffer(content, np.uint8)
+        starts = letters[np.append(0, self._breaks[self._breaks < len(content) - 1] + 1)]
+        strange = b"\n\r " if self.delimiter == "\t" else b"\n\r \t"
+        if np.isin(starts, list(strange)).any() or b"\0" in content:
             return False
-        returns = content.count(b"\r")
-        if returns != content.count(b"\r\n"):
+        has_returns = b"\r" in content
+        if has_returns and content.count(b"\r") != content.count(b"\r\n"):
             return False
-        if b'"' in content and not self._quotes_are_plain(content, has_returns=returns > 0):
+        if b'"' in content and not self._quotes_are_plain(content, has_returns=has_returns):
             return False
         try:
             return content.isascii() or bool(content.decode())
@@ -147,11 +159,8 @@ class PlainRecords:
 
         Blanks after a delimiter must be taken off, but not those that a quotation mark protects: not both in a piece.
         """
-        if self._blank in content:
-            return False
-        letters = np.frombuffer(content, np.uint8)
-        places = np.flatnonzero(letters == _QUOTE)
-        if len(places) % 2:
+        letters, places = np.frombuffer(content, np.uint8), _places(content, _QUOTE)
+        if len(places) % 2 or self._has_blanks(content):
             return False
         between = ord(self.delimiter)
         opening, closing = places[::2], places[1::2]
@@ -164,16 +173,12 @@ class PlainRecords:
         if not (starts.all() and stops.all()):
             return False
         # Returns within cells are kept by one reader and not by the other.
-        return not has_returns or not bool((np.searchsorted(places, np.flatnonzero(letters == _RETURN)) % 2).any())
+        return not has_returns or not bool((np.searchsorted(places, _places(content, _RETURN)) % 2).any())
 
 
-def _row_ends(content: bytes) -> NDArray[np.intp]:
-    """Positions after the line breaks that end a row: those with an even number of quotation marks before them."""
-    letters = np.frombuffer(content, np.uint8)
-    ends = np.flatnonzero(letters == _LINE_FEED)
-    if b'"' in content:
-        ends = ends[np.searchsorted(np.flatnonzero(letters == _QUOTE), ends) % 2 == 0]
-    return ends + 1
+def _places(content: bytes, letter: int) -> NDArray[np.intp]:
+    """Positions of a letter."""
+    return np.flatnonzero(np.frombuffer(content, np.uint8) == letter)
 
 
 class _Joined(io.RawIOBase):

@@ -144,6 +144,8 @@ def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
     """Read a column as one kind; typed columns are taken as they are where the kinds agree."""
     if kind == "category":
         return Reading(as_categories(with_gaps(column)), column.iloc[:0])
+    if kind == "number" and column.dtype == np.float64:
+        return Reading(column, column.iloc[:0])  # As it is, and once more for a model that was read from a file.
     if kind.startswith(DATE):
         values = _read_dates(column, kind.removeprefix(DATE))
     elif kind == "flag":

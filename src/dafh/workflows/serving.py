@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.pipelines import final_classifier
-from dafh.evaluation.losses import Costs, Loss, check_losses
-from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
-from dafh.explanation.explain import explain
-from dafh.explanation.stability import stability
-from dafh.explanation.words import Explanation
 from dafh.models.files import ModelFile, open_model
 from dafh.tables.coded import CodedTable
 from dafh.tables.files import ROWS_PER_CHUNK, DataFile
@@ -26,6 +21,11 @@ from dafh.tables.unread import UnreadValues
 from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, row_hashes
 from dafh.workflows.names import names_beside, split_names
+
+if TYPE_CHECKING:
+    from dafh.evaluation.losses import Costs, Loss
+    from dafh.evaluation.result import AuditResult
+    from dafh.explanation.words import Explanation
 
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
 
@@ -127,7 +127,7 @@ class FileModel:
         losses: Sequence[str] = (),
         costs: Mapping[str, float] | None = None,
         **options: Any,
-    ) -> AuditResult:
+    ) -> "AuditResult":
         """Test whether any group would do better with the pooled classifier, or with another group's.
 
         Parameters
@@ -140,11 +140,16 @@ class FileModel:
         **options
             As in `AuditResult.of`.
         """
+        # Here and below, so that scoring, which needs none of it, does not wait for it.
+        from dafh.evaluation.result import AuditResult
+
         known: dict[str, Any] = {"sensitive_features": rows.sensitive, "persons": rows.persons}
         asked = self._losses(losses, costs)
         return AuditResult.of(self.model, rows.features, rows.y, losses=asked, **known, **options)
 
-    def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> tuple[Loss, ...]:
+    def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> "tuple[Loss, ...]":
+        from dafh.evaluation.losses import check_losses
+
         final = final_classifier(self.model)
         protected = {loss.name: loss for loss in final.losses_}
         if not names:
@@ -153,11 +158,14 @@ class FileModel:
             costs = protected["cost"].costs if "cost" in protected else final.costs
         return check_losses(names, costs)
 
-    def explain(self, rows: LabelledRows, n_fits: int = 0) -> Explanation:
+    def explain(self, rows: LabelledRows, n_fits: int = 0) -> "Explanation":
         """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
 
         Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds.
         """
+        from dafh.explanation.explain import explain
+        from dafh.explanation.stability import stability
+
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
         if not n_fits:
             return words
