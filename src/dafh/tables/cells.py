@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pyarrow
 
-# Cells that must stand in quotation marks; a return, which not all readers take for part of a cell, is not written here.
+# Cells that must stand in quotation marks. A return is not written here: not all readers take it for part of a cell.
 _NEEDS_QUOTES = r'[",\n\r]'
 
 

@@ -7,14 +7,12 @@ from its first lines.
 import codecs
 import contextlib
 import csv
-import gzip
 import io
-import sys
-import tempfile
 from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import pandas as pd
 
@@ -22,6 +20,7 @@ from dafh.exceptions import InputError
 from dafh.tables.coded import CodedReader, CodedTable
 from dafh.tables.layout import Layout, cells, declared_delimiter
 from dafh.tables.records import PlainRecords
+from dafh.tables.streams import BYTES_TO_GUESS_BY, open_stream, seekable
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
 from dafh.text import clipped, listed, quoted
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 ROWS_PER_CHUNK = 50_000
-_BYTES_TO_GUESS_BY = 2**22
 _LINES_OF_NAMES = 50
 _UNWANTED = "\0"
 _BYTE_ORDER_MARKS = (
@@ -103,7 +101,7 @@ class DataFile:
         """
         _check_encoding(self.encoding, self.name)
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream = _open(self.path, stack)
+            head, stream = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
             else:
@@ -123,7 +121,7 @@ class DataFile:
         """
         _check_encoding(self.encoding, self.name)
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream = _open(self.path, stack)
+            head, stream = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
                 return
@@ -132,16 +130,17 @@ class DataFile:
                 layout = opened.layout
                 records = PlainRecords(stream, layout.delimiter, layout.has_header)
                 reader = CodedReader(opened.names, layout, numbers, opened.names if text is None else text)
-                while (piece := records.take(rows)) is not None:
-                    table = reader.read(piece)
-                    if table is None:
-                        records.put_back(piece)
-                        break
-                    yield table
+                plain = _plain_pieces(records, reader, rows)
+                # Not of a pipe: whoever stops early would wait for its next rows, which may never come.
+                yield from _one_ahead(plain) if self._is_regular else plain
                 if records.is_at_end:
                     return
                 stream = records.rest()
             yield from self._text_chunks(opened, stream, rows, text)
+
+    @property
+    def _is_regular(self) -> bool:
+        return str(self.path) != STDIN and Path(self.path).is_file()
 
     def _open_text(self, head: bytes) -> "_OpenText":
         """Find out from the first bytes of a text file how to read it."""
@@ -190,7 +189,7 @@ class DataFile:
     ) -> Iterator[pd.DataFrame]:
         import pyarrow.parquet
 
-        file = pyarrow.parquet.ParquetFile(_seekable(stream, stack))
+        file = pyarrow.parquet.ParquetFile(seekable(stream, stack))
         names = file.schema_arrow.names
         self._check_unique(names)
         nested = [field.name for field in file.schema_arrow if _is_nested(field.type)]
@@ -277,55 +276,29 @@ class _OpenText(NamedTuple):
         return simple and named and self.layout.delimiter != " "
 
 
+def _plain_pieces(records: PlainRecords, reader: CodedReader, rows: int) -> Iterator[CodedTable]:
+    """Pieces up to the first one that pandas has to read."""
+    while (piece := records.take(rows)) is not None:
+        table = reader.read(piece)
+        if table is None:
+            records.put_back(piece)
+            return
+        yield table
+
+
+def _one_ahead(pieces: Iterator[CodedTable]) -> Iterator[CodedTable]:
+    """Read the next piece in a thread while somebody works on this one."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = pool.submit(next, pieces, None)
+            yield piece
+
+
 def _some_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:
     if not len(table):
         raise InputError(f"{name} has a header and no rows.")
     return table
-
-
-def _open(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, BinaryIO]:
-    """Open for reading, unpacked if it is packed; return the first bytes, and the stream from its beginning."""
-    stream: BinaryIO = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
-    head, stream = _look_ahead(stream, 2)
-    if head == b"\x1f\x8b":
-        stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))  # noqa: SIM115
-    return _look_ahead(stream, _BYTES_TO_GUESS_BY)
-
-
-def _look_ahead(stream: BinaryIO, n_bytes: int) -> tuple[bytes, BinaryIO]:
-    head = stream.read(n_bytes)
-    if stream.seekable() and not isinstance(stream, gzip.GzipFile):  # It claims to be, over a pipe too.
-        stream.seek(0)
-        return head, stream
-    return head, io.BufferedReader(_Rejoined(head, stream))
-
-
-class _Rejoined(io.RawIOBase):
-    """A pipe from its beginning, after its first bytes were read."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head = head
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._head[: len(buffer)] or self._rest.read(len(buffer))
-        self._head = self._head[len(block) :]
-        buffer[: len(block)] = block
-        return len(block)
-
-
-def _seekable(stream: BinaryIO, stack: contextlib.ExitStack) -> BinaryIO:
-    """Return a stream that can jump: Parquet has its index at the end, where a pipe cannot go first."""
-    if stream.seekable():
-        return stream
-    spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-    while block := stream.read(2**20):
-        spool.write(block)
-    spool.seek(0)
-    return spool
 
 
 def _nullable_types() -> dict[Any, Any]:
@@ -346,7 +319,7 @@ def _is_nested(kind: "pyarrow.DataType") -> bool:
 def _first_lines(head: bytes, encoding: str) -> list[str]:
     """First lines of a text; where it goes on, the last one, and its last letter, may be cut and does not count."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    goes_on = len(head) == _BYTES_TO_GUESS_BY
+    goes_on = len(head) == BYTES_TO_GUESS_BY
     decoded = decoder.decode(head, final=not goes_on)
     # Many programs write no line break after the last line, which in a file of two lines is all there is to guess by.
     complete = decoded[: decoded.rfind("\n") + 1] or decoded if goes_on else decoded

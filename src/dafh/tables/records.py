@@ -7,15 +7,17 @@ differ; from the first one that is not, pandas reads the rest of the file.
 
 import io
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dafh.tables.streams import Rejoined
+
 _BLOCK_BYTES = 2**20
 # Files with more line breaks in their cells than this are left to pandas.
 _MOST_LINES_A_ROW = 4
-_LINE_FEED, _RETURN, _QUOTE = b'\n\r"'
+_LINE_FEED, _RETURN, _QUOTE, _BLANK = b'\n\r" '
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -69,7 +71,7 @@ class PlainRecords:
         """Return the next rows, fewer at the end of the file; None if they are not plain, or there are none."""
         names = int(self.has_header and not self._started)
         ends = self._read_until(rows + names)
-        if len(ends) <= names or not self._is_plain(self._waiting[: ends[-1]]):
+        if len(ends) <= names or not self._is_plain(self._waiting[: ends[-1]], ends):
             return None
         first, n_rows = ends[0] if names else 0, len(ends) - names
         content = self._waiting[first : ends[-1]]
@@ -78,7 +80,7 @@ class PlainRecords:
         self._header += self._waiting[:first]
         self._waiting, self._breaks = self._waiting[ends[-1] :], self._breaks[n_breaks:] - ends[-1]
         self._n_taken += n_rows
-        return Piece(content, n_rows, has_breaks, self._has_blanks(content))
+        return Piece(content, n_rows, has_breaks, b'"' not in content and len(self._blanks(content)) > 0)
 
     def put_back(self, piece: Piece) -> None:
         """Leave the piece that was taken last to whoever reads the rest."""
@@ -95,11 +97,14 @@ class PlainRecords:
 
         A blank line, which is no row, stands for every row that was taken: messages then name the right line.
         """
-        return io.BufferedReader(_Joined(self._header + b"\n" * self._n_taken + self._waiting, self.stream))
+        return io.BufferedReader(Rejoined(self._header + b"\n" * self._n_taken + self._waiting, self.stream))
 
-    def _has_blanks(self, content: bytes) -> bool:
-        """Whether a blank stands after some delimiter; most tables have few blanks, or none."""
-        return b" " in content and self.delimiter.encode() + b" " in content
+    def _blanks(self, content: bytes) -> NDArray[np.intp]:
+        """Positions of delimiters with a blank after them; most tables have few blanks, or none."""
+        if b" " not in content:
+            return np.empty(0, np.intp)
+        letters = np.frombuffer(content, np.uint8)
+        return np.flatnonzero((letters[:-1] == ord(self.delimiter)) & (letters[1:] == _BLANK))
 
     def _read_until(self, rows: int) -> NDArray[np.intp]:
         """Read until there are enough rows, or no more; return where each ends, and none if that cannot be told."""
@@ -135,12 +140,12 @@ class PlainRecords:
             return self._breaks + 1
         return self._breaks[np.searchsorted(_places(self._waiting, _QUOTE), self._breaks) % 2 == 0] + 1
 
-    def _is_plain(self, content: bytes) -> bool:
+    def _is_plain(self, content: bytes, ends: NDArray[np.intp]) -> bool:
         """Whether Arrow and pandas read the same cells."""
         # Blank lines; blanks at the beginning of a line, which pandas takes off together with tabs; returns that are
         # not part of a line's end; zeros, which end a cell for some parsers.
         letters = np.frombuffer(content, np.uint8)
-        starts = letters[np.append(0, self._breaks[self._breaks < len(content) - 1] + 1)]
+        starts = letters[np.append(0, ends[:-1])]
         strange = b"\n\r " if self.delimiter == "\t" else b"\n\r \t"
         if np.isin(starts, list(strange)).any() or b"\0" in content:
             return False
@@ -157,10 +162,15 @@ class PlainRecords:
     def _quotes_are_plain(self, content: bytes, *, has_returns: bool) -> bool:
         """Whether quotation marks stand around whole cells, and doubled within them.
 
-        Blanks after a delimiter must be taken off, but not those that a quotation mark protects: not both in a piece.
+        Blanks between a delimiter and a cell must be taken off, but not those that begin a cell within quotation marks:
+        there must not be both in a piece.
         """
         letters, places = np.frombuffer(content, np.uint8), _places(content, _QUOTE)
-        if len(places) % 2 or self._has_blanks(content):
+
+        def inside(positions: NDArray[np.intp]) -> NDArray[np.bool_]:
+            return np.searchsorted(places, positions) % 2 == 1
+
+        if len(places) % 2 or not inside(self._blanks(content)).all():
             return False
         between = ord(self.delimiter)
         opening, closing = places[::2], places[1::2]
@@ -173,26 +183,9 @@ class PlainRecords:
         if not (starts.all() and stops.all()):
             return False
         # Returns within cells are kept by one reader and not by the other.
-        return not has_returns or not bool((np.searchsorted(places, _places(content, _RETURN)) % 2).any())
+        return not has_returns or not inside(_places(content, _RETURN)).any()
 
 
 def _places(content: bytes, letter: int) -> NDArray[np.intp]:
     """Positions of a letter."""
     return np.flatnonzero(np.frombuffer(content, np.uint8) == letter)
-
-
-class _Joined(io.RawIOBase):
-    """Some bytes, and then a stream."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head = memoryview(head)
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._head[: len(buffer)] or self._rest.read(len(buffer))
-        self._head = self._head[len(block) :]
-        buffer[: len(block)] = block
-        return len(block)
