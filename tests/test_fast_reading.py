@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 
 import numpy as np
 import pandas as pd
@@ -98,6 +99,8 @@ ROWS = st.lists(
     min_size=1,
     max_size=8,
 )
+# Six, unless a quotation mark or a line break is among their letters.
+SIX_CELLS = st.lists(CELLS.map(lambda cell: re.sub(r"[,;\t]", "", cell)), min_size=6, max_size=6)
 
 
 @given(
@@ -116,7 +119,7 @@ def test_tables_that_a_program_wrote_are_read_the_same(tmp_path_factory, rows, d
 
 
 @given(
-    lines=st.lists(st.lists(CELLS, min_size=5, max_size=7), min_size=1, max_size=6),
+    lines=st.lists(st.one_of(SIX_CELLS, SIX_CELLS, st.lists(CELLS, min_size=5, max_size=7)), min_size=1, max_size=6),
     between=st.sampled_from([",", ", ", ";", "\t"]),
     decimal=st.sampled_from(".,"),
 )

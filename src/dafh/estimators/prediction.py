@@ -4,12 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.checks import check_table
-from dafh.classifiers.logits import decide
+from dafh.classifiers.logits import decide, to_probabilities
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import Table, is_frame
@@ -79,11 +78,12 @@ class GroupPrediction(BaseEstimator):
 
     def predict_proba(self, X: Table) -> NDArray[Any]:
         """Probability of each class, by the classifier that serves the row's group; columns as in `classes_`."""
-        return _probabilities(self._route(self._see(X))[1])
+        return to_probabilities(_limited(self._route(self._see(X))[1]))
 
     def decision_function(self, X: Table) -> NDArray[Any]:
         """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""
-        return _limited(self._route(self._see(X))[1])
+        values = _limited(self._route(self._see(X))[1])
+        return values[:, 0] if values.shape[1] == 1 else values
 
     def serve(self, X: Table) -> ServedRows:
         """Label, probability of each class, and group of each row in one pass.
@@ -93,7 +93,7 @@ class GroupPrediction(BaseEstimator):
         """
         seen = self._see(X)
         group, own = self._route(seen)
-        return ServedRows(self._labels(seen, group, own), _probabilities(own), group)
+        return ServedRows(self._labels(seen, group, own), to_probabilities(_limited(own)), group)
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""
@@ -119,13 +119,4 @@ class GroupPrediction(BaseEstimator):
 
 
 def _limited(values: NDArray[Any]) -> NDArray[Any]:
-    """One logit of each row for two classes, (n,), and all of them for more."""
-    return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
-
-
-def _probabilities(values: NDArray[Any]) -> NDArray[Any]:
-    limited = _limited(values)
-    if limited.ndim == 1:
-        positive = expit(limited)
-        return np.column_stack([1 - positive, positive])
-    return softmax(limited, axis=1)
+    return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT) if values.shape[1] == 1 else values

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dafh.exceptions import InputError
 from dafh.frames import Table, take_rows
 from dafh.tables.bins import Binning, needs_encoding
-from dafh.tables.encoder import TableEncoder
+from dafh.tables.encoder import EncodedRows, TableEncoder
 from dafh.tables.values import LARGEST_NUMBER
 
 
@@ -55,10 +55,21 @@ class SeenRows:
         return self.whole if self.rows is None else take_rows(self.whole, self.rows)
 
     @cached_property
+    def encoded(self) -> EncodedRows | None:
+        """All columns as numbers and places of categories; None where the columns are taken as they are."""
+        return None if self.view.encoder is None else self.view.encoder.encode(self.given)
+
+    def times(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multiply all columns as numbers by weights (p, m), without making them where nobody else has."""
+        if self.encoded is None or "numbers" in self.__dict__:
+            return self.numbers @ weight
+        return self.encoded.times(weight)
+
+    @cached_property
     def numbers(self) -> NDArray[Any]:
         """All columns as numbers, categories as columns of 0 and 1, (n, p)."""
-        if self.view.encoder is not None:
-            return self.view.encoder.transform(self.given).to_numpy()
+        if self.encoded is not None:
+            return self.encoded.dense()
         values = self.given.to_numpy(np.float64) if isinstance(self.given, pd.DataFrame) else np.asarray(self.given)
         values = values if values.dtype.kind == "f" else values.astype(np.float64)
         # Written so that a gap fails, too.
@@ -79,4 +90,6 @@ class SeenRows:
         for name in ("numbers", "codes"):
             if name in self.__dict__:
                 part.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")
+        if self.__dict__.get("encoded") is not None:
+            part.__dict__["encoded"] = self.__dict__["encoded"].take(rows)
         return part
