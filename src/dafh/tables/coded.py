@@ -120,7 +120,7 @@ class CodedReader:
         """Read a piece; None if pandas might read it otherwise."""
         import pyarrow
 
-        if len(piece.content) >= _MOST_BYTES:
+        if len(piece.content) >= _MOST_BYTES or not self._wanted:
             return None
         try:
             table = self._parsed(piece)
@@ -145,21 +145,24 @@ class CodedReader:
             parts[name] = found
         return CodedTable(self.names, parts)
 
+    @property
+    def _wanted(self) -> list[str]:
+        return [name for name in self.names if name in self.texts or name in self.numbers]
+
     def _parsed(self, piece: Piece) -> "pyarrow.Table":
         import pyarrow
         from pyarrow import csv
 
         coded = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         plain = {name for name in self.numbers if name not in self._worded and name not in self.texts}
-        wanted = [name for name in self.names if name in self.texts or name in self.numbers]
         return csv.read_csv(
             pyarrow.BufferReader(piece.content),
             # One block: the texts of a column are then numbered once. Columns are converted in threads all the same.
             csv.ReadOptions(column_names=self.names, block_size=len(piece.content) + 1),
             csv.ParseOptions(delimiter=self.layout.delimiter, newlines_in_values=piece.has_breaks),
             csv.ConvertOptions(
-                column_types={name: pyarrow.float64() if name in plain else coded for name in wanted},
-                include_columns=wanted,
+                column_types={name: pyarrow.float64() if name in plain else coded for name in self._wanted},
+                include_columns=self._wanted,
                 null_values=list(MISSING_WORDS),
                 strings_can_be_null=False,
                 decimal_point=self.layout.decimal,
