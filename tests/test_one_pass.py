@@ -79,6 +79,14 @@ def test_the_pooled_classifier_says_about_seen_rows_what_it_says_itself(case):
     np.testing.assert_array_equal(pooled_labels(final.pooled_, taken), final.pooled_.predict(take_rows(rows, some)))
 
 
+def test_any_number_of_rows_is_served_like_a_few():
+    data = network_case()
+    final, rows = data.model[-1], data.model[:-1].transform(data.X)
+    many, few = final.serve(pd.concat([rows] * 8, ignore_index=True)), final.serve(rows)
+    np.testing.assert_array_equal(many.group, np.tile(few.group, 8))
+    np.testing.assert_allclose(many.probability, np.tile(few.probability, (8, 1)), rtol=1e-12)
+
+
 def test_rows_left_to_the_pooled_classifier_get_its_own_label():
     data = cautious_case()
     final, rows = data.model[-1], data.model[:-1].transform(data.X)

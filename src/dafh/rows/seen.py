@@ -1,5 +1,6 @@
 """Rows as different parts of a model see them: as they were given, as numbers, and as bins."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,9 @@ from dafh.frames import Table, take_rows
 from dafh.tables.bins import Binning, needs_encoding
 from dafh.tables.encoder import EncodedRows, TableEncoder
 from dafh.tables.values import LARGEST_NUMBER
+
+# As many as a network takes at a time (`dafh.groups.serving`): results are then the same to the last digit.
+_BLOCK_ROWS = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +86,17 @@ class SeenRows:
         """Bin of each row in each column, (n, d)."""
         assert self.view.binning is not None
         return self.view.binning.codes(self.given)
+
+    def blocks(self) -> Iterator["SeenRows"]:
+        """Yield the rows in blocks, where their numbers would be a large table: each block's are gone before the next.
+
+        Of 488,420 rows of Adult, the numbers take 400 MB.
+        """
+        if self.encoded is None or "numbers" in self.__dict__ or len(self) <= _BLOCK_ROWS:
+            yield self
+            return
+        for first in range(0, len(self), _BLOCK_ROWS):
+            yield self.take(np.arange(first, min(first + _BLOCK_ROWS, len(self))))
 
     def take(self, rows: NDArray[np.intp]) -> "SeenRows":
         """Return some of the rows, with what is known of them."""
