@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.fitting import fit_clone, fit_group, is_fitted, seeded
-from dafh.classifiers.logits import class_probabilities, find_cutoff, logits
+from dafh.classifiers.logits import class_probabilities, decide, find_cutoff, logits, to_probabilities
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import Classifier
 from dafh.groups.corrections import Kind
@@ -115,13 +115,47 @@ def _is_linear(model: Any) -> bool:
 
 def pooled_logits(model: Any, seen: SeenRows, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Logits of the pooled classifier, (n, m); tables are encoded once where it sees them as we do."""
-    encoder = seen.view.encoder
-    if isinstance(model, Scorecard) and model.binning_ is seen.view.binning and _same(model.classes_, classes):
+    if _shares_bins(model, seen) and _same(model.classes_, classes):
         return sum_points(seen.codes, model.points_, model.intercept_)
-    if isinstance(model, Pipeline) and encoder is not None and model.steps[0][1] is encoder:
-        encoded = pd.DataFrame(seen.numbers, columns=encoder.get_feature_names_out())
-        return logits(class_probabilities(model.steps[-1][1], encoded, classes))
-    return logits(class_probabilities(model, seen.given, classes))
+    if _shares_encoder(model, seen) and _is_linear(model) and _same(model.classes_, classes):
+        return logits(to_probabilities(_linear_scores(model, seen)))
+    return logits(class_probabilities(*_last_step(model, seen), classes))
+
+
+def pooled_labels(model: Any, seen: SeenRows) -> NDArray[Any]:
+    """Labels of the pooled classifier as its own `predict` gives them; tables are encoded once, as for its logits."""
+    if _shares_bins(model, seen):
+        scores = sum_points(seen.codes, model.points_, model.intercept_)
+    elif _shares_encoder(model, seen) and _is_linear(model):
+        scores = _linear_scores(model, seen)
+    else:
+        last, rows = _last_step(model, seen)
+        return last.predict(rows)
+    last = final_classifier(model)
+    return last.classes_[decide(scores, last.threshold_)]
+
+
+def _linear_scores(model: Pipeline, seen: SeenRows) -> NDArray[np.float64]:
+    """What `decision_function` of a logistic regression behind our encoder gives, (n, m); categories are looked up."""
+    linear = model.steps[-1][1]
+    return seen.times(linear.coef_.T) + linear.intercept_
+
+
+def _shares_bins(model: Any, seen: SeenRows) -> bool:
+    return isinstance(model, Scorecard) and model.binning_ is seen.view.binning
+
+
+def _shares_encoder(model: Any, seen: SeenRows) -> bool:
+    encoder = seen.view.encoder
+    return encoder is not None and isinstance(model, Pipeline) and model.steps[0][1] is encoder
+
+
+def _last_step(model: Any, seen: SeenRows) -> tuple[Any, Any]:
+    """Return a classifier and rows as it takes them, without the encoder where that is the one of our own view."""
+    if _shares_encoder(model, seen):
+        names = model.steps[0][1].get_feature_names_out()
+        return model.steps[-1][1], pd.DataFrame(seen.numbers, columns=names, copy=False)
+    return model, seen.given
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:

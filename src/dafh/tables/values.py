@@ -144,6 +144,8 @@ def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
     """Read a column as one kind; typed columns are taken as they are where the kinds agree."""
     if kind == "category":
         return Reading(as_categories(with_gaps(column)), column.iloc[:0])
+    if kind == "number" and column.dtype == np.float64:
+        return Reading(column, column.iloc[:0])  # As it is, and once more for a model that was read from a file.
     if kind.startswith(DATE):
         values = _read_dates(column, kind.removeprefix(DATE))
     elif kind == "flag":
@@ -174,6 +176,13 @@ def refuse_values(name: str, kind: str, value: object) -> None:
 def as_categories(column: pd.Series) -> pd.Series:
     """Read every value as the name of a category; only a gap is a gap, whatever the words say."""
     return _by_value(column, category_name)
+
+
+def holds_names(column: pd.Series) -> bool:
+    """Whether a column is categorical, and its categories are called by their names already."""
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    return all(isinstance(value, str) and category_name(value) == value for value in column.cat.categories)
 
 
 def category_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:

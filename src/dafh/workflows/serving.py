@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,9 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.pipelines import final_classifier
-from dafh.evaluation.losses import Costs, Loss, check_losses
-from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
-from dafh.explanation.explain import explain
-from dafh.explanation.stability import stability
-from dafh.explanation.words import Explanation
 from dafh.models.files import ModelFile, open_model
+from dafh.tables.coded import CodedTable
 from dafh.tables.files import ROWS_PER_CHUNK, DataFile
 from dafh.tables.labels import labelled_rows, match_labels, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
@@ -25,6 +21,11 @@ from dafh.tables.unread import UnreadValues
 from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
+
+if TYPE_CHECKING:
+    from dafh.evaluation.losses import Costs, Loss
+    from dafh.evaluation.result import AuditResult
+    from dafh.explanation.words import Explanation
 
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
 
@@ -126,7 +127,7 @@ class FileModel:
         losses: Sequence[str] = (),
         costs: Mapping[str, float] | None = None,
         **options: Any,
-    ) -> AuditResult:
+    ) -> "AuditResult":
         """Test whether any group would do better with the pooled classifier, or with another group's.
 
         Parameters
@@ -139,11 +140,16 @@ class FileModel:
         **options
             As in `AuditResult.of`.
         """
+        # Here and below, so that scoring, which needs none of it, does not wait for it.
+        from dafh.evaluation.result import AuditResult
+
         known: dict[str, Any] = {"sensitive_features": rows.sensitive, "persons": rows.persons}
         asked = self._losses(losses, costs)
         return AuditResult.of(self.model, rows.features, rows.y, losses=asked, **known, **options)
 
-    def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> tuple[Loss, ...]:
+    def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> "tuple[Loss, ...]":
+        from dafh.evaluation.losses import check_losses
+
         final = final_classifier(self.model)
         protected = {loss.name: loss for loss in final.losses_}
         if not names:
@@ -152,11 +158,14 @@ class FileModel:
             costs = protected["cost"].costs if "cost" in protected else final.costs
         return check_losses(names, costs)
 
-    def explain(self, rows: LabelledRows, n_fits: int = 0) -> Explanation:
+    def explain(self, rows: LabelledRows, n_fits: int = 0) -> "Explanation":
         """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
 
         Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds.
         """
+        from dafh.explanation.explain import explain
+        from dafh.explanation.stability import stability
+
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
         if not n_fits:
             return words
@@ -185,25 +194,24 @@ class FileModel:
         unread = UnreadValues()
         # Kept columns are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *keep, *split_names(keep, ())}
-        for chunk in data.chunks(rows=rows, text=as_text):
-            names = list(chunk.columns) if as_text is None else split_names(keep, chunk.columns)
-            check_columns(chunk.columns, names, "to carry over")
-            scored = self._scored(self._schema_of(data).features_of(chunk, unread))
-            scored.insert(0, "row", np.arange(done + 1, done + 1 + len(chunk)))
-            done += len(chunk)
-            kept = chunk[names].reset_index(drop=True).rename(columns=names_beside(names, list(scored.columns)))
-            yield pd.concat([kept, scored], axis=1)
+        for piece in data.pieces(self.schema.number_columns, as_text, rows):
+            names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
+            check_columns(piece.columns, names, "to carry over")
+            scored = self._scored(self._schema_of(data).features_of(piece, unread))
+            scored.insert(0, "row", np.arange(done + 1, done + 1 + len(piece)))
+            done += len(piece)
+            given = piece.texts(names) if isinstance(piece, CodedTable) else piece[names].reset_index(drop=True)
+            yield pd.concat([given.rename(columns=names_beside(names, list(scored.columns))), scored], axis=1)
         data.notes.extend(unread.notes())
 
     def _scored(self, features: pd.DataFrame) -> pd.DataFrame:
         encoder, model = self.model[:-1], self.model[-1]
-        encoded = encoder.transform(features)
-        probabilities = model.predict_proba(encoded)
+        served = model.serve(encoder.transform(features))
         shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
         return pd.DataFrame(
             {
-                "prediction": model.predict(encoded),
-                **{f"probability_{model.classes_[k]}": probabilities[:, k].round(6) for k in shown},
-                "group": model.predict_group(encoded),
+                "prediction": served.label,
+                **{f"probability_{model.classes_[k]}": served.probability[:, k].round(6) for k in shown},
+                "group": served.group,
             }
         )
