@@ -25,7 +25,7 @@ from dafh.models.files import save
 from dafh.rows.roles import DECLARED, LABEL, PERSON, TIME
 from dafh.tables.files import DataFile
 from dafh.tables.hashes import mixed, row_hashes, value_hashes
-from dafh.tables.labels import labelled_rows, match_labels, read_labels
+from dafh.tables.labels import labelled_rows, match_labels, no_target, read_labels
 from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.values import guess_kind, to_floats, with_gaps
@@ -195,8 +195,7 @@ class LargeTable:
         found = sum_of(raw.each(_Look(rows)))
         if len(found.labels) < 2:
             raise InputError("The rows left to train on have one value of the target only.")
-        without = found.n_rows - found.n_known
-        left = [f"Left out, no target: {without:,} row{'s' * (without > 1)}."] if without else []
+        left = no_target(found.n_rows - found.n_known)
         sampled = f"Columns, bins and groups are chosen by {len(sample):,} of {found.n_rows:,} rows."
         notes = (*files[0].notes, *left, sampled, *schema.notes, *schema.leakage_notes(sample))
         return cls(Path(files[0].name).name, raw, rows, found, notes)

@@ -15,9 +15,10 @@ from dafh.exceptions import InputError
 from dafh.models.files import ModelFile, open_model
 from dafh.tables.coded import CodedTable
 from dafh.tables.files import ROWS_PER_CHUNK, DataFile
-from dafh.tables.labels import labelled_rows, match_labels, without_target
+from dafh.tables.labels import labelled_rows, match_labels, no_target, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
+from dafh.tables.values import with_gaps
 from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
@@ -40,6 +41,20 @@ class LabelledRows:
     notes: tuple[str, ...]
     persons: "pd.Series[Any] | None" = None
     """Identifier of the person that each row belongs to, if persons have several rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecidedRows:
+    """What was decided about rows, and what else an audit asks about them; labels are positions of classes."""
+
+    codes: NDArray[np.int8]
+    """True label, label by the pooled classifier, and labels by each classifier that serves, (n, 2 + M)."""
+    groups: NDArray[np.int16]
+    own: NDArray[np.intp]
+    classifiers: list[int]
+    attributes: pd.DataFrame | None
+    persons: "pd.Series[Any] | None"
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -147,6 +162,84 @@ class FileModel:
         asked = self._losses(losses, costs)
         return AuditResult.of(self.model, rows.features, rows.y, losses=asked, **known, **options)
 
+    def audit_file(
+        self,
+        data: DataFile,
+        sensitive: Sequence[str] = (),
+        target: str | None = None,
+        person: str | None = None,
+        *,
+        losses: Sequence[str] = (),
+        costs: Mapping[str, float] | None = None,
+        **options: Any,
+    ) -> "tuple[AuditResult, tuple[str, ...]]":
+        """Audit the rows of a file that may be large, piece by piece; return the answers, and notes on the file.
+
+        Of every piece, only decisions, labels and sensitive attributes are kept: about 60 bytes a row.
+        """
+        from dafh.evaluation.paired import ComparedRows
+        from dafh.evaluation.result import AuditResult
+
+        found = self._decided(data, sensitive, target or self.schema.target, person)
+        rows = ComparedRows.check(
+            found.codes[:, 0],
+            found.codes[:, 2:],
+            found.groups,
+            found.codes[:, 1],
+            found.own,
+            None,
+            classes=np.arange(len(self.model.classes_)),
+            persons=found.persons,
+        )
+        groups, rivals = range(len(found.own)), [*found.classifiers, "pooled"]
+        asked = self._losses(losses, costs)
+        return AuditResult.from_rows(rows, groups, rivals, found.attributes, losses=asked, **options), found.notes
+
+    def _decided(self, data: DataFile, sensitive: Sequence[str], target: str, person: str | None) -> "DecidedRows":
+        """Read rows piece by piece, and keep of each what was decided about it."""
+        from dafh.evaluation.served import ServedPredictions
+
+        data, unread = self._as_trained(data), UnreadValues()
+        served: list[Any] = []
+        codes, kept, sums, n_read = [], [], np.zeros(4, np.uint64), 0
+        for table in data.chunks(text=None):
+            check_columns(table.columns, [target], "the target")
+            n_read += len(table)
+            known = table[with_gaps(table[target]).notna()]
+            if not len(known):
+                continue
+            features = self._schema_of(data).features_of(known, unread)
+            y = match_labels(known[target], self.model.classes_)
+            sums = sums + hash_sums(labelled_hashes(features, y))
+            served.append(ServedPredictions.of(self.model, features))
+            codes.append(self._as_codes(y, served[-1]))
+            served[-1] = replace(served[-1], predictions=None, pooled=None, groups=served[-1].groups.astype(np.int16))
+            names = split_names(sensitive, table.columns)
+            names = names or [name for name in self.schema.attributes if name in table.columns]
+            about = [name for name in (*names, person, self.schema.person) if name in known.columns]
+            kept.append(known[list(dict.fromkeys(about))])
+        if not served:
+            raise InputError(f"The target {quoted(target)} has no values.")
+        about_rows = pd.concat(kept, ignore_index=True)
+        persons, unknown = self._persons(about_rows, person)
+        notes = [*data.notes, *no_target(n_read - len(about_rows)), *unread.notes(), *unknown]
+        if fingerprint(sums) in self.file.card.get("fingerprints", []):
+            notes.append(SAME_ROWS)
+        return DecidedRows(
+            np.concatenate(codes),
+            np.concatenate([one.groups for one in served]),
+            served[0].own,
+            served[0].classifiers,
+            self._schema_of(data).attributes_of(about_rows, names) if names else None,
+            persons,
+            tuple(notes),
+        )
+
+    def _as_codes(self, y: NDArray[Any], served: Any) -> NDArray[np.int8]:
+        """True label and predictions as positions of classes: a byte each."""
+        labels = np.column_stack([y, served.pooled, served.predictions])
+        return pd.Index(self.model.classes_).get_indexer(labels.ravel()).reshape(labels.shape).astype(np.int8)
+
     def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> "tuple[Loss, ...]":
         from dafh.evaluation.losses import check_losses
 
@@ -203,6 +296,10 @@ class FileModel:
             given = piece.texts(names) if isinstance(piece, CodedTable) else piece[names].reset_index(drop=True)
             yield pd.concat([given.rename(columns=names_beside(names, list(scored.columns))), scored], axis=1)
         data.notes.extend(unread.notes())
+
+    def score_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Predict the rows of a data frame: label, its probability, and the group."""
+        return self._scored(self.schema.features_of(frame.reset_index(drop=True)))
 
     def _scored(self, features: pd.DataFrame) -> pd.DataFrame:
         encoder, model = self.model[:-1], self.model[-1]
