@@ -1,5 +1,6 @@
 """The pooled classifier of a DAFHClassifier: the user's own or one fitted here, and nested logits to learn from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -65,7 +66,7 @@ def choose_n_folds(pooled: Any, n_rows: int) -> int:
     return 5 if cheap and n_rows < _FEW_ROWS else 3
 
 
-def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: CheckedRows | None = None) -> PooledFit:
+def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: Callable[[], CheckedRows] | None = None) -> PooledFit:
     """Take a fitted classifier as it is, or fit a copy of an unfitted one.
 
     Parameters
@@ -74,9 +75,9 @@ def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: CheckedRows | N
     rows : CheckedRows
     seed : int
         For a classifier that has a random state.
-    whole : CheckedRows, optional
-        All rows, where `rows` are a sample: any classifier but ours is fitted on them. Ours get their coefficients from
-        all rows later.
+    whole : function, optional
+        Gives all rows, where `rows` are a sample: any classifier but ours is fitted on them. Ours get coefficients
+        from all rows later.
     """
     if is_fitted(pooled):
         binning = pooled.binning_ if isinstance(pooled, Scorecard) else None
@@ -89,7 +90,7 @@ def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: CheckedRows | N
     view = TableView.learn(rows.given, rows.weight)
     unfitted = seeded(pooled, seed)
     if whole is not None and not isinstance(pooled, StandardizedLogisticRegression):
-        rows = whole
+        rows = whole()
     if view.encoder is None or isinstance(pooled, Pipeline):
         model = _fit_copy(unfitted, rows.given, rows)
     else:

@@ -65,8 +65,8 @@ class TrainingRows:
     """Rows that are held out of everything, where there are more than a sample of the others."""
     everything: AllRows | None = None
     """All rows that train, where they are more than the sample."""
-    whole: CheckedRows | None = None
-    """The same, where they are in memory."""
+    whole: Callable[[], CheckedRows] | None = None
+    """The same at once, where they are in memory."""
 
 
 def gather_rows(
@@ -110,8 +110,8 @@ def gather_rows(
         lambda features, *rest: check(features if is_frame(X) else features.to_numpy(), *rest),
     )
     assert found.everything is not None
-    trains = np.flatnonzero(found.everything.weighing.part.holds(roles.keys(table)))
-    return replace(found, whole=in_order_of_values(rows.take(trains)))
+    part = found.everything.weighing.part
+    return replace(found, whole=lambda: in_order_of_values(rows.take(np.flatnonzero(part.holds(roles.keys(table))))))
 
 
 @dataclass(frozen=True, eq=False)
