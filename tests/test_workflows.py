@@ -170,7 +170,7 @@ def test_leakage_is_seen_whichever_rows_are_held_out(tmp_path):
         ("a,y\n" + "1,0\n2,1\n" * 9 + "3,1\n", {}, "has 19 rows with a target: at least 20 are needed"),
         ("a,y\n" + "1,?\n2,1\n" * 15, {}, "has 15 rows with a target"),
         ("a,y\n" + "1,0\n2,1\n" * 20, {"drop": ["a"]}, "No column is left to learn from"),
-        ("a,y\n" + "1,1\n2,1\n" * 20 + "3,0\n", {"test_size": 0.9}, "have one value of 'y' only"),
+        ("a,y\n" + "1,1\n2,1\n" * 20 + "3,0\n", {"test_size": 0.9, "seed": 1}, "have one value of 'y' only"),
         ("a,y\n" + "1,0\n2,1\n" * 20, {"drop": ["b"]}, "has no column 'b'"),
     ],
 )

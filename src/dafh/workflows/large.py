@@ -238,16 +238,16 @@ class LargeTable:
         return beside
 
 
-def rows_per_block(memory: float, n_columns: int) -> int:
+def rows_per_block(memory: float, n_columns: int, n_threads: int | None = None) -> int:
     """Rows of a block, so that no more memory is used than is allowed.
 
     Examples
     --------
-    >>> rows_per_block(2e9, n_columns=20), rows_per_block(2e9, n_columns=50)
-    (65536, 4096)
+    >>> rows_per_block(2e9, n_columns=20, n_threads=2), rows_per_block(2e9, n_columns=40, n_threads=2)
+    (65536, 13125)
     """
     needed = _MEMORY_OF_LIBRARIES + _MEMORY_OF_SAMPLE * training_rows.MOST_ROWS * n_columns
-    of_a_row = _MEMORY_OF_BLOCK * n_columns * cpu_count()
+    of_a_row = _MEMORY_OF_BLOCK * n_columns * (n_threads or cpu_count())
     if needed + _FEWEST_ROWS_PER_BLOCK * of_a_row > memory:
         least = (needed + _FEWEST_ROWS_PER_BLOCK * of_a_row) / 1e9
         raise InputError(
