@@ -42,7 +42,7 @@ def refit_on_all_rows(estimator: Any, everything: AllRows, pooled: PooledFit, le
         estimator.classes_,
         hasattr(estimator, "feature_names_in_"),
         pooled.kind,
-        pooled.view,
+        pooled.view.settled(),
         learned.model.tree,
         pooled.model if pooled.kind == "logits" else None,
     )

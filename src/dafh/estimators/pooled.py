@@ -172,13 +172,14 @@ def observe_decisions(
     changes nothing else would be flagged more or less often than before, without a word.
     """
     model, classes = fitted.model, rows.classes
-    label = np.searchsorted(classes, model.predict(rows.given))
+    last = final_classifier(model)
+    ours, brought = isinstance(last, Scorecard | StandardizedLogisticRegression), is_fitted(unfitted)
+    label = None if ours and not brought else np.searchsorted(classes, model.predict(rows.given))
     # A model in production is the same in all folds. One that is fitted anew in each decides there by its cut-off.
-    same = label if is_fitted(unfitted) else None
+    same = label if brought else None
     if len(classes) != 2:
         return Decisions(pooled_label=same)
-    last = final_classifier(model)
-    if isinstance(last, Scorecard | StandardizedLogisticRegression):
+    if label is None or ours:
         found = float(last.threshold_)
     else:
         found = find_cutoff(label == 1, expit(pooled_logits(model, seen, classes)[:, 0]))

@@ -19,24 +19,45 @@ from dafh.tables.values import LARGEST_NUMBER
 _BLOCK_ROWS = 8192
 
 
-@dataclass(frozen=True, eq=False)
 class TableView:
-    """How a table becomes numbers and bins, learned from training rows without their labels."""
+    """How a table becomes numbers and bins, learned from training rows without their labels.
 
-    encoder: TableEncoder | None
-    """None where the columns are numbers without gaps, and are taken as they are."""
-    binning: Binning | None
-    """None where nothing needs bins."""
+    Parameters
+    ----------
+    encoder : TableEncoder or None
+        None where the columns are numbers without gaps, and are taken as they are, or where nothing needs numbers.
+    binning : Binning or None
+        None where nothing needs bins.
+    training : table, optional
+        Rows that an encoder is learned from, when somebody asks for it: rules on a scorecard never do, and it would
+        take a tenth of a small fit.
+    """
+
+    def __init__(self, encoder: TableEncoder | None, binning: Binning | None, training: Table | None = None) -> None:
+        self._encoder, self.binning, self._training = encoder, binning, training
 
     @classmethod
     def learn(cls, given: Table, weight: NDArray[np.float64], binning: Binning | None = None) -> "TableView":
         """Learn from training rows; bins that a classifier has already are shared."""
-        encoder = TableEncoder().fit(given) if needs_encoding(given) else None
-        return cls(encoder, binning or Binning.learn(given, weight))
+        return cls(None, binning or Binning.learn(given, weight), given if needs_encoding(given) else None)
 
-    def see(self, given: Table) -> "SeenRows":
-        """Look at rows; what is not asked for is not computed."""
-        return SeenRows(self, given)
+    @property
+    def encoder(self) -> TableEncoder | None:
+        """What makes numbers of a table."""
+        if self._training is not None:
+            self._encoder, self._training = TableEncoder().fit(self._training), None
+        return self._encoder
+
+    def settled(self) -> "TableView":
+        """Return the view without training rows: what nobody has asked for by now is not needed."""
+        return TableView(self._encoder, self.binning)
+
+    def see(self, given: Table, codes: NDArray[np.uint8] | None = None) -> "SeenRows":
+        """Look at rows; what is not asked for is not computed, nor are bins that are known."""
+        seen = SeenRows(self, given)
+        if codes is not None:
+            seen.__dict__["codes"] = codes
+        return seen
 
 
 @dataclass(frozen=True, eq=False)
