@@ -8,13 +8,14 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from dafh import DAFHClassifier, load, save, tabular_pipeline
+from dafh import DAFHClassifier, DecoupledClassifier, load, save, tabular_pipeline
 from dafh.classifiers.logits import class_probabilities, logits
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import take_rows
 from dafh.tables.encoder import EncodedRows, TableEncoder
 from dafh.tables.files import DataFile
 from dafh.tables.reader import TableReader
+from dafh.tables.schema import TableSchema
 from dafh.workflows.serving import FileModel
 from models import network_case, rules_case, workers
 from test_architecture import modules_after
@@ -157,6 +158,17 @@ def test_scores_of_plain_text_are_those_of_the_slow_way(folder, monkeypatch):
     assert len(fast) == len(slow) > 1
     for one, other in zip(fast, slow, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+def test_files_are_scored_by_models_without_a_pass_of_their_own(tmp_path):
+    data = workers(300)
+    model = tabular_pipeline(DecoupledClassifier(random_state=0)).fit(data.X, data.y)
+    kinds = {"experience": "number", "job": "category", "hours": "number", "since": "date ISO8601", "remote": "flag"}
+    save(model, tmp_path / "m.dafh", details={"schema": TableSchema("y", kinds).to_dict()})
+    data.X.to_csv(tmp_path / "t.csv", index=False)
+    (scored,) = FileModel.open(tmp_path / "m.dafh").score(DataFile(tmp_path / "t.csv"))
+    assert scored["prediction"].tolist() == model.predict(data.X).tolist()
+    assert scored["probability_yes"].tolist() == model.predict_proba(data.X)[:, 1].round(6).tolist()
 
 
 def test_a_linear_model_of_scikit_learn_is_asked_itself():

@@ -88,8 +88,8 @@ class GroupPrediction(BaseEstimator):
     def serve(self, X: Table) -> ServedRows:
         """Label, probability of each class, and group of each row in one pass.
 
-        The same as `predict`, `predict_proba` and `predict_group`, in a third of their time: rows are checked, put into
-        bins and routed once.
+        The same as `predict`, `predict_proba` and `predict_group`: rows are checked, put into bins and routed once
+        instead of three times.
         """
         seen = self._see(X)
         group, own = self._route(seen)

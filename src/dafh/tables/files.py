@@ -117,7 +117,7 @@ class DataFile:
     def pieces(
         self, numbers: Collection[str], text: Collection[str] | None, rows: int = ROWS_PER_CHUNK
     ) -> Iterator[pd.DataFrame | CodedTable]:
-        """Read the rows piece by piece as `chunks` does, and in a third of the time where a text file is plain.
+        """Read the rows piece by piece as `chunks` does, with Arrow as long as the pieces of a text file are plain.
 
         Parameters
         ----------

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.pipelines import final_classifier
+from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.exceptions import InputError
 from dafh.models.files import ModelFile, open_model
 from dafh.tables.coded import CodedTable
@@ -303,7 +304,11 @@ class FileModel:
 
     def _scored(self, features: pd.DataFrame) -> pd.DataFrame:
         encoder, model = self.model[:-1], self.model[-1]
-        served = model.serve(encoder.transform(features))
+        rows = encoder.transform(features)
+        if isinstance(model, GroupPrediction):
+            served = model.serve(rows)
+        else:
+            served = ServedRows(model.predict(rows), model.predict_proba(rows), model.predict_group(rows))
         shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
         return pd.DataFrame(
             {
