@@ -164,6 +164,19 @@ def from_blocks(blocks: Blocks[pd.DataFrame], roles: Roles, held_out: float, che
     )
 
 
+def fresh_rows(
+    blocks: Blocks[pd.DataFrame], y: Any, *, sample_weight: Any, guard_features: Any, persons: Any
+) -> tuple[pd.DataFrame, NDArray[Any], dict[str, Any]]:
+    """Rows for the guard out of blocks, a million at most: features, labels, and what else is known."""
+    named = _named_roles(y, sample_weight=sample_weight, guard_features=guard_features, persons=persons, time=None)
+    roles = named.of_table(blocks.columns)
+    wanted = [Wanted(EVERYTHING, _MOST_JUDGES)]
+    (table,), _ = draw_rows(blocks, roles.keys, count_rows(blocks), wanted, each_for_itself=roles.person is None)
+    known = roles.known(table)
+    del known["time"]
+    return table[list(roles.features)], table[roles.label].to_numpy(), known
+
+
 def _divided(blocks: Blocks[pd.DataFrame], roles: Roles, n_rows: int, held_out: float) -> tuple[Part, Part | None]:
     """The part that trains, and the part that is held out: rows at random, or the last ones where time counts."""
     if not held_out:
