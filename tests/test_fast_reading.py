@@ -1,5 +1,6 @@
 """Text files read with Arrow: the same features, kept columns, notes and messages as the slow way has."""
 
+import codecs
 import csv
 import gzip
 import io
@@ -258,6 +259,7 @@ def test_no_number_of_rows_changes_a_feature(tmp_path):
     rows=st.integers(1, 5),
     every=st.booleans(),
 )
+@example(cells=[["\ufeffa", "b"], ["c", "d"]], rows=1, every=False)
 def test_pieces_and_the_rest_are_the_whole_file(cells, rows, every):
     buffer = io.StringIO(newline="")
     csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if every else csv.QUOTE_MINIMAL).writerows(cells)
@@ -268,9 +270,11 @@ def test_pieces_and_the_rest_are_the_whole_file(cells, rows, every):
         assert piece.n_rows <= rows
         assert len(list(csv.reader(io.StringIO(piece.content.decode(), newline="")))) == piece.n_rows
         taken, n_rows = taken + piece.content, n_rows + piece.n_rows
+    # A byte order mark is part of no row, and stays at the beginning of the rest.
+    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     rest = records.rest().read()
-    assert rest.startswith(b"\n" * n_rows)
-    assert taken + rest[n_rows:] == content
+    assert rest.startswith(mark + b"\n" * n_rows)
+    assert mark + taken + rest[len(mark) + n_rows :] == content
 
 
 def test_a_stray_quotation_mark_does_not_pull_the_whole_file_into_memory():
