@@ -40,6 +40,27 @@ def test_the_table_holds_the_statistics_of_each_group():
         assert (row["p_worse"], row["p_better"]) == pytest.approx((mcnemar_p(b, c), mcnemar_p(c, b)))
 
 
+def test_the_loss_of_the_pooled_classifier_is_not_that_of_another_group():
+    """Of 100 rows classifier 1 gets 10 wrong, and the pooled one these and 5 more."""
+    table = choose_servers(rows_of((100, {"100": 10, "110": 5}), (100, {}))).table
+    assert table["own_loss"].tolist() == [0, 0]
+    assert table["pooled_loss"].tolist() == [0.15, 0]
+
+
+def test_a_group_that_keeps_its_own_classifier_has_a_reason_too():
+    rows = rows_of((500, {"100": 40, "011": 5}), (500, {"010": 40, "101": 5}))
+    lower = "the error rate is lower than with the pooled classifier"
+    assert choose_servers(rows).table["reason"].tolist() == [lower] * 2
+    shown = "it is shown not to be worse than the pooled classifier"
+    assert choose_servers(rows, kind="proof").table["reason"].tolist() == [shown] * 2
+
+
+def test_checks_are_numbered_through_whatever_was_asked():
+    checks = choose_servers(rows_of(SHIFTED), losses=ALL).checks
+    assert checks.index.tolist() == [0, 1, 2]
+    assert checks["loss"].tolist() == ["error", "fpr", "fnr"]
+
+
 def test_the_report_is_a_sentence_a_table_and_reasons_in_a_terminal_and_in_a_notebook():
     report = choose_servers(rows_of((100, {"100": 6, "011": 4}), (100, {"010": 4, "101": 12})))
     lines = str(report).splitlines()
@@ -123,6 +144,15 @@ def test_certificates_of_veto_divide_the_level_among_all_that_could_have_been_ch
     rival = rows_of((1000, {"110": 97, "100": 3, "010": 53}), (1000, {"010": 50}))
     assert choose_servers(rival).serves[0] == 1
     assert certificates(rival)[0] == pytest.approx(excluded_harm(0, 150, 1000, level=0.05 / 2 / 2))
+
+
+def test_among_three_groups_a_rival_has_half_of_the_groups_share_divided_by_two():
+    """Classifier 1 wins 155 rows of group 0 and loses none against the pooled one."""
+    first = {"1100": 95, "0100": 60, "1000": 5}
+    rows = rows_of((1000, first), (1000, {"0100": 50}), (1000, {"0010": 50}))
+    assert choose_servers(rows).serves.tolist() == [1, 1, 2]
+    own = excluded_harm(0, 50, 1000, level=0.05 / 3 / 2)
+    assert certificates(rows) == pytest.approx([excluded_harm(0, 155, 1000, level=0.05 / 3 / 2 / 2), own, own])
 
 
 def test_certificates_of_proof_are_what_holm_leaves():

@@ -67,6 +67,11 @@ def test_mid_p_counts_the_observed_outcome_by_half_and_turns_with_the_question(b
     assert mcnemar_p(b, c, mid=True) + mcnemar_p(c, b, mid=True) == pytest.approx(1)
 
 
+def test_a_single_discordant_row_by_hand():
+    assert (mcnemar_p(1, 0), mcnemar_p(0, 1)) == pytest.approx((0.5, 1.0))
+    assert (mcnemar_p(1, 0, mid=True), mcnemar_p(0, 1, mid=True)) == pytest.approx((0.25, 0.75))
+
+
 def test_mid_p_by_hand():
     assert mcnemar_p(0, 0, mid=True) == 1 / 2  # Exactly, not up to rounding.
     assert mcnemar_p(5, 0, mid=True) == 1 / 64  # Half of P[no heads in 5 tosses].
