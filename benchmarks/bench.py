@@ -26,7 +26,7 @@ from dafh import DAFHClassifier, Recipe, audit
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, init_population, train_population
 from dafh.tables.files import DataFile
-from dafh.workflows.training import TrainingTable
+from dafh.workflows.training import TrainingTable, make_classifier
 
 WIDTH, N_GROUPS, N_REPLICAS = 100, 2, 12
 HERE = Path(__file__).parent
@@ -283,7 +283,10 @@ def scoring(report: Table, sizes: Sizes):
         table = table_of(5_000)
         table.assign(y=(table["number 0"] > 0) * 1).to_csv(path / "train.csv", index=False)
         training = TrainingTable.read(DataFile(path / "train.csv"), "y")
-        training.save(training.fit(recipe=Recipe(n_replicas=2, max_epochs=2)), path / "model.dafh")
+        training.save(
+            training.fit(make_classifier(training.schema, recipe=Recipe(n_replicas=2, max_epochs=2))),
+            path / "model.dafh",
+        )
         figures = []
         for n in sizes.scored:
             table_of(n).to_csv(path / "new.csv", index=False)

@@ -13,6 +13,14 @@ from dafh.datasets import make_grouped_classification, make_paper_synthetic
 
 hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.load_profile("dafh")
+# For benchmarks/mutation.py, which wants to know that a test fails, not the simplest example with which it does. Fewer
+# examples can only miss a change that all of them would notice.
+hypothesis.settings.register_profile(
+    "mutation",
+    hypothesis.settings.get_profile("dafh"),
+    max_examples=20,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+)
 # Tests run in one process per core, and their threads would wait for each other: on two busy cores, gradient boosting
 # of 1,500 rows takes ten times as long with two threads as with one.
 threadpool_limits(1)

@@ -13,7 +13,7 @@ from dafh.evaluation.losses import LOSS_NAMES
 from dafh.models import read_card
 from dafh.tables.files import DataFile
 from dafh.workflows.serving import FileModel
-from dafh.workflows.training import TrainingTable
+from dafh.workflows.training import TrainingTable, make_classifier
 from models import workers
 
 PROTECTED = ["--protect", "sex,age", "--person", "customer", "--time", "seen", "--test-size", "0.3"]
@@ -94,7 +94,9 @@ def test_persons_alone_are_drawn_whole(visits):
 
 def test_the_model_is_the_one_that_python_gives_with_all_that_was_said(visits):
     table = training(visits, protect=["sex,age"], person="customer", time="seen", test_size=0.3)
-    again = table.fit(n_groups=2, groups="rules", costs={"fp": 1, "fn": 4}, guard_losses=["cost"])
+    again = table.fit(
+        make_classifier(table.schema, n_groups=2, groups="rules", costs={"fp": 1, "fn": 4}, guard_losses=["cost"])
+    )
     assert again[-1].guard_report_ == load(visits / "m.dafh")[-1].guard_report_
 
 

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import logit
 from scipy.stats import beta
 
 from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
+from dafh.stats.differences import saddle_point
 
 LEVELS = (0.2, 0.05, 0.005, 0.001)
 levels = st.sampled_from(LEVELS)
@@ -87,9 +90,33 @@ def test_a_heavier_unit_than_any_seen_counts_with_its_size():
     assert one.p_within(0.5)[0] == pytest.approx(3 / 4)
 
 
+def random_kinds(rng):
+    """Three lines of values and counts with a negative mean and one largest value of 1, some with very large counts."""
+    n_kinds = int(rng.integers(2, 9))
+    values = rng.choice([-1, 1], (3, n_kinds)) * 10.0 ** rng.uniform(-6, 0, (3, n_kinds))
+    counts = np.floor(10.0 ** rng.uniform(0, rng.choice([1, 3, 7]), (3, n_kinds)))
+    values[:, 0], values[:, 1], counts[:, 0] = 1.0, -(10.0 ** rng.uniform(-4, 1)), rng.choice([1, 5, 100])
+    # As many units of the second kind as make the mean negative, a little or by far.
+    positive = (counts * np.maximum(values, 0)).sum(axis=1)
+    counts[:, 1] = np.ceil(positive / -values[:, 1] * rng.choice([1.0001, 1.5, 1000])) + 1
+    return values, counts
+
+
+def test_the_saddle_point_is_where_scipy_finds_it():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        values, counts = random_kinds(rng)
+        found = saddle_point(values, counts)
+        for a, shape, s in zip(values, counts, found, strict=True):
+            slope = lambda s, a=a, shape=shape: (shape * a / (1 - a * s)).sum() - 1 / s  # noqa: E731
+            expected = brentq(slope, 1e-12, 1 - 1e-12, xtol=1e-16)
+            assert logit(s) == pytest.approx(logit(expected), abs=1e-7 + 1e-15 / (1 - expected))
+
+
 # ---- laws ----
 
 
+@settings(max_examples=25)
 @given(differences(), levels)
 def test_exchanging_the_classifiers_exchanges_harm_and_gain(found, level):
     other = found.exchanged()
@@ -111,6 +138,7 @@ def test_a_limit_is_where_the_test_reaches_the_level(found, level, share):
     np.testing.assert_allclose(found.p_within(upper)[inside], level, rtol=1e-4)
 
 
+@settings(max_examples=25)
 @given(differences(), levels)
 def test_limits_hold_the_estimate_and_stay_within_what_is_possible(found, level):
     assert (-found.worst <= found.lower(level)).all()
@@ -119,6 +147,7 @@ def test_limits_hold_the_estimate_and_stay_within_what_is_possible(found, level)
     assert (found.upper(level) <= found.worst).all()
 
 
+@settings(max_examples=25)
 @given(tables(), levels)
 def test_the_same_evidence_many_times_over_is_narrower(table, level):
     once = Differences.of_counts(*table)
@@ -127,6 +156,7 @@ def test_the_same_evidence_many_times_over_is_narrower(table, level):
     assert often.lower(level)[0] >= once.lower(level)[0] - 1e-9
 
 
+@settings(max_examples=25)
 @given(differences(), st.sampled_from([1e-6, 0.5, 1e6]), levels)
 def test_the_scale_of_weights_means_nothing(found, scale, level):
     scaled = Differences(found.difference * scale, found.size * scale, found.counts, found.worst, found.largest * scale)
@@ -136,12 +166,14 @@ def test_the_scale_of_weights_means_nothing(found, scale, level):
     np.testing.assert_allclose(scaled.upper(level), found.upper(level), atol=1e-8)
 
 
+@settings(max_examples=25)
 @given(differences(), levels)
 def test_the_unit_of_costs_means_nothing(found, level):
     cents = Differences(found.difference * 100, found.size, found.counts, found.worst * 100, found.largest)
     np.testing.assert_allclose(cents.upper(level), 100 * found.upper(level), rtol=1e-6, atol=1e-6 * cents.worst)
 
 
+@settings(max_examples=25)
 @given(tables(), st.integers(1, 5))
 def test_kinds_of_units_may_be_listed_in_parts_and_without_any_member(table, parts):
     b, c, n = table
@@ -156,6 +188,7 @@ def test_kinds_of_units_may_be_listed_in_parts_and_without_any_member(table, par
     assert split.take(np.array([0])).counts.shape[1] <= 3
 
 
+@settings(max_examples=25)
 @given(differences(), levels)
 def test_a_question_is_answered_the_same_alone_and_in_company(found, level):
     for q in range(2):
@@ -165,12 +198,14 @@ def test_a_question_is_answered_the_same_alone_and_in_company(found, level):
         assert alone.harm[0] == pytest.approx(found.harm[q])
 
 
+@settings(max_examples=25)
 @given(tables(), levels)
 def test_less_risk_is_a_higher_limit(table, level):
     found = Differences.of_counts(*table)
     assert found.upper(level / 2)[0] >= found.upper(level)[0]
 
 
+@settings(max_examples=25)
 @given(differences())
 def test_more_harm_is_harder_to_exclude(found):
     margins = np.linspace(-0.5, 0.5, 5) * found.worst

@@ -151,3 +151,13 @@ def test_tables_that_do_not_fit_the_data_are_refused(table, n_rows, message):
     for check in (check_attributes, check_sensitive_features):
         with pytest.raises(InputError, match=message):
             check(table, n_rows)
+
+
+@pytest.mark.parametrize("of", [pl.Series, lambda name, values: pa.chunked_array([values[:2], values[2:]])])
+def test_texts_of_any_library_come_as_they_are(of):
+    values = ["b", None, "😀", "b", "", None]
+    column = of("t", values)
+    frame = pl.DataFrame({"t": column}) if isinstance(column, pl.Series) else pa.table({"t": column})
+    found = to_pandas(frame)["t"]
+    assert found.isna().tolist() == [value is None for value in values]
+    assert found.dropna().tolist() == ["b", "😀", "b", ""]

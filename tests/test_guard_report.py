@@ -8,6 +8,7 @@ from compared import rows_of
 from dafh.evaluation import choose_servers
 from dafh.evaluation.guard_report import GuardReport, certificate_in_words
 from dafh.evaluation.losses import ERROR, Costs, Loss, check_losses
+from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.stats import excluded_harm, mcnemar_p, paired_interval
 
@@ -37,6 +38,27 @@ def test_the_table_holds_the_statistics_of_each_group():
         row = table.loc[group]
         assert (row["low"], row["high"]) == pytest.approx(paired_interval(b, c, n, confidence=0.9))
         assert (row["p_worse"], row["p_better"]) == pytest.approx((mcnemar_p(b, c), mcnemar_p(c, b)))
+
+
+def test_the_loss_of_the_pooled_classifier_is_not_that_of_another_group():
+    """Of 100 rows classifier 1 gets 10 wrong, and the pooled one these and 5 more."""
+    table = choose_servers(rows_of((100, {"100": 10, "110": 5}), (100, {}))).table
+    assert table["own_loss"].tolist() == [0, 0]
+    assert table["pooled_loss"].tolist() == [0.15, 0]
+
+
+def test_a_group_that_keeps_its_own_classifier_has_a_reason_too():
+    rows = rows_of((500, {"100": 40, "011": 5}), (500, {"010": 40, "101": 5}))
+    lower = "the error rate is lower than with the pooled classifier"
+    assert choose_servers(rows).table["reason"].tolist() == [lower] * 2
+    shown = "it is shown not to be worse than the pooled classifier"
+    assert choose_servers(rows, kind="proof").table["reason"].tolist() == [shown] * 2
+
+
+def test_checks_are_numbered_through_whatever_was_asked():
+    checks = choose_servers(rows_of(SHIFTED), losses=ALL).checks
+    assert checks.index.tolist() == [0, 1, 2]
+    assert checks["loss"].tolist() == ["error", "fpr", "fnr"]
 
 
 def test_the_report_is_a_sentence_a_table_and_reasons_in_a_terminal_and_in_a_notebook():
@@ -86,6 +108,24 @@ def test_a_report_says_which_rows_it_had():
     assert not choose_servers(rows).cross_fitted
 
 
+def test_without_rows_the_sentence_says_so():
+    assert choose_servers(ComparedRows.none(2)).sentence() == (
+        'Guard "veto" had no rows to decide by: every group is served by the pooled classifier.'
+    )
+
+
+def test_a_report_is_about_errors_and_one_model_unless_it_says_otherwise():
+    found = choose_servers(one_group(1, 0))
+    report = GuardReport(found.kind, found.level, found.margin, found.serves, found.table, found.checks)
+    assert (report.losses, report.cross_fitted) == (("error",), False)
+    assert report == found
+
+
+def test_every_reason_has_a_line_of_its_own():
+    lines = str(choose_servers(rows_of((50, {"001": 5}), (50, {"001": 5})))).splitlines()
+    assert lines[-2:] == [f"Group {g}: the error rate is not lower than with the pooled classifier." for g in range(2)]
+
+
 def test_a_frame_that_is_changed_leaves_the_report_alone():
     report = choose_servers(one_group(1, 0))
     frame = report.to_frame()
@@ -104,6 +144,15 @@ def test_certificates_of_veto_divide_the_level_among_all_that_could_have_been_ch
     rival = rows_of((1000, {"110": 97, "100": 3, "010": 53}), (1000, {"010": 50}))
     assert choose_servers(rival).serves[0] == 1
     assert certificates(rival)[0] == pytest.approx(excluded_harm(0, 150, 1000, level=0.05 / 2 / 2))
+
+
+def test_among_three_groups_a_rival_has_half_of_the_groups_share_divided_by_two():
+    """Classifier 1 wins 155 rows of group 0 and loses none against the pooled one."""
+    first = {"1100": 95, "0100": 60, "1000": 5}
+    rows = rows_of((1000, first), (1000, {"0100": 50}), (1000, {"0010": 50}))
+    assert choose_servers(rows).serves.tolist() == [1, 1, 2]
+    own = excluded_harm(0, 50, 1000, level=0.05 / 3 / 2)
+    assert certificates(rows) == pytest.approx([excluded_harm(0, 155, 1000, level=0.05 / 3 / 2 / 2), own, own])
 
 
 def test_certificates_of_proof_are_what_holm_leaves():
@@ -127,6 +176,7 @@ def test_certificates_of_proof_are_what_holm_leaves():
         (0.0146, "at most 1.46"),
         (0.00005, "at most 0.01"),
         (6.4e-7, "at most 6e-05"),
+        (9.45e-7, "at most 9e-05"),
     ],
 )
 def test_certificates_in_words(harm, words):
@@ -164,7 +214,12 @@ def test_costs_weigh_both_kinds_of_error():
         report = choose_servers(rows, losses=check_losses("cost", costs))
         assert (report.serves[0] == 0) == kept
         assert report.table["gain"].iloc[0] == pytest.approx((10 - 4 * costs["fn"]) / 200)
-    assert "gain, per 100 rows" in str(report)
+    # 4 false negatives cost 12 on 200 rows, 10 false positives cost 10.
+    head, line = str(report).splitlines()[2:4]
+    assert [title.strip() for title in head.split("  ") if title][1:5] == [
+        "rows", "own cost", "pooled cost", "gain, per 100 rows",
+    ]  # fmt: skip
+    assert line.split()[1:5] == ["200", "6.00", "5.00", "-1.00"]
 
 
 def test_under_proof_every_loss_must_be_shown():

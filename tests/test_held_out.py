@@ -273,3 +273,42 @@ def test_every_row_is_held_out_once_at_most_and_shares_are_kept(n, selection, ca
         assert set(held.calibration(fold)) == set(np.flatnonzero(members & held.calibrates))
     assert set(held.selection) == set(np.flatnonzero((held.fold >= 0) & ~held.calibrates))
     assert not held.calibrates[held.fold < 0].any()
+
+
+# ---- persons and times by hand ----
+
+
+def test_the_last_persons_judge_with_all_their_rows():
+    """100 persons of three rows; the first comes again after all others. The last 20 judge, 6 of them for the guard."""
+    label, person, time = np.tile([0, 1, 1], 100), np.repeat(np.arange(100), 3), np.arange(300.0)
+    time[0] = 1000
+    held = HeldOut.draw(label, 0.14, 0.06, "auto", np.random.default_rng(0), person=person, time=time)
+    assert held.n_folds == 1
+    assert sorted(set(person[held.fold == 0])) == [0, *range(81, 100)]
+    assert (held.fold[np.isin(person, range(1, 81))] == -1).all()
+    assert held.fold.dtype == np.int32
+    assert held.calibrates.sum() == 3 * 6
+    assert all(len(set(held.calibrates[person == p])) == 1 for p in range(100))
+
+
+def test_rows_of_one_moment_are_taken_in_the_order_of_the_table():
+    label, late = np.arange(300) % 2, np.arange(0, 300, 3)
+    moment = np.isin(np.arange(300), late).astype(float)
+    held = HeldOut.draw(label, 0.1, 0.1, 1, np.random.default_rng(0), time=moment)
+    assert np.flatnonzero(held.fold == 0).tolist() == late[-60:].tolist()
+    apart = set_rows_aside(label, 0.2, np.random.default_rng(0), time=moment)[1]
+    assert apart.tolist() == late[:60].tolist()
+
+
+def test_a_class_of_two_rows_is_held_out_where_the_folds_hold_out_all():
+    label = np.r_[1, 1, np.zeros(498, int)]
+    held = HeldOut.draw(label, 0.1, 0.1, 5, np.random.default_rng(0))
+    assert (held.fold[label == 1] >= 0).all()
+    assert len(set(held.fold[label == 1])) == 2
+
+
+def test_of_no_rows_none_is_set_aside():
+    nothing = np.zeros(0, int)
+    for known in ({}, {"person": nothing}, {"person": nothing, "time": np.zeros(0)}):
+        kept, apart = set_rows_aside(nothing, 0.5, np.random.default_rng(0), **known)
+        assert (len(kept), len(apart)) == (0, 0)

@@ -164,6 +164,15 @@ def test_an_unfitted_classifier_of_the_user_is_fitted_on_all_rows_in_memory(smal
     np.testing.assert_allclose(model.pooled_.coef_, alone.coef_, atol=1e-3)
 
 
+def test_fresh_rows_for_the_guard_may_be_files(tmp_path, small_sample):
+    table, fresh = grouped_table(1500), grouped_table(1200, seed=8)
+    model, other = (fitted(table[FEATURES], table["y"]) for _ in range(2))
+    model.recalibrate(fresh[FEATURES], fresh["y"])
+    other.recalibrate(written_in_files(tmp_path / "rows", fresh, 3), "y")
+    assert str(model.guard_report_) == str(other.guard_report_)
+    assert model.guard_report_.table["rows"].sum() == 1200
+
+
 def test_a_folder_and_a_list_of_paths_are_sources(tmp_path, small_sample):
     table = grouped_table(1500)
     written_in_files(tmp_path / "rows", table, 3)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh import audit
-from dafh.evaluation.losses import LOSS_NAMES, TITLES, Costs, Loss, check_losses
+from dafh.evaluation.losses import ERROR, LOSS_NAMES, TITLES, Costs, Loss, check_losses
 from dafh.exceptions import InputError
 
 POSITIVE = np.array([False, True, True, False, True])
@@ -27,6 +27,11 @@ def test_what_a_wrong_decision_costs_on_each_row(loss, stake, counted):
     assert found[0].tolist() == stake
     assert found[1].tolist() == [bool(c) for c in counted]
     assert loss.worst == max(stake)
+
+
+def test_a_loss_without_a_name_is_the_error_rate():
+    assert Loss() == Loss("error") == ERROR
+    assert Loss().title == "error rate"
 
 
 def test_an_error_needs_no_positive_class_and_all_other_losses_do():

@@ -128,6 +128,28 @@ def test_many_different_weights_are_put_together_and_change_no_mean():
     assert LossUnits.of(rows, ERROR).largest == pytest.approx(1, rel=0.05)
 
 
+def rows_with_weights(weight):
+    n = len(weight)
+    return ComparedRows.check(np.zeros(n), np.zeros((n, 1)), np.zeros(n, int), np.zeros(n), sample_weight=weight)
+
+
+def test_up_to_four_hundred_different_weights_are_left_as_they_are():
+    for n, kept in ((400, True), (401, False)):
+        rows = rows_with_weights(np.linspace(0.1, 1, n))
+        size = LossUnits.of(rows, ERROR).size
+        assert np.array_equal(size, rows.weight) == kept
+        assert (len(np.unique(size)) == n) == kept
+
+
+def test_weights_that_are_put_together_keep_their_total_and_no_weight_stays_none():
+    weight = np.r_[np.zeros(50), np.repeat(np.geomspace(0.01, 1, 1000), np.arange(1000) % 3 + 1)]
+    rows = rows_with_weights(weight)
+    size = LossUnits.of(rows, ERROR).size
+    assert size.sum() == pytest.approx(rows.weight.sum())
+    assert (size[:50] == 0).all()
+    np.testing.assert_allclose(size, rows.weight, rtol=0.02)
+
+
 def test_only_ratios_of_weights_count():
     rows = {"y": [1, 1, 1], "predictions": [[1], [0], [1]], "groups": [0, 0, 0], "pooled": [0, 1, 1]}
     small, large = (
@@ -161,6 +183,34 @@ def test_parts_put_together_are_all_rows(rows, cut):
         cutouts = {name: value[part] for name, value in vars(rows).items() if name not in ("own", "attributes")}
         parts.append(ComparedRows(**cutouts, own=rows.own, attributes=people[part]))
     assert ComparedRows.concatenate(parts) == rows
+
+
+def test_one_part_is_all_rows():
+    rows = rows_of((3, {"10": 1}))
+    assert ComparedRows.concatenate([rows]) == rows
+
+
+def test_no_rows_of_two_groups_have_a_place_for_three_classifiers():
+    none = ComparedRows.none(2)
+    assert (none.right.shape, none.differ.shape) == ((0, 3), (0, 2))
+    assert [len(part) for part in (none.group, none.weight, none.positive, none.flagged)] == [0] * 4
+    assert none.own.tolist() == [0, 1]
+
+
+def test_no_question_has_no_units():
+    units = LossUnits.of(rows_of((3, {"10": 1})), Loss("cost", Costs(1, 5)))
+    found = units.differences([])
+    assert [part.shape for part in (found.difference, found.size, found.counts)] == [(0,), (0,), (0, 0)]
+    assert (found.worst, found.largest) == (5, 1)
+
+
+def test_where_no_row_counts_the_largest_unit_is_one():
+    assert LossUnits.of(rows_of((3, {"10": 1})), Loss("fnr")).largest == 1.0
+
+
+def test_an_empty_group_at_the_end_has_no_mean_loss():
+    rows = rows_of((4, {"001": 1}), (0, {}))
+    np.testing.assert_array_equal(mean_loss(rows, ERROR, ~rows.own_right, rows.group, 2), [0.25, np.nan])
 
 
 def test_no_rows_are_compared_to_nothing():

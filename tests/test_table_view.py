@@ -49,6 +49,22 @@ def test_some_rows_have_their_numbers_and_bins_whether_they_were_asked_for_befor
         np.testing.assert_array_equal(getattr(after.take(rows), name), expected)
 
 
+def test_blocks_of_rows_are_the_whole_in_pieces_and_leave_no_large_table_behind():
+    table = pd.concat([TABLE] * 5000, ignore_index=True)
+    seen, whole = view_of(TABLE).see(table), view_of(TABLE).see(table).numbers
+    blocks = [block.numbers for block in seen.blocks()]
+    assert [len(block) for block in blocks] == [8192, 8192, 3616]
+    np.testing.assert_array_equal(np.concatenate(blocks), whole)
+    assert "numbers" not in vars(seen)
+
+
+def test_rows_whose_numbers_are_there_are_not_cut_into_blocks():
+    table = pd.concat([TABLE] * 5000, ignore_index=True)
+    seen = view_of(TABLE).see(table)
+    assert len(seen.numbers) == 20_000
+    assert [len(block) for block in seen.blocks()] == [20_000]
+
+
 def test_bins_that_a_classifier_has_are_shared():
     card = Scorecard(n_bins=2).fit(pd.DataFrame({"x": np.arange(80.0)}), np.arange(80) % 2)
     table = pd.DataFrame({"x": np.arange(80.0)})

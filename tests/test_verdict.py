@@ -66,6 +66,11 @@ def test_harm_says_who_which_loss_how_much_against_what_and_how_sure():
     )
 
 
+@pytest.mark.parametrize(("p", "words"), [(0.00099, "p < 0.001"), (0.001, "p = 0.001"), (0.0014, "p = 0.001")])
+def test_a_p_value_is_told_to_three_digits_or_as_a_limit(p, words):
+    assert f"; {words} after correction" in Verdict.of(table(question("violated", p_corrected=p))).sentence
+
+
 def test_costs_are_told_per_hundred_rows():
     harmed = question("violated", loss="cost", gap=-0.25, low=-0.4, high=-0.1)
     assert "by 25.00 per 100 rows (95% interval 10.00 to 40.00" in Verdict.of(table(harmed)).sentence
@@ -92,6 +97,8 @@ def test_a_sentence_names_three_others_and_counts_the_rest():
     assert also("sex = f") == ""
     assert also("sex = f", "sex = f") == ""
     assert also("sex = f", "age = 3 to 5", "town = a") == "age = 3 to 5 and town = a."
+    assert also(*[f"town = {k}" for k in range(4)]) == "town = 1, town = 2 and town = 3."
+    assert also(*[f"town = {k}" for k in range(5)]) == "town = 1, town = 2, town = 3 and 1 more."
     assert also(*[f"town = {k}" for k in range(6)]) == "town = 1, town = 2, town = 3 and 2 more."
 
 
@@ -142,3 +149,12 @@ def test_a_verdict_as_plain_values():
         "sentence": "no rows were given to test the model on.",
         "details": ["Nobody was asked."],
     }
+
+
+def test_in_a_terminal_the_headline_comes_first_and_every_detail_has_a_line():
+    verdict = Verdict.without_rows("Nobody was asked.", "Nothing was found.")
+    assert str(verdict).splitlines() == [
+        "NOT AUDITED: no rows were given to test the model on.",
+        "Nobody was asked.",
+        "Nothing was found.",
+    ]

@@ -17,7 +17,7 @@ from dafh.tables.writing import TableWriter
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
 from dafh.workflows.serving import SAME_ROWS, FileModel
-from dafh.workflows.training import TrainingTable
+from dafh.workflows.training import TrainingTable, make_classifier
 from tables import written
 
 
@@ -170,7 +170,7 @@ def test_leakage_is_seen_whichever_rows_are_held_out(tmp_path):
         ("a,y\n" + "1,0\n2,1\n" * 9 + "3,1\n", {}, "has 19 rows with a target: at least 20 are needed"),
         ("a,y\n" + "1,?\n2,1\n" * 15, {}, "has 15 rows with a target"),
         ("a,y\n" + "1,0\n2,1\n" * 20, {"drop": ["a"]}, "No column is left to learn from"),
-        ("a,y\n" + "1,1\n2,1\n" * 20 + "3,0\n", {"test_size": 0.9}, "have one value of 'y' only"),
+        ("a,y\n" + "1,1\n2,1\n" * 20 + "3,0\n", {"test_size": 0.9, "seed": 1}, "have one value of 'y' only"),
         ("a,y\n" + "1,0\n2,1\n" * 20, {"drop": ["b"]}, "has no column 'b'"),
     ],
 )
@@ -186,7 +186,7 @@ def test_twenty_rows_are_enough(tmp_path):
 
 def test_a_table_of_a_file_is_read_as_its_kinds_before_the_model(tmp_path):
     table = read(tmp_path, people())
-    model = table.fit(n_groups=1, groups="rules")
+    model = table.fit(make_classifier(table.schema, n_groups=1, groups="rules"))
     assert (
         model[0].columns_
         == table.schema.features
@@ -196,7 +196,9 @@ def test_a_table_of_a_file_is_read_as_its_kinds_before_the_model(tmp_path):
 
 
 def test_settings_of_a_fit_reach_the_model(tmp_path):
-    model = read(tmp_path, people()).fit(n_groups=3, groups="rules", pooled="boosting", guard=None, seed=7)[-1]
+    table = read(tmp_path, people())
+    options = {"n_groups": 3, "groups": "rules", "pooled": "boosting", "guard": None, "seed": 7}
+    model = table.fit(make_classifier(table.schema, **options))[-1]
     assert (model.n_groups, model.groups, model.guard, model.random_state) == (3, "rules", None, 7)
     assert isinstance(model.pooled, HistGradientBoostingClassifier)
 

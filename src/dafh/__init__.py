@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dafh.linear.scorecard import Scorecard
     from dafh.models.files import load, save
     from dafh.tables.encoder import tabular_pipeline
+    from dafh.workflows.scorer import Scorer
 
 __version__ = "0.1.0.dev0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "PreferenceMatrix",
     "Recipe",
     "Scorecard",
+    "Scorer",
     "audit",
     "explain",
     "load",
@@ -48,6 +50,7 @@ _HOME = {
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
     "Scorecard": "dafh.linear.scorecard",
+    "Scorer": "dafh.workflows.scorer",
     "audit": "dafh.evaluation",
     "explain": "dafh.explanation",
     "load": "dafh.models",

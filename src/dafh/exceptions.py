@@ -36,10 +36,10 @@ class DAFHWarning(UserWarning):
 
 
 class GroupsEncodeLabelWarning(DAFHWarning):
-    """The learned groups nearly coincide with the predicted labels.
+    """The learned groups are little more than the predicted labels.
 
-    The group classifier has then become the predictor itself, and "each group is served well" says no more than
-    "the prediction is good".
+    Knowing a row's group is then nearly the same as knowing its prediction. That each group is served well says no more
+    than that most predictions are right.
     """
 
 

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Protocol, TypeGuard, cast
 
 import narwhals.stable.v1 as nw
+import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
@@ -52,9 +53,20 @@ def to_pandas(table: Table) -> pd.DataFrame:
     if isinstance(native, nw.Series):
         native = native.rename(native.name or "attribute").to_frame()
     if isinstance(native, nw.DataFrame):
-        # Column by column through NumPy: the libraries' own conversions need pyarrow.
-        return pd.DataFrame({name: native[name].to_numpy() for name in native.columns})
+        # Column by column through NumPy: the libraries' own conversions disagree about dates and gaps.
+        return pd.DataFrame({name: _values(native[name]) for name in native.columns})
     return pd.DataFrame(cast(Any, table))
+
+
+def _values(column: "nw.Series[Any]") -> NDArray[Any]:
+    """Values of a column of any library; each different text is made once, not once for every row."""
+    if column.dtype != nw.String:
+        return column.to_numpy()
+    coded = column.to_arrow().dictionary_encode()
+    # The texts of an array in several parts are numbered in each of them.
+    coded = coded.unify_dictionaries().combine_chunks() if hasattr(coded, "combine_chunks") else coded
+    texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    return texts[coded.indices.fill_null(-1).to_numpy()]
 
 
 def check_sensitive_features(sensitive_features: Table | None, n_rows: int) -> pd.DataFrame | None:

@@ -12,7 +12,8 @@ from dafh.blocks.base import Arrays, Blocks, Result
 from dafh.blocks.memory import ROWS_PER_BLOCK, in_order
 from dafh.blocks.spool import keep_in_file
 from dafh.exceptions import InputError
-from dafh.tables.files import DataFile, arrow_to_pandas
+from dafh.tables.arrow import arrow_to_pandas
+from dafh.tables.files import DataFile
 from dafh.text import listed, quoted
 
 # What counts as a table in a folder.

@@ -37,6 +37,20 @@ def logits(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     return logarithm[:, 1:] - logarithm[:, :1] if probabilities.shape[1] == 2 else logarithm
 
 
+def to_probabilities(logits: NDArray[Any]) -> NDArray[Any]:
+    """Probability of each class, (n, classes), from the logit of class 1, (n, 1), or from one logit per class.
+
+    Examples
+    --------
+    >>> to_probabilities(np.array([[0.0]]))
+    array([[0.5, 0.5]])
+    """
+    if logits.shape[1] == 1:
+        positive = expit(logits[:, 0])
+        return np.column_stack([1 - positive, positive])
+    return softmax(logits, axis=1)
+
+
 def residual(base: NDArray[np.float64], label: NDArray[np.intp]) -> NDArray[np.float64]:
     """For the class of each logit, 1 or 0 (whether it is the label) minus its predicted probability; (n, m)."""
     if base.shape[1] == 1:

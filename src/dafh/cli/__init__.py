@@ -1,7 +1,7 @@
 """The command line: parse, call, print. Nothing heavy is imported before a command needs it.
 
 One file per family of commands: `fit`, `score` (predict), `audit` (audit and explain), `report`, `files` (show),
-`data`, `paper` (demo and reproduce), `completion`. What they share is in `options`, `errors` and `output`.
+`export`, `data`, `paper` (demo and reproduce), `completion`. What they share is in `options`, `errors` and `output`.
 
 A new command gets a file here, an import and a place in the list below, help with an example, and a paragraph in
 docs/commands.md. What it does with tables and model files belongs in `dafh.workflows`.
@@ -14,6 +14,7 @@ from dafh.cli.audit import audit, explain
 from dafh.cli.completion import completion
 from dafh.cli.data import data
 from dafh.cli.errors import OneSentence
+from dafh.cli.export import export
 from dafh.cli.files import show
 from dafh.cli.fit import fit
 from dafh.cli.paper import demo, reproduce
@@ -37,5 +38,5 @@ def main() -> None:
     """  # noqa: D301
 
 
-for command in (fit, predict, audit, explain, report, show, completion, demo, data, reproduce):
+for command in (fit, predict, audit, explain, report, show, export, completion, demo, data, reproduce):
     main.add_command(command)

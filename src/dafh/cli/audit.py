@@ -1,7 +1,7 @@
 """dafh audit and dafh explain: how well a model serves the rows of a table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -62,13 +62,13 @@ def audit(
     from dafh.workflows.serving import FileModel
 
     loaded = FileModel.open(model)
-    rows = loaded.read(data, sensitive, target, person)
-    result = loaded.audit(rows, losses=losses or (), costs=costs, level=level, margin=margin, depth=depth)
+    asked: dict[str, Any] = {"losses": losses or (), "costs": costs, "level": level, "margin": margin, "depth": depth}
+    result, notes = loaded.audit_file(data, sensitive, target, person, **asked)
     worth = worth_of_groups(loaded.model)
-    for note in (*rows.notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
+    for note in (*notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
         say(f"Note: {note}")
     if as_json:
-        print_json({**result.to_dict(), "worth": worth, "notes": list(rows.notes)})
+        print_json({**result.to_dict(), "worth": worth, "notes": list(notes)})
     else:
         click.echo(str(result))
     if fail_on_harm and result.verdict.status == "harm":

@@ -29,7 +29,7 @@ from dafh.linear.scorecard import Scorecard
 
 
 def refit_on_all_rows(
-    estimator: Any, everything: AllRows, pooled: PooledFit, learned: LearnedGroups, seed: int
+    estimator: Any, everything: AllRows, pooled: PooledFit, learned: LearnedGroups, seed: np.random.SeedSequence
 ) -> LearnedGroups:
     """Fit the pooled classifier and the groups' own classifiers anew, on all rows; return the groups.
 
@@ -37,7 +37,7 @@ def refit_on_all_rows(
 
     Parameters
     ----------
-    seed : int
+    seed : SeedSequence
         Of the order in which a network sees the rows.
     """
     looks = Looks(
@@ -45,7 +45,7 @@ def refit_on_all_rows(
         estimator.classes_,
         hasattr(estimator, "feature_names_in_"),
         pooled.kind,
-        pooled.view,
+        pooled.view.settled(),
         pooled.model if pooled.kind == "logits" else None,
     )
     model = learned.model
@@ -57,7 +57,7 @@ def refit_on_all_rows(
         elif isinstance(last, StandardizedLogisticRegression) and pooled.fitted_here:
             _refit_regression(last, learned.rules, kept)
         if not isinstance(model, RuleModel):
-            return continue_network(learned, everything.weighing, pooled, kept, seed)
+            return continue_network(learned, everything.weighing, pooled, kept, int(seed.generate_state(2)[1]))
         if model.n_groups == 1:
             return learned
         return replace(learned, model=_refit_corrections(learned.rules, pooled, kept))

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
@@ -46,6 +46,7 @@ from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.linear.threads import one_thread
 from dafh.rows.checked import CheckedRows
+from dafh.rows.seen import SeenRows
 
 
 class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimator):
@@ -260,7 +261,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             unfitted = resolve_pooled(self.pooled, threshold)
             rows = _merge_repeated(rows, unfitted)
             pooled = fit_pooled(unfitted, rows, int(seeds[3].generate_state(1)[0]), training.whole)
-            self.pooled_, self._view = pooled.model, pooled.view
+            self.pooled_ = pooled.model
             learned = learn_groups(
                 rows,
                 unfitted,
@@ -276,11 +277,11 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
                 verbose=self.verbose,
             )
             if training.everything is not None:
-                order = int(seeds[2].generate_state(2)[1])
-                learned = refit_on_all_rows(self, training.everything, pooled, learned, order)
+                learned = refit_on_all_rows(self, training.everything, pooled, learned, seeds[2])
+            self._view = pooled.view.settled()
             self._keep(learned)
             self._judge(judges, learned.compared)
-            self._measure(rows)
+            self._measure(learned.rules.seen, rows.weight)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
         warn_if_sampled(training, unfitted)
         warn_if_groups_are_labels(self.label_information_)
@@ -339,14 +340,14 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             attributes=rows.context.declared,
         )
 
-    def _measure(self, rows: CheckedRows) -> None:
+    def _measure(self, seen: SeenRows, weight: NDArray[np.float64]) -> None:
         """Measure how the groups divide the training rows, and how much they tell of the label."""
-        rows = rows.take(sample_to_measure(len(rows)))
-        seen = self._view.see(rows.given)
+        some = sample_to_measure(len(seen))
+        seen, weight = seen.take(some), weight[some]
         group, values = self._serving.route(seen, self._pooled_logits(seen))
         self.label_information_ = label_information(group, decide(values, self.threshold_))
         if self.rules_ is not None:
-            shares = np.bincount(group, rows.weight, self.n_groups_) / rows.weight.sum()
+            shares = np.bincount(group, weight, self.n_groups_) / weight.sum()
             self.rules_ = self.rules_.with_shares(shares)
 
 

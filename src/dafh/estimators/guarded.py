@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from dafh.blocks.sources import as_blocks
 from dafh.checks import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
+from dafh.estimators.training_rows import fresh_rows
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.guard_report import GuardKind, GuardReport
 from dafh.evaluation.losses import LOSS_NAMES, Loss, check_losses
@@ -179,7 +181,8 @@ class GuardedMixin(BaseEstimator):
 
         Parameters
         ----------
-        X : array or numeric data frame of shape (n, d)
+        X : array or data frame of shape (n, d), or rows elsewhere
+            As in `fit` of `DAFHClassifier`: of files and collections, a million rows at most are drawn.
         y : array of shape (n,)
             Labels that the classifier knows.
         sensitive_features : data frame, series or array with n rows, optional
@@ -195,6 +198,9 @@ class GuardedMixin(BaseEstimator):
         if self.guard is None:
             raise InputError("The guard is off: set_params(guard='veto') or 'proof' first.")
         known = {"sample_weight": sample_weight, "guard_features": guard_features, "persons": persons}
+        blocks = as_blocks(X)
+        if blocks is not None:
+            X, y, known = fresh_rows(blocks, y, **known)
         rows = self._check_more(X, y, sensitive_features, **known)
         self._check_losses()
         self._serve(self._decide(self._compared(rows), cross_fitted=False))

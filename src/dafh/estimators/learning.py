@@ -81,7 +81,7 @@ def learn_groups(
     seeds : two seed sequences
         For the start of a network, and for its batches.
     """
-    seen = pooled.view.see(rows.given)
+    seen = pooled.view.see(rows.given, None if pooled.sums is None else pooled.sums.design.codes)
     decisions = observe_decisions(unfitted, pooled, rows, seen, threshold)
     held_out = _draw_folds(rows, unfitted, recipe, calibration, rng)
     fold = _nested_folds(held_out, rows, rng)

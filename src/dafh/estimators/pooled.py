@@ -1,5 +1,6 @@
 """The pooled classifier of a DAFHClassifier: the user's own or one fitted here, and nested logits to learn from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.fitting import fit_clone, fit_group, is_fitted, seeded
-from dafh.classifiers.logits import class_probabilities, find_cutoff, logits
+from dafh.classifiers.logits import class_probabilities, decide, find_cutoff, logits, to_probabilities
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import Classifier
 from dafh.groups.corrections import Kind
@@ -65,7 +66,7 @@ def choose_n_folds(pooled: Any, n_rows: int) -> int:
     return 5 if cheap and n_rows < _FEW_ROWS else 3
 
 
-def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: CheckedRows | None = None) -> PooledFit:
+def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: Callable[[], CheckedRows] | None = None) -> PooledFit:
     """Take a fitted classifier as it is, or fit a copy of an unfitted one.
 
     Parameters
@@ -74,9 +75,9 @@ def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: CheckedRows | N
     rows : CheckedRows
     seed : int
         For a classifier that has a random state.
-    whole : CheckedRows, optional
-        All rows, where `rows` are a sample: any classifier but ours is fitted on them. Ours get their coefficients from
-        all rows later.
+    whole : function, optional
+        Gives all rows, where `rows` are a sample: any classifier but ours is fitted on them. Ours get coefficients
+        from all rows later.
     """
     if is_fitted(pooled):
         binning = pooled.binning_ if isinstance(pooled, Scorecard) else None
@@ -89,7 +90,7 @@ def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: CheckedRows | N
     view = TableView.learn(rows.given, rows.weight)
     unfitted = seeded(pooled, seed)
     if whole is not None and not isinstance(pooled, StandardizedLogisticRegression):
-        rows = whole
+        rows = whole()
     if view.encoder is None or isinstance(pooled, Pipeline):
         model = _fit_copy(unfitted, rows.given, rows)
     else:
@@ -115,13 +116,47 @@ def _is_linear(model: Any) -> bool:
 
 def pooled_logits(model: Any, seen: SeenRows, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Logits of the pooled classifier, (n, m); tables are encoded once where it sees them as we do."""
-    encoder = seen.view.encoder
-    if isinstance(model, Scorecard) and model.binning_ is seen.view.binning and _same(model.classes_, classes):
+    if _shares_bins(model, seen) and _same(model.classes_, classes):
         return sum_points(seen.codes, model.points_, model.intercept_)
-    if isinstance(model, Pipeline) and encoder is not None and model.steps[0][1] is encoder:
-        encoded = pd.DataFrame(seen.numbers, columns=encoder.get_feature_names_out())
-        return logits(class_probabilities(model.steps[-1][1], encoded, classes))
-    return logits(class_probabilities(model, seen.given, classes))
+    if _shares_encoder(model, seen) and _is_linear(model) and _same(model.classes_, classes):
+        return logits(to_probabilities(_linear_scores(model, seen)))
+    return logits(class_probabilities(*_last_step(model, seen), classes))
+
+
+def pooled_labels(model: Any, seen: SeenRows) -> NDArray[Any]:
+    """Labels of the pooled classifier as its own `predict` gives them; tables are encoded once, as for its logits."""
+    if _shares_bins(model, seen):
+        scores = sum_points(seen.codes, model.points_, model.intercept_)
+    elif _shares_encoder(model, seen) and _is_linear(model):
+        scores = _linear_scores(model, seen)
+    else:
+        last, rows = _last_step(model, seen)
+        return last.predict(rows)
+    last = final_classifier(model)
+    return last.classes_[decide(scores, last.threshold_)]
+
+
+def _linear_scores(model: Pipeline, seen: SeenRows) -> NDArray[np.float64]:
+    """What `decision_function` of a logistic regression behind our encoder gives, (n, m); categories are looked up."""
+    linear = model.steps[-1][1]
+    return seen.times(linear.coef_.T) + linear.intercept_
+
+
+def _shares_bins(model: Any, seen: SeenRows) -> bool:
+    return isinstance(model, Scorecard) and model.binning_ is seen.view.binning
+
+
+def _shares_encoder(model: Any, seen: SeenRows) -> bool:
+    encoder = seen.view.encoder
+    return encoder is not None and isinstance(model, Pipeline) and model.steps[0][1] is encoder
+
+
+def _last_step(model: Any, seen: SeenRows) -> tuple[Any, Any]:
+    """Return a classifier and rows as it takes them, without the encoder where that is the one of our own view."""
+    if _shares_encoder(model, seen):
+        names = model.steps[0][1].get_feature_names_out()
+        return model.steps[-1][1], pd.DataFrame(seen.numbers, columns=names, copy=False)
+    return model, seen.given
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
@@ -137,13 +172,14 @@ def observe_decisions(
     changes nothing else would be flagged more or less often than before, without a word.
     """
     model, classes = fitted.model, rows.classes
-    label = np.searchsorted(classes, model.predict(rows.given))
+    last = final_classifier(model)
+    ours, brought = isinstance(last, Scorecard | StandardizedLogisticRegression), is_fitted(unfitted)
+    label = None if ours and not brought else np.searchsorted(classes, model.predict(rows.given))
     # A model in production is the same in all folds. One that is fitted anew in each decides there by its cut-off.
-    same = label if is_fitted(unfitted) else None
+    same = label if brought else None
     if len(classes) != 2:
         return Decisions(pooled_label=same)
-    last = final_classifier(model)
-    if isinstance(last, Scorecard | StandardizedLogisticRegression):
+    if label is None or ours:
         found = float(last.threshold_)
     else:
         found = find_cutoff(label == 1, expit(pooled_logits(model, seen, classes)[:, 0]))

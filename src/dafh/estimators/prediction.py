@@ -1,23 +1,31 @@
 """Prediction by groups: what a fitted DAFHClassifier says about rows."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.checks import check_table
-from dafh.classifiers.logits import decide
+from dafh.classifiers.logits import decide, to_probabilities
 from dafh.classifiers.protocols import Classifier
-from dafh.estimators.pooled import pooled_logits
-from dafh.frames import Table, is_frame, take_rows
+from dafh.estimators.pooled import pooled_labels, pooled_logits
+from dafh.frames import Table, is_frame
 from dafh.groups.trained import TrainedGroups
 from dafh.rows.seen import SeenRows, TableView
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
-_LARGEST_LOGIT = 20.0
+LARGEST_LOGIT = 20.0
+
+
+class ServedRows(NamedTuple):
+    """What is said about rows that a model serves."""
+
+    label: NDArray[Any]
+    probability: NDArray[Any]
+    """Of each class, (n, classes)."""
+    group: NDArray[np.intp]
 
 
 class GroupPrediction(BaseEstimator):
@@ -59,25 +67,33 @@ class GroupPrediction(BaseEstimator):
     def predict(self, X: Table) -> NDArray[Any]:
         """Label of each row, by the classifier that serves its group."""
         seen = self._see(X)
-        group, own = self._route(seen)
+        return self._labels(seen, *self._route(seen))
+
+    def _labels(self, seen: SeenRows, group: NDArray[np.intp], own: NDArray[Any]) -> NDArray[Any]:
         labels = self.classes_[decide(own, self.threshold_)]
         rows = self._left_to_pooled(group)
         if len(rows):  # Its own label, not the one of its probabilities: it may have a threshold of its own.
-            labels[rows] = self.pooled_.predict(take_rows(seen.given, rows))
+            labels[rows] = pooled_labels(self.pooled_, seen.take(rows))
         return labels
 
     def predict_proba(self, X: Table) -> NDArray[Any]:
         """Probability of each class, by the classifier that serves the row's group; columns as in `classes_`."""
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            positive = expit(values)
-            return np.column_stack([1 - positive, positive])
-        return softmax(values, axis=1)
+        return to_probabilities(_limited(self._route(self._see(X))[1]))
 
     def decision_function(self, X: Table) -> NDArray[Any]:
         """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""
-        _, values = self._route(self._see(X))
-        return values.clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)[:, 0] if values.shape[1] == 1 else values
+        values = _limited(self._route(self._see(X))[1])
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def serve(self, X: Table) -> ServedRows:
+        """Label, probability of each class, and group of each row in one pass.
+
+        The same as `predict`, `predict_proba` and `predict_group`: rows are checked, put into bins and routed once
+        instead of three times.
+        """
+        seen = self._see(X)
+        group, own = self._route(seen)
+        return ServedRows(self._labels(seen, group, own), to_probabilities(_limited(own)), group)
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""
@@ -100,3 +116,7 @@ class GroupPrediction(BaseEstimator):
         # The pooled classifier's own labels, also where its threshold is not one half.
         labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
         return labels
+
+
+def _limited(values: NDArray[Any]) -> NDArray[Any]:
+    return values.clip(-LARGEST_LOGIT, LARGEST_LOGIT) if values.shape[1] == 1 else values

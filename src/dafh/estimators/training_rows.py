@@ -65,8 +65,8 @@ class TrainingRows:
     """Rows that are held out of everything, where there are more than a sample of the others."""
     everything: AllRows | None = None
     """All rows that train, where they are more than the sample."""
-    whole: CheckedRows | None = None
-    """The same, where they are in memory."""
+    whole: Callable[[], CheckedRows] | None = None
+    """The same at once, where they are in memory."""
 
 
 def gather_rows(
@@ -110,8 +110,8 @@ def gather_rows(
         lambda features, *rest: check(features if is_frame(X) else features.to_numpy(), *rest),
     )
     assert found.everything is not None
-    trains = np.flatnonzero(found.everything.weighing.part.holds(roles.keys(table)))
-    return replace(found, whole=in_order_of_values(rows.take(trains)))
+    part = found.everything.weighing.part
+    return replace(found, whole=lambda: in_order_of_values(rows.take(np.flatnonzero(part.holds(roles.keys(table))))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +162,19 @@ def from_blocks(blocks: Blocks[pd.DataFrame], roles: Roles, held_out: float, che
     return TrainingRows(
         in_order_of_values(few), judges[0] if judges else None, AllRows(blocks, Weighing(roles, repeated, part))
     )
+
+
+def fresh_rows(
+    blocks: Blocks[pd.DataFrame], y: Any, *, sample_weight: Any, guard_features: Any, persons: Any
+) -> tuple[pd.DataFrame, NDArray[Any], dict[str, Any]]:
+    """Rows for the guard out of blocks, a million at most: features, labels, and what else is known."""
+    named = _named_roles(y, sample_weight=sample_weight, guard_features=guard_features, persons=persons, time=None)
+    roles = named.of_table(blocks.columns)
+    wanted = [Wanted(EVERYTHING, _MOST_JUDGES)]
+    (table,), _ = draw_rows(blocks, roles.keys, count_rows(blocks), wanted, each_for_itself=roles.person is None)
+    known = roles.known(table)
+    del known["time"]
+    return table[list(roles.features)], table[roles.label].to_numpy(), known
 
 
 def _divided(blocks: Blocks[pd.DataFrame], roles: Roles, n_rows: int, held_out: float) -> tuple[Part, Part | None]:

@@ -60,11 +60,14 @@ def error_limits(rows: ComparedRows, level: float) -> NDArray[np.float64]:
     For rows that count alike they are Clopper and Pearson's; weights and persons with several rows are allowed for.
     """
     units, n_groups = LossUnits.of(rows, Loss()), len(rows.own)
-    limits = np.empty((2, n_groups, rows.right.shape[1]))
     members = [np.flatnonzero(rows.group == g) for g in range(n_groups)]
-    for j, right in enumerate(rows.right.T):
-        # Against a rival that is never wrong the harm is the error rate; with right and wrong exchanged, the accuracy.
-        sides = [[units.tally(m, side[m], np.ones(len(m), bool)) for m in members] for side in (right, ~right)]
-        error, accuracy = (units.differences(side).upper(level / 2) for side in sides)
-        limits[0, :, j], limits[1, :, j] = 1 - accuracy, error
-    return limits
+    # Against a rival that is never wrong the harm is the error rate; with right and wrong exchanged, the accuracy. All
+    # limits are found in one search: with two for each classifier they were most of the time of a small audit.
+    tallies = [
+        units.tally(m, side[m], np.ones(len(m), bool))
+        for decided in (~rows.right, rows.right)
+        for side in decided.T
+        for m in members
+    ]
+    limits = units.differences(tallies).upper(level / 2).reshape(2, -1, n_groups).transpose(0, 2, 1)
+    return np.stack([1 - limits[0], limits[1]])

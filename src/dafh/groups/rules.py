@@ -118,14 +118,22 @@ class RuleTree:
         """Write the rule of a group as one text."""
         return "; or ".join(self.conditions(group))
 
-    def _condition(self, path: Iterable[tuple[int, bool]]) -> str:
-        """Put a path into words; all that is asked about a column is said once."""
+    def allowed_bins(self, group: int) -> list[dict[int, NDArray[np.bool_]]]:
+        """Bins that rows of a group can have, by column: for each of its conditions, of the columns it is about."""
+        return [self._allowed(path) for path in self._whole_parts(group)]
+
+    def _allowed(self, path: Iterable[tuple[int, bool]]) -> dict[int, NDArray[np.bool_]]:
         allowed: dict[int, NDArray[np.bool_]] = {}
         for number, yes in path:
             question = self.questions[number]
             answer = self._yes(question)
             kept = answer if yes else ~answer
             allowed[question.column] = allowed[question.column] & kept if question.column in allowed else kept
+        return allowed
+
+    def _condition(self, path: Iterable[tuple[int, bool]]) -> str:
+        """Put a path into words; all that is asked about a column is said once."""
+        allowed = self._allowed(path)
         parts = [column_condition(self.binning.columns[column], bins) for column, bins in allowed.items()]
         return " and ".join(parts) or "all rows"
 

@@ -1,5 +1,6 @@
 """A trained model of groups: who belongs to which group, and what each group's classifier adds to the pooled logits."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -120,13 +121,23 @@ class NetworkModel:
     def _answers(self, seen: SeenRows) -> NDArray[np.bool_] | None:
         return None if self.tree is None else self.tree.answers(seen.codes)
 
+    def _blocks(self, seen: SeenRows) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_] | None]]:
+        """Numbers and answers of the rows, block by block."""
+        if self.tree is not None:
+            _ = seen.codes  # Of all rows at once: a block of them has then only to be cut out.
+        for block in seen.blocks():
+            yield block.numbers, self._answers(block)
+
     def assign(self, seen: SeenRows) -> NDArray[np.intp]:
         """Group of each row; in double precision, unlike routing, which settles close calls the same way."""
-        return self.model.group_logits(seen.numbers, self._answers(seen)).argmax(axis=1)
+        return self._group_logits(seen).argmax(axis=1)
 
     def group_proba(self, seen: SeenRows) -> NDArray[np.float64]:
         """Soft assignment of each row, (n, K)."""
-        return softmax(self.model.group_logits(seen.numbers, self._answers(seen)), axis=1)
+        return softmax(self._group_logits(seen), axis=1)
+
+    def _group_logits(self, seen: SeenRows) -> NDArray[np.float64]:
+        return np.concatenate([self.model.group_logits(*block) for block in self._blocks(seen)])
 
     def every(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Logits of every own classifier, (n, K, m)."""
@@ -135,7 +146,8 @@ class NetworkModel:
 
     def route(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each row, and the logits of the classifier that serves it, (n, m)."""
-        group, own = self.model.route(seen.numbers, self._answers(seen))
+        routed = [self.model.route(*block) for block in self._blocks(seen)]
+        group, own = (np.concatenate(parts) for parts in zip(*routed, strict=True))
         return group, own if pooled is None or not self.needs_pooled else own + pooled
 
     def serving(self, serves: NDArray[np.intp]) -> "NetworkModel":

@@ -1,5 +1,6 @@
 """Rows as different parts of a model see them: as they were given, as numbers, and as bins."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,28 +12,52 @@ from numpy.typing import NDArray
 from dafh.exceptions import InputError
 from dafh.frames import Table, take_rows
 from dafh.tables.bins import Binning, needs_encoding
-from dafh.tables.encoder import TableEncoder
+from dafh.tables.encoder import EncodedRows, TableEncoder
 from dafh.tables.values import LARGEST_NUMBER
 
+# As many as a network takes at a time (`dafh.groups.serving`): results are then the same to the last digit.
+_BLOCK_ROWS = 8192
 
-@dataclass(frozen=True, eq=False)
+
 class TableView:
-    """How a table becomes numbers and bins, learned from training rows without their labels."""
+    """How a table becomes numbers and bins, learned from training rows without their labels.
 
-    encoder: TableEncoder | None
-    """None where the columns are numbers without gaps, and are taken as they are."""
-    binning: Binning | None
-    """None where nothing needs bins."""
+    Parameters
+    ----------
+    encoder : TableEncoder or None
+        None where the columns are numbers without gaps, and are taken as they are, or where nothing needs numbers.
+    binning : Binning or None
+        None where nothing needs bins.
+    training : table, optional
+        Rows that an encoder is learned from, when somebody asks for it: rules on a scorecard never do, and it would
+        take a tenth of a small fit.
+    """
+
+    def __init__(self, encoder: TableEncoder | None, binning: Binning | None, training: Table | None = None) -> None:
+        self._encoder, self.binning, self._training = encoder, binning, training
 
     @classmethod
     def learn(cls, given: Table, weight: NDArray[np.float64], binning: Binning | None = None) -> "TableView":
         """Learn from training rows; bins that a classifier has already are shared."""
-        encoder = TableEncoder().fit(given) if needs_encoding(given) else None
-        return cls(encoder, binning or Binning.learn(given, weight))
+        return cls(None, binning or Binning.learn(given, weight), given if needs_encoding(given) else None)
 
-    def see(self, given: Table) -> "SeenRows":
-        """Look at rows; what is not asked for is not computed."""
-        return SeenRows(self, given)
+    @property
+    def encoder(self) -> TableEncoder | None:
+        """What makes numbers of a table."""
+        if self._training is not None:
+            self._encoder, self._training = TableEncoder().fit(self._training), None
+        return self._encoder
+
+    def settled(self) -> "TableView":
+        """Return the view without training rows: what nobody has asked for by now is not needed."""
+        return TableView(self._encoder, self.binning)
+
+    def see(self, given: Table, codes: NDArray[np.uint8] | None = None) -> "SeenRows":
+        """Look at rows; what is not asked for is not computed, nor are bins that are known."""
+        seen = SeenRows(self, given)
+        if codes is not None:
+            seen.__dict__["codes"] = codes
+        return seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,18 +65,36 @@ class SeenRows:
     """Rows as they were given, with their numbers and bins."""
 
     view: TableView
-    given: Any
+    whole: Any
     """A data frame, or an array of numbers."""
+    rows: NDArray[np.intp] | None = None
+    """Positions of the rows in it; None for all of them."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self.given)
+        return len(self.whole if self.rows is None else self.rows)
+
+    @cached_property
+    def given(self) -> Any:
+        """The rows as they were given."""
+        return self.whole if self.rows is None else take_rows(self.whole, self.rows)
+
+    @cached_property
+    def encoded(self) -> EncodedRows | None:
+        """All columns as numbers and places of categories; None where the columns are taken as they are."""
+        return None if self.view.encoder is None else self.view.encoder.encode(self.given)
+
+    def times(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multiply all columns as numbers by weights (p, m), without making them where nobody else has."""
+        if self.encoded is None or "numbers" in self.__dict__:
+            return self.numbers @ weight
+        return self.encoded.times(weight)
 
     @cached_property
     def numbers(self) -> NDArray[Any]:
         """All columns as numbers, categories as columns of 0 and 1, (n, p)."""
-        if self.view.encoder is not None:
-            return self.view.encoder.transform(self.given).to_numpy()
+        if self.encoded is not None:
+            return self.encoded.dense()
         values = self.given.to_numpy(np.float64) if isinstance(self.given, pd.DataFrame) else np.asarray(self.given)
         values = values if values.dtype.kind == "f" else values.astype(np.float64)
         # Written so that a gap fails, too.
@@ -65,10 +108,24 @@ class SeenRows:
         assert self.view.binning is not None
         return self.view.binning.codes(self.given)
 
+    def blocks(self) -> Iterator["SeenRows"]:
+        """Yield the rows in blocks, where their numbers would be a large table: each block's are gone before the next.
+
+        Of 488,420 rows of Adult, the numbers take 400 MB.
+        """
+        if self.encoded is None or "numbers" in self.__dict__ or len(self) <= _BLOCK_ROWS:
+            yield self
+            return
+        for first in range(0, len(self), _BLOCK_ROWS):
+            yield self.take(np.arange(first, min(first + _BLOCK_ROWS, len(self))))
+
     def take(self, rows: NDArray[np.intp]) -> "SeenRows":
         """Return some of the rows, with what is known of them."""
-        part = SeenRows(self.view, take_rows(self.given, rows))
+        # Most who ask for some rows want their bins or numbers: some rows of a data frame take longer than all of that.
+        part = SeenRows(self.view, self.given, rows)
         for name in ("numbers", "codes"):
             if name in self.__dict__:
                 part.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")
+        if self.__dict__.get("encoded") is not None:
+            part.__dict__["encoded"] = self.__dict__["encoded"].take(rows)
         return part

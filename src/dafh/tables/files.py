@@ -7,28 +7,29 @@ from its first lines.
 import codecs
 import contextlib
 import csv
-import gzip
 import io
-import sys
-import tempfile
 from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import pandas as pd
 
 from dafh.exceptions import InputError
+from dafh.tables.arrow import arrow_to_pandas, is_nested
+from dafh.tables.coded import CodedReader, CodedTable
 from dafh.tables.layout import Layout, cells, declared_delimiter
+from dafh.tables.records import PlainRecords
+from dafh.tables.streams import BYTES_TO_GUESS_BY, open_stream, seekable
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
 from dafh.text import clipped, listed, quoted
 
 if TYPE_CHECKING:
-    import pyarrow
+    pass
 
 ROWS_PER_CHUNK = 50_000
-_BYTES_TO_GUESS_BY = 2**22
 _LINES_OF_NAMES = 50
 _UNWANTED = "\0"
 _BYTE_ORDER_MARKS = (
@@ -107,15 +108,49 @@ class DataFile:
         """
         _check_encoding(self.encoding, self.name)
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream = _open(self.path, stack)
+            head, stream = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
             else:
-                yield from self._text_chunks(head, stream, rows, text)
+                yield from self._text_chunks(self._open_text(head), stream, rows, text)
 
-    def _text_chunks(
-        self, head: bytes, stream: BinaryIO, rows: int | None, text: Collection[str] | None
-    ) -> Iterator[pd.DataFrame]:
+    def pieces(
+        self, numbers: Collection[str], text: Collection[str] | None, rows: int = ROWS_PER_CHUNK
+    ) -> Iterator[pd.DataFrame | CodedTable]:
+        """Read the rows piece by piece as `chunks` does, with Arrow as long as the pieces of a text file are plain.
+
+        Parameters
+        ----------
+        numbers : names of columns
+            To be read as numbers if they are not in `text`. Of a plain piece, other columns are not read at all.
+        text, rows
+            As in `chunks`.
+        """
+        _check_encoding(self.encoding, self.name)
+        with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
+            head, stream = open_stream(self.path, stack)
+            if head.startswith(b"PAR1"):
+                yield from self._parquet_chunks(stream, rows, stack)
+                return
+            opened = self._open_text(head)
+            if opened.is_simple:
+                layout = opened.layout
+                records = PlainRecords(stream, layout.delimiter, layout.has_header)
+                reader = CodedReader(opened.names, layout, numbers, opened.names if text is None else text)
+                plain = _plain_pieces(records, reader, rows)
+                # Not of a pipe: whoever stops early would wait for its next rows, which may never come.
+                yield from _one_ahead(plain) if self._is_regular else plain
+                if records.is_at_end:
+                    return
+                stream = records.rest()
+            yield from self._text_chunks(opened, stream, rows, text)
+
+    @property
+    def _is_regular(self) -> bool:
+        return str(self.path) != STDIN and Path(self.path).is_file()
+
+    def _open_text(self, head: bytes) -> "_OpenText":
+        """Find out from the first bytes of a text file how to read it."""
         # UTF-32 first: its mark begins like that of UTF-16.
         marked = (name for name, mark in _BYTE_ORDER_MARKS if head.startswith(mark))
         encoding = next(marked, self.encoding)
@@ -125,18 +160,23 @@ class DataFile:
         if not sample:
             raise InputError(f"{self.name} is empty.")
         self.layout = layout = self._guess_layout(sample, declared)
-        names = self._names(sample, layout)
+        return _OpenText(encoding, declared is not None, layout, self._names(sample, layout))
+
+    def _text_chunks(
+        self, opened: "_OpenText", stream: BinaryIO, rows: int | None, text: Collection[str] | None
+    ) -> Iterator[pd.DataFrame]:
+        layout, names = opened.layout, opened.names
         raw = [name for name in names if text is None or name in text]
         options: dict[str, Any] = {
             "sep": layout.delimiter,
             "decimal": layout.decimal,
             "header": 0 if layout.has_header else None,
-            "skiprows": 1 if declared else 0,
+            "skiprows": 1 if opened.is_declared else 0,
             "names": names,
             "skipinitialspace": True,
             "keep_default_na": False,
             "na_values": {name: list(MISSING_WORDS) for name in names if name not in raw},
-            "encoding": encoding,
+            "encoding": opened.encoding,
             "dtype": dict.fromkeys(raw, str),
             "low_memory": False,
             "index_col": False,
@@ -156,10 +196,10 @@ class DataFile:
     ) -> Iterator[pd.DataFrame]:
         import pyarrow.parquet
 
-        file = pyarrow.parquet.ParquetFile(_seekable(stream, stack))
+        file = pyarrow.parquet.ParquetFile(seekable(stream, stack))
         names = file.schema_arrow.names
         self._check_unique(names)
-        nested = [field.name for field in file.schema_arrow if _is_nested(field.type)]
+        nested = [field.name for field in file.schema_arrow if is_nested(field.type)]
         if nested:
             shown = ", ".join(clipped(name, 40) for name in nested[:6])
             self._note(f"Left out, cells hold lists, records or bytes: {shown}.")
@@ -174,9 +214,9 @@ class DataFile:
         import pyarrow.parquet
 
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream = _open(self.path, stack)
+            head, stream = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
-                return int(pyarrow.parquet.ParquetFile(_seekable(stream, stack)).metadata.num_rows)
+                return int(pyarrow.parquet.ParquetFile(seekable(stream, stack)).metadata.num_rows)
             n_lines, last = 0, b""
             while block := stream.read(2**20):
                 n_lines, last = n_lines + block.count(b"\n"), block[-1:]
@@ -187,7 +227,7 @@ class DataFile:
         import pyarrow.parquet
 
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream = _open(self.path, stack)
+            head, stream = open_stream(self.path, stack)
             if not head.startswith(b"PAR1") or not stream.seekable():
                 return [self]
             about = pyarrow.parquet.ParquetFile(stream).metadata
@@ -248,11 +288,42 @@ class DataFile:
             self.notes.append(sentence)
 
 
-def arrow_to_pandas(batch: Any) -> pd.DataFrame:
-    """Turn a table or a batch of Arrow into a pandas frame."""
-    # Whole numbers stay whole where there are gaps among them: account numbers do not fit into fractions. Days become
-    # dates like all others, and not objects, which a piece without any could not tell from text.
-    return batch.to_pandas(types_mapper=_nullable_types().get, date_as_object=False).rename(columns=str)
+class _OpenText(NamedTuple):
+    """How to read a text file, as its first bytes have it."""
+
+    encoding: str
+    is_declared: bool
+    """Whether its first line only declares the delimiter."""
+    layout: Layout
+    names: list[str]
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether Arrow may read it; whether it does is asked of every piece."""
+        # Without "-sig", a byte order mark would be part of the first cell.
+        simple = codecs.lookup(self.encoding).name == "utf-8-sig" and not self.is_declared
+        # Of a single column, a blank line is a gap for one reader and no row for the other.
+        named = len(self.names) > 1 and not any(name.startswith(_UNWANTED) for name in self.names)
+        return simple and named and self.layout.delimiter != " "
+
+
+def _plain_pieces(records: PlainRecords, reader: CodedReader, rows: int) -> Iterator[CodedTable]:
+    """Pieces up to the first one that pandas has to read."""
+    while (piece := records.take(rows)) is not None:
+        table = reader.read(piece)
+        if table is None:
+            records.put_back(piece)
+            return
+        yield table
+
+
+def _one_ahead(pieces: Iterator[CodedTable]) -> Iterator[CodedTable]:
+    """Read the next piece in a thread while somebody works on this one."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = pool.submit(next, pieces, None)
+            yield piece
 
 
 def _some_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -261,70 +332,10 @@ def _some_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:
     return table
 
 
-def _open(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, BinaryIO]:
-    """Open for reading, unpacked if it is packed; return the first bytes, and the stream from its beginning."""
-    stream: BinaryIO = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
-    head, stream = _look_ahead(stream, 2)
-    if head == b"\x1f\x8b":
-        stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))  # noqa: SIM115
-    return _look_ahead(stream, _BYTES_TO_GUESS_BY)
-
-
-def _look_ahead(stream: BinaryIO, n_bytes: int) -> tuple[bytes, BinaryIO]:
-    head = stream.read(n_bytes)
-    if stream.seekable() and not isinstance(stream, gzip.GzipFile):  # It claims to be, over a pipe too.
-        stream.seek(0)
-        return head, stream
-    return head, io.BufferedReader(_Rejoined(head, stream))
-
-
-class _Rejoined(io.RawIOBase):
-    """A pipe from its beginning, after its first bytes were read."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head = head
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._head[: len(buffer)] or self._rest.read(len(buffer))
-        self._head = self._head[len(block) :]
-        buffer[: len(block)] = block
-        return len(block)
-
-
-def _seekable(stream: BinaryIO, stack: contextlib.ExitStack) -> BinaryIO:
-    """Return a stream that can jump: Parquet has its index at the end, where a pipe cannot go first."""
-    if stream.seekable():
-        return stream
-    spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-    while block := stream.read(2**20):
-        spool.write(block)
-    spool.seek(0)
-    return spool
-
-
-def _nullable_types() -> dict[Any, Any]:
-    import pyarrow
-
-    names = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Boolean")
-    arrow = {name: pyarrow.bool_() if name == "Boolean" else getattr(pyarrow, name.lower())() for name in names}
-    return {arrow[name]: getattr(pd, f"{name}Dtype")() for name in names}
-
-
-def _is_nested(kind: "pyarrow.DataType") -> bool:
-    """Whether a type of Arrow holds lists, records or bytes instead of single values."""
-    import pyarrow
-
-    return bool(pyarrow.types.is_nested(kind) or "binary" in str(kind))
-
-
 def _first_lines(head: bytes, encoding: str) -> list[str]:
     """First lines of a text; where it goes on, the last one, and its last letter, may be cut and does not count."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    goes_on = len(head) == _BYTES_TO_GUESS_BY
+    goes_on = len(head) == BYTES_TO_GUESS_BY
     decoded = decoder.decode(head, final=not goes_on)
     # Many programs write no line break after the last line, which in a file of two lines is all there is to guess by.
     complete = decoded[: decoded.rfind("\n") + 1] or decoded if goes_on else decoded

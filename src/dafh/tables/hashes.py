@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dafh.tables.values import category_codes, read_numbers, to_floats, typed_kind
 
 _GAP = np.uint64(0x9E3779B97F4A7C15)
+_BEGINNINGS = tuple("+-.,0123456789iI")
 
 
 def row_hashes(table: pd.DataFrame) -> NDArray[np.uint64]:
@@ -36,9 +37,11 @@ def value_hashes(column: "pd.Series[Any]") -> NDArray[np.uint64]:
     if kind not in (None, "category"):
         return _number_hashes(to_floats(column))
     codes, names = category_codes(column)
-    numbers = read_numbers(names)
-    hashes = pd.util.hash_array(np.array(names, object)) if names else np.zeros(0, np.uint64)
-    hashes = np.where(np.isnan(numbers), hashes, _number_hashes(numbers))
+    hashes = pd.util.hash_array(np.array(names, object), categorize=False) if names else np.zeros(0, np.uint64)
+    # Most categories do not begin like a number, and need not be read as one.
+    if any(name.lstrip()[:1] in _BEGINNINGS for name in names):
+        numbers = read_numbers(names)
+        hashes = np.where(np.isnan(numbers), hashes, _number_hashes(numbers))
     return np.append(hashes, _GAP)[codes]
 
 

@@ -24,7 +24,11 @@ def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
 
 def without_target(table: pd.DataFrame, known: pd.DataFrame) -> list[str]:
     """Say how many rows of a table were left out because their target is not known."""
-    n_rows = len(table) - len(known)
+    return no_target(len(table) - len(known))
+
+
+def no_target(n_rows: int) -> list[str]:
+    """Say that so many rows were left out, if there are any."""
     return [f"Left out, no target: {n_rows:,} row{'s' * (n_rows > 1)}."] if n_rows else []
 
 

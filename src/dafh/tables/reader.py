@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dafh.exceptions import InputError
 from dafh.frames import Table, to_pandas
-from dafh.tables.values import as_categories, as_kind, typed_kind
+from dafh.tables.values import as_categories, as_kind, holds_names, typed_kind
 
 
 class TableReader(TransformerMixin, BaseEstimator):
     """Read the columns of a data frame as what they held in `fit`: numbers, dates, flags or categories.
 
-    Numbers come out as floats, dates as dates, flags as booleans and categories as text; a missing value stays missing.
+    Numbers come out as floats, dates as dates, flags as booleans and categories as text, or as a categorical column of
+    text where they came as one; a missing value stays missing.
     Nothing but the kind of each column is learned. Columns may come in any order, and new ones are left out.
 
     Parameters
@@ -62,7 +63,10 @@ class TableReader(TransformerMixin, BaseEstimator):
         parts = {}
         for name, kind in self.columns_.items():
             # Words such as "NA" are gaps in a text file, whose schema has replaced them; in a data frame they are text.
-            values = as_categories(frame[name]) if kind == "category" else as_kind(frame[name], kind)
+            if kind == "category":
+                values = frame[name] if holds_names(frame[name]) else as_categories(frame[name])
+            else:
+                values = as_kind(frame[name], kind)
             # As booleans, so that the model still knows that they are no numbers.
             parts[name] = values.astype("boolean") if kind == "flag" else values
         return pd.DataFrame(parts, index=frame.index)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dafh.exceptions import InputError
+from dafh.tables.coded import CodedTable
 from dafh.tables.leakage import ROWS_TO_COMPARE, positions, predicts
 from dafh.tables.unread import UnreadValues
 from dafh.tables.values import as_categories, date_words, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
@@ -214,18 +215,35 @@ class TableSchema:
         """Columns to read as strings from a CSV file: what looks like a number may be a category."""
         return [self.target, *(name for name, kind in self.features.items() if kind != "number")]
 
-    def features_of(self, table: pd.DataFrame, unread: UnreadValues | None = None) -> pd.DataFrame:
+    @property
+    def number_columns(self) -> list[str]:
+        """Features to read as numbers from a CSV file."""
+        return [name for name, kind in self.features.items() if kind == "number"]
+
+    def features_of(self, table: pd.DataFrame | CodedTable, unread: UnreadValues | None = None) -> pd.DataFrame:
         """Take the features from a table with columns in any order, as numbers, dates and text.
 
         Parameters
         ----------
-        table : data frame
-            As a file gives it, typed or read as strings.
+        table : data frame or CodedTable
+            As a file gives it, typed or read as strings; of coded columns, categories come out as categorical columns.
         unread : UnreadValues, optional
             Counts what cannot be read and becomes a gap; one for all pieces of a file.
         """
         check_columns(table.columns, self.features, "which the model was fitted with")
-        return self._read(table, self.features, unread or UnreadValues())
+        unread = unread or UnreadValues()
+        if isinstance(table, CodedTable):
+            return self._decode(table, unread)
+        return self._read(table, self.features, unread)
+
+    def _decode(self, table: CodedTable, unread: UnreadValues) -> pd.DataFrame:
+        """Do as `_read` does, once for each different value."""
+        parts = {}
+        for name, kind in self.features.items():
+            found = table.read(name, kind, self.decimal, self.gap_words.get(name, ()))
+            unread.add(name, kind, found.n_known + found.n_unread, found.unread, found.n_unread)
+            parts[name] = found.values
+        return pd.DataFrame(parts, index=pd.RangeIndex(len(table)))
 
     def attributes_of(self, table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
         """Take sensitive attributes from a table; kinds that training did not settle are guessed."""

@@ -27,7 +27,7 @@ DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
 """How dates are written; a column holds dates if one of these reads all of it. The first also reads 2020/1/31."""
 DATE = "date "
 """The kind of a column of dates: this, then their format."""
-_FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
+FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 # A few words among numbers ("unknown", "refused") are gaps. More of them, or words with digits ("V27", "12 b"), mean
 # that the column is not one of numbers: codes of illnesses are nearly all numbers, and must stay categories.
 _LEAST_READ = 0.95
@@ -144,6 +144,8 @@ def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
     """Read a column as one kind; typed columns are taken as they are where the kinds agree."""
     if kind == "category":
         return Reading(as_categories(with_gaps(column)), column.iloc[:0])
+    if kind == "number" and column.dtype == np.float64:
+        return Reading(column, column.iloc[:0])  # As it is, and once more for a model that was read from a file.
     if kind.startswith(DATE):
         values = _read_dates(column, kind.removeprefix(DATE))
     elif kind == "flag":
@@ -174,6 +176,13 @@ def refuse_values(name: str, kind: str, value: object) -> None:
 def as_categories(column: pd.Series) -> pd.Series:
     """Read every value as the name of a category; only a gap is a gap, whatever the words say."""
     return _by_value(column, category_name)
+
+
+def holds_names(column: pd.Series) -> bool:
+    """Whether a column is categorical, and its categories are called by their names already."""
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    return all(isinstance(value, str) and category_name(value) == value for value in column.cat.categories)
 
 
 def category_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
@@ -280,7 +289,7 @@ def _parse_numbers(texts: pd.Series, decimal: str) -> pd.Series:
 def _read_flags(column: pd.Series) -> pd.Series:
     if pd.api.types.is_bool_dtype(column.dtype):
         return column.astype(float)
-    return _by_value(column, lambda value: _FLAGS.get(str(value).strip().lower())).astype(float)
+    return _by_value(column, lambda value: FLAGS.get(str(value).strip().lower())).astype(float)
 
 
 def _read_dates(column: pd.Series, form: str) -> pd.Series:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dafh.exceptions import InputError
+from dafh.tables.cells import NotSimpleError, csv_lines
 from dafh.tables.values import is_number
 
 STDIN = "-"
@@ -108,21 +110,32 @@ class TableWriter:
     def _write_csv(self, table: pd.DataFrame) -> None:
         harmless = pd.concat([self._defused(column) for _, column in table.items()], axis=1)
         harmless.columns = pd.Index([_defused(name) if _is_formula(name) else name for name in table.columns])
-        options: dict[str, Any] = {"index": False, "header": not self._started, "lineterminator": "\n"}
-        rendered = harmless.to_csv(**options)
+        options: dict[str, Any] = {"index": False, "lineterminator": "\n"}
+        header = "" if self._started else harmless.iloc[:0].to_csv(**options)
+        try:
+            rendered = header + csv_lines(harmless)
+        except NotSimpleError:
+            rendered = header + harmless.to_csv(**options, header=False)
         if "\r" in rendered:
             # The csv module quotes cells with a line feed and not those with a return, which most readers, spreadsheets
             # among them, take for the end of a line: what follows would be a cell of its own, a formula for example.
-            rendered = harmless.to_csv(**options, quoting=csv.QUOTE_NONNUMERIC)
+            rendered = harmless.to_csv(**options, header=not self._started, quoting=csv.QUOTE_NONNUMERIC)
         self._target.write(rendered)
 
     def _defused(self, column: pd.Series) -> pd.Series:
         if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):
             return column
-        text = column.astype(object)
-        formulas = text.map(_is_formula).to_numpy(bool)
-        self.n_defused += int(formulas.sum())
-        return text.where(~formulas, text.map(_defused)) if formulas.any() else column
+        # Each different value is looked at once: columns of text hold few of them.
+        try:
+            codes, values = pd.factorize(column)
+        except TypeError:  # Lists and records, which are no formulas.
+            return column
+        formulas = np.array([*map(_is_formula, values), False])
+        if not formulas.any():
+            return column
+        self.n_defused += int(formulas[codes].sum())
+        harmless = np.array([*map(_defused, values), None], dtype=object)[codes]
+        return column.astype(object).where(~formulas[codes], harmless)
 
     def _write_parquet(self, table: pd.DataFrame) -> None:
         import pyarrow

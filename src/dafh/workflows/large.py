@@ -25,7 +25,7 @@ from dafh.models.files import save
 from dafh.rows.roles import DECLARED, LABEL, PERSON, TIME
 from dafh.tables.files import DataFile
 from dafh.tables.hashes import mixed, row_hashes, value_hashes
-from dafh.tables.labels import labelled_rows, match_labels, read_labels
+from dafh.tables.labels import labelled_rows, match_labels, no_target, read_labels
 from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.values import guess_kind, to_floats, with_gaps
@@ -195,8 +195,7 @@ class LargeTable:
         found = sum_of(raw.each(_Look(rows)))
         if len(found.labels) < 2:
             raise InputError("The rows left to train on have one value of the target only.")
-        without = found.n_rows - found.n_known
-        left = [f"Left out, no target: {without:,} row{'s' * (without > 1)}."] if without else []
+        left = no_target(found.n_rows - found.n_known)
         sampled = f"Columns, bins and groups are chosen by {len(sample):,} of {found.n_rows:,} rows."
         notes = (*files[0].notes, *left, sampled, *schema.notes, *schema.leakage_notes(sample))
         return cls(Path(files[0].name).name, raw, rows, found, notes)
@@ -239,16 +238,16 @@ class LargeTable:
         return beside
 
 
-def rows_per_block(memory: float, n_columns: int) -> int:
+def rows_per_block(memory: float, n_columns: int, n_threads: int | None = None) -> int:
     """Rows of a block, so that no more memory is used than is allowed.
 
     Examples
     --------
-    >>> rows_per_block(2e9, n_columns=20), rows_per_block(2e9, n_columns=50)
-    (65536, 4096)
+    >>> rows_per_block(2e9, n_columns=20, n_threads=2), rows_per_block(2e9, n_columns=40, n_threads=2)
+    (65536, 13125)
     """
     needed = _MEMORY_OF_LIBRARIES + _MEMORY_OF_SAMPLE * training_rows.MOST_ROWS * n_columns
-    of_a_row = _MEMORY_OF_BLOCK * n_columns * cpu_count()
+    of_a_row = _MEMORY_OF_BLOCK * n_columns * (n_threads or cpu_count())
     if needed + _FEWEST_ROWS_PER_BLOCK * of_a_row > memory:
         least = (needed + _FEWEST_ROWS_PER_BLOCK * of_a_row) / 1e9
         raise InputError(

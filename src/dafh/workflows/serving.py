@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,20 +11,23 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.pipelines import final_classifier
-from dafh.evaluation.losses import Costs, Loss, check_losses
-from dafh.evaluation.result import AuditResult
+from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.exceptions import InputError
-from dafh.explanation.explain import explain
-from dafh.explanation.stability import stability
-from dafh.explanation.words import Explanation
 from dafh.models.files import ModelFile, open_model
+from dafh.tables.coded import CodedTable
 from dafh.tables.files import ROWS_PER_CHUNK, DataFile
-from dafh.tables.labels import labelled_rows, match_labels, without_target
+from dafh.tables.labels import labelled_rows, match_labels, no_target, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
+from dafh.tables.values import with_gaps
 from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
+
+if TYPE_CHECKING:
+    from dafh.evaluation.losses import Costs, Loss
+    from dafh.evaluation.result import AuditResult
+    from dafh.explanation.words import Explanation
 
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
 
@@ -39,6 +42,20 @@ class LabelledRows:
     notes: tuple[str, ...]
     persons: "pd.Series[Any] | None" = None
     """Identifier of the person that each row belongs to, if persons have several rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecidedRows:
+    """What was decided about rows, and what else an audit asks about them; labels are positions of classes."""
+
+    codes: NDArray[np.int8]
+    """True label, label by the pooled classifier, and labels by each classifier that serves, (n, 2 + M)."""
+    groups: NDArray[np.int16]
+    own: NDArray[np.intp]
+    classifiers: list[int]
+    attributes: pd.DataFrame | None
+    persons: "pd.Series[Any] | None"
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -126,7 +143,7 @@ class FileModel:
         losses: Sequence[str] = (),
         costs: Mapping[str, float] | None = None,
         **options: Any,
-    ) -> AuditResult:
+    ) -> "AuditResult":
         """Test whether any group would do better with the pooled classifier, or with another group's.
 
         Parameters
@@ -139,11 +156,94 @@ class FileModel:
         **options
             As in `AuditResult.of`.
         """
+        # Here and below, so that scoring, which needs none of it, does not wait for it.
+        from dafh.evaluation.result import AuditResult
+
         known: dict[str, Any] = {"sensitive_features": rows.sensitive, "persons": rows.persons}
         asked = self._losses(losses, costs)
         return AuditResult.of(self.model, rows.features, rows.y, losses=asked, **known, **options)
 
-    def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> tuple[Loss, ...]:
+    def audit_file(
+        self,
+        data: DataFile,
+        sensitive: Sequence[str] = (),
+        target: str | None = None,
+        person: str | None = None,
+        *,
+        losses: Sequence[str] = (),
+        costs: Mapping[str, float] | None = None,
+        **options: Any,
+    ) -> "tuple[AuditResult, tuple[str, ...]]":
+        """Audit the rows of a file that may be large, piece by piece; return the answers, and notes on the file.
+
+        Of every piece, only decisions, labels and sensitive attributes are kept: about 60 bytes a row.
+        """
+        from dafh.evaluation.paired import ComparedRows
+        from dafh.evaluation.result import AuditResult
+
+        found = self._decided(data, sensitive, target or self.schema.target, person)
+        rows = ComparedRows.check(
+            found.codes[:, 0],
+            found.codes[:, 2:],
+            found.groups,
+            found.codes[:, 1],
+            found.own,
+            None,
+            classes=np.arange(len(self.model.classes_)),
+            persons=found.persons,
+        )
+        groups, rivals = range(len(found.own)), [*found.classifiers, "pooled"]
+        asked = self._losses(losses, costs)
+        return AuditResult.from_rows(rows, groups, rivals, found.attributes, losses=asked, **options), found.notes
+
+    def _decided(self, data: DataFile, sensitive: Sequence[str], target: str, person: str | None) -> "DecidedRows":
+        """Read rows piece by piece, and keep of each what was decided about it."""
+        from dafh.evaluation.served import ServedPredictions
+
+        data, unread = self._as_trained(data), UnreadValues()
+        served: list[Any] = []
+        codes, kept, sums, n_read = [], [], np.zeros(4, np.uint64), 0
+        for table in data.chunks(text=None):
+            check_columns(table.columns, [target], "the target")
+            n_read += len(table)
+            known = table[with_gaps(table[target]).notna()]
+            if not len(known):
+                continue
+            features = self._schema_of(data).features_of(known, unread)
+            y = match_labels(known[target], self.model.classes_)
+            sums = sums + hash_sums(labelled_hashes(features, y))
+            served.append(ServedPredictions.of(self.model, features))
+            codes.append(self._as_codes(y, served[-1]))
+            served[-1] = replace(served[-1], predictions=None, pooled=None, groups=served[-1].groups.astype(np.int16))
+            names = split_names(sensitive, table.columns)
+            names = names or [name for name in self.schema.attributes if name in table.columns]
+            about = [name for name in (*names, person, self.schema.person) if name in known.columns]
+            kept.append(known[list(dict.fromkeys(about))])
+        if not served:
+            raise InputError(f"The target {quoted(target)} has no values.")
+        about_rows = pd.concat(kept, ignore_index=True)
+        persons, unknown = self._persons(about_rows, person)
+        notes = [*data.notes, *no_target(n_read - len(about_rows)), *unread.notes(), *unknown]
+        if fingerprint(sums) in self.file.card.get("fingerprints", []):
+            notes.append(SAME_ROWS)
+        return DecidedRows(
+            np.concatenate(codes),
+            np.concatenate([one.groups for one in served]),
+            served[0].own,
+            served[0].classifiers,
+            self._schema_of(data).attributes_of(about_rows, names) if names else None,
+            persons,
+            tuple(notes),
+        )
+
+    def _as_codes(self, y: NDArray[Any], served: Any) -> NDArray[np.int8]:
+        """True label and predictions as positions of classes: a byte each."""
+        labels = np.column_stack([y, served.pooled, served.predictions])
+        return pd.Index(self.model.classes_).get_indexer(labels.ravel()).reshape(labels.shape).astype(np.int8)
+
+    def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> "tuple[Loss, ...]":
+        from dafh.evaluation.losses import check_losses
+
         final = final_classifier(self.model)
         protected = {loss.name: loss for loss in final.losses_}
         if not names:
@@ -152,11 +252,14 @@ class FileModel:
             costs = protected["cost"].costs if "cost" in protected else final.costs
         return check_losses(names, costs)
 
-    def explain(self, rows: LabelledRows, n_fits: int = 0) -> Explanation:
+    def explain(self, rows: LabelledRows, n_fits: int = 0) -> "Explanation":
         """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
 
         Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds.
         """
+        from dafh.explanation.explain import explain
+        from dafh.explanation.stability import stability
+
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
         if not n_fits:
             return words
@@ -185,25 +288,32 @@ class FileModel:
         unread = UnreadValues()
         # Kept columns are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *keep, *split_names(keep, ())}
-        for chunk in data.chunks(rows=rows, text=as_text):
-            names = list(chunk.columns) if as_text is None else split_names(keep, chunk.columns)
-            check_columns(chunk.columns, names, "to carry over")
-            scored = self._scored(self._schema_of(data).features_of(chunk, unread))
-            scored.insert(0, "row", np.arange(done + 1, done + 1 + len(chunk)))
-            done += len(chunk)
-            kept = chunk[names].reset_index(drop=True).rename(columns=names_beside(names, list(scored.columns)))
-            yield pd.concat([kept, scored], axis=1)
+        for piece in data.pieces(self.schema.number_columns, as_text, rows):
+            names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
+            check_columns(piece.columns, names, "to carry over")
+            scored = self._scored(self._schema_of(data).features_of(piece, unread))
+            scored.insert(0, "row", np.arange(done + 1, done + 1 + len(piece)))
+            done += len(piece)
+            given = piece.texts(names) if isinstance(piece, CodedTable) else piece[names].reset_index(drop=True)
+            yield pd.concat([given.rename(columns=names_beside(names, list(scored.columns))), scored], axis=1)
         data.notes.extend(unread.notes())
+
+    def score_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Predict the rows of a data frame: label, its probability, and the group."""
+        return self._scored(self.schema.features_of(frame.reset_index(drop=True)))
 
     def _scored(self, features: pd.DataFrame) -> pd.DataFrame:
         encoder, model = self.model[:-1], self.model[-1]
-        encoded = encoder.transform(features)
-        probabilities = model.predict_proba(encoded)
+        rows = encoder.transform(features)
+        if isinstance(model, GroupPrediction):
+            served = model.serve(rows)
+        else:
+            served = ServedRows(model.predict(rows), model.predict_proba(rows), model.predict_group(rows))
         shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
         return pd.DataFrame(
             {
-                "prediction": model.predict(encoded),
-                **{f"probability_{model.classes_[k]}": probabilities[:, k].round(6) for k in shown},
-                "group": model.predict_group(encoded),
+                "prediction": served.label,
+                **{f"probability_{model.classes_[k]}": served.probability[:, k].round(6) for k in shown},
+                "group": served.group,
             }
         )

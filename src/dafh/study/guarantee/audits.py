@@ -128,7 +128,7 @@ class AuditScenario:
 
 def audit_scenarios() -> list[AuditScenario]:
     """All of them."""
-    found = [AuditScenario("named groups harmed by 1.5 points, few members sampled there", unseen_harm)]
+    found = [AuditScenario("named groups harmed by 1.5 points, all of it in 3% of their rows", unseen_harm)]
     for margin in (0.0, 0.01, 0.02, 0.05):
         for sign, word in ((1.0, "above"), (-1.0, "below")):
             name = f"harm just {word} a margin of {100 * margin:g} points"

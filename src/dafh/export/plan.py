@@ -1,0 +1,226 @@
+"""A fitted model taken apart into what SQL can express: rules, points, weights and cut-offs.
+
+Nothing here knows SQL. What cannot be expressed is refused here, in one sentence.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from dafh.classifiers.pipelines import final_classifier
+from dafh.estimators.dafh import DAFHClassifier
+from dafh.estimators.prediction import LARGEST_LOGIT
+from dafh.exceptions import InputError
+from dafh.groups.corrections import LinearCorrections, PointCorrections
+from dafh.groups.rules import RuleTree
+from dafh.groups.trained import RuleModel
+from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.linear.scorecard import Scorecard
+from dafh.tables.bins import BinnedColumn, Binning
+from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
+from dafh.tables.reader import TableReader
+from dafh.tables.schema import TableSchema
+
+# Beyond e^700 to 1, some databases stop with an error instead of giving 0 or 1.
+_FARTHEST_LOGIT = 700.0
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """A score that adds points by bin."""
+
+    binning: Binning
+    points: tuple[NDArray[np.float64], ...]
+    """By column, (bins, m)."""
+    intercept: NDArray[np.float64]
+    """(m,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A score that is linear in the columns as numbers."""
+
+    encoder: TableEncoder | None
+    """None where the columns are numbers already."""
+    weight: NDArray[np.float64]
+    """(columns as numbers, m)."""
+    intercept: NDArray[np.float64]
+    """(m,)."""
+
+
+Score = Points | Weights
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What is added to the pooled logits of the rows of some groups."""
+
+    groups: tuple[int, ...]
+    score: Score
+    of_logits: NDArray[np.float64]
+    """What is added for the pooled logits themselves, (m, m) or (0, m)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that decides about a row."""
+
+    columns: Mapping[str, str]
+    """Name and kind of each column the model takes."""
+    has_gap_words: bool
+    """Whether words such as "NA" are gaps, as in files; in data frames they are text."""
+    classes: NDArray[Any]
+    tree: RuleTree | None
+    """None for a model without groups."""
+    pooled: Score
+    pooled_cutoff: float
+    """Logit above which the pooled classifier predicts the second of two classes."""
+    is_clipped: bool
+    """Whether corrections start from the logits of clipped probabilities, and not from the score itself."""
+    left_to_pooled: tuple[int, ...]
+    """Groups that the pooled classifier serves."""
+    corrections: tuple[Correction, ...]
+    cutoff: float
+    """The same logit for own classifiers."""
+    largest_logit: float
+    """Larger logits count as this one."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of logits."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def scores(self) -> list[Score]:
+        """All scores: of the pooled classifier, and of the corrections."""
+        return [self.pooled, *(correction.score for correction in self.corrections)]
+
+
+def make_plan(model: Any, schema: TableSchema | None) -> Plan:
+    """Take a fitted model apart: `DAFHClassifier`, `Scorecard` or logistic regression, alone or behind a table step."""
+    check_is_fitted(model)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    final = final_classifier(model)
+    reader = steps[0] if len(steps) == 2 and isinstance(steps[0], TableReader) else None
+    if isinstance(final, DAFHClassifier | Scorecard) and len(steps) > (1 if reader is None else 2):
+        raise InputError(f"Steps before {type(final).__name__} cannot be exported, but for the one that reads tables.")
+    parts = _parts_of_groups(final) if isinstance(final, DAFHClassifier) else _parts_of_one(final if reader else model)
+    columns = (
+        schema.features if schema is not None else _known_kinds(parts, final) if reader is None else reader.columns_
+    )
+    plan = Plan(columns=columns, has_gap_words=schema is not None, classes=final.classes_, **parts)
+    if not all(_fits(score, list(columns)) for score in plan.scores):
+        raise InputError(
+            "The parts of this model, or its schema, call the columns by different names: it cannot be exported."
+        )
+    return plan
+
+
+def _fits(score: Score, names: list[str]) -> bool:
+    """Whether the columns of a score are those of the table."""
+    described = _described(score)
+    if described is not None:
+        return {column.name for column in described} <= set(names)
+    return isinstance(score, Weights) and len(score.weight) in (0, len(names))
+
+
+def _described(score: Score) -> Sequence[BinnedColumn | NumberColumn | CategoryColumn] | None:
+    """Columns that a score has learned something about; None where it takes them as they are."""
+    if isinstance(score, Points):
+        return score.binning.columns
+    return None if score.encoder is None else score.encoder.columns_
+
+
+def _known_kinds(parts: Mapping[str, Any], final: Any) -> dict[str, str]:
+    """Name and kind of the columns by what a model has learned about them; those of an array are x0, x1, ..."""
+    described = _described(parts["pooled"]) if parts["tree"] is None else parts["tree"].binning.columns
+    if described is not None:
+        return {column.name: column.kind for column in described}
+    names = getattr(final, "feature_names_in_", [f"x{number}" for number in range(final.n_features_in_)])
+    return {str(name): "number" for name in names}
+
+
+def _parts_of_one(model: Any) -> dict[str, Any]:
+    """Parts of a model that is one classifier for all rows."""
+    score, cutoff = _score_of(model)
+    return {
+        "tree": None,
+        "pooled": score,
+        "pooled_cutoff": cutoff,
+        "is_clipped": False,
+        "left_to_pooled": (0,),
+        "corrections": (),
+        "cutoff": cutoff,
+        "largest_logit": _FARTHEST_LOGIT,
+    }
+
+
+def _parts_of_groups(model: DAFHClassifier) -> dict[str, Any]:
+    if not isinstance(model._trained, RuleModel):
+        raise InputError(
+            "The groups of this model are found by a network, which cannot be exported: fit it with groups by rules."
+        )
+    pooled, cutoff = _score_of(model.pooled_)
+    if not np.array_equal(model.pooled_.classes_, model.classes_):
+        raise InputError(
+            "The pooled classifier of this model knows other labels than the model: it cannot be exported."
+        )
+    by_server: dict[int, list[int]] = {}
+    for group, server in enumerate(model.serves_.tolist()):
+        by_server.setdefault(server, []).append(group)
+    left = by_server.pop(model.n_groups_, [])
+    return {
+        "tree": model._trained.tree,
+        "pooled": pooled,
+        "pooled_cutoff": cutoff,
+        # As `pooled_logits` has it: only a scorecard whose bins are shared gives its score as it is.
+        "is_clipped": not (isinstance(pooled, Points) and pooled.binning is model._view.binning),
+        "left_to_pooled": tuple(left),
+        "corrections": tuple(_correction(model, server, groups) for server, groups in by_server.items()),
+        "cutoff": float(logit(model.threshold_)),
+        "largest_logit": LARGEST_LOGIT,
+    }
+
+
+def _score_of(model: Any) -> tuple[Score, float]:
+    """Return the score of a classifier for all rows, and its cut-off."""
+    *before, last = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    if isinstance(last, Scorecard) and not before:
+        return Points(last.binning_, tuple(last.points_), last.intercept_), float(logit(last.threshold_))
+    encoder = before[0] if len(before) == 1 and isinstance(before[0], TableEncoder) else None
+    if isinstance(last, LogisticRegression) and len(before) == (encoder is not None) and _is_softmax(last):
+        cutoff = float(logit(last.threshold_)) if isinstance(last, StandardizedLogisticRegression) else 0.0
+        weight = np.asarray(last.coef_.toarray() if hasattr(last.coef_, "toarray") else last.coef_).T
+        return Weights(encoder, weight, np.broadcast_to(last.intercept_, weight.shape[1])), cutoff
+    name = type(getattr(last, "trained_as", last)).__name__
+    behind = f" behind a {type(before[-1]).__name__}" if before and isinstance(last, LogisticRegression) else ""
+    raise InputError(
+        f"This model needs a {name}{behind}, which cannot be exported: scorecards and logistic regressions can."
+    )
+
+
+def _is_softmax(model: LogisticRegression) -> bool:
+    """Whether probabilities are the logistic function, or softmax, of the scores; older versions have other ways."""
+    default = getattr(model, "multi_class", "auto") in ("auto", "deprecated")
+    return default and (len(model.classes_) == 2 or model.solver != "liblinear")
+
+
+def _correction(model: DAFHClassifier, server: int, groups: list[int]) -> Correction:
+    corrections: Any = model._trained.corrections  # type: ignore[attr-defined]
+    intercept = corrections.intercept[server]
+    nothing = np.zeros((0, len(intercept)))
+    if isinstance(corrections, PointCorrections):
+        assert model._view.binning is not None
+        points = tuple(table[server] for table in corrections.points)
+        return Correction(tuple(groups), Points(model._view.binning, points, intercept), nothing)
+    assert isinstance(corrections, LinearCorrections)
+    weight = corrections.weight[server]
+    encoder = model._view.encoder if len(weight) else None
+    return Correction(tuple(groups), Weights(encoder, weight, intercept), corrections.of_logits[server])

@@ -1,0 +1,97 @@
+"""A model as one SELECT."""
+
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+import dafh
+from dafh.exceptions import InputError
+from dafh.export.dialects import DIALECTS
+from dafh.export.plan import Plan, make_plan
+from dafh.tables.schema import TableSchema
+from dafh.text import quoted
+
+TABLE = "rows_to_score"
+"""Name of the table where none is given."""
+
+
+def to_sql(
+    model: Any,
+    dialect: str = "duckdb",
+    table: str = TABLE,
+    *,
+    schema: TableSchema | None = None,
+    keep: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """Write a fitted model as one SELECT, which scores a table where it lives.
+
+    The result has the label, the probability of the positive class (of each class, if there are more than two) and the
+    group of each row. Columns hold what they held in training: numbers in columns of numbers, dates in columns of dates
+    or timestamps (in SQLite, text such as 2020-12-31), categories in columns of any type that can be cast to text.
+    Needs sqlglot: ``pip install 'dafh[sql]'``.
+
+    Parameters
+    ----------
+    model : fitted DAFHClassifier, Scorecard or StandardizedLogisticRegression, or a pipeline that ends in one
+        Groups by a network, and pooled classifiers that are neither scorecards nor logistic regressions, cannot be
+        exported.
+    dialect : str, default="duckdb"
+        bigquery, databricks, duckdb, postgres, redshift, snowflake, spark, sqlite or trino.
+    table : str, default="rows_to_score"
+        Name of the table, with its schema if needed.
+    schema : TableSchema, optional
+        What the columns held in the file that the model was fitted on; words such as "NA" are then missing values.
+    keep : sequence of str, optional
+        Columns to carry over from the table, such as a key.
+    notes : sequence of str, optional
+        Lines for the comment at the top.
+
+    Returns
+    -------
+    str
+        The statement, with a comment at the top that lists the columns it needs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dafh import Scorecard
+    >>> from dafh.export import to_sql
+    >>> people = pd.DataFrame({"age": [20, 30, 40, None] * 25, "job": ["cook", "clerk"] * 50})
+    >>> statement = to_sql(Scorecard().fit(people, people["age"] > 25), "sqlite", "people")
+    >>> import sqlite3
+    >>> database = sqlite3.connect(":memory:")
+    >>> people[:2].to_sql("people", database, index=False)
+    2
+    >>> [label for label, probability in database.execute(statement)]
+    [0, 1]
+    """
+    if dialect not in DIALECTS:
+        raise InputError(f"There is no dialect {quoted(dialect)}: choose from {', '.join(DIALECTS)}.")
+    if importlib.util.find_spec("sqlglot") is None:
+        raise InputError("Models are written as SQL with sqlglot, which is not installed: pip install 'dafh[sql]'.")
+    from dafh.export.statement import write_statement
+
+    plan = make_plan(model, schema)
+    statement = write_statement(plan, DIALECTS[dialect], table, list(dict.fromkeys(keep)))
+    return f"{_header(plan, dialect, notes)}\n{statement}\n"
+
+
+def _header(plan: Plan, dialect: str, notes: Sequence[str]) -> str:
+    """Write the comment at the top: what this is, and the columns it needs."""
+    lines = [f"Scores of a model, as dafh {dafh.__version__} predicts them; for {dialect}.", *notes]
+    by_kind: dict[str, list[str]] = {}
+    for name, kind in plan.columns.items():
+        by_kind.setdefault(kind.split(" ")[0], []).append(name)
+    headings = {"number": "numbers", "flag": "true or false", "category": "categories", "date": "dates or timestamps"}
+    for kind, heading in headings.items():
+        if kind in by_kind:
+            lines.append(f"Columns of {heading}: {', '.join(map(_printable, by_kind[kind]))}.")
+    if "date" in by_kind:
+        lines.append("Days begin at midnight UTC: set the time zone of the session to UTC.")
+    return "\n".join(f"-- {_printable(line)}" for line in lines)
+
+
+def _printable(value: str) -> str:
+    """Leave out what could end a comment, or make it look like something else."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)

@@ -1,0 +1,61 @@
+"""Streams of bytes: from a path or a pipe, packed or not, and looked at before they are read."""
+
+import contextlib
+import gzip
+import io
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from dafh.tables.writing import STDIN
+
+BYTES_TO_GUESS_BY = 2**22
+"""How many of the first bytes are looked at."""
+
+
+def open_stream(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, BinaryIO]:
+    """Open for reading, unpacked if it is packed; return the first bytes, and the stream from its beginning."""
+    stream: BinaryIO = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
+    head, stream = _look_ahead(stream, 2)
+    if head == b"\x1f\x8b":
+        stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))  # noqa: SIM115
+    return _look_ahead(stream, BYTES_TO_GUESS_BY)
+
+
+def _look_ahead(stream: BinaryIO, n_bytes: int) -> tuple[bytes, BinaryIO]:
+    head = stream.read(n_bytes)
+    if stream.seekable() and not isinstance(stream, gzip.GzipFile):  # It claims to be, over a pipe too.
+        stream.seek(0)
+        return head, stream
+    return head, io.BufferedReader(Rejoined(head, stream))
+
+
+class Rejoined(io.RawIOBase):
+    """A stream from its beginning, after its first bytes were read."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = memoryview(head)
+        self._rest = rest
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read as much as there is at hand, up to the length of the buffer."""
+        block = self._head[: len(buffer)] or self._rest.read(len(buffer))
+        self._head = self._head[len(block) :]
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def seekable(stream: BinaryIO, stack: contextlib.ExitStack) -> BinaryIO:
+    """Return a stream that can jump: Parquet has its index at the end, where a pipe cannot go first."""
+    if stream.seekable():
+        return stream
+    spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    while block := stream.read(2**20):
+        spool.write(block)
+    spool.seek(0)
+    return spool

@@ -1,0 +1,42 @@
+"""Statements run in databases within the tests."""
+
+import sqlite3
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from dafh.classifiers.pipelines import final_classifier, split_pipeline
+
+ENGINES = ("duckdb", "sqlite")
+
+
+def run_sql(statement, table, engine, name="people"):
+    """Result of a statement about a table of this name, in the order of the column `id`, if it has one."""
+    if engine == "duckdb":
+        database = duckdb.connect()
+        database.register("given", table)
+        quoted = name.replace('"', '""')
+        database.execute(f'CREATE TABLE "{quoted}" AS SELECT * FROM given')
+        found = database.execute(statement)
+        result = pd.DataFrame(found.fetchall(), columns=[column[0] for column in found.description], dtype=object)
+    else:
+        database = sqlite3.connect(":memory:")
+        table.to_sql(name, database, index=False)
+        found = database.execute(statement)
+        result = pd.DataFrame(found.fetchall(), columns=[column[0] for column in found.description], dtype=object)
+    return result.sort_values("id", ignore_index=True) if "id" in result else result
+
+
+def assert_scored_alike(result, model, features):
+    """The statement's labels and groups equal the model's on every row, its probabilities to nine digits."""
+    final, rows = split_pipeline(model, features)
+    probabilities = final.predict_proba(rows)
+    classes = final.classes_.tolist()
+    shown = range(1, 2) if len(classes) == 2 else range(len(classes))
+    for k in shown:
+        found = result[f"probability_{classes[k]}"].to_numpy(float)
+        np.testing.assert_allclose(found, probabilities[:, k], rtol=0, atol=1e-9)
+    assert result["prediction"].tolist() == final.predict(rows).tolist()
+    if hasattr(final_classifier(model), "predict_group"):
+        assert result["group"].tolist() == final.predict_group(rows).tolist()

@@ -1,0 +1,178 @@
+"""Label, probability and group in one pass: the same as each of them alone, whatever the pooled classifier."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from dafh import DAFHClassifier, DecoupledClassifier, load, save, tabular_pipeline
+from dafh.classifiers.logits import class_probabilities, logits
+from dafh.estimators.pooled import pooled_labels, pooled_logits
+from dafh.frames import take_rows
+from dafh.tables.encoder import EncodedRows, TableEncoder
+from dafh.tables.files import DataFile
+from dafh.tables.reader import TableReader
+from dafh.tables.schema import TableSchema
+from dafh.workflows.serving import FileModel
+from models import network_case, rules_case, workers
+from test_architecture import modules_after
+
+
+def with_pooled(pooled, **settings):
+    data = workers()
+    model = DAFHClassifier(3, groups="rules", pooled=pooled, random_state=0, **settings)
+    data.model = tabular_pipeline(model).fit(data.X, data.y)
+    return data
+
+
+@functools.cache
+def linear_case():
+    return with_pooled("linear")
+
+
+@functools.cache
+def cautious_case():
+    """Most groups are left to a pooled classifier with a cut-off of its own."""
+    return with_pooled("linear", guard="proof", threshold=0.7)
+
+
+@functools.cache
+def boosting_case():
+    return with_pooled(HistGradientBoostingClassifier(max_iter=5))
+
+
+@functools.cache
+def three_classes_case():
+    data = workers()
+    data.y = np.where(data.X["hours"].fillna(0) > 45, "maybe", data.y)
+    data.model = tabular_pipeline(DAFHClassifier(2, groups="rules", pooled="linear", random_state=0)).fit(
+        data.X, data.y
+    )
+    return data
+
+
+CASES = [rules_case, network_case, linear_case, cautious_case, boosting_case, three_classes_case]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_pass_gives_what_three_give(case, tmp_path):
+    data = case()
+    save(data.model, tmp_path / "m.dafh")
+    for model in (data.model, load(tmp_path / "m.dafh")):
+        final, rows = model[-1], model[:-1].transform(data.X)
+        served = final.serve(rows)
+        np.testing.assert_array_equal(served.label, model.predict(data.X))
+        np.testing.assert_array_equal(served.probability, model.predict_proba(data.X))
+        np.testing.assert_array_equal(served.group, final.predict_group(rows))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_pooled_classifier_says_about_seen_rows_what_it_says_itself(case):
+    data = case()
+    final, rows = data.model[-1], data.model[:-1].transform(data.X)
+    seen, some = final._see(rows), np.arange(5, 900, 3)
+    expected = logits(class_probabilities(final.pooled_, rows, final.classes_))
+    np.testing.assert_allclose(pooled_logits(final.pooled_, seen, final.classes_), expected, rtol=1e-12, atol=1e-12)
+    taken = seen.take(some)
+    np.testing.assert_array_equal(pooled_labels(final.pooled_, taken), final.pooled_.predict(take_rows(rows, some)))
+
+
+def test_any_number_of_rows_is_served_like_a_few():
+    data = network_case()
+    final, rows = data.model[-1], data.model[:-1].transform(data.X)
+    many, few = final.serve(pd.concat([rows] * 8, ignore_index=True)), final.serve(rows)
+    np.testing.assert_array_equal(many.group, np.tile(few.group, 8))
+    np.testing.assert_allclose(many.probability, np.tile(few.probability, (8, 1)), rtol=1e-12)
+
+
+def test_rows_left_to_the_pooled_classifier_get_its_own_label():
+    data = cautious_case()
+    final, rows = data.model[-1], data.model[:-1].transform(data.X)
+    served = final.serve(rows)
+    left = final.serves_[served.group] == final.n_groups_
+    assert left.any()
+    np.testing.assert_array_equal(served.label[left], final.pooled_.predict(rows)[left])
+    assert (served.label[left] != np.where(served.probability[left, 1] > 0.5, "yes", "no")).any()
+
+
+# ---- categories as places ----
+
+
+def test_products_with_encoded_rows_are_those_with_columns_of_0_and_1():
+    data, rng = workers(), np.random.default_rng(0)
+    encoder = TableEncoder().fit(data.X)
+    asked = data.X.assign(job=np.where(rng.random(len(data.X)) < 0.1, "never seen", data.X["job"]))
+    encoded, dense = encoder.encode(asked), encoder.transform(asked).to_numpy()
+    weight, some = rng.normal(size=(dense.shape[1], 3)), np.array([7, 2, 2])
+    np.testing.assert_array_equal(encoded.dense(), dense)
+    np.testing.assert_allclose(encoded.times(weight), dense @ weight, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(encoded.take(some).dense(), dense[some])
+
+
+def test_a_category_without_a_place_weighs_nothing():
+    rows = EncodedRows(np.ones((3, 1)), [np.array([1, -1, 0])], [2])
+    assert rows.times(np.array([[0.5], [10.0], [20.0]])).ravel().tolist() == [20.5, 0.5, 10.5]
+
+
+# ---- categorical columns ----
+
+
+def test_categories_may_come_as_text_or_as_categorical_columns():
+    for data in (rules_case(), linear_case(), network_case()):
+        coded = data.X.assign(job=pd.Categorical(data.X["job"], categories=["pilot", "unused", "clerk", "cook"]))
+        np.testing.assert_array_equal(data.model.predict_proba(coded), data.model.predict_proba(data.X))
+        np.testing.assert_array_equal(data.model.predict(coded), data.model.predict(data.X))
+
+
+@pytest.mark.parametrize("values", [["1", "1.0", "2"], [1, 2, 2], [1.0, 2.0, 1.5]])
+def test_categories_that_are_not_called_by_their_names_get_them(values):
+    column = pd.Series(pd.Categorical(values))
+    read = TableReader({"c": "category"}).fit_transform(pd.DataFrame({"c": column}))
+    assert read["c"].tolist() == [{"1.0": "1", 1.0: "1", 2.0: "2"}.get(value, str(value)) for value in values]
+
+
+# ---- files ----
+
+
+def test_scoring_a_file_imports_neither_jax_nor_what_reports_need(folder):
+    code = (
+        "from pathlib import Path; from dafh.tables.files import DataFile; "
+        f"from dafh.workflows.serving import FileModel; folder = Path({str(folder)!r}); "
+        "list(FileModel.open(folder / 'model.dafh').score(DataFile(folder / 'people.csv')))"
+    )
+    assert not {"jax", "altair", "skops"} & modules_after(code)
+
+
+def test_scores_of_plain_text_are_those_of_the_slow_way(folder, monkeypatch):
+    model, path = FileModel.open(folder / "model.dafh"), folder / "people.csv"
+    fast = list(model.score(DataFile(path), keep=["all"], rows=70))
+
+    def slow_pieces(self, numbers, text, rows):
+        return self.chunks(rows=rows, text=text)
+
+    monkeypatch.setattr(DataFile, "pieces", slow_pieces)
+    slow = list(model.score(DataFile(path), keep=["all"], rows=70))
+    assert len(fast) == len(slow) > 1
+    for one, other in zip(fast, slow, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+def test_files_are_scored_by_models_without_a_pass_of_their_own(tmp_path):
+    data = workers(300)
+    model = tabular_pipeline(DecoupledClassifier(random_state=0)).fit(data.X, data.y)
+    kinds = {"experience": "number", "job": "category", "hours": "number", "since": "date ISO8601", "remote": "flag"}
+    save(model, tmp_path / "m.dafh", details={"schema": TableSchema("y", kinds).to_dict()})
+    data.X.to_csv(tmp_path / "t.csv", index=False)
+    (scored,) = FileModel.open(tmp_path / "m.dafh").score(DataFile(tmp_path / "t.csv"))
+    assert scored["prediction"].tolist() == model.predict(data.X).tolist()
+    assert scored["probability_yes"].tolist() == model.predict_proba(data.X)[:, 1].round(6).tolist()
+
+
+def test_a_linear_model_of_scikit_learn_is_asked_itself():
+    data = with_pooled(LogisticRegression(max_iter=2000))
+    final, rows = data.model[-1], data.model[:-1].transform(data.X)
+    expected = final.pooled_.predict(rows)
+    np.testing.assert_array_equal(pooled_labels(final.pooled_, final._see(rows)), expected)
