@@ -4,11 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from command_line import run
 from dafh import DAFHClassifier, Recipe
 from dafh.engine import streaming
 from dafh.engine.ranks import Ranks
 from dafh.estimators import network_rows, training_rows
 from dafh.groups import continuation
+from dafh.models.files import load
 from large import grouped_table, written_in_files
 
 FEATURES = ["x0", "x1", "x2", "x3", "age", "job"]
@@ -130,18 +132,39 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     table = grouped_table(6000)
     monkeypatch.setattr(continuation, "_STEPS_PER_CHECKPOINT", 32)
     undisturbed = fitted(table[FEATURES], table["y"])
-    advance, n_calls = streaming._advance, []
+    slowed_to, n_calls = streaming.slowed_to, []
 
     def interrupted(*given):
         n_calls.append(1)
         if len(n_calls) == 3:
             raise KeyboardInterrupt
-        return advance(*given)
+        return slowed_to(*given)
 
-    monkeypatch.setattr(streaming, "_advance", interrupted)
+    monkeypatch.setattr(streaming, "slowed_to", interrupted)
     with Ranks(checkpoint=tmp_path), pytest.raises(KeyboardInterrupt):
         fitted(table[FEATURES], table["y"])
     with Ranks(checkpoint=tmp_path):
         resumed = fitted(table[FEATURES], table["y"])
     assert len(n_calls) == 3 + 2  # Of four chunks, two were behind the checkpoint.
     assert_same_network(undisturbed, resumed, table[FEATURES])
+
+
+@pytest.mark.slow
+def test_workers_of_a_cluster_train_the_network_of_one_process(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(continuation, "_STEPS_PER_CHECKPOINT", 32)
+    monkeypatch.setattr(continuation, "_FEWEST_STEPS", 64)
+    monkeypatch.setattr(continuation, "_MOST_PASSES", 1)
+    found = came_of(monkeypatch)
+    table = grouped_table(5000)
+    rows = written_in_files(tmp_path / "rows", table, 2)
+    said = ("fit", rows, "--target", "y", "--by", "network", "--groups", "2", "--out")
+    assert run(*said, tmp_path / "one.dafh").exit_code == 0
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as local:
+        where = ("--cluster", local.scheduler_address, "--checkpoint", tmp_path / "kept")
+        result = run(*said, tmp_path / "two.dafh", *where)
+    assert result.exit_code == 0, result.output
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["network.npz"]
+    assert [came.kept for came in found] == [True, True]
+    one, two = load(tmp_path / "one.dafh"), load(tmp_path / "two.dafh")
+    assert_same_network(one[-1], two[-1], one[0].transform(table[FEATURES]))

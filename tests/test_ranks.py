@@ -12,15 +12,15 @@ import jax
 import numpy as np
 import pytest
 
-from dafh.blocks.lanes import Lanes, LaneWriter, Shape
-from dafh.engine import ranks
+from dafh.blocks.lanes import N_LANES, LaneReader, Lanes, LaneWriter, Shape
+from dafh.engine import ranks, streaming
 from dafh.engine.checkpoints import load_checkpoint, save_checkpoint
 from dafh.engine.networks import init_replica
 from dafh.engine.objective import Settings
-from dafh.engine.population import Plan
+from dafh.engine.population import Plan, loss_and_totals
 from dafh.engine.rank import read_result, write_job
 from dafh.engine.ranks import Ranks, run_locally, run_on_workers, run_with
-from dafh.engine.streaming import Checkpoints, Course, train_stream
+from dafh.engine.streaming import Checkpoints, Course, engine_rows, train_stream
 from dafh.exceptions import InputError, RankLostError
 from dafh.tables.hashes import mixed
 
@@ -64,6 +64,24 @@ def started(monkeypatch):
     processes, popen = [], subprocess.Popen
     monkeypatch.setattr(ranks.subprocess, "Popen", lambda *a, **k: processes.append(popen(*a, **k)) or processes[-1])
     return processes
+
+
+@pytest.mark.parametrize("parts", [("group", "classifiers"), ("group",), ("classifiers",)])
+def test_lanes_add_up_to_the_gradient_of_the_population(job, parts):
+    with closing(Lanes.open(job)) as lanes:
+        taken = np.stack([LaneReader(lanes, lane, 0, 0).take(20) for lane in range(N_LANES)])
+    taken["base"], taken["weight"] = taken["x"][..., :1] / 2, np.random.default_rng(0).random(taken.shape)
+    settings = Settings(*(value[0] for value in SETTINGS))
+    params = start()
+
+    def loss(active):
+        return loss_and_totals(params._replace(**active), settings, engine_rows(taken.reshape(-1)), PLAN)[0]
+
+    expected = jax.jit(jax.grad(loss))({part: getattr(params, part) for part in parts})
+    found = jax.jit(lambda rows: streaming._gradient(params, parts, settings, rows, PLAN, lambda lanes: lanes))(
+        engine_rows(taken)
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, expected)
 
 
 def test_a_killed_process_is_an_error_within_seconds_and_a_second_run_goes_on(job, tmp_path, started):

@@ -238,12 +238,13 @@ def loss_and_totals(params: Parameters, settings: Settings, batch: Rows, plan: P
     """Return the loss of one replica on one batch: minus the objective, plus an L2 penalty on the corrections."""
     trains = (batch.fold != settings.held_out) | (settings.held_out < 0)
     batch = batch._replace(weight=batch.weight * trains)
-    totals = _batch_totals(params, settings, batch, plan)
+    totals = batch_totals(params, settings, batch, plan)
     size = sum((layer.weight**2).sum() for layer in params.classifiers)
     return settings.shrinkage / 2 * size - objective(totals, settings), totals
 
 
-def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> Totals:
+def batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> Totals:
+    """Sum over the rows of one batch, for one replica."""
     seen = batch.seen_by(settings.held_out)
     group_logits = apply_group_network(params.group, seen.x, seen.answers)
     logits = apply_classifiers(params.classifiers, seen.x, seen.base)
@@ -332,7 +333,7 @@ def _evaluate_chunk(params: Parameters, settings: Settings, chunk: Rows, n_steps
 
     def judge(params: Parameters, settings: Settings, batch: Rows) -> Totals:
         judged = (batch.fold == settings.held_out) | (settings.held_out < 0)
-        return _batch_totals(params, settings, batch._replace(weight=batch.weight * judged), plan)
+        return batch_totals(params, settings, batch._replace(weight=batch.weight * judged), plan)
 
     measure = jax.vmap(judge, in_axes=(0, 0, None))
 

@@ -57,7 +57,8 @@ def refit_on_all_rows(
         elif isinstance(last, StandardizedLogisticRegression) and pooled.fitted_here:
             _refit_regression(last, learned.rules, kept)
         if not isinstance(model, RuleModel):
-            return continue_network(learned, everything.weighing, pooled, kept, int(seed.generate_state(2)[1]))
+            order = int(seed.generate_state(2)[1])
+            return continue_network(learned, everything.weighing, pooled, kept, order, estimator.verbose)
         if model.n_groups == 1:
             return learned
         return replace(learned, model=_refit_corrections(learned.rules, pooled, kept))

@@ -31,6 +31,7 @@ from dafh.tables.hashes import mixed, value_hashes
 _MOST_JUDGES, _SHARE_OF_JUDGES = 50_000, 0.05
 # With fewer, the rows beside the sample are too few to learn from, either.
 _FEWEST_JUDGES = 100
+_ROUNDED = 2.0**12
 
 
 def network_encoder(looks: Looks, learned: LearnedGroups) -> Callable[[pd.DataFrame], Arrays]:
@@ -40,7 +41,7 @@ def network_encoder(looks: Looks, learned: LearnedGroups) -> Callable[[pd.DataFr
 
 
 def continue_network(
-    learned: LearnedGroups, weighing: Weighing, pooled: PooledFit, kept: Blocks[Arrays], seed: int
+    learned: LearnedGroups, weighing: Weighing, pooled: PooledFit, kept: Blocks[Arrays], seed: int, verbose: int = 0
 ) -> LearnedGroups:
     """Let the network go on learning, from all rows, beside the pooled classifier of all rows."""
     assert isinstance(learned.model, NetworkModel)
@@ -59,7 +60,8 @@ def continue_network(
             judges = _fill(writer, kept, as_rows, share)
             lanes, n_groups = writer.finish(), learned.model.n_groups
             if lanes.n_rows.all() and len(judges):
-                continuation = go_on(chosen, lanes, judges, n_groups=n_groups, seed=seed, ranks=ranks, folder=folder)
+                how: dict[str, Any] = {"seed": seed, "ranks": ranks, "folder": folder, "verbose": verbose}
+                continuation = go_on(chosen, lanes, judges, n_groups=n_groups, **how)
                 parameters = continuation.parameters
     population = learned.population
     assert population is not None
@@ -130,7 +132,8 @@ class _AsRows:
         rows = np.zeros(len(block["label"]), self.shape.dtype)
         rows["place"] = block["place"]
         rows["x"] = block["x"] if "x" in block else _standardized(block["numbers"], self.columns)
-        rows["base"] = base if self.warm else 0.0
+        # Rounded far above the last digits, in which sums over blocks differ: training would make much of them.
+        rows["base"] = np.round(base * _ROUNDED) / _ROUNDED if self.warm else 0.0
         rows["weight"] = block["weight"] / self.mean_weight
         rows["label"] = block["label"]
         rows["pooled_right"] = decide(base) == block["label"]

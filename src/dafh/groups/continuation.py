@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dafh.blocks.lanes import N_LANES, Lanes, Shape
 from dafh.engine.ranks import Ranks
 from dafh.groups.network import ChosenReplica, Continuation
+from dafh.progress import step_reporter
 
 if TYPE_CHECKING:  # The engine imports JAX, which only training needs.
     from dafh.engine.networks import Parameters
@@ -37,6 +38,7 @@ def go_on(
     seed: int,
     ranks: Ranks,
     folder: Path | None,
+    verbose: int = 0,
 ) -> Continuation:
     """Train the chosen network on rows in lanes; keep it if rows that were left out find it better.
 
@@ -60,7 +62,16 @@ def go_on(
         about = _fingerprint(chosen, lanes, course, judges)
         checkpoints = Checkpoints(ranks.checkpoint_folder / "network.npz", _STEPS_PER_CHECKPOINT, about)
     if folder is None:
-        trained = train_stream(lanes, chosen.parameters, chosen.settings, chosen.plan, course, checkpoints=checkpoints)
+        with step_reporter(verbose) as report:
+            trained = train_stream(
+                lanes,
+                chosen.parameters,
+                chosen.settings,
+                chosen.plan,
+                course,
+                checkpoints=checkpoints,
+                report=report,
+            )
     else:
         write_job(folder, chosen.parameters, chosen.settings, chosen.plan, course, checkpoints)
         ranks.launch(folder, ranks.n_ranks)
