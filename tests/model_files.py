@@ -61,6 +61,7 @@ def models():
             "dafh": (quick().fit(table, y), (table[:20],)),
             "tabular": (tabular_pipeline(quick()).fit(table, y), (table[:20],)),
             "points": (quick(pooled="scorecard").fit(table, y), (table[:20],)),
+            "network on points": (quick(**NETWORK, pooled="scorecard").fit(table, y), (table[:20],)),
             "groups by network": (quick(**NETWORK).fit(table, y), (table[:20],)),
             "scorecard": (Scorecard(8).fit(table, y), (table[:20],)),
             "incumbent": (quick(pooled=clone(boosted).fit(X, y)).fit(X, y), plain),

@@ -242,12 +242,12 @@ GROUP_FORGERIES = {
         "points", update(view, encoder={"kind": "standard scaler", "settings": {"with_mean": False, "with_std": False},
                                         "n_columns": 4}), "not an encoder"),
     "encoder that is a text": ("points", update(view, encoder="os.system"), "is missing"),
-    "encoder of three columns": ("points", lambda p: view(p)["encoder"]["columns"].pop(), "other columns"),
+    "encoder of three columns": ("network on points", lambda p: view(p)["encoder"]["columns"].pop(), "other columns"),
     "encoder of three columns without names": (
-        "points", both(entry(MODEL, "column_names", None), lambda p: view(p)["encoder"]["columns"].pop()),
+        "network on points", both(entry(MODEL, "column_names", None), lambda p: view(p)["encoder"]["columns"].pop()),
         "other columns"),
     "encoder of a column by another name": (
-        "points", lambda p: view(p)["encoder"]["columns"][0].update(name="x"), "other columns"),
+        "network on points", lambda p: view(p)["encoder"]["columns"][0].update(name="x"), "other columns"),
     "no encoder": ("dafh", update(view, encoder=None), FIT),
     "bins of a linear classifier": ("dafh", update(view, binning="pooled"), "not that of a scorecard"),
     "bins of a scorecard for other columns": ("points", tables_of_other_columns, "not that of a scorecard"),
