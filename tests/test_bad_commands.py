@@ -70,7 +70,8 @@ def test_reports_of_nasty_tables_hold_them_as_text(nasty):
 
 def bad_commands(folder):
     csv, model = folder / "people.csv", folder / "model.dafh"
-    small = folder / "bad.csv"
+    small, empty = folder / "bad.csv", folder / "empty"
+    empty.mkdir(exist_ok=True)
     out = ["--out", folder / "never.dafh"]
     return {
         "has no column 'hird', the target; did you mean 'hired'?": (None, ["fit", csv, "--target", "hird", *out]),
@@ -81,7 +82,8 @@ def bad_commands(folder):
         "held numbers in fit": ("age,job,since\nold,cook,2020-01-01\n", ["predict", model, small]),
         "more than one column called 'age'": ("age,age\n1,2\n", ["predict", model, small]),
         "is empty": ("", ["predict", model, small]),
-        "is a folder, not a file.": (None, ["fit", folder, "--target", "y", *out]),
+        "is a folder, not a file.": (None, ["predict", model, folder]),
+        "There is no table in the folder": (None, ["fit", empty, "--target", "y", *out]),
         "There is no folder": (None, ["fit", csv, "--target", "hired", "--out", folder / "no" / "m.dafh"]),
         "is not a dafh model file": (None, ["show", csv]),
         "which the model was not fitted with; it knows": (None, ["audit", model, csv, "--target", "job"]),

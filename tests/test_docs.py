@@ -56,6 +56,8 @@ def test_examples_in_python_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dafh.datasets.fetch_german", part_of_german)
     namespace = names_for_readers()
+    (tmp_path / "rows").mkdir()
+    namespace["X"].assign(hired=namespace["y"]).to_parquet(tmp_path / "rows" / "1.parquet")
     examples = blocks(page, "python")
     assert len(examples) >= 4
     for block in examples:

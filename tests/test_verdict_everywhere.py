@@ -86,11 +86,8 @@ def run_audit(monkeypatch, result, *options):
     class Opened:
         model = None  # What its groups are worth is not asked here.
 
-        def read(self, *_):
-            return type("Rows", (), {"notes": ()})
-
-        def audit(self, *_, **__):
-            return result
+        def audit_file(self, *_, **__):
+            return result, ()
 
     monkeypatch.setattr(FileModel, "open", lambda path: Opened())
     return CliRunner().invoke(main, ["audit", "model.dafh", "rows.csv", *options])

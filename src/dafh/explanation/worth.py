@@ -20,7 +20,7 @@ def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
     --------
     >>> import numpy as np
     >>> from dafh import DAFHClassifier
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> X = rng.normal(size=(600, 2))
     >>> y = X[:, 0] + rng.normal(size=600) > 0
     >>> worth_of_groups(DAFHClassifier(groups="rules", random_state=0).fit(X, y))
