@@ -63,8 +63,9 @@ def test_any_position_is_found_without_reading_what_is_before(written, first):
     np.testing.assert_array_equal(LaneReader(lanes, 2, first, seed=5).take(50), whole[first:])
 
 
-def test_another_seed_is_another_order(written):
-    lanes = written(rows(1000), 1)
+@pytest.mark.parametrize("n_shards", [1, 5])
+def test_another_seed_is_another_order(written, n_shards):
+    lanes = written(rows(1000), 1, n_shards=n_shards)
     assert not np.array_equal(LaneReader(lanes, 0, 0, seed=0).take(50), LaneReader(lanes, 0, 0, seed=1).take(50))
 
 

@@ -29,6 +29,8 @@ _FEWEST_ROWS_PER_SHARD, _MOST_ROWS_PER_SHARD = 2**10, 2**16
 # More would make the index of what each block has written larger than the shards.
 _MOST_SHARDS = 512
 _LANE_BITS, _SHARD_BITS = 3, 32
+# So many passes of a seed have orders that no other seed has.
+_MOST_PASSES = 2**24
 
 
 class Shape(NamedTuple):
@@ -153,7 +155,7 @@ class Lanes:
                     skipped -= int(sizes[shard])
                     continue
                 rows = self._read(lane, shard)
-                yield rows[_order(rows["place"], passes)[skipped:]]
+                yield rows[_order(rows["place"], seed * _MOST_PASSES + passes)[skipped:]]
                 skipped = 0
             passes += 1
 
@@ -195,13 +197,13 @@ class LaneReader:
         return np.concatenate(parts)
 
 
-def _order(place: NDArray[np.uint64], passes: int) -> NDArray[np.intp]:
-    """Order of the rows of a shard in a pass; equal rows, which share a place, are spread over it."""
+def _order(place: NDArray[np.uint64], salt: int) -> NDArray[np.intp]:
+    """Order of the rows of a shard, another one for every salt; equal rows, which share a place, are spread over it."""
     by_place = np.argsort(place, kind="stable")
     ordered = place[by_place]
     starts = np.r_[True, ordered[1:] != ordered[:-1]]
     first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
-    return by_place[np.argsort(mixed(copy_of(ordered, np.arange(len(ordered)) - first), passes), kind="stable")]
+    return by_place[np.argsort(mixed(copy_of(ordered, np.arange(len(ordered)) - first), salt), kind="stable")]
 
 
 def copy_of(place: NDArray[np.uint64], number: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:

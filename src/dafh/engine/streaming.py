@@ -202,7 +202,8 @@ def _transformation(plan: Plan, part: str) -> Any:
     """Return that of the plan, but for gradients near zero.
 
     Adam divides a gradient by its own size, and makes as much of a sum that is zero but for rounding as of any other.
-    With its usual 1e-8, one process and two differed by 0.01 after 2,000 steps, and with 1e-5 by 8e-7.
+    After 320 steps, in three orders of the rows, parameters of one process and of two differed by up to 3e-5 with its
+    usual 1e-8, and by up to 1e-6 with 1e-5. It does not last: after 2,000 steps they differed by 0.008 and 0.04.
     """
     return optax.scale_by_adam(eps=_NO_GRADIENT) if plan.optimizer == "adam" else plan.transformation(part)
 
