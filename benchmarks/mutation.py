@@ -62,6 +62,10 @@ _SLOW_AUDITS = (
     "not fifty and not memory and not promised and not pipeline and not (AuditResult and result) and not many_columns "
     "and not verdicts_agree and not fit_together and not renumbering"
 )
+_SLOW_LAWS = (
+    "not randomly_weighted and not less_risk and not harder_to_exclude and not unit_of_costs and not in_company "
+    "and not many_times_over and not hold_the_estimate"
+)
 _ABOUT_OPTIONS_OF_AUDITS = (
     "test_depth_chooses_how_many_attributes_are_intersected",
     "test_persons_count_once_in_named_groups_and_rows_of_one_person_in_two_groups_count_in_both",
@@ -78,7 +82,7 @@ TARGETS = {
     ),
     "guard_report": Target("dafh.evaluation.guard_report", ("tests/test_guard_report.py",)),
     "losses": Target("dafh.evaluation.losses", ("tests/test_losses.py",)),
-    "differences": Target("dafh.stats.differences", ("tests/test_differences.py",), "not simulat"),
+    "differences": Target("dafh.stats.differences", ("tests/test_differences.py",), _SLOW_LAWS),
     "questions": Target(
         "dafh.evaluation.questions",
         ("tests/test_audit_losses.py", "tests/test_audit.py", "tests/test_audit_named.py"),
