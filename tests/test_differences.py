@@ -228,6 +228,12 @@ def test_means_counts_and_spread_by_hand():
     assert found.spread[0] == pytest.approx((1 + 4 + 3) / 10 / 1.2**2)
 
 
+def test_every_question_has_its_own_spread_and_its_own_limit():
+    np.testing.assert_allclose(Differences.of_counts([1, 2], [1, 0], [10, 20]).spread, [0.2, 0.1])
+    # One row lost excludes nothing; of one row without a difference the limit is 1 − level.
+    np.testing.assert_allclose(Differences.of_counts([1, 0], 0, 1).upper(0.05), [1.0, 0.95])
+
+
 # ---- hard inputs ----
 
 
@@ -278,7 +284,9 @@ def test_a_level_that_is_no_probability_is_refused(level):
         Differences.of_counts([1, 2], 2, 10).upper(level)
 
 
-@pytest.mark.parametrize("table", [(-1, 0, 10), (0, -1, 10), (6, 5, 10), ([1, 6], 5, 10)])
+@pytest.mark.parametrize(
+    "table", [(-1, 0, 10), (0, -1, 10), (6, 5, 10), ([1, 6], 5, 10), ([-1, 1], 0, 10), (0, [-1, 1], 10)]
+)
 def test_counts_that_cannot_be_are_refused(table):
     with pytest.raises(InputError, match="must not be negative, and own_worse"):
         Differences.of_counts(*table)
