@@ -196,12 +196,12 @@ import pandas as pd
 import dafh.engine.population as population
 from dafh import DAFHClassifier, Recipe
 first = []
-train_chunk = population._train_chunk
+train_chunk = population.train_chunk
 def watched(*arguments):
     result = jax.block_until_ready(train_chunk(*arguments))
     first.append(time.time() - started)
     return result
-population._train_chunk = watched
+population.train_chunk = watched
 rng = np.random.default_rng(0)
 X = rng.normal(size=(n, d)); y = (X[:, 0] * X[:, 1] + rng.normal(size=n) > 0) * 1
 before = time.time()

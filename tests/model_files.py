@@ -44,6 +44,15 @@ def people(n=300, seed=0):
     return table, y, pd.DataFrame({"sex": rng.choice(["f", "m"], n), "born": rng.choice(["here", "there"], n)})
 
 
+def one_own_classifier(table):
+    """A model whose guard has let the first group keep its own classifier, and the second not."""
+    y = np.where((table["age"] > 50) ^ (table["job"] == "cook"), "yes", "no")
+    model = quick(guard=None).fit(table, y)
+    every = model.predict_all(table)
+    labels = np.where(model.predict_group(table) == 0, every[:, 0], every[:, -1])
+    return model.set_params(guard="veto").recalibrate(table, labels)
+
+
 def models():
     """Fitted models of many kinds, each with 20 rows it can be asked about, as arguments of `predict`."""
     table, y, attributes = people()
@@ -58,7 +67,7 @@ def models():
         # On so few rows, groups may be little more than the label.
         warnings.simplefilter("ignore", GroupsEncodeLabelWarning)
         return {
-            "dafh": (quick().fit(table, y), (table[:20],)),
+            "dafh": (one_own_classifier(table), (table[:20],)),
             "tabular": (tabular_pipeline(quick()).fit(table, y), (table[:20],)),
             "points": (quick(pooled="scorecard").fit(table, y), (table[:20],)),
             "network on points": (quick(**NETWORK, pooled="scorecard").fit(table, y), (table[:20],)),

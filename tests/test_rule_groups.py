@@ -231,7 +231,7 @@ def test_rows_that_prove_something_are_held_out_of_the_pooled_classifier():
     # A fifth of the rows is unknown to the scorecard: shares of its bins are multiples of one over the rest.
     counts = model.pooled_.shares_[2] * 2400
     np.testing.assert_allclose(counts, counts.round(), atol=1e-6)
-    assert counts.sum() == pytest.approx(1200)
+    assert counts.sum() == pytest.approx(2400)
 
 
 def test_calibration_rows_of_the_user_judge_the_groups():

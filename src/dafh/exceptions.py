@@ -4,7 +4,8 @@
 
     DAFHError
     ├── InputError (ValueError)             data or settings that cannot be used
-    └── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
+    ├── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
+    └── RankLostError (RuntimeError)        a process that trained a network together with others is gone
     DAFHWarning (UserWarning)
     ├── GroupsEncodeLabelWarning            the groups are little more than the predicted label
     ├── FittedOnSampleWarning               a pooled classifier has seen a sample of the rows only
@@ -24,6 +25,10 @@ class InputError(DAFHError, ValueError):
 
 class DataNotFoundError(DAFHError, OSError):
     """A raw data file is not here and no source could supply it; the message names the ways to supply it."""
+
+
+class RankLostError(DAFHError, RuntimeError):
+    """One of several processes that train a network is gone; the message says how to go on."""
 
 
 class DAFHWarning(UserWarning):

@@ -90,6 +90,30 @@ def epoch_reporter(max_epochs: int, verbose: int, rule: SelectionRule) -> Iterat
 
 
 @contextmanager
+def step_reporter(verbose: int) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function to call with the steps done and all steps of a network that learns from all rows, or None."""
+    if not verbose:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("training on all rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task, told = bar.add_task("", total=None), 0
+
+        def report(done: int, total: int) -> None:
+            nonlocal told
+            bar.update(task, completed=done, total=total)
+            if not console.is_terminal and done * 5 // total > told:
+                told = done * 5 // total
+                console.print(f"step {done:,} of {total:,} on all rows", highlight=False, soft_wrap=True)
+
+        yield report
+
+
+@contextmanager
 def study_reporter() -> Iterator[JobReport]:
     """Yield a function to call after every job of a study; it shows a bar, or about 20 lines in a log."""
     from rich.console import Console

@@ -17,6 +17,7 @@ from dafh.exceptions import InputError
 
 # Sums of this many blocks are added up where they are, before they are sent.
 _SUMS_AT_ONCE = 8
+_RESULTS_AT_ONCE = 16
 _SECONDS_TO_CONNECT = 10
 _INSTALL = "Clusters need Dask: pip install 'dafh[dask]'."
 
@@ -86,7 +87,10 @@ class DaskBlocks(Blocks[Block]):
     def each(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """Yield what a function makes of every block, in the order of the blocks."""
         dask = needs_dask()
-        yield from dask.compute(*self._applied(function))
+        made = self._applied(function)
+        # Not all at once: results may be as large as the blocks.
+        for i in range(0, len(made), _RESULTS_AT_ONCE):
+            yield from dask.compute(*made[i : i + _RESULTS_AT_ONCE])
 
     def total(self, function: Callable[[Block], Any]) -> Any:
         """Add up what a function makes of every block: some of it where the blocks are."""

@@ -41,6 +41,11 @@ def random_places(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     return uniform(hashes, _SALT_OF_PART)
 
 
+def is_drawn_last(hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
+    """Whether rows are in the share of all rows that is drawn last: a sample that leaves so many has none of them."""
+    return uniform(hashes, _SALT_OF_SAMPLE) >= 1 - share
+
+
 @dataclass(frozen=True, eq=False)
 class Repeated:
     """Which rows are repeated often: those in full buckets."""

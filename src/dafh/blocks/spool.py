@@ -23,6 +23,14 @@ class _Place(NamedTuple):
     by_column: bool
 
 
+def no_room(error: OSError) -> InputError:
+    """What to say if a temporary file cannot be written."""
+    return InputError(
+        f"Rows are kept in a temporary file while they are fitted, and it cannot be written "
+        f"({error.strerror or error}): set TMPDIR to a folder on a disk with more room."
+    )
+
+
 class Spool:
     """A temporary file of arrays, written by several threads.
 
@@ -54,10 +62,7 @@ class Spool:
         try:
             return os.pwrite(self._file.fileno(), data, offset)
         except OSError as error:
-            raise InputError(
-                f"Rows are kept in a temporary file while they are fitted, and it cannot be written "
-                f"({error.strerror or error}): set TMPDIR to a folder on a disk with more room."
-            ) from error
+            raise no_room(error) from error
 
     def read(self, places: dict[str, _Place]) -> Arrays:
         """Read arrays back."""

@@ -126,6 +126,13 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
     help="Memory that a table of more than 200,000 rows may use, such as 2GB: it is read in pieces.  [default: 2GB]",
 )
 @CLUSTER
+@click.option(
+    "--checkpoint",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder for the state of a network that learns from more than 200,000 rows: the same command goes on from "
+    "there if it was interrupted. With --cluster, a folder that all workers see: they train the network together.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @data_options
 @JSON
@@ -140,6 +147,7 @@ def fit(
     as_json: bool,
     cluster: str | None,
     memory: float | None,
+    checkpoint: Path | None,
     **options: Any,
 ) -> None:
     """Learn groups and their classifiers from a table.
@@ -160,6 +168,7 @@ def fit(
 
     check_writable(out)
     from dafh.blocks.cluster import connected
+    from dafh.engine.ranks import ranks_for
     from dafh.progress import pass_reporter
     from dafh.workflows.tables import read_table
     from dafh.workflows.training import make_classifier
@@ -170,7 +179,7 @@ def fit(
     options["guard"] = None if guard == "none" else guard
     # Whoever names costs is asked about costs: at their cut-off, the error rate is meant to rise.
     options["guard_losses"] = guard_losses or (("error",) if options["costs"] is None else ("cost",))
-    with connected(cluster), ExitStack() as stack:
+    with connected(cluster), ranks_for(checkpoint, on_cluster=cluster is not None), ExitStack() as stack:
         table = read_table(
             data,
             target,

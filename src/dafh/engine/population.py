@@ -9,7 +9,7 @@ Each replica may hold out a fold of the rows, which makes cross-fitting part of 
 not see has weight 0 for it. Parameters that are evaluated and kept are the running average over the last steps: at a
 constant learning rate the parameters themselves wander around the optimum.
 
-The way of one step, in the order of the functions below: `train_population` hands chunks to `_train_chunk`, which takes
+The way of one step, in the order of the functions below: `train_population` hands chunks to `train_chunk`, which takes
 `_step` after `_step`; each descends the gradient of `loss_and_totals`, which is minus `objective.objective`.
 """
 
@@ -27,15 +27,7 @@ from scipy.special import entr
 
 from dafh.classifiers.logits import decide
 from dafh.engine.compilation_cache import enable_compilation_cache
-from dafh.engine.networks import (
-    Array,
-    Parameters,
-    Start,
-    apply_classifiers,
-    apply_group_network,
-    init_replica,
-    stack,
-)
+from dafh.engine.networks import Array, Parameters, Start, apply_classifiers, apply_group_network, init_replica, stack
 from dafh.engine.objective import Rows, Settings, Surrogate, Totals, objective, row_totals
 
 Curves = dict[str, NDArray[np.float64]]
@@ -165,16 +157,16 @@ def train_population(
     """
     enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
-    state = (start, _zero_moments(start, plan), start)
+    state = (start, zero_moments(start, plan), start)
     n_steps_done = 0
     history: list[dict[str, NDArray[np.float64]]] = []
     checkpoints: list[Parameters | None] = []
     for epoch in range(max_epochs):
-        slowed = _slowed(settings, 1.0 - (1.0 - final_rate) * epoch / max(max_epochs - 1, 1))
+        slowed = slowed_to(settings, 1.0 - (1.0 - final_rate) * epoch / max(max_epochs - 1, 1))
         train_sums = []
         for chunk, n_steps in _chunks(train, rng.permutation(len(train.label)), batch_size):
             pace = np.array([n_steps_done, average_steps], np.float32)
-            state, sums = _train_chunk(state, slowed, chunk, n_steps, pace, plan)
+            state, sums = train_chunk(state, slowed, chunk, n_steps, pace, plan)
             n_steps_done += n_steps
             train_sums.append(sums)
         average = state[-1]
@@ -195,7 +187,7 @@ def train_population(
 
 
 @partial(jax.jit, static_argnames="plan", donate_argnums=0)
-def _train_chunk(
+def train_chunk(
     state: tuple[Parameters, dict[str, Any], Parameters],
     settings: Settings,
     chunk: Rows,
@@ -246,12 +238,13 @@ def loss_and_totals(params: Parameters, settings: Settings, batch: Rows, plan: P
     """Return the loss of one replica on one batch: minus the objective, plus an L2 penalty on the corrections."""
     trains = (batch.fold != settings.held_out) | (settings.held_out < 0)
     batch = batch._replace(weight=batch.weight * trains)
-    totals = _batch_totals(params, settings, batch, plan)
+    totals = batch_totals(params, settings, batch, plan)
     size = sum((layer.weight**2).sum() for layer in params.classifiers)
     return settings.shrinkage / 2 * size - objective(totals, settings), totals
 
 
-def _batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> Totals:
+def batch_totals(params: Parameters, settings: Settings, batch: Rows, plan: Plan) -> Totals:
+    """Sum over the rows of one batch, for one replica."""
     seen = batch.seen_by(settings.held_out)
     group_logits = apply_group_network(params.group, seen.x, seen.answers)
     logits = apply_classifiers(params.classifiers, seen.x, seen.base)
@@ -296,12 +289,13 @@ def _predict_block(params: Parameters, rows: Rows) -> tuple[Array, Array]:
     return jax.vmap(one)(params)
 
 
-def _slowed(settings: Settings, factor: float) -> Settings:
-    rates = (settings.group_rate * np.float32(factor), settings.classifier_rate * np.float32(factor))
-    return settings._replace(group_rate=rates[0], classifier_rate=rates[1])
+def slowed_to(settings: Settings, factor: float) -> Settings:
+    """Return the settings with a share of their learning rates."""
+    share = np.float32(factor)
+    return settings._replace(group_rate=settings.group_rate * share, classifier_rate=settings.classifier_rate * share)
 
 
-def _zero_moments(params: Parameters, plan: Plan) -> dict[str, Any]:
+def zero_moments(params: Parameters, plan: Plan) -> dict[str, Any]:
     """Return the first state of the optimiser: all zeros.
 
     Only the shapes come from optax: running its `init` would compile a program for every array.
@@ -339,7 +333,7 @@ def _evaluate_chunk(params: Parameters, settings: Settings, chunk: Rows, n_steps
 
     def judge(params: Parameters, settings: Settings, batch: Rows) -> Totals:
         judged = (batch.fold == settings.held_out) | (settings.held_out < 0)
-        return _batch_totals(params, settings, batch._replace(weight=batch.weight * judged), plan)
+        return batch_totals(params, settings, batch._replace(weight=batch.weight * judged), plan)
 
     measure = jax.vmap(judge, in_axes=(0, 0, None))
 

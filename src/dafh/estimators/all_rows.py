@@ -14,89 +14,68 @@ from numpy.typing import NDArray
 from dafh.blocks.base import Arrays, Blocks
 from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.learning import FittedGroupRules, LearnedGroups
-from dafh.estimators.pooled import PooledFit, pooled_logits
-from dafh.estimators.training_rows import AllRows, Weighing
-from dafh.exceptions import InputError
+from dafh.estimators.looks import Looks, PooledLogits
+from dafh.estimators.network_rows import continue_network, network_encoder
+from dafh.estimators.pooled import PooledFit
+from dafh.estimators.training_rows import AllRows
 from dafh.groups.corrections import CorrectionDesign
 from dafh.groups.merging import LeafRows
 from dafh.groups.rules import RuleTree
 from dafh.groups.trained import RuleModel
-from dafh.linear.designs import DenseDesign, Design, sum_points
+from dafh.linear.designs import DenseDesign, Design
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.passes import Penalty, PointTables, SeenBlock, fit_in_passes
 from dafh.linear.scorecard import Scorecard
-from dafh.rows.seen import TableView
-from dafh.text import quoted
 
 
-def refit_on_all_rows(estimator: Any, everything: AllRows, pooled: PooledFit, learned: LearnedGroups) -> LearnedGroups:
+def refit_on_all_rows(
+    estimator: Any, everything: AllRows, pooled: PooledFit, learned: LearnedGroups, seed: np.random.SeedSequence
+) -> LearnedGroups:
     """Fit the pooled classifier and the groups' own classifiers anew, on all rows; return the groups.
 
-    A pooled classifier that was fitted here is changed in place. Where a network has won, all is left as it is: the
-    network has learned from the sample what it adds to the pooled classifier of the sample.
+    A pooled classifier that was fitted here is changed in place. Where a network has won, it goes on learning.
+
+    Parameters
+    ----------
+    seed : SeedSequence
+        Of the order in which a network sees the rows.
     """
-    if not isinstance(learned.model, RuleModel):
-        return learned
-    encode = _Encode(
+    looks = Looks(
         everything.weighing,
         estimator.classes_,
         hasattr(estimator, "feature_names_in_"),
         pooled.kind,
         pooled.view.settled(),
-        learned.model.tree,
         pooled.model if pooled.kind == "logits" else None,
     )
-    with everything.blocks.keep(encode) as kept:
+    model = learned.model
+    keep = _Encode(looks, model.tree) if isinstance(model, RuleModel) else network_encoder(looks, learned)
+    with everything.blocks.keep(keep) as kept:
         last = final_classifier(pooled.model)
         if isinstance(last, Scorecard) and pooled.sums is not None:
             _refit_scorecard(last, pooled, kept)
         elif isinstance(last, StandardizedLogisticRegression) and pooled.fitted_here:
             _refit_regression(last, learned.rules, kept)
-        if learned.model.n_groups == 1:
+        if not isinstance(model, RuleModel):
+            order = int(seed.generate_state(2)[1])
+            return continue_network(learned, everything.weighing, pooled, kept, order, estimator.verbose)
+        if model.n_groups == 1:
             return learned
         return replace(learned, model=_refit_corrections(learned.rules, pooled, kept))
 
 
 @dataclass(frozen=True, eq=False)
 class _Encode:
-    """What is kept of a block of rows: bins or numbers, labels, weights, groups, and logits of a foreign classifier.
+    """What is kept of a block of rows for rules: bins or numbers, labels, weights, groups, and foreign logits."""
 
-    It has what workers need, and no more: a cluster sends it to all of them.
-    """
-
-    weighing: Weighing
-    classes: NDArray[Any]
-    as_frame: bool
-    kind: str
-    view: TableView
+    looks: Looks
     tree: RuleTree
-    foreign: Any
-    """A pooled classifier that is neither a scorecard nor linear."""
 
     def __call__(self, block: pd.DataFrame) -> Arrays:
-        roles = self.weighing.roles
-        weight = self.weighing.weights(block)
-        block, weight = block[weight > 0], weight[weight > 0]
-        labels = block[roles.label].to_numpy()
-        label = pd.Index(self.classes).get_indexer(labels)
-        if (label < 0).any():
-            raise InputError(
-                f"y holds {quoted(labels[label < 0][0])} in so few rows that the sample has none, by which groups are "
-                "chosen: leave those rows out, or put rare classes together."
-            )
-        features = block[list(roles.features)].reset_index(drop=True)
-        seen = self.view.see(features if self.as_frame else features.to_numpy())
-        kept: Arrays = {
-            "label": label.astype(np.uint16),
-            "weight": weight,
-            "group": self.tree.assign(seen.codes).astype(np.uint8),
-        }
-        if self.kind == "points":
-            return {**kept, "codes": seen.codes}
-        kept["numbers"] = seen.numbers
-        if self.foreign is not None:
-            kept["base"] = pooled_logits(self.foreign, seen, self.classes)
-        return kept
+        _, seen, kept = self.looks.at(block)
+        group = self.tree.assign(seen.codes).astype(np.uint8)
+        numbers = {} if self.looks.kind == "points" else {"numbers": seen.numbers}
+        return {**kept, **numbers, "group": group}
 
 
 def _refit_scorecard(model: Scorecard, pooled: PooledFit, kept: Blocks[Arrays]) -> None:
@@ -152,7 +131,7 @@ def _refit_corrections(rules: FittedGroupRules, pooled: PooledFit, kept: Blocks[
         logits = sample.offset + sample.design.grouped_logits(coefficients, group)
         return sample.joint_curvatures_by(logits, group, n_groups) / sample.weight.sum()
 
-    problem = _Corrections.of(rules.design, _Base.of(pooled))
+    problem = _Corrections.of(rules.design, PooledLogits.of(pooled))
     found = fit_in_passes(kept, problem, penalty, curvature, groups.corrections)
     return RuleModel(groups.tree, rules.design.served(found))
 
@@ -210,48 +189,23 @@ def _of_everybody(design: Design, block: Arrays, n_outputs: int) -> SeenBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class _Base:
-    """Logits of the pooled classifier: points of bins, a sum over columns, or what is kept of a foreign one."""
-
-    points: tuple[NDArray[np.float64], ...] | None
-    weight: NDArray[np.float64] | None
-    intercept: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, pooled: PooledFit) -> "_Base":
-        last = final_classifier(pooled.model)
-        if pooled.kind == "points":
-            return cls(tuple(last.points_), None, last.intercept_)
-        if pooled.kind == "columns":
-            return cls(None, last.coef_.T, last.intercept_)
-        return cls(None, None, np.zeros(0))
-
-    def logits(self, block: Arrays) -> NDArray[np.float64]:
-        if self.points is not None:
-            return sum_points(block["codes"], self.points, self.intercept)
-        if self.weight is not None:
-            return np.asarray(block["numbers"] @ self.weight + self.intercept)
-        return block["base"]
-
-
-@dataclass(frozen=True, eq=False)
 class _Corrections:
     """Corrections of the groups."""
 
-    base: _Base
+    base: PooledLogits
     points: PointTables | None
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
     with_base: bool
 
     @classmethod
-    def of(cls, design: CorrectionDesign, base: _Base) -> "_Corrections":
+    def of(cls, design: CorrectionDesign, base: PooledLogits) -> "_Corrections":
         if design.tables is not None:
             return cls(base, PointTables(tuple(design.tables)), np.zeros(0), np.ones(0), with_base=False)
         return cls(base, None, design.center, design.scale, with_base=design.has_logits)
 
     def see(self, block: Arrays) -> SeenBlock:
-        base = self.base.logits(block)
+        base = self.base.of_block(block)
         if self.points is not None:
             design: Design = self.points.design(block["codes"])
         else:

@@ -277,7 +277,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
                 verbose=self.verbose,
             )
             if training.everything is not None:
-                learned = refit_on_all_rows(self, training.everything, pooled, learned)
+                learned = refit_on_all_rows(self, training.everything, pooled, learned, seeds[2])
             self._view = pooled.view.settled()
             self._keep(learned)
             self._judge(judges, learned.compared)

@@ -52,6 +52,46 @@ class NetworkStart:
 
 
 @dataclass(frozen=True, eq=False)
+class ChosenReplica:
+    """The replica that became the model, in the form in which training goes on with it."""
+
+    parameters: "Parameters"
+    """Without an axis of replicas."""
+    settings: "Settings"
+    """Of shape (1,); no fold is held out."""
+    plan: "Plan"
+    recipe: Recipe
+    columns: Standardization
+    n_answers: int
+    warm: bool
+    """Whether its classifiers are corrections of the pooled one."""
+
+    @property
+    def width_of_answers(self) -> int:
+        """Inputs for answers, of which some may be filled up with zeros."""
+        return self.plan.group_sizes[0] - self.plan.classifier_sizes[0]
+
+    def served(self, parameters: "Parameters", linear_base: Linear | None) -> CorrectionModel:
+        """Return the model that some parameters make."""
+        return CorrectionModel.from_parameters(
+            parameters, self.columns, self.n_answers, warm=self.warm, linear_base=linear_base
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Continuation:
+    """What came of training that went on, on all rows."""
+
+    parameters: "Parameters"
+    """Of the better network, on rows that neither has seen."""
+    log_loss: tuple[float, float]
+    """Log-loss of these rows, before and after."""
+    n_steps: int
+    kept: bool
+    """Whether the network is the one that has seen all rows."""
+
+
+@dataclass(frozen=True, eq=False)
 class FittedPopulation:
     """The model chosen, the models of its folds, and how they came about."""
 
@@ -67,6 +107,10 @@ class FittedPopulation:
     by the one trained on all rows where no fold holds the row out."""
     selection_right: NDArray[np.bool_]
     """Whether the same prediction is right."""
+    chosen: ChosenReplica | None = None
+    """What training goes on with, where there are more rows."""
+    continuation: "Continuation | None" = None
+    """What came of that, if it has been."""
 
     def cross_fitted_rows(
         self,
@@ -159,12 +203,13 @@ def fit_population(
     grid = recipe.grid()
     max_epochs, patience = recipe.schedule(len(rows), from_rules=starts is not None)
     rule = Selection(held_out.n_folds, recipe.weight_of_pr(n_groups), patience, last=recipe.select == "last")
+    settings = _engine_settings(grid, held_out.n_folds, elsewhere if starts is not None else 0.0)
     with epoch_reporter(max_epochs, verbose, rule) as report:
         record = train_population(
             seen,
             type(seen)(*(field[held_out.selection] for field in seen)),
             _first_parameters(plan, grid["noise"], base, starts, columns, start_seed, warm=warm),
-            _engine_settings(grid, held_out.n_folds, elsewhere if starts is not None else 0.0),
+            settings,
             plan,
             batch_size=recipe.batch_size,
             max_epochs=max_epochs,
@@ -177,22 +222,25 @@ def fit_population(
         )
     choice = _choose(record, rule)
 
-    def model(block: int, linear: Linear | None = None) -> CorrectionModel:
-        parameters = record.parameters(block * recipe.n_replicas + choice.replica, choice.epoch)
+    def chosen(block: int) -> ChosenReplica:
+        place = block * recipe.n_replicas + choice.replica
         n_answers = 0 if starts is None else starts[block].answers.shape[1]
-        return CorrectionModel.from_parameters(parameters, columns, n_answers, warm=warm, linear_base=linear)
+        own = type(settings)(*(values[place : place + 1] for values in settings))
+        return ChosenReplica(record.parameters(place, choice.epoch), own, plan, recipe, columns, n_answers, warm)
 
+    replicas = [chosen(block) for block in range(held_out.n_folds + 1)]
     # Judging brings the pooled logits of each block along: the linear base is of all rows.
-    judged = [model(block) for block in range(held_out.n_folds + 1)]
+    judged = [replica.served(replica.parameters, None) for replica in replicas]
     losses, right = _selection_outcomes(judged, rows, base, held_out, starts)
     return FittedPopulation(
-        model=judged[-1] if linear_base is None else model(held_out.n_folds, linear_base),
+        model=replicas[-1].served(replicas[-1].parameters, linear_base),
         folds=tuple(judged[:-1]),
         history=_history(record, rule, choice),
         population=_population(record, rule, choice, grid),
         best_epoch=choice.epoch + 1,
         selection_losses=losses,
         selection_right=right,
+        chosen=replicas[-1],
     )
 
 
