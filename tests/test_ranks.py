@@ -74,13 +74,15 @@ def test_lanes_add_up_to_the_gradient_of_the_population(job, parts):
     settings = Settings(*(value[0] for value in SETTINGS))
     params = start()
 
-    def loss(active):
-        return loss_and_totals(params._replace(**active), settings, engine_rows(taken.reshape(-1)), PLAN)[0]
+    def loss(active, rows):
+        return loss_and_totals(params._replace(**active), settings, rows, PLAN)[0]
 
-    expected = jax.jit(jax.grad(loss))({part: getattr(params, part) for part in parts})
-    found = jax.jit(lambda rows: streaming._gradient(params, parts, settings, rows, PLAN, lambda lanes: lanes))(
-        engine_rows(taken)
-    )
+    def by_lane(rows):
+        return streaming._gradient(params, parts, settings, rows, PLAN, lambda lanes: lanes)
+
+    active = {part: getattr(params, part) for part in parts}
+    expected = jax.jit(jax.grad(loss))(active, engine_rows(taken.reshape(-1)))
+    found = jax.jit(by_lane)(engine_rows(taken))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, expected)
 
 
