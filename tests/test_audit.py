@@ -173,6 +173,15 @@ def test_a_small_p_value_is_not_enough_if_the_interval_includes_no_harm():
     assert asked.loc[0, "verdict"] == "undecided"
 
 
+def test_a_small_p_value_is_not_enough_if_the_interval_includes_harm_within_the_margin():
+    """Harm of more than the margin with p = 0.0375: below 5%, but above the 2.5% of one side of the interval."""
+    margin = float(Differences.of_counts(100, 0, 1000).lower(0.0375)[0])
+    asked = lost_and_won(100, 0, margin=margin)
+    assert asked.loc[0, "p_corrected"] == pytest.approx(0.0375)
+    assert -0.1 < -margin < asked.loc[0, "high"] < 0
+    assert asked.loc[0, "verdict"] == "undecided"
+
+
 def test_a_corrected_p_value_of_exactly_the_level_shows_harm():
     asked = lost_and_won(6, 0, n_groups=2, level=2**-5 + 1e-9)
     assert asked.loc[0, "p_corrected"] == pytest.approx(2**-5)
@@ -197,6 +206,19 @@ def test_learned_and_named_groups_share_the_level():
     alone, beside = lost_and_won(8, 0), lost_and_won(8, 0, sensitive_features=people)
     assert beside.loc[0, "p"] == alone.loc[0, "p"]
     assert beside.loc[0, "p_corrected"] == pytest.approx(2 * alone.loc[0, "p_corrected"])
+
+
+def test_satisfied_needs_the_share_of_the_level_too():
+    """Six rows won: p = 2**-6, 0.031 after correction for two questions, and 0.063 beside named groups."""
+    people = pd.DataFrame({"sex": np.where(np.arange(2000) % 2, "f", "m")})
+    assert lost_and_won(0, 6, n_groups=2).loc[0, "verdict"] == "satisfied"
+    assert lost_and_won(0, 6, n_groups=2, sensitive_features=people).loc[0, "verdict"] == "undecided"
+
+
+def test_a_margin_as_large_as_the_largest_loss_is_always_met():
+    costs = {"fp": 0.5, "fn": 0.5}
+    words = [lost_and_won(3, 0, 3, losses="cost", costs=costs, margin=m).loc[0, "verdict"] for m in (0.5, 0.49)]
+    assert words == ["satisfied", "undecided"]
 
 
 def test_a_group_of_one_row_is_a_group():

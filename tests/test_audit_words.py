@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 
 from audited import SMALL, people, rows, run
 from dafh import AuditResult, DecoupledClassifier, audit, tabular_pipeline
+from dafh.evaluation.losses import Loss
 from dafh.evaluation.paired import ComparedRows
 from dafh.partitions import IntersectionPartition
 from dafh.stats import mcnemar_p
@@ -75,6 +76,13 @@ def test_a_summary_shows_ten_named_groups_those_that_are_harmed_first():
     assert set(result.named["group"][result.named["verdict"] == "violated"]) == set(shown[:3])
 
 
+def test_the_table_of_decisions_shows_all_rows_all_groups_and_ten_named_groups():
+    people = pd.DataFrame({"town": list("abcdefghijkl") * 100})
+    lines = str(audit(**SMALL, sensitive_features=people)).split("\n\n")[-1].splitlines()
+    shown = [line.split("  ")[0].strip() for line in lines[1:]]
+    assert shown == ["all rows", "0", "1", *(f"town = {town}" for town in "abcdefghij")]
+
+
 def test_the_clearest_harm_beyond_the_margin_is_shown_first():
     """4,000 rows that lose 60 are within a margin of 5 points; 100 rows that lose 20 are not."""
     town = np.r_[np.zeros(4000, int), np.ones(100, int)]
@@ -95,6 +103,20 @@ def test_small_p_values_are_rounded_to_three_decimals():
 
 def test_the_figures_name_a_margin_only_if_there_is_one():
     assert str(audit(**SMALL)).splitlines()[3] == "1,200 rows, 2 groups, level 0.05"
+    one = audit([0] * 20, [[0]] * 20, [0] * 20, pooled=[0] * 20, level=0.1)
+    assert "20 rows, 1 group, level 0.1" in str(one).splitlines()
+
+
+def test_a_gain_in_cost_is_told_per_hundred_rows():
+    text = str(audit(**SMALL, losses="cost", costs={"fp": 1, "fn": 5}))
+    assert "\ngain in cost +0.00 per 100 rows (95% interval -" in text
+
+
+def test_the_verdict_knows_the_level_and_what_was_gained_in_total():
+    assert "(90% interval " in audit(**SMALL, level=0.1).verdict.sentence
+    nothing, something = (audit([0] * 40, [1] + [0] * 39, [0] * 40, pooled=[0] + [1] * k + [0] * (39 - k))
+                          for k in (1, 2))  # fmt: skip
+    assert (nothing.verdict.status, something.verdict.status) == ("nothing_gained", "undecided")
 
 
 def test_a_notebook_shows_what_the_terminal_shows():
@@ -136,6 +158,9 @@ def test_the_dict_holds_the_figures_of_the_matrix():
     assert (content["named_groups"], content["composition"]) == (None, None)
     assert content["questions"][0]["group"] == 0
     assert content["questions"][0]["rows_needed"] is None
+    assert content["losses"] == ["error"]
+    assert [total["gain"] for total in content["totals"]] == [0]
+    assert [row["group"] for row in content["rates"]] == ["all rows", "0", "1"]
 
 
 def test_significant_means_by_the_test_alone_and_below_zero():
@@ -202,9 +227,22 @@ def served_rows():
 def test_a_model_is_audited_like_its_predictions():
     X, y = served_rows()
     people, weight = pd.DataFrame(X[:, ::2] * [1, 0], columns=["a", "b"]).assign(c=X[:, 1]), 1 + X[:, 1]
-    for options in ({}, {"level": 0.2, "margin": 0.01, "depth": 1, "sample_weight": weight}):
+    for options in (
+        {},
+        {"level": 0.2, "margin": 0.01, "depth": 1, "sample_weight": weight, "persons": np.arange(600) // 3},
+    ):
         direct = audit(y, X[:, 1], X[:, 0], pooled=X[:, 2], sensitive_features=people, **options)
         assert AuditResult.of(Served(), X, y, sensitive_features=people, **options) == direct
+
+
+def test_a_model_knows_its_positive_class_and_the_losses_that_its_guard_protects():
+    X, _ = served_rows()
+    model = Served()
+    model.classes_, model.losses_ = np.array([1, 0]), (Loss("fnr"),)
+    result = AuditResult.of(model, X, X[:, 2])
+    assert result.losses == ("fnr",)
+    assert set(result.questions["loss"]) == {"fnr"}
+    assert result.questions["n"].sum() == 350  # Label 0, the second one, has 7 of 12 rows.
 
 
 def test_checked_rows_are_audited_with_the_same_defaults():

@@ -228,12 +228,19 @@ def test_means_counts_and_spread_by_hand():
     assert found.spread[0] == pytest.approx((1 + 4 + 3) / 10 / 1.2**2)
 
 
+def test_every_question_has_its_own_spread_and_its_own_limit():
+    np.testing.assert_allclose(Differences.of_counts([1, 2], [1, 0], [10, 20]).spread, [0.2, 0.1])
+    # One row lost excludes nothing; of one row without a difference the limit is 1 − level.
+    np.testing.assert_allclose(Differences.of_counts([1, 0], 0, 1).upper(0.05), [1.0, 0.95])
+
+
 # ---- hard inputs ----
 
 
 def test_without_units_nothing_is_excluded():
     nothing = Differences.of_counts(0, 0, 0)
     assert np.isnan(nothing.harm[0])
+    assert np.isnan(nothing.spread[0])
     assert (nothing.upper(0.05)[0], nothing.lower(0.05)[0]) == (1, -1)
     assert (nothing.p_within(0.0)[0], nothing.p_beyond(0.0)[0]) == (1, 1)
     none = Differences(np.zeros(0), np.zeros(0), np.zeros((0, 0)))
@@ -277,10 +284,18 @@ def test_a_level_that_is_no_probability_is_refused(level):
         Differences.of_counts([1, 2], 2, 10).upper(level)
 
 
-@pytest.mark.parametrize("table", [(-1, 0, 10), (0, -1, 10), (6, 5, 10), ([1, 6], 5, 10)])
+@pytest.mark.parametrize(
+    "table", [(-1, 0, 10), (0, -1, 10), (6, 5, 10), ([1, 6], 5, 10), ([-1, 1], 0, 10), (0, [-1, 1], 10)]
+)
 def test_counts_that_cannot_be_are_refused(table):
     with pytest.raises(InputError, match="must not be negative, and own_worse"):
         Differences.of_counts(*table)
+
+
+def test_counts_may_exceed_the_rows_by_rounding():
+    np.testing.assert_array_equal(Differences.of_counts(10**6 + 1e-4, 0, 10**6).counts, [[10**6 + 1e-4, 0, 0]])
+    with pytest.raises(InputError):
+        Differences.of_counts(10**6 + 1e-2, 0, 10**6)
 
 
 def test_many_questions_are_answered_in_parts_like_alone():

@@ -70,8 +70,7 @@ def ask_named_groups(rows: ComparedRows, loss: Loss, groups: NamedGroups, depth:
     stake, size = np.repeat(kinds.real, 4), np.repeat(kinds.imag, 4)
     wrong = [np.tile(column, len(kinds)) for column in ([0, 0, 1, 1], [0, 1, 0, 1])]
     found = Differences(stake * (wrong[0] - wrong[1]), size, table.total, loss.worst, units.largest)
-    with np.errstate(invalid="ignore"):
-        own, rival = (table.total @ (stake * side) / found.total for side in wrong)
+    own, rival = (table.total @ (stake * side) / found.total for side in wrong)
     if rows.person is not None:
         found = _by_person(rows, units, groups, depth, table.names)
     asked = pd.DataFrame(
@@ -112,7 +111,7 @@ def compose(rows: ComparedRows, groups: NamedGroups, labels: Sequence[object]) -
     return frame.join(pd.DataFrame(shares, columns=[f"in_{label}" for label in labels]))
 
 
-def answer(asked: Sequence[Asked], level: float, margin: float, n_families: int = 1) -> pd.DataFrame:
+def answer(asked: Sequence[Asked], level: float, margin: float, n_families: int) -> pd.DataFrame:
     """Answer all questions of one family: test, interval, verdict and rows needed.
 
     Parameters
@@ -123,7 +122,7 @@ def answer(asked: Sequence[Asked], level: float, margin: float, n_families: int 
         Probability of any wrong "violated" in all families together, and of any wrong "satisfied".
     margin : float
         Harm up to this size is tolerated: "violated" means more than that, "satisfied" at most that.
-    n_families : int, default=1
+    n_families : int
         Families that share the level. Learned and named groups get one half each, because in one family hundreds of
         named groups would leave nothing for the few that the model has learned.
     """
@@ -140,8 +139,7 @@ def answer(asked: Sequence[Asked], level: float, margin: float, n_families: int 
     satisfied = table["same"] | (tested & (within <= level) & (table["low"] >= -margin))
     # More rows decide a question either way: no harm beyond the margin if the gap stays as it is, or harm.
     share = min(level / n_families / max(int(tested.sum()), 1), level / 2)
-    with np.errstate(invalid="ignore"):
-        needed = rows_needed(table["gap"] + margin, table["spread"], level=share)
+    needed = rows_needed(table["gap"] + margin, table["spread"], level=share)
     answered = table.assign(
         p_corrected=corrected,
         verdict=np.select([violated, satisfied], ["violated", "satisfied"], "undecided"),

@@ -67,9 +67,9 @@ class AuditResult(EqualByValue):
     false positive rate and the false negative rate, each also with the pooled classifier; None without two classes."""
     limits: NDArray[np.float64]
     """Lower and upper limit of every error rate of the matrix, (2, G, M + 1)."""
-    losses: tuple[LossName, ...] = ("error",)
+    losses: tuple[LossName, ...]
     """Losses that were asked about, the main one first."""
-    attributes: tuple[str, ...] = ()
+    attributes: tuple[str, ...]
     """Names of the sensitive attributes."""
 
     @classmethod
