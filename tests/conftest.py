@@ -54,3 +54,9 @@ def folder(tmp_path_factory):
     assert result.exit_code == 0, result.output
     (path / "fit.txt").write_text(result.output)
     return path
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    """A sample of 2,000 rows instead of 200,000, so that fits of 6,000 rows go through blocks."""
+    monkeypatch.setattr("dafh.estimators.training_rows.MOST_ROWS", 2000)

@@ -12,7 +12,6 @@ import pytest
 from dafh.blocks import cluster
 from dafh.blocks.cluster import DaskBlocks, connected, jobs_on_cluster
 from dafh.blocks.files import FileBlocks
-from dafh.estimators import training_rows
 from dafh.exceptions import InputError
 from dafh.study.runner import Job, run_jobs
 from dafh.study.store import ResultStore
@@ -32,11 +31,6 @@ def two_workers():
         distributed.Client(local) as client,
     ):
         yield client
-
-
-@pytest.fixture
-def small_sample(monkeypatch):
-    monkeypatch.setattr(training_rows, "MOST_ROWS", 2000)
 
 
 @pytest.mark.parametrize("n_partitions", [1, 7])

@@ -17,12 +17,6 @@ from large import assert_same_model, coefficients, grouped_table, written_in_fil
 FEATURES = ["x0", "x1", "x2", "x3", "age", "job"]
 
 
-@pytest.fixture
-def small_sample(monkeypatch):
-    """A sample of 2,000 rows instead of 200,000, so that fits of 6,000 rows go through blocks."""
-    monkeypatch.setattr(training_rows, "MOST_ROWS", 2000)
-
-
 def fitted(X, y="y", n_groups=2, groups="rules", **options):
     known = {
         name: options.pop(name) for name in ("sample_weight", "persons", "time", "guard_features") if name in options
@@ -77,13 +71,11 @@ def test_three_classes_and_weights_are_fitted_in_blocks_as_in_memory(tmp_path, s
 
 
 @pytest.mark.parametrize("pooled", ["scorecard", "linear"])
-def test_coefficients_of_all_rows_are_those_of_the_exact_solver(small_sample, monkeypatch, pooled):
-    """Passes with the curvature of a sample end where Newton's method ends that sees all rows at once."""
+def test_coefficients_from_blocks_are_near_those_of_a_fit_of_all_rows_at_once(small_sample, monkeypatch, pooled):
     table = grouped_table(6000)
     X, y = (table[FEATURES] if pooled == "scorecard" else table[["x0", "x1", "x2", "x3"]]), table["y"]
     in_blocks = fitted(X, y, pooled=pooled, n_groups=1)
     last = in_blocks.pooled_
-    # The gradient of the penalised loss of all rows vanishes where the points are.
     monkeypatch.setattr(training_rows, "MOST_ROWS", 10_000)
     at_once = fitted(X, y, pooled=pooled, n_groups=1).pooled_
     gap = np.abs(last.predict_proba(X) - at_once.predict_proba(X))

@@ -8,20 +8,14 @@ import pandas as pd
 import pytest
 
 from command_line import run
-from dafh.estimators import training_rows
 from dafh.exceptions import InputError
 from dafh.models.files import load
 from dafh.tables.files import DataFile
 from dafh.workflows.large import LargeTable, rows_per_block
-from dafh.workflows.tables import read_table
+from dafh.workflows.reading import read_table
 from dafh.workflows.training import TrainingTable, make_classifier
 from large import assert_same_model, grouped_table, written_in_files
 from test_large_fits import FEATURES
-
-
-@pytest.fixture
-def small_sample(monkeypatch):
-    monkeypatch.setattr(training_rows, "MOST_ROWS", 2000)
 
 
 def trained(path, **said):
@@ -82,8 +76,7 @@ def test_small_tables_have_the_same_test_rows_in_any_order_too(tmp_path, small_s
         read = read_table(DataFile(path), "y", test_size=0.25)
         rows = read.test_rows if isinstance(read, TrainingTable) else None
         if rows is None:
-            blocks = pd.concat(read.raw.each(lambda block, rows=read.rows: block[rows.is_test(rows.typed(block))]))
-            rows = blocks
+            rows = pd.concat(read.raw.each(lambda block, rows=read.rows: block[rows.is_test(rows.typed(block))]))
         found.append(rows.sort_values("x0", ignore_index=True)["x0"])
     pd.testing.assert_series_equal(*found)
 

@@ -22,7 +22,7 @@ _SECONDS_TO_CONNECT = 10
 _INSTALL = "Clusters need Dask: pip install 'dafh[dask]'."
 
 
-def needs_dask() -> Any:
+def import_dask() -> Any:
     """Import Dask, or say what to install."""
     try:
         import dask
@@ -37,7 +37,7 @@ def connected(address: str | None) -> Iterator[int]:
     if address is None:
         yield 0
         return
-    needs_dask()
+    import_dask()
     try:
         from distributed import Client
     except ImportError as error:
@@ -80,13 +80,13 @@ class DaskBlocks(Blocks[Block]):
     @classmethod
     def of_files(cls, files: FileBlocks) -> "DaskBlocks[pd.DataFrame]":
         """Let workers read files, which must lie where they can see them."""
-        dask = needs_dask()
+        dask = import_dask()
         tasks = [dask.delayed(_read_piece)(dask.delayed(piece)) for piece in files.pieces]
         return DaskBlocks(tasks, files.columns)
 
     def each(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """Yield what a function makes of every block, in the order of the blocks."""
-        dask = needs_dask()
+        dask = import_dask()
         made = self._applied(function)
         # Not all at once: results may be as large as the blocks.
         for i in range(0, len(made), _RESULTS_AT_ONCE):
@@ -94,18 +94,18 @@ class DaskBlocks(Blocks[Block]):
 
     def total(self, function: Callable[[Block], Any]) -> Any:
         """Add up what a function makes of every block: some of it where the blocks are."""
-        dask = needs_dask()
+        dask = import_dask()
         made = self._applied(function)
         sums = [dask.delayed(_sum)(made[i : i + _SUMS_AT_ONCE]) for i in range(0, len(made), _SUMS_AT_ONCE)]
         return _sum(dask.compute(*sums))
 
     def keep(self, function: Callable[[Block], Arrays]) -> Blocks[Arrays]:
         """Blocks of what a function makes of every block, in the memory of the workers."""
-        dask = needs_dask()
+        dask = import_dask()
         return DaskBlocks(dask.persist(*self._applied(function)))
 
     def _applied(self, function: Callable[[Block], Any]) -> list[Any]:
-        dask = needs_dask()
+        dask = import_dask()
         # Sent once, and not with every task.
         shared = dask.delayed(function, pure=False)
         return [dask.delayed(_apply, pure=False)(shared, task) for task in self.tasks]

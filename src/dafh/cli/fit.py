@@ -123,7 +123,8 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
 @click.option(
     "--memory",
     type=MemorySize(),
-    help="Memory that a table of more than 200,000 rows may use, such as 2GB: it is read in pieces.  [default: 2GB]",
+    help="Memory that a table of more than 200,000 rows may use, such as 2GB; it is read in pieces.  "
+    "[default: no limit]",
 )
 @CLUSTER
 @click.option(
@@ -170,7 +171,7 @@ def fit(
     from dafh.blocks.cluster import connected
     from dafh.engine.ranks import ranks_for
     from dafh.progress import pass_reporter
-    from dafh.workflows.tables import read_table
+    from dafh.workflows.reading import read_table
     from dafh.workflows.training import make_classifier
 
     start = monotonic()

@@ -1,8 +1,10 @@
 """From files that are too large to be read at once to a model file: everything in passes over their rows."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,6 @@ from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.training import class_shares_in_words, details_of, held_out_path
 
 _ROWS_TO_GUESS_BY = 10_000
-_MEMORY = 2e9
 # Bytes: of Python and its libraries; of a value of the sample while groups are learned; of a value of a block.
 _MEMORY_OF_LIBRARIES, _MEMORY_OF_SAMPLE, _MEMORY_OF_BLOCK = 0.3e9, 160, 400
 _FEWEST_ROWS_PER_BLOCK = 2**12
@@ -151,6 +152,7 @@ class LargeTable:
         cls,
         files: Sequence[DataFile],
         target: str,
+        n_rows: int,
         *,
         test_size: float = 0.0,
         on_cluster: bool = False,
@@ -164,18 +166,21 @@ class LargeTable:
         ----------
         files : sequence of DataFile
         target : str
+        n_rows : int
+            Rows of all files, as they are counted without reading them.
         test_size : float
         on_cluster : bool
             Whether the workers of a Dask cluster read the files.
         memory : float, optional
-            Bytes that may be used; None: 2 GB.
+            Bytes that may be used; None: as many as it takes.
         report : function, optional
             Called after every pass.
         said : what the user says about columns
         """
         opened = FileBlocks.open(files)
         check_columns(opened.columns, [target], "the target")
-        opened = opened.with_rows_per_block(rows_per_block(_MEMORY if memory is None else memory, len(opened.columns)))
+        if memory is not None:
+            opened = opened.with_rows_per_block(rows_per_block(memory, len(opened.columns)))
         head = next(files[0].chunks(rows=_ROWS_TO_GUESS_BY, text=None))
         decimal = files[0].layout.decimal if files[0].layout else "."
         # Only what looks like a number is read as one: a zip code keeps its zeros.
@@ -183,7 +188,6 @@ class LargeTable:
         opened = opened.reading_as_text(text)
         raw: Blocks[pd.DataFrame] = DaskBlocks.of_files(opened) if on_cluster else opened
         raw = raw if report is None else ReportedBlocks(raw, report)
-        n_rows = sum(file.count_rows() for file in files)
         (sample,), _ = draw_rows(
             raw, _raw_keys, n_rows, [Wanted(EVERYTHING, training_rows.MOST_ROWS)], each_for_itself=False
         )
@@ -192,7 +196,7 @@ class LargeTable:
         reader = TableReader(schema.features).fit(schema.features_of(sample))
         classes = np.unique(read_labels(sample[target]))
         rows = TypedRows(schema, reader, classes, _test_part(schema, sample, test_size))
-        found = sum_of(raw.each(_Look(rows)))
+        found = reduce(add, raw.each(_Look(rows)))
         if len(found.labels) < 2:
             raise InputError("The rows left to train on have one value of the target only.")
         left = no_target(found.n_rows - found.n_known)
@@ -269,11 +273,3 @@ def _test_part(schema: TableSchema, sample: pd.DataFrame, test_size: float) -> P
     if times is None:
         return Part(high=test_size, size=test_size)
     return Part(low=float(np.quantile(to_floats(times), 1 - test_size)), size=test_size)
-
-
-def sum_of(parts: Iterator[Found]) -> Found:
-    """Add up what was found in all blocks."""
-    total = next(parts)
-    for part in parts:
-        total += part
-    return total

@@ -54,4 +54,4 @@ def read_table(
     names = list(next(files[0].chunks(rows=100)).columns)
     said |= {name: split_names(said.get(name, ()), names) for name in _LISTS}
     told = None if report is None else report(n_rows)
-    return LargeTable.read(files, target, on_cluster=on_cluster, memory=memory, report=told, **said)
+    return LargeTable.read(files, target, n_rows, on_cluster=on_cluster, memory=memory, report=told, **said)
