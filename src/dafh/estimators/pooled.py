@@ -1,6 +1,6 @@
 """The pooled classifier of a DAFHClassifier: the user's own or one fitted here, and nested logits to learn from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -66,7 +66,13 @@ def choose_n_folds(pooled: Any, n_rows: int) -> int:
     return 5 if cheap and n_rows < _FEW_ROWS else 3
 
 
-def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: Callable[[], CheckedRows] | None = None) -> PooledFit:
+def fit_pooled(
+    pooled: Any,
+    rows: CheckedRows,
+    seed: int,
+    whole: Callable[[], CheckedRows] | None = None,
+    columns: Sequence[str] | None = None,
+) -> PooledFit:
     """Take a fitted classifier as it is, or fit a copy of an unfitted one.
 
     Parameters
@@ -78,11 +84,13 @@ def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: Callable[[], Ch
     whole : function, optional
         Gives all rows, where `rows` are a sample: any classifier but ours is fitted on them. Ours get coefficients
         from all rows later.
+    columns : sequence of str, optional
+        Features, where rows have further columns for a fitted classifier.
     """
     if is_fitted(pooled):
         binning = pooled.binning_ if isinstance(pooled, Scorecard) else None
         kind: Kind = "points" if binning is not None else "columns" if _is_linear(pooled) else "logits"
-        return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning), kind, fitted_here=False)
+        return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning, columns), kind, fitted_here=False)
     if isinstance(pooled, Scorecard):
         scorecard = clone(pooled)
         sums = scorecard.fit_keeping_sums(rows.given, rows.y, rows.fit_weight, rows.context.person)

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import check_table
 from dafh.classifiers.logits import decide, to_probabilities
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import Table, is_frame
 from dafh.groups.trained import TrainedGroups
+from dafh.rows.aside import check_parted
 from dafh.rows.seen import SeenRows, TableView
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
@@ -36,6 +36,8 @@ class GroupPrediction(BaseEstimator):
     pooled_: Classifier
     serves_: NDArray[np.intp]
     threshold_: float
+    _aside: tuple[str, ...] | None
+    """Columns that only the pooled classifier sees; None where it sees what groups see."""
     _view: TableView
     _trained: TrainedGroups
     """Every own classifier as it was trained."""
@@ -45,7 +47,7 @@ class GroupPrediction(BaseEstimator):
     def _see(self, X: Table) -> SeenRows:
         """Check rows, and look at them as in training."""
         check_is_fitted(self)
-        table, _ = check_table(self, X, reset=False)
+        table, _ = check_parted(self, X, reset=False, aside=self._aside)
         return self._view.see(table if is_frame(X) else table.to_numpy())
 
     def _pooled_logits(self, seen: SeenRows) -> NDArray[np.float64]:
@@ -79,6 +81,10 @@ class GroupPrediction(BaseEstimator):
     def predict_proba(self, X: Table) -> NDArray[Any]:
         """Probability of each class, by the classifier that serves the row's group; columns as in `classes_`."""
         return to_probabilities(_limited(self._route(self._see(X))[1]))
+
+    def pooled_proba(self, X: Table) -> NDArray[Any]:
+        """Probability of each class by the pooled classifier, whoever serves the row; columns as in `classes_`."""
+        return to_probabilities(_limited(self._pooled_logits(self._see(X))))
 
     def decision_function(self, X: Table) -> NDArray[Any]:
         """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""

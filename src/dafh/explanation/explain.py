@@ -177,7 +177,8 @@ class _LogOdds:
         if np.setxor1d(final.pooled_.classes_, final.classes_).size:
             return None
         own = final.predict_proba(encoded, **options)
-        pooled = class_probabilities(final.pooled_, encoded, final.classes_)
+        asked = getattr(final, "pooled_proba", None)  # It knows which of the columns the pooled classifier takes.
+        pooled = class_probabilities(final.pooled_, encoded, final.classes_) if asked is None else asked(encoded)
         # A classifier that is certain would have infinite log-odds.
         limits = (SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
         return cls(logit(own.clip(*limits)), logit(pooled.clip(*limits)), final.classes_)
