@@ -2,8 +2,13 @@
 
 from typing import Any
 
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
 from dafh.checks import Allowed
 from dafh.classifiers.fitting import is_fitted
+from dafh.exceptions import InputError
+from dafh.frames import Table
 from dafh.incumbents.columns import IncumbentColumns
 from dafh.incumbents.fitted import Incumbent, check_incumbent
 from dafh.linear.logistic import StandardizedLogisticRegression
@@ -55,3 +60,31 @@ def match_incumbent(brought: Brought, rows: CheckedRows) -> Any:
 
 def _of(rows: CheckedRows) -> tuple[Any, Any, Any]:
     return rows.given, rows.y, rows.fit_weight
+
+
+class BringsIncumbent(BaseEstimator):
+    """Checks of the rows of an estimator whose pooled classifier may be brought by the user."""
+
+    pooled: Any
+    n_groups: Any
+    classes_: NDArray[Any]
+    _aside: tuple[str, ...] | None
+
+    @property
+    def brings_incumbent(self) -> bool:
+        """Whether `pooled` is a fitted model that takes rows as they come; `tabular_pipeline` asks."""
+        return is_read_as_it_came(self.pooled)
+
+    def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> CheckedRows:
+        brought = find_incumbent(self.pooled)
+        self._aside = columns_aside(brought)
+        # A model in production may know classes that these rows do not have; its order of classes is kept.
+        classes = brought.known_classes if isinstance(brought, Incumbent) else getattr(brought, "classes_", None)
+        rows = CheckedRows.check_table(self, X, y, classes=classes, aside=self._aside, **known)
+        self.classes_ = rows.classes
+        if self.n_groups != "auto" and len(rows) < self.n_groups:
+            raise InputError(f"{len(rows)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows.")
+        return rows
+
+    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
+        return CheckedRows.check_more_of_table(self, X, y, aside=self._aside, **known)

@@ -27,13 +27,7 @@ from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.all_rows import refit_on_all_rows
-from dafh.estimators.bringing import (
-    FITTED_MODEL,
-    columns_aside,
-    find_incumbent,
-    is_read_as_it_came,
-    match_incumbent,
-)
+from dafh.estimators.bringing import FITTED_MODEL, BringsIncumbent, find_incumbent, match_incumbent
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.label_information import label_information, sample_to_measure, warn_if_groups_are_labels
 from dafh.estimators.learning import LearnedGroups, learn_groups
@@ -43,12 +37,10 @@ from dafh.estimators.training_rows import gather_rows, warn_if_sampled
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
-from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups
-from dafh.incumbents.fitted import Incumbent
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.linear.threads import one_thread
@@ -56,7 +48,7 @@ from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows
 
 
-class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimator):
+class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin, ClassifierMixin, BaseEstimator):
     """Learn groups, and one classifier per group, so that no group would rather have another classifier.
 
     One pooled classifier serves everybody first: a `Scorecard`, unless another is asked for. Where its errors follow a
@@ -297,25 +289,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         return self
 
     # ---- steps of fit ----
-
-    @property
-    def brings_incumbent(self) -> bool:
-        """Whether `pooled` is a fitted model that takes rows as they come; `tabular_pipeline` asks."""
-        return is_read_as_it_came(self.pooled)
-
-    def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> CheckedRows:
-        brought = find_incumbent(self.pooled)
-        self._aside = columns_aside(brought)
-        # A model in production may know classes that these rows do not have; its order of classes is kept.
-        classes = brought.known_classes if isinstance(brought, Incumbent) else getattr(brought, "classes_", None)
-        rows = CheckedRows.check_table(self, X, y, classes=classes, aside=self._aside, **known)
-        self.classes_ = rows.classes
-        if self.n_groups != "auto" and len(rows) < self.n_groups:
-            raise InputError(f"{len(rows)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows.")
-        return rows
-
-    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
-        return CheckedRows.check_more_of_table(self, X, y, aside=self._aside, **known)
 
     def _keep(self, learned: LearnedGroups) -> None:
         self._trained: TrainedGroups = learned.model

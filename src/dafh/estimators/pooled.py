@@ -190,8 +190,19 @@ def observe_decisions(
     if label is None or ours:
         found = float(last.threshold_)
     else:
-        found = find_cutoff(label == 1, expit(pooled_logits(model, seen, classes)[:, 0]))
+        found = _observed_cutoff(label == 1, expit(pooled_logits(model, seen, classes)[:, 0]))
     return Decisions(found if threshold is None else threshold, found, same)
+
+
+def _observed_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64]) -> float:
+    """Cut-off of a classifier, from what it predicts; one half where its probabilities do not explain its decisions.
+
+    Decisions against the score (by people, say, or by a score that has turned) have no cut-off. The one that explains
+    most of them would then flag everybody or nobody, and own classifiers with it.
+    """
+    found = find_cutoff(flagged, probability)
+    wrong = int(((probability > found) != flagged).sum())
+    return 0.5 if wrong and wrong >= min(flagged.sum(), (~flagged).sum()) else found
 
 
 def nested_pooled_logits(

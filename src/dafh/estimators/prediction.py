@@ -14,6 +14,7 @@ from dafh.frames import Table, is_frame
 from dafh.groups.trained import TrainedGroups
 from dafh.rows.aside import check_parted
 from dafh.rows.seen import SeenRows, TableView
+from dafh.tables.bins import unseen_categories
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
 LARGEST_LOGIT = 20.0
@@ -26,6 +27,8 @@ class ServedRows(NamedTuple):
     probability: NDArray[Any]
     """Of each class, (n, classes)."""
     group: NDArray[np.intp]
+    unseen: dict[str, tuple[int, Any]]
+    """By column, the number of rows with a category that training rows did not have, and one of these."""
 
 
 class GroupPrediction(BaseEstimator):
@@ -99,7 +102,19 @@ class GroupPrediction(BaseEstimator):
         """
         seen = self._see(X)
         group, own = self._route(seen)
-        return ServedRows(self._labels(seen, group, own), to_probabilities(_limited(own)), group)
+        return ServedRows(self._labels(seen, group, own), to_probabilities(_limited(own)), group, _unseen(seen))
+
+    def unseen_categories(self, X: Table) -> dict[str, int]:
+        """Rows with a category that training rows did not have, by column; columns without any are left out.
+
+        They are served like all others. Of a column with so many categories that the rare ones share a bin, unseen ones
+        share it too, and are not counted.
+        """
+        return {name: n_rows for name, (n_rows, _) in self.find_unseen(X).items()}
+
+    def find_unseen(self, X: Table) -> dict[str, tuple[int, Any]]:
+        """Return the same with one of the categories for each column."""
+        return _unseen(self._see(X))
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""
@@ -126,3 +141,13 @@ class GroupPrediction(BaseEstimator):
 
 def _limited(values: NDArray[Any]) -> NDArray[Any]:
     return values.clip(-LARGEST_LOGIT, LARGEST_LOGIT) if values.shape[1] == 1 else values
+
+
+def _unseen(seen: SeenRows) -> dict[str, tuple[int, Any]]:
+    """By column, the number of rows with an unseen category and one of these; a gap is missing, and not unseen."""
+    binning, found = seen.view.binning, {}
+    for position, rows in ({} if binning is None else unseen_categories(binning, seen.codes)).items():
+        values = seen.features.iloc[rows, position].dropna()
+        if len(values):
+            found[str(seen.features.columns[position])] = (len(values), values.iloc[0])
+    return found
