@@ -32,8 +32,6 @@ def find_incumbent(pooled: Any) -> Brought | None:
     if isinstance(pooled, IncumbentColumns):
         return pooled
     if not is_fitted(pooled):
-        if not hasattr(pooled, "predict_proba"):
-            check_incumbent(pooled)  # Says what is wrong with it.
         return None
     check_incumbent(pooled)
     return Incumbent(pooled)

@@ -17,6 +17,7 @@ from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import Classifier
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
+from dafh.incumbents.fitted import Incumbent
 from dafh.linear.crossfit import nested_logits, nested_probabilities
 from dafh.linear.designs import DenseDesign, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
@@ -112,7 +113,21 @@ def _fit_copy(unfitted: Any, X: Any, rows: CheckedRows) -> Classifier:
     """Fit a copy; our own logistic regression also keeps the rows of a person together in its cross-validation."""
     if isinstance(unfitted, StandardizedLogisticRegression):
         return clone(unfitted).fit(X, rows.y, rows.fit_weight, persons=rows.context.person)
-    return fit_clone(unfitted, X, rows.y, rows.fit_weight)
+    return _fit_any(unfitted, X, rows.y, rows.fit_weight)
+
+
+def _fit_any(unfitted: Any, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:
+    """Fit a copy of any classifier, or remember the label if there is one only.
+
+    XGBoost takes the labels 0, 1, 2, ... and no others, and a fold may lack one of those: it gets such numbers, and is
+    told what they stand for.
+    """
+    unfitted = unfitted.model if isinstance(unfitted, Incumbent) else unfitted
+    classes, codes = np.unique(y, return_inverse=True)
+    by_number = type(final_classifier(unfitted)).__module__.startswith("xgboost")
+    if len(classes) == 1 or not by_number or np.array_equal(classes, np.arange(len(classes))):
+        return fit_group(unfitted, X, y, weight)
+    return Incumbent(fit_clone(unfitted, X, codes, weight), labels=classes.tolist()).fit(X, y)
 
 
 def _is_linear(model: Any) -> bool:
@@ -261,7 +276,7 @@ def _nested_fits(
         given, questioned = (seen.numbers[train], asked.numbers) if wrapped else (some.given, asked.given)
         last = model.steps[-1][1] if wrapped else model
         # A fresh copy of the fitted one, which has its seeds; a fold may lack a rare class, and leave one only.
-        return class_probabilities(fit_group(last, given, some.y, some.fit_weight), questioned, rows.classes)
+        return class_probabilities(_fit_any(last, given, some.y, some.fit_weight), questioned, rows.classes)
 
     probabilities = nested_probabilities(fit_and_predict, fold, (len(rows), len(rows.classes)))
     return np.stack([logits(block) for block in probabilities])

@@ -35,7 +35,7 @@ from dafh.explanation.words import (
     server_words,
 )
 from dafh.explanation.worth import worth_of_groups
-from dafh.frames import Table, is_frame, take_rows, to_pandas
+from dafh.frames import Table, dense, is_frame, take_rows, to_pandas
 from dafh.text import percent
 
 # Shares of this many rows are known to within half a percentage point; more rows would only take longer.
@@ -82,6 +82,7 @@ def explain(
     """
     if n_contrasts < 1:
         raise InputError(f"n_contrasts must be at least 1, got {n_contrasts!r}.")
+    X = dense(X)
     table = to_pandas(X)
     if not len(table):
         raise InputError("There are no rows to describe the groups by: pass at least one.")

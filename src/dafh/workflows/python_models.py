@@ -27,7 +27,7 @@ def schema_of_model(model: Any, target: str) -> TableSchema:
     """
     final = final_classifier(model)
     if isinstance(final, Scorecard):
-        raise InputError("This file holds one scorecard and no groups: there is nothing to compare it with.")
+        raise InputError("This file holds one scorecard, and commands work on groups: use it in Python, or export it.")
     kinds = _kinds(model[0] if isinstance(model, Pipeline) else model)
     aside = getattr(final, "_aside", None) or ()
     pooled = {name: kinds.get(name) or _kind_aside(name, final.pooled_) for name in aside}
@@ -42,7 +42,7 @@ def _kinds(first: Any) -> dict[str, str]:
         return {column.name: column.kind for column in first.columns_}
     if not hasattr(first, "feature_names_in_"):
         raise InputError(
-            "This model was fitted in Python on an array, and does not know its columns by name: fit it on a data frame."
+            "This model was fitted on an array in Python and does not know its columns by name: fit it on a data frame."
         )
     names = [str(name) for name in first.feature_names_in_]
     binning = first._view.binning if isinstance(first, DAFHClassifier) else None
