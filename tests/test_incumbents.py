@@ -21,6 +21,8 @@ from dafh.exceptions import InputError
 from dafh.incumbents.scales import LabelShares, ScoreCurve
 from models import workers
 
+# On so few rows, groups may be little more than the label.
+pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 DATA = workers(700)
 X, Y = DATA.X, DATA.y
 OWN = ["hours", "job", "experience"]
@@ -98,7 +100,6 @@ def test_own_classifiers_keep_the_cut_off_of_a_pipeline(name):
     assert model.threshold_ != 0.5
 
 
-@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 def test_an_incumbent_behind_a_reader_gets_rows_as_they_came():
     """The reader makes text of the codes and dates of the text; the incumbent knows codes and text."""
     raw = X.assign(code=np.arange(len(X)) % 3, since=X["since"].dt.strftime("%d.%m.%Y"))
@@ -154,7 +155,6 @@ def test_an_incumbent_of_arrays_gets_an_array_of_the_columns_that_it_is_said_to_
         groups_on(incumbent).fit(X, Y)
 
 
-@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 def test_a_frozen_incumbent_stays_fitted_in_cross_validation():
     incumbent, columns = fitted_shape("fewer columns, another order")
     for pooled in (FrozenEstimator(incumbent), Incumbent(incumbent)):
