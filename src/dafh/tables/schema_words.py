@@ -14,7 +14,7 @@ _MOST_NAMES_IN_NOTES = 40
 
 
 def sentences_of(schema: "TableSchema", said: set[str]) -> list[str]:
-    """Say what was guessed about columns, and what roles mean; not why columns are left out that the user has `said`."""
+    """Say what was guessed about columns, and what roles mean; columns of `said` need no reason to be left out."""
     sentences = []
     guessed = {name: reason for name, reason in schema.left_out.items() if name not in said}
     for reason in dict.fromkeys(guessed.values()):
