@@ -44,8 +44,9 @@ the incumbent, whatever it is. *Threshold 0.5* is the second incumbent with `thr
 the recommendation; *fresh rows* are the other half. Their gain is that of following the recommendation or, where it is
 to keep the incumbent, what deploying would have changed: percentage points of accuracy, with a 95% interval. The worst
 named group is that with the lowest gain among those with {smallest} fresh rows or more. A recommendation is
-**supported** if fresh rows show it (a gain where it says deploy, none where it says keep), **open** if they cannot
-tell, and **contradicted** if they show the opposite, or harm to a named group.
+**supported** if fresh rows show it (a gain where it says deploy, a loss or harm where it says keep, or if nothing would
+change), **open** if they cannot tell, **wrong** if deploying is shown to lose in total or for a named group, and a
+**missed gain** if keeping the incumbent is shown to give up a gain.
 
 {table}
 
@@ -105,8 +106,8 @@ def verdict_on(kind, fresh):
     low, high = fresh.totals.loc[0, ["low", "high"]]
     harmed = fresh.verdict.status == "harm"
     if kind.startswith("deploy"):
-        return "contradicted" if harmed or high < 0 else "supported" if low > 0 else "open"
-    return "contradicted" if low > 0 and not harmed else "supported" if harmed or high <= 0 else "open"
+        return "wrong" if harmed or high < 0 else "supported" if low > 0 else "open"
+    return "missed gain" if low > 0 and not harmed else "supported" if harmed or high < 0 else "open"
 
 
 def one_row(dataset, split, name):
@@ -155,7 +156,7 @@ def main(*, quick):
                 answers.append(row[-1])
                 lines.append(f"| {' | '.join(map(str, row))} |")
                 print(lines[-1], flush=True)
-    counts = {answer: answers.count(answer) for answer in ("supported", "open", "contradicted")}
+    counts = {answer: answers.count(answer) for answer in ("supported", "open", "missed gain", "wrong")}
     summary = f"Of {len(answers)} recommendations, " + ", ".join(f"{n} {answer}" for answer, n in counts.items()) + "."
     print(summary)
     if not quick:
