@@ -211,6 +211,14 @@ def test_labels_by_number_are_what_they_are_said_to_be():
     np.testing.assert_allclose(turned.pooled_proba(X)[:, 0], model.pooled_proba(X)[:, 1])
 
 
+def test_parameters_that_change_after_fit_change_no_prediction():
+    fitted = Incumbent(LogisticRegression().fit(X[["experience"]], CODES), labels=["no", "yes"]).fit(X, Y)
+    before = fitted.predict(X), fitted.predict_proba(X)
+    fitted.set_params(labels=None, columns=["hours"], model=Rulebook())
+    np.testing.assert_array_equal(fitted.predict(X), before[0])
+    np.testing.assert_array_equal(fitted.predict_proba(X), before[1])
+
+
 class Predicts:
     """A model that predicts what it is told, in any shape."""
 
