@@ -391,6 +391,7 @@ def test_stored_rows_are_typed_where_nothing_is_lost():
         ("customer", np.arange(300) // 2, False),  # Not called one.
         ("shop_id", np.arange(300) % 12, False),  # Too few values: a code.
         ("idle", np.arange(300) // 2, False),
+        ("price_index", np.arange(300) // 2, False),  # Whole numbers that say something.
         ("load_id", np.arange(300) / 7, False),  # Not whole numbers, and no value repeats.
         ("row_id", np.random.default_rng(0).permutation(300), False),  # One row each: left out for another reason.
     ],
