@@ -47,7 +47,7 @@ def test_a_gain_for_every_group_is_deployed():
         "On 2,400 test rows, the error rate falls from 30.0% to 10.0%: gain +20.00 percentage points (95% interval "
         "+17.55 to +22.43)."
     )
-    assert "50.0% of rows are flagged instead of 50.0%" in advice.sentences[1]
+    assert "50.0% of rows are flagged, before 50.0%; the false positive rate is 10.0%, before 30.0%" in advice.sentences[1]
     assert advice.sentences[2] == (
         "No group is shown to lose. For all 2 named groups, a loss of more than 1 percentage point is ruled out "
         "(95% interval of each)."
@@ -62,8 +62,8 @@ def test_a_group_that_loses_keeps_the_pooled_classifier():
     assert advice.headline == "Deploy for group 0 only, and keep the pooled classifier for group 1"
     assert "for group 1, it is shown to lose 20.00 percentage points" in advice.sentences[0]
     # Of group 0 alone: half of the rows gain 20 points.
-    assert "with these groups alone, the error rate falls from 30.0% to 20.0%: gain +10.00" in advice.sentences[1]
-    assert advice.sentences[-1].startswith("These groups were chosen on the rows that the figures come from")
+    assert "with this group alone, the error rate falls from 30.0% to 20.0%: gain +10.00" in advice.sentences[1]
+    assert advice.sentences[-1].startswith("This group was chosen on the rows that the figures come from")
 
 
 def test_the_figures_of_some_groups_are_those_of_an_audit_in_which_the_pooled_one_serves_the_others():

@@ -142,6 +142,9 @@ class Told:
     def _of(self, action: str) -> list[str]:
         return [advice.group for advice in self.groups if advice.action == action]
 
+    def _these(self) -> str:
+        return "this group" if len(self._of("deploy")) == 1 else "these groups"
+
     def _losers(self) -> tuple[list[str], str]:
         """Who is harmed, the clearest case first: shown to lose, or else shown to do better with another's classifier."""
         asked = self.result.to_frame()
@@ -178,7 +181,7 @@ class Told:
             change = f"the {title} stays at {now}"
         else:
             change = f"the {title} {'falls' if total['gain'] > 0 else 'rises'} from {before} to {now}"
-        alone = ", with these groups alone," if self.kind == "deploy_some" else ","
+        alone = f", with {self._these()} alone," if self.kind == "deploy_some" else ","
         chance = "" if total["low"] > 0 or total["gain"] <= 0 else " That may be chance."
         return (
             f"On {rows}{alone} {change}: gain {points(total['gain'])} {unit_of(total['loss'])} "
@@ -189,13 +192,13 @@ class Told:
         if self.rates is None or self.kind == "keep":
             return ""
         row = self.rates.iloc[_ALL_ROWS]
-        flagged = f"{percent(row['flagged'])} of rows are flagged instead of {percent(row['flagged_pooled'])}"
+        flagged = f"{percent(row['flagged'])} of rows are flagged, before {percent(row['flagged_pooled'])}"
         kinds = [
-            f"the {TITLES[name]} {'goes from ' if name == 'fpr' else 'from '}{percent(row[f'{name}_pooled'])} to "
-            f"{percent(row[name])}"
+            f"the {TITLES[name]} is {percent(row[name])}, before {percent(row[f'{name}_pooled'])}"
             for name in _KINDS
+            if not np.isnan(row[name])  # Without rows of a label nothing is known about its errors.
         ]
-        return f"{flagged}; {', '.join(kinds)}.{self._dearer(row)}"
+        return f"{'; '.join([flagged, *kinds])}.{self._dearer(row)}"
 
     def _dearer(self, row: pd.Series) -> str:
         """Warn of a kind of error that gets more frequent, unless the audit tested it: the total can hide that."""
@@ -212,7 +215,7 @@ class Told:
         """Say who is shown to lose, and for whom a loss is not ruled out."""
         if self.kind == "do_not_deploy":
             return self._shown()
-        alone = "With these groups alone, no" if self.kind == "deploy_some" else "No"
+        alone = f"With {self._these()} alone, no" if self.kind == "deploy_some" else "No"
         shown = "" if self.kind == "keep" else f"{alone} group is shown to lose. "
         if self.result.named is None:
             return f"{shown}No sensitive attribute was given, so named groups, such as women, were not tested."
@@ -260,9 +263,10 @@ class Told:
 
     def _next(self) -> str:
         if self.kind == "deploy_some":
+            chosen = f"{self._these().capitalize()} {'was' if len(self._of('deploy')) == 1 else 'were'} chosen"
             return (
-                "These groups were chosen on the rows that the figures come from, so expect a little less: audit the "
-                "model on new rows once the pooled classifier serves the others."
+                f"{chosen} on the rows that the figures come from, so expect a little less: audit the model on new "
+                "rows once the pooled classifier serves the others."
             )
         if self.kind == "do_not_deploy":
             if len(self.losing):
