@@ -31,9 +31,9 @@ def test_the_summary_reads_from_the_recommendation_to_the_details():
 
 SUMMARY = """\
 RECOMMENDATION: deploy for group 0 only, and keep the pooled classifier for group 1.
-Why not for all: for group 1, it is shown to lose 16.67 percentage points (95% interval 13.58 to 19.89).
 On 1,200 test rows, with this group alone, the error rate falls from 25.0% to 16.7%: gain +8.33 percentage points (95% interval +6.74 to +10.04).
 16.7% of rows are flagged, before 25.0%; the false positive rate is 16.7%, before 25.0%.
+Why not for all: for group 1, it is shown to lose 16.67 percentage points (95% interval 13.58 to 19.89).
 With this group alone, no group is shown to lose. For all 2 named groups, a loss of more than 1 percentage point is ruled out (95% interval of each).
 This group was chosen on the rows that the figures come from, so expect a little less: audit the model on new rows once the pooled classifier serves the others.
 

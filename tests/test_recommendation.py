@@ -48,7 +48,7 @@ def test_a_gain_for_every_group_is_deployed():
         "+17.55 to +22.43)."
     )
     assert "50.0% of rows are flagged, before 50.0%; the false positive rate is 10.0%, before 30.0%" in advice.sentences[1]
-    assert advice.sentences[2] == (
+    assert advice.cautions[0] == (
         "No group is shown to lose. For all 2 named groups, a loss of more than 1 percentage point is ruled out "
         "(95% interval of each)."
     )
@@ -60,10 +60,10 @@ def test_a_group_that_loses_keeps_the_pooled_classifier():
     assert result.verdict.status == "harm"
     assert (advice.kind, advice.deploy, advice.keep) == ("deploy_some", ("0",), ("1",))
     assert advice.headline == "Deploy for group 0 only, and keep the pooled classifier for group 1"
-    assert "for group 1, it is shown to lose 20.00 percentage points" in advice.sentences[0]
+    assert "for group 1, it is shown to lose 20.00 percentage points" in advice.cautions[0]
     # Of group 0 alone: half of the rows gain 20 points.
-    assert "with this group alone, the error rate falls from 30.0% to 20.0%: gain +10.00" in advice.sentences[1]
-    assert advice.sentences[-1].startswith("This group was chosen on the rows that the figures come from")
+    assert "with this group alone, the error rate falls from 30.0% to 20.0%: gain +10.00" in advice.sentences[0]
+    assert advice.cautions[-1].startswith("This group was chosen on the rows that the figures come from")
 
 
 def test_the_figures_of_some_groups_are_those_of_an_audit_in_which_the_pooled_one_serves_the_others():
@@ -85,8 +85,8 @@ def test_nobody_is_told_to_deploy_while_a_named_group_is_shown_to_lose():
     assert (advice.kind, advice.deploy, advice.keep) == ("do_not_deploy", (), ("0", "1"))
     assert advice.headline == "Do not deploy: sex = f is shown to lose"
     assert [one.group for one in advice.losing] == ["sex = f"]
-    assert "Who loses: sex = f loses 100.00 percentage points" in " ".join(advice.sentences)
-    assert advice.sentences[-1].startswith("Fit again with these attributes shown to the guard")
+    assert "Who loses: sex = f loses 100.00 percentage points" in " ".join(advice.cautions)
+    assert advice.cautions[-1].startswith("Fit again with these attributes shown to the guard")
 
 
 def test_some_groups_are_not_enough_if_a_named_group_loses_with_them():
@@ -152,7 +152,7 @@ def test_a_group_that_gains_alone_is_mentioned_where_the_model_as_a_whole_gains_
     result = audited((0.1, 0.32), sizes=(100, 2000))
     assert result.verdict.status == "nothing_gained"
     assert result.recommendation.kind == "keep"
-    assert result.recommendation.sentences[-1] == "Group 0 gains alone: audit a model that changes nobody else."
+    assert result.recommendation.cautions[-1] == "Group 0 gains alone: audit a model that changes nobody else."
 
 
 def test_where_the_pooled_classifier_serves_all_there_is_nothing_to_deploy():
@@ -172,17 +172,17 @@ def test_a_kind_of_error_that_rises_is_pointed_out_unless_it_was_tested():
     found = audit(y, now[:, None], np.zeros(2000, int), pooled=np.where(y == 1, 1, pooled))
     assert found.totals["gain"].iloc[0] < 0  # The pooled one has 750 false positives, the other 1,000 false negatives.
     better = audit(y, np.where(np.arange(2000) < 300, 0, y)[:, None], np.zeros(2000, int), pooled=pooled)
-    told = " ".join(better.recommendation.sentences)
+    told = " ".join(better.recommendation.cautions)
     assert "Mind that the false negative rate rises by 15.0 percentage points" in told
     tested = audit(
         y, np.where(np.arange(2000) < 300, 0, y)[:, None], np.zeros(2000, int), pooled=pooled, losses=("error", "fnr")
     )
     assert tested.recommendation.kind == "do_not_deploy"
-    assert "Mind" not in " ".join(tested.recommendation.sentences)
+    assert "Mind" not in " ".join(tested.recommendation.cautions)
 
 
 def test_without_attributes_named_groups_are_said_to_be_untested():
-    assert "named groups, such as women, were not tested" in audited((0.1, 0.1)).recommendation.sentences[-1]
+    assert "named groups, such as women, were not tested" in audited((0.1, 0.1)).recommendation.cautions[-1]
 
 
 def test_named_groups_that_might_lose_are_listed_single_attributes_first_and_small_ones_apart():
@@ -199,7 +199,7 @@ def test_named_groups_that_might_lose_are_listed_single_attributes_first_and_sma
     large = [one for one in advice.might_lose if one.rows >= 50]
     assert [one.single for one in large] == sorted([one.single for one in large], reverse=True)
     assert all(one.low < -0.01 for one in advice.might_lose)
-    assert "more have fewer than 50 rows, too few to tell." in advice.sentences[-1]
+    assert "more have fewer than 50 rows, too few to tell." in advice.cautions[-1]
 
 
 def test_a_margin_larger_than_a_point_is_what_is_tolerated():

@@ -14,10 +14,10 @@ from dafh.cli.options import (
     MARGIN,
     MODEL,
     PERSON,
-    SEEDS,
     SENSITIVE,
     TARGET,
     data_options,
+    seeds_option,
 )
 from dafh.cli.output import print_json, say
 
@@ -80,7 +80,7 @@ def audit(
 @click.argument("data", metavar="DATA")
 @SENSITIVE
 @TARGET
-@SEEDS
+@seeds_option(0, "0")
 @data_options
 @JSON
 def explain(

@@ -14,11 +14,11 @@ from dafh.cli.options import (
     MARGIN,
     MODEL,
     PERSON,
-    SEEDS,
     SENSITIVE,
     TARGET,
     check_writable,
     data_options,
+    seeds_option,
 )
 from dafh.cli.output import print_json, say
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without
 @LEVEL
 @MARGIN
 @DEPTH
-@SEEDS
+@seeds_option(None, "as many as fit into 30 seconds, at most 5")
 @data_options
 @JSON
 def report(
@@ -55,7 +55,7 @@ def report(
     level: float,
     margin: float,
     depth: int,
-    seeds: int,
+    seeds: int | None,
     as_json: bool,
 ) -> None:
     """Write a report as one HTML file that needs no network.

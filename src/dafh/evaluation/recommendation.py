@@ -89,7 +89,9 @@ class Recommendation:
     kind: Kind
     headline: str
     sentences: tuple[str, ...]
-    """Two to five sentences: the gain, how decisions change, who loses, and what to do next."""
+    """The figures in words: the gain, and how decisions change."""
+    cautions: tuple[str, ...] = ()
+    """Why not for all groups, who loses or might, and what to do next."""
     figures: tuple[Figure, ...] = ()
     groups: tuple[GroupAdvice, ...] = ()
     losing: tuple[NamedLoss, ...] = ()
@@ -129,6 +131,7 @@ class Recommendation:
             kind=kind,
             headline=told.headline(),
             sentences=told.sentences(),
+            cautions=told.cautions(),
             figures=told.figures(),
             groups=groups,
             losing=_records(losing),
@@ -148,7 +151,7 @@ class Recommendation:
         Test it on rows that it has not seen.
         """
         headline = "No recommendation: no rows were given to test the model on"
-        return cls("unaudited", headline, ("Test it on rows that it has not seen.",))
+        return cls("unaudited", headline, (), ("Test it on rows that it has not seen.",))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -161,7 +164,7 @@ class Recommendation:
             first = "RECOMMENDATION: none, because no rows were given to test the model on."
         else:
             first = f"RECOMMENDATION: {self.headline[0].lower()}{self.headline[1:]}."
-        return "\n".join([first, *self.sentences])
+        return "\n".join([first, *self.sentences, *self.cautions])
 
 
 def _kind(result: "AuditResult", chosen: np.ndarray) -> Kind:

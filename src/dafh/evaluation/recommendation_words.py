@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dafh.evaluation.result import AuditResult
 
 _ALL_ROWS = 0  # First line of the table of rates.
+# A rate of a group that rises by more than this is pointed out: less is often chance.
+_STEEP = 0.05
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,16 @@ class Told:
         return f"Keep the pooled classifier: {'nothing is gained' if nothing else 'no gain is shown'}"
 
     def sentences(self) -> tuple[str, ...]:
-        """Gain, decisions, who loses, and what to do next."""
+        """Gain and decisions: the figures in words."""
+        if self.result.verdict.status == "unchanged":
+            return ()
+        return tuple(sentence for sentence in (self._gain(), self._decisions()) if sentence)
+
+    def cautions(self) -> tuple[str, ...]:
+        """Say why not for all, which errors rise, who loses, and what to do next."""
         if self.result.verdict.status == "unchanged":
             return ("Nothing changes for anybody, so there is nothing to deploy.",)
-        found = [self._kept(), self._gain(), self._decisions(), self._who_loses(), self._next()]
+        found = (self._kept(), self._dearer(), self._who_loses(), self._next())
         return tuple(sentence for sentence in found if sentence)
 
     def figures(self) -> tuple[Figure, ...]:
@@ -127,7 +135,7 @@ class Told:
             Figure(
                 "Gain" if total["loss"] == "error" else f"Gain in {TITLES[total['loss']]}",
                 f"{points(total['gain'])} {'per 100 rows' if total['loss'] == 'cost' else 'points'}",
-                f"{interval}; {TITLES[total['loss']]} {before} → {now}",
+                f"{TITLES[total['loss']]} {before} → {now}; {interval}",
                 float(total["pooled_loss"]),
                 float(total["own_loss"]),
             )
@@ -198,18 +206,29 @@ class Told:
             for name in _KINDS
             if not np.isnan(row[name])  # Without rows of a label nothing is known about its errors.
         ]
-        return f"{'; '.join([flagged, *kinds])}.{self._dearer(row)}"
+        return f"{'; '.join([flagged, *kinds])}."
 
-    def _dearer(self, row: pd.Series) -> str:
+    def _dearer(self) -> str:
         """Warn of a kind of error that gets more frequent, unless the audit tested it: the total can hide that."""
         tested = set(self.result.losses)
-        if "cost" in tested or self.kind == "do_not_deploy":
+        if self.rates is None or "cost" in tested or not self.kind.startswith("deploy"):
             return ""
-        risen = [name for name in _KINDS if name not in tested and row[name] - row[f"{name}_pooled"] > SMALL_LOSS]
-        if not risen:
+        n_groups, deployed = len(self.groups), set(self._of("deploy"))
+        told = []
+        for place, row in self.rates.head(1 + n_groups).reset_index(drop=True).iterrows():
+            if place != _ALL_ROWS and str(row["group"]) not in deployed:
+                continue
+            where, limit = ("", SMALL_LOSS) if place == _ALL_ROWS else (f" in group {row['group']}", _STEEP)
+            for name in _KINDS:
+                risen = row[name] - row[f"{name}_pooled"]
+                if name not in tested and risen > limit:
+                    told.append(f"the {TITLES[name]}{where} rises by {100 * risen:.1f}")
+        if not told:
             return ""
-        told = listed([f"the {TITLES[name]} rises by {100 * (row[name] - row[f'{name}_pooled']):.1f}" for name in risen])
-        return f" Mind that {told} percentage points: if such errors cost more than others, audit with these costs."
+        return (
+            f"Mind that {listed(told)} percentage points on these rows: if such errors cost more than others, audit with "
+            "these costs."
+        )
 
     def _who_loses(self) -> str:
         """Say who is shown to lose, and for whom a loss is not ruled out."""
@@ -280,12 +299,12 @@ class Told:
 
     def _loser_figure(self) -> Figure:
         losers = self._losers()[0] if self.kind == "do_not_deploy" else []
-        value = "nobody is shown to" if not losers else listed(shortened(losers))
+        value = "nobody, as far as is shown" if not losers else listed(shortened(losers))
         if self.result.named is None:
             return Figure("Who loses", value, "named groups were not tested")
         large, small, n_large = self._sizes()
-        note = f"{_any_loss(self.result)} is not ruled out for {len(large):,} of {n_large:,} named groups"
-        few = f"; {small:,} more have fewer than {SMALLEST_SHOWN} rows" if small else ""
+        note = f"{len(large):,} of {n_large:,} named groups might" if n_large else "named groups"
+        few = f"{';' if n_large else ':'} {small:,} {'more ' if n_large else ''}are too small to tell" if small else ""
         return Figure("Who loses", value, note + few)
 
 
