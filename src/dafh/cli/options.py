@@ -183,8 +183,6 @@ def seeds_option(default: int | None, otherwise: str) -> Any:
         "--seeds",
         type=click.IntRange(0, 20),
         default=default,
-        help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
-        f"rows, networks with other seeds; 0 skips this.  [default: {otherwise}]",
+        help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of "
+        f"the rows, networks with other seeds; 0 skips this.  [default: {otherwise}]",
     )
-
-
