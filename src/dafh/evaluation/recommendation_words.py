@@ -259,7 +259,7 @@ class Told:
         )
 
     def _sizes(self) -> tuple[pd.DataFrame, int, int]:
-        """Large groups that might lose, the number of small ones, which are too small to tell, and of all large ones."""
+        """Large groups that might lose, the number of small ones, too small to tell, and of all large ones."""
         assert self.result.named is not None
         rows = self.result.named.drop_duplicates("group")["n"]
         small = int((rows < SMALLEST_SHOWN).sum())

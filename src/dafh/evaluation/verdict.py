@@ -179,7 +179,8 @@ def _doubts(answers: pd.DataFrame, undecided: pd.DataFrame, level: float, margin
     return (
         f"no group is shown to be harmed{beyond}, but for {len(undecided):,} of {len(answers):,} questions there is "
         f"not enough data to rule it out. In the worst case that is not ruled out{of_size}, the "
-        f"{TITLES[worst['loss']]} of {who(worst)} is {100 * -worst['low']:.2f} {unit_of(worst['loss'])} higher than with {whose(worst)} "
+        f"{TITLES[worst['loss']]} of {who(worst)} is {100 * -worst['low']:.2f} {unit_of(worst['loss'])} higher than "
+        f"with {whose(worst)} "
         f"(limit of the {100 * (1 - level):g}% interval)"
     )
 
