@@ -238,9 +238,9 @@ def test_a_recommendation_is_plain_values():
 def test_in_a_terminal_the_recommendation_comes_first():
     result = audited((0.1, 0.5), named=two_groups)
     assert str(result).startswith(
-        "RECOMMENDATION: deploy for group 0 only, and keep the pooled classifier for group 1.\n"
+        "RECOMMENDATION: Deploy for group 0 only, and keep the pooled classifier for group 1.\n"
     )
-    assert result._repr_html_().startswith("<div><p>RECOMMENDATION: deploy for group 0 only")
+    assert result._repr_html_().startswith("<div><p>RECOMMENDATION: Deploy for group 0 only")
 
 
 def test_rows_that_nobody_could_collect_are_not_named():
@@ -295,4 +295,4 @@ def test_groups_that_lose_more_than_is_tolerated_are_seldom_chosen_beside_one_th
 def test_without_rows_there_is_no_recommendation():
     advice = Recommendation.without_rows()
     assert advice.kind == "unaudited"
-    assert advice.headline == "No recommendation: no rows were given to test the model on"
+    assert advice.headline == "None, because no rows were given to test the model on"

@@ -130,7 +130,7 @@ def test_harm_to_a_named_group_is_no_harm_to_learned_groups_in_this_case():
     result = harm_to_women_only()
     assert "violated" not in set(result.questions["verdict"])
     assert result.named.set_index("group").loc["sex = f", "p_corrected"] < 0.001
-    assert str(result).startswith("RECOMMENDATION: do not deploy: sex = f is shown to lose.\n")
+    assert str(result).startswith("RECOMMENDATION: Do not deploy: sex = f is shown to lose.\n")
     assert str(result.verdict).startswith(
         "HARM: for sex = f the error rate is higher than with the pooled classifier: by 100.00 perc"
     )
@@ -141,4 +141,4 @@ def test_without_rows_nothing_is_claimed():
     assert summary["verdict"] == Verdict.without_rows().to_dict()
     assert summary["verdict"]["status"] == "unaudited"
     assert summary["recommendation"]["kind"] == "unaudited"
-    assert "<h1>No recommendation: no rows were given to test the model on</h1>" in render(summary)
+    assert "<h1>None, because no rows were given to test the model on</h1>" in render(summary)

@@ -14,10 +14,10 @@ from dafh.cli.options import (
     MARGIN,
     MODEL,
     PERSON,
+    SEEDS,
     SENSITIVE,
     TARGET,
     data_options,
-    seeds_option,
 )
 from dafh.cli.output import print_json, say
 
@@ -80,7 +80,7 @@ def audit(
 @click.argument("data", metavar="DATA")
 @SENSITIVE
 @TARGET
-@seeds_option(0, "0")
+@SEEDS
 @data_options
 @JSON
 def explain(
@@ -88,7 +88,7 @@ def explain(
     data: "DataFile",
     sensitive: tuple[str, ...],
     target: str | None,
-    seeds: int,
+    seeds: int | None,
     as_json: bool,
 ) -> None:
     """Describe the groups in words.
@@ -102,7 +102,7 @@ def explain(
 
     loaded = FileModel.open(model)
     rows = loaded.read(data, sensitive, target)
-    words = loaded.explain(rows, seeds)
+    words = loaded.explain(rows, seeds or 0)
     if as_json:
         print_json(words.to_dict())
     else:

@@ -147,10 +147,10 @@ class Recommendation:
         Examples
         --------
         >>> print(Recommendation.without_rows())
-        RECOMMENDATION: none, because no rows were given to test the model on.
+        RECOMMENDATION: None, because no rows were given to test the model on.
         Test it on rows that it has not seen.
         """
-        headline = "No recommendation: no rows were given to test the model on"
+        headline = "None, because no rows were given to test the model on"
         return cls("unaudited", headline, (), ("Test it on rows that it has not seen.",))
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,11 +160,7 @@ class Recommendation:
 
     def __str__(self) -> str:
         """Render for a terminal."""
-        if self.kind == "unaudited":
-            first = "RECOMMENDATION: none, because no rows were given to test the model on."
-        else:
-            first = f"RECOMMENDATION: {self.headline[0].lower()}{self.headline[1:]}."
-        return "\n".join([first, *self.sentences, *self.cautions])
+        return "\n".join([f"RECOMMENDATION: {self.headline}.", *self.sentences, *self.cautions])
 
 
 def _kind(result: "AuditResult", chosen: np.ndarray) -> Kind:
