@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dafh.tables.encoder import tabular_pipeline
     from dafh.workflows.scorer import Scorer
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "AuditResult",
