@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dafh.linear.scorecard import Scorecard
     from dafh.models.files import load, save
     from dafh.tables.encoder import tabular_pipeline
+    from dafh.watch.monitor import Monitor
     from dafh.workflows.scorer import Scorer
 
 __version__ = "0.1.0.dev0"
@@ -31,6 +32,7 @@ __all__ = [
     "DAFHClassifier",
     "DecoupledClassifier",
     "Explanation",
+    "Monitor",
     "PreferenceMatrix",
     "Recipe",
     "Scorecard",
@@ -47,6 +49,7 @@ _HOME = {
     "DAFHClassifier": "dafh.estimators.dafh",
     "DecoupledClassifier": "dafh.estimators.decoupled",
     "Explanation": "dafh.explanation",
+    "Monitor": "dafh.watch",
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
     "Scorecard": "dafh.linear.scorecard",

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -27,6 +28,7 @@ from dafh.classifiers.fitting import fit_clone, fit_group, seeded, stratified_fo
 from dafh.classifiers.logits import class_probabilities
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
+from dafh.estimators.prediction import PairedDecisions
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import LossName
 from dafh.evaluation.paired import ComparedRows
@@ -318,6 +320,20 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         values = check_features(self, X, reset=False)
         given = X if is_frame(X) else values
         return np.column_stack([model.predict(given) for model in [*self.estimators_, self.pooled_]])
+
+    def decide_twice(
+        self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None = None
+    ) -> PairedDecisions:
+        """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
+        given, positions = self._check_rows(X, sensitive_features)
+        known = pd.Index(self.classes_)
+        pooled = known.get_indexer(self.pooled_.predict(given)).astype(np.intp)
+        own = pooled.copy()
+        for k, server in enumerate(servers):
+            rows = np.flatnonzero(positions == k)
+            if len(rows):
+                own[rows] = known.get_indexer(self._own_estimators[server].predict(take_rows(given, rows)))
+        return PairedDecisions(positions.clip(max=self.n_groups_), own, pooled)
 
     def score(
         self,

@@ -108,22 +108,26 @@ class Bettors:
         accounts, mass, first = self.accounts[question], self.mass[question], self.n_bets[question]
         joined = in_play(first + np.arange(len(x) + 1))
         deposits, rest = mass * _KEPT_BACK * np.diff(joined), mass * _KEPT_BACK * (1 - joined[1:])
-        path, done = np.empty(len(x)), 0
+        path, done, size = np.empty(len(x)), 0, _BLOCK
         while done < len(x):
-            part = slice(done, done + _BLOCK)
+            part = slice(done, done + size)
             before, after = settle(accounts, x[part], deposits[part])
             stakes, capital = before @ BETS, before.sum(axis=1) + rest[part]
             too_much = np.flatnonzero(capital + stakes > target)
             taken = int(too_much[0]) if len(too_much) else len(after)
             path[done : done + taken] = after[:taken].sum(axis=1) + rest[part][:taken]
-            accounts = after[taken - 1] if taken else accounts
+            accounts = _bounded(after[taken - 1]) if taken else accounts
             done += taken
+            size = min(2 * size, _BLOCK)
             if len(too_much):
-                missing = max(target - capital[taken], 0.0) / stakes[taken]
+                missing = (target - capital[taken]) / stakes[taken]
+                if missing < 1e-9:  # The target is reached: nothing is staked any more.
+                    accounts = accounts + deposits[done:].sum() * PRIOR
+                    path[done:] = accounts.sum() + rest[-1]
+                    break
                 accounts = before[taken] * (1 + missing * BETS * x[done])
                 path[done] = accounts.sum() + rest[done]
-                done += 1
-            accounts = _bounded(accounts)
+                done, size = done + 1, 4  # Another bet may be too large soon.
         self.accounts[question], self.n_bets[question] = accounts, first + len(x)
         return path
 

@@ -1,0 +1,366 @@
+"""What labelled rows say about every question: is a group, or a declared subgroup, worse off in one of the losses.
+
+The classifier that is watched in a group is the one that serves it, or its own where the pooled one does. All questions
+about harm share the level, and so do all proofs of benefit. A *term* begins when a classifier is put into service or
+taken out of it: evidence about that group then starts anew.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.evaluation.losses import Loss
+from dafh.stats import Bettors, Detectors, WeighedCounts, first_alarms, thresholds
+from dafh.watch.declared import NOT_DECLARED
+
+# Capital of the first term, and of all later ones together: each has one half of what is left.
+_FIRST_TERM, _LATER_TERMS = 0.99, 0.01
+# Weights are put together between neighbours of this list, relative to the largest: their ratio is 1.05.
+_WEIGHT_EDGES = np.concatenate([[0.0], np.geomspace(1e-3, 1 - 1e-9, 142), [1.0]])
+# Kinds of rows: no difference; own classifier worse on a negative and on a positive row; better on either.
+_KINDS = 5
+
+
+def capital_of_term(term: int) -> float:
+    """Capital at the start of a term: those of all terms add up to 1, so that the level holds for all of them together.
+
+    Examples
+    --------
+    >>> [capital_of_term(term) for term in range(3)]
+    [0.99, 0.005, 0.0025]
+    """
+    return _FIRST_TERM if term == 0 else _LATER_TERMS * 0.5**term
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """Labelled rows: who was right on them."""
+
+    group: NDArray[np.intp]
+    own_wrong: NDArray[np.bool_]
+    pooled_wrong: NDArray[np.bool_]
+    positive: NDArray[np.bool_] | None
+    parts: NDArray[np.int16]
+    """Subgroups of each row, (n, A)."""
+    weight: NDArray[np.float64]
+    """Relative to the largest that was declared."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.group)
+
+    def take(self, rows: NDArray[Any]) -> "JudgedRows":
+        """Return some of the rows."""
+        positive = None if self.positive is None else self.positive[rows]
+        return JudgedRows(
+            self.group[rows],
+            self.own_wrong[rows],
+            self.pooled_wrong[rows],
+            positive,
+            self.parts[rows],
+            self.weight[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An alarm, a warning or a proof: which question or group, and at which row."""
+
+    place: int
+    row: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a batch of rows has shown."""
+
+    alarms: list[Raised]
+    warnings: list[Raised]
+    proofs: list[Raised]
+
+
+@dataclass(eq=False)
+class Evidence:
+    """Evidence on Q = groups × parts × losses questions.
+
+    `serving` says which groups have their watched classifier in service: only they can be harmed by it.
+    """
+
+    n_groups: int
+    parts: list[str]
+    losses: Sequence[Loss]
+    level: float
+    run_length: float
+    weighted: bool
+    serving: NDArray[np.bool_]
+    n_rows: int = 0
+    """Labelled rows so far."""
+    harm: Bettors = field(init=False)
+    benefit: Bettors = field(init=False)
+    detectors: Detectors = field(init=False)
+    counts: NDArray[np.float64] = field(init=False)
+    """Rows of each kind and weight, (Q, 5, W)."""
+    sums: NDArray[np.float64] = field(init=False)
+    """Weight, own loss and pooled loss of each question, (Q, 3)."""
+    limits: NDArray[np.float64] = field(init=False)
+    """Lower and upper limit of the gain, (Q, 2), relative to the largest loss."""
+    alarmed: NDArray[np.int64] = field(init=False)
+    """Row at which an alarm was raised in this term, (Q,); 0 for none."""
+    proved: NDArray[np.int64] = field(init=False)
+    """Row at which a group's classifier was shown to be better in this term, (K,); 0 for none."""
+    terms: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without rows."""
+        q, k = self.n_questions, self.n_groups
+        self.harm, self.benefit = Bettors.start(q, _FIRST_TERM), Bettors.start(q, _FIRST_TERM)
+        self.detectors = Detectors.start(q)
+        self.counts = np.zeros((q, _KINDS, len(_WEIGHT_EDGES) if self.weighted else 1))
+        self.sums = np.zeros((q, 3))
+        self.limits = np.tile([-1.0, 1.0], (q, 1))
+        self.alarmed, self.proved, self.terms = (np.zeros(n, np.int64) for n in (q, k, k))
+
+    # ---- questions ----
+
+    @property
+    def n_questions(self) -> int:
+        """Number of questions."""
+        return self.n_groups * len(self.parts) * len(self.losses)
+
+    @property
+    def group(self) -> NDArray[np.intp]:
+        """Group of each question, (Q,)."""
+        return np.arange(self.n_questions) // (len(self.parts) * len(self.losses))
+
+    @property
+    def part(self) -> NDArray[np.intp]:
+        """Part of each question, (Q,); 0 is all rows of the group."""
+        return np.arange(self.n_questions) // len(self.losses) % len(self.parts)
+
+    @property
+    def loss(self) -> NDArray[np.intp]:
+        """Loss of each question, (Q,)."""
+        return np.arange(self.n_questions) % len(self.losses)
+
+    @property
+    def at_risk(self) -> NDArray[np.bool_]:
+        """Questions about classifiers in service that have no alarm yet, (Q,): they share the level."""
+        return self.serving[self.group] & (self.alarmed == 0)
+
+    @property
+    def run_length_needed(self) -> float:
+        """What a detector needs for a warning: a row counts for one part of each attribute, and for some losses."""
+        # False positives and false negatives are never on the same row.
+        rates = {loss.name for loss in self.losses} >= {"fpr", "fnr"}
+        n_attributes = len({name.split(" = ")[0] for name in self.parts[1:]})
+        return self.run_length * (1 + n_attributes) * (len(self.losses) - rates)
+
+    # ---- rows ----
+
+    def add(self, rows: JudgedRows) -> Found:
+        """Take labelled rows in their order."""
+        bets = Bets.joined([self._count(rows, *layer) for layer in self._layers(rows)], self.n_rows)
+        self.n_rows += len(rows)
+        found = self._settle(bets)
+        changed = np.isin(self.group, rows.group)
+        self._tighten(np.flatnonzero(changed))
+        return found
+
+    def _layers(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
+        """Rows that count, and the question of each, for each loss and each way of dividing a group."""
+        n_losses, n_parts = len(self.losses), len(self.parts)
+        for number, loss in enumerate(self.losses):
+            _, counted = loss.stakes(rows.positive, len(rows))
+            counted &= rows.weight > 0
+            base = rows.group * n_parts * n_losses + number
+            everybody = np.flatnonzero(counted)
+            yield number, everybody, base[everybody]
+            for column in rows.parts.T:
+                some = np.flatnonzero(counted & (column != NOT_DECLARED))
+                yield number, some, base[some] + column[some].astype(np.intp) * n_losses
+
+    def _count(self, rows: JudgedRows, loss: int, some: NDArray[np.intp], question: NDArray[np.intp]) -> "Bets":
+        """Add up rows, and return the bets on them."""
+        weight, own, pooled = rows.weight[some], rows.own_wrong[some], rows.pooled_wrong[some]
+        positive = np.zeros(len(some), bool) if rows.positive is None else rows.positive[some]
+        on_negative, on_positive = relative_stakes(self.losses[loss])
+        stake = weight * np.where(positive, on_positive, on_negative)
+        kind = np.where(own == pooled, 0, 1 + positive + 2 * pooled)
+        place = np.searchsorted(_WEIGHT_EDGES, weight) if self.weighted else 0
+        cell = (question * _KINDS + kind) * self.counts.shape[2] + place
+        self.counts += np.bincount(cell, minlength=self.counts.size).reshape(self.counts.shape)
+        for column, amount in enumerate((weight, stake * own, stake * pooled)):
+            self.sums[:, column] += np.bincount(question, amount, self.n_questions)
+        return Bets.placed(
+            question, some, np.where(kind > 0, stake * np.where(pooled, -1.0, 1.0), 0.0), self.n_questions
+        )
+
+    def _settle(self, bets: "Bets") -> Found:
+        """Settle all bets, question by question, and see what they show."""
+        before, at_risk = self.harm.capital, self.at_risk
+        alarm_at = max(int(at_risk.sum()), 1) / self.level
+        proof_at = max(int((self.proved == 0).sum()), 1) / self.level
+        capital, warnings = np.empty(len(bets.x)), []
+        for q, part in bets.by_question():
+            x = bets.x[part]
+            capital[part] = self.harm.bet(q, x, alarm_at if at_risk[q] else np.inf)
+            self.benefit.bet(q, -x, np.inf if self.proved[self.group[q]] else proof_at)
+            signs = self.detectors.watch(q, x, bets.since[part]) >= self.run_length_needed
+            if signs.any() and self.serving[self.group[q]]:
+                warnings.append(Raised(q, int(bets.row[part][int(np.argmax(signs))])))
+        self.detectors.waiting += bets.waiting
+        self.detectors.restart(np.array([warning.place for warning in warnings], np.intp))
+        alarms = first_alarms(before, at_risk, bets.row, bets.question, capital, self.level)
+        for q, row in alarms.items():
+            self.alarmed[q] = row
+        return Found([Raised(q, row) for q, row in sorted(alarms.items())], warnings, self._prove())
+
+    def _prove(self) -> list[Raised]:
+        """Groups whose classifier is now shown to be better: in every loss, and in every subgroup that has rows."""
+        asked = np.where(self.sums[:, 0] > 0, self.benefit.capital, np.inf).reshape(self.n_groups, -1)
+        capital = np.where(np.isinf(asked).all(axis=1), 0.0, asked.min(axis=1))
+        needed = thresholds(capital, self.proved == 0, self.level)
+        new = np.flatnonzero((self.proved == 0) & (capital >= needed * (1 - 1e-9)))
+        self.proved[new] = self.n_rows
+        return [Raised(int(g), self.n_rows) for g in new]
+
+    def _tighten(self, questions: NDArray[np.intp]) -> None:
+        """Narrow the limits of the gain; those of all questions hold together."""
+        share = self.level / 2 / self.n_questions
+        for number, loss in enumerate(self.losses):
+            some = questions[self.loss[questions] == number]
+            found = self._weighed(loss, some)
+            self.limits[some, 0] = np.maximum(self.limits[some, 0], -found.upper(share))
+            self.limits[some, 1] = np.minimum(self.limits[some, 1], -found.lower(share))
+
+    def _weighed(self, loss: Loss, some: NDArray[np.intp]) -> WeighedCounts:
+        on_negative, on_positive = relative_stakes(loss)
+        x = np.array([0.0, on_negative, on_positive, -on_negative, -on_positive])
+        low, high = (np.append(0.0, _WEIGHT_EDGES[:-1]), _WEIGHT_EDGES) if self.weighted else (np.ones(1), np.ones(1))
+        counts = self.counts[some].reshape(len(some), -1)
+        return WeighedCounts(np.repeat(x, len(low)), np.tile(low, _KINDS), np.tile(high, _KINDS), counts)
+
+    # ---- service ----
+
+    def begin_term(self, groups: NDArray[np.intp], serving: NDArray[np.bool_]) -> None:
+        """Let evidence on some groups start anew, because their classifier was put into service or taken out of it."""
+        self.serving = serving
+        self.terms[groups] += 1
+        self.proved[groups] = 0
+        for g in groups:
+            questions = np.flatnonzero(self.group == g)
+            for bettors in (self.harm, self.benefit):
+                bettors.restart(questions, capital_of_term(int(self.terms[g])))
+            self.detectors.restart(questions)
+            self.alarmed[questions] = 0
+
+    # ---- results ----
+
+    def table(self) -> pd.DataFrame:
+        """One row per question, with losses in their own units."""
+        worst = np.array([self.losses[i].worst for i in self.loss])
+        weight = np.where(self.sums[:, 0] > 0, self.sums[:, 0], np.nan)
+        own, pooled = (worst * self.sums[:, i] / weight for i in (1, 2))
+        kinds = self.counts.sum(axis=2)
+        low, high = (worst * self.limits[:, i] for i in (0, 1))
+        return pd.DataFrame(
+            {
+                "group": self.group,
+                "part": [self.parts[i] for i in self.part],
+                "loss": [self.losses[i].name for i in self.loss],
+                "rows": kinds.sum(axis=1).astype(np.int64),
+                "own_worse": kinds[:, 1:3].sum(axis=1).astype(np.int64),
+                "own_better": kinds[:, 3:].sum(axis=1).astype(np.int64),
+                "own_loss": own,
+                "pooled_loss": pooled,
+                "gain": pooled - own,
+                "low": low,
+                "high": high,
+                "harm_evidence": self.harm.capital,
+                "harm_needed": np.where(self.at_risk, thresholds(self.harm.capital, self.at_risk, self.level), np.nan),
+                "benefit_evidence": self.benefit.capital,
+                "change_evidence": self.detectors.evidence,
+                "in_service": self.serving[self.group],
+                "alarm_row": self.alarmed,
+            }
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is known, as arrays, for `restore`."""
+        found: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in _ARRAYS}
+        for name in ("harm", "benefit"):
+            bettors = getattr(self, name)
+            found |= {f"{name}_{part}": getattr(bettors, part) for part in ("accounts", "mass", "n_bets")}
+        found |= {"change_accounts": self.detectors.accounts, "change_waiting": self.detectors.waiting}
+        return found | {"n_labelled": np.array(self.n_rows)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take what `arrays` gave."""
+        for name in _ARRAYS:
+            setattr(self, name, arrays[name])
+        self.harm, self.benefit = (
+            Bettors(*(arrays[f"{name}_{part}"] for part in ("accounts", "mass", "n_bets")))
+            for name in ("harm", "benefit")
+        )
+        self.detectors = Detectors(arrays["change_accounts"], arrays["change_waiting"])
+        self.n_rows = int(arrays["n_labelled"])
+
+
+_ARRAYS = ("counts", "sums", "limits", "alarmed", "proved", "terms", "serving")
+
+
+def relative_stakes(loss: Loss) -> tuple[float, float]:
+    """What a wrong decision on a negative and on a positive row costs, relative to the largest loss."""
+    if loss.costs is not None:
+        return loss.costs.fp / loss.worst, loss.costs.fn / loss.worst
+    return 1.0, 1.0  # Rows that do not count are left out elsewhere.
+
+
+class Bets(NamedTuple):
+    """Discordant rows as bets, sorted by question and then by row."""
+
+    question: NDArray[np.intp]
+    row: NDArray[np.intp]
+    x: NDArray[np.float64]
+    """Own loss minus pooled loss, −1 to 1 and never 0."""
+    since: NDArray[np.float64]
+    """Rows of the question since the bet before, this one included."""
+    waiting: NDArray[np.float64]
+    """Rows of each question after its last bet, (Q,)."""
+
+    @classmethod
+    def placed(
+        cls, question: NDArray[np.intp], row: NDArray[np.intp], x: NDArray[np.float64], n_questions: int
+    ) -> "Bets":
+        """Place bets on rows, of which most have no difference."""
+        # Small whole numbers are sorted by their digits, five times as fast.
+        order = np.argsort(question.astype(np.uint16) if n_questions < 2**16 else question, kind="stable")
+        total = np.bincount(question, minlength=n_questions)
+        rank = np.arange(1, len(order) + 1) - np.repeat(np.cumsum(total) - total, total)
+        order, rank = order[x[order] != 0], rank[x[order] != 0]
+        asked = question[order]
+        since = np.diff(rank, prepend=0)
+        new = np.diff(asked, prepend=-1) != 0
+        since[new] = rank[new]
+        last = np.zeros(n_questions, np.int64)
+        last[asked] = rank  # Of several values for a question, the last one stays.
+        return cls(asked, row[order], x[order], since.astype(np.float64), (total - last).astype(np.float64))
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Bets]", rows_before: int) -> "Bets":
+        """Put the bets of all layers together, with rows counted from the first one ever."""
+        question, row, x, since = (np.concatenate([part[i] for part in parts]) for i in range(4))
+        order = np.argsort(question, kind="stable")
+        waiting = np.sum([part.waiting for part in parts], axis=0)
+        return cls(question[order], row[order] + rows_before + 1, x[order], since[order], waiting)
+
+    def by_question(self) -> "Iterator[tuple[int, slice]]":
+        """Yield each question with the place of its bets."""
+        ends = np.append(np.flatnonzero(np.diff(self.question, prepend=-1)), len(self.question))
+        for start, end in itertools.pairwise(ends):
+            yield int(self.question[start]), slice(int(start), int(end))
