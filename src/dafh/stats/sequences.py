@@ -29,7 +29,7 @@ _SHARES = np.geomspace(2e-4, 0.9, 28)
 _PRIOR = _SHARES**0.25 / (_SHARES**0.25).sum()
 # Of the largest possible difference: a millionth.
 _STEPS = 22
-_MOST_AT_ONCE = 20_000
+_MOST_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +87,13 @@ class WeighedCounts:
         won = self.x - mean[:, None]
         weight = np.where(won > 0, self.low, self.high)
         relative = weight * won / (1 + mean[:, None])
-        # All questions at once, unless weights differ: then each has many kinds of rows, of which most do not occur.
-        if self.counts.size <= _MOST_AT_ONCE:
-            logs = np.einsum("qv,qvl->ql", self.counts, np.log1p(relative[:, :, None] * _SHARES))
-        else:
-            logs = np.empty((len(mean), len(_SHARES)))
-            for q in range(len(mean)):
-                used = self.counts[q] > 0
-                logs[q] = self.counts[q, used] @ np.log1p(np.outer(relative[q, used], _SHARES))
+        # Many questions at once, unless weights differ: each then has many kinds of rows, of which most do not occur.
+        step = max(_MOST_AT_ONCE // self.counts.shape[1], 1)
+        logs = np.empty((len(mean), len(_SHARES)))
+        for first in range(0, len(mean), step):
+            part = slice(first, first + step)
+            used = (self.counts[part] > 0).any(axis=0)
+            bets = np.log1p(relative[part][:, used, None] * _SHARES)
+            logs[part] = np.einsum("qv,qvl->ql", self.counts[part][:, used], bets)
         largest = logs.max(axis=1, keepdims=True)
         return np.log(np.exp(logs - largest) @ _PRIOR) + largest[:, 0]

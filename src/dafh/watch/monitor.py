@@ -51,7 +51,7 @@ class Monitor:
         Training rows, to compare the input with. Without them, the first rows of `update` take their place.
     largest_weight : float, optional
         Largest weight that any row will ever have; needed for `sample_weight`.
-    run_length : float, default=1_000_000
+    run_length : float, default=100_000
         Warnings of a change come by accident once in so many labelled rows, on average, at most.
     drift_margin : float, default=0
         Change of a share that is tolerated: 0.01 is one percentage point.
@@ -79,7 +79,7 @@ class Monitor:
         sensitive_features: Table | None = None,
         reference: "Table | Reference | None" = None,
         largest_weight: float | None = None,
-        run_length: float = 1_000_000,
+        run_length: float = 100_000,
         drift_margin: float = 0.0,
     ) -> None:
         self.model = model if hasattr(model, "predict") else getattr(model, "model", model)
@@ -260,7 +260,7 @@ class Monitor:
             Also kept in `service`. Empty if nothing was to be changed.
         """
         ledger = self._ledger
-        wanted = {} if ledger is None else changes_needed(ledger.evidence, ledger.notices if on_warnings else [])
+        wanted = {} if ledger is None else changes_needed(ledger.evidence, on_warnings=on_warnings)
         if ledger is None or not wanted:
             return []
         k, serves = int(self._final.n_groups_), np.array(self._final.serves_)

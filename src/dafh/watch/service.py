@@ -1,6 +1,6 @@
 """Who serves whom from now on: what evidence asks for, and the guard's report that says so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -8,25 +8,20 @@ from numpy.typing import NDArray
 
 from dafh.evaluation.guard_report import GuardReport, certificate_in_words, server_in_words
 from dafh.watch.evidence import Evidence
-from dafh.watch.notices import Notice
 
 
-def changes_needed(evidence: Evidence, notices: Sequence[Notice]) -> dict[int, tuple[bool, str]]:
-    """Groups whose classifier is to be put into service (True) or taken out of it, each with the reason.
-
-    Warnings among `notices` take classifiers out of service as alarms do.
-    """
+def changes_needed(evidence: Evidence, *, on_warnings: bool) -> dict[int, tuple[bool, str]]:
+    """Groups whose classifier is to be put into service (True) or taken out of it, each with the reason."""
     found: dict[int, tuple[bool, str]] = {}
     for g in range(evidence.n_groups):
-        rows = evidence.alarmed[evidence.group == g]
-        if evidence.serving[g]:
-            if rows.any():
-                first = int(rows[rows > 0].min())
-                found[g] = (False, f"harm was shown at row {first:,}")
-            elif any(notice.kind == "change" and notice.group == g for notice in notices):
-                found[g] = (False, "there were signs of harm since some time")
-        elif evidence.proved[g]:
-            found[g] = (True, f"it was shown to be better than the pooled classifier at row {evidence.proved[g]:,}")
+        alarmed, warned = (rows[evidence.group == g] for rows in (evidence.alarmed, evidence.warned))
+        if not evidence.serving[g]:
+            if evidence.proved[g]:
+                found[g] = (True, f"it was shown to be better than the pooled classifier at row {evidence.proved[g]:,}")
+        elif alarmed.any():
+            found[g] = (False, f"harm was shown at row {alarmed[alarmed > 0].min():,}")
+        elif on_warnings and warned.any():
+            found[g] = (False, f"there were signs of harm at row {warned[warned > 0].min():,}")
     return found
 
 
