@@ -211,8 +211,10 @@ class Evidence:
         capital, warnings = np.empty(len(bets.x)), []
         for q, part in bets.by_question():
             x = bets.x[part]
-            capital[part] = self.harm.bet(q, x, alarm_at if at_risk[q] else np.inf)
-            self.benefit.bet(q, -x, np.inf if self.proved[self.group[q]] else proof_at)
+            # What is decided stays so: evidence on it would only fade or grow without a meaning.
+            capital[part] = before[q] if self.alarmed[q] else self.harm.bet(q, x, alarm_at if at_risk[q] else np.inf)
+            if not self.proved[self.group[q]]:
+                self.benefit.bet(q, -x, proof_at)
             signs = self.detectors.watch(q, x, bets.since[part]) >= self.run_length_needed
             if signs.any() and self.serving[self.group[q]]:
                 warnings.append(Raised(q, int(bets.row[part][int(np.argmax(signs))])))
@@ -221,6 +223,8 @@ class Evidence:
         alarms = first_alarms(before, at_risk, bets.row, bets.question, capital, self.level)
         for q, row in alarms.items():
             self.alarmed[q] = row
+        # After an alarm, a warning says nothing new.
+        warnings = [one for one in warnings if not self.alarmed[one.place]]
         for warning in warnings:
             self.warned[warning.place] = self.warned[warning.place] or warning.row
         return Found([Raised(q, row) for q, row in sorted(alarms.items())], warnings, self._prove())
@@ -239,6 +243,8 @@ class Evidence:
         share = self.level / 2 / self.n_questions
         for number, loss in enumerate(self.losses):
             some = questions[self.loss[questions] == number]
+            if not len(some):
+                continue
             found = self._weighed(loss, some)
             self.limits[some, 0] = np.maximum(self.limits[some, 0], -found.upper(share))
             self.limits[some, 1] = np.minimum(self.limits[some, 1], -found.lower(share))
@@ -281,6 +287,7 @@ class Evidence:
                 "rows": kinds.sum(axis=1).astype(np.int64),
                 "own_worse": kinds[:, 1:3].sum(axis=1).astype(np.int64),
                 "own_better": kinds[:, 3:].sum(axis=1).astype(np.int64),
+                "weight": self.sums[:, 0],
                 "own_loss": own,
                 "pooled_loss": pooled,
                 "gain": pooled - own,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -38,8 +39,8 @@ class Reference:
     """Rows of each group, and of none of them; empty where there is one group only."""
     missing: dict[str, int]
     """Gaps of each column."""
-    categories: dict[str, tuple[str, ...]]
-    """Known categories of each column that has a list of them."""
+    categories: dict[str, tuple[int, ...]]
+    """Known categories of each column that has a list of them, as hashes: rare ones are nobody's business."""
 
     @classmethod
     def of(cls, X: Table, group: NDArray[np.intp], n_groups: int) -> Self:
@@ -50,11 +51,16 @@ class Reference:
             gaps, names = _looked_at(column)[:2]
             missing[str(name)] = int(gaps)
             if names is not None and len(names) <= _MOST_CATEGORIES:
-                categories[str(name)] = tuple(names)
+                categories[str(name)] = tuple(_hashes(names).tolist())
         counts = np.bincount(group, minlength=n_groups + 1)
         # Rows of no group are a property only where there are any: rules and networks divide all rows.
         groups = tuple(counts[: n_groups + bool(counts[n_groups])].tolist()) if len(counts) > 2 else ()
         return cls(len(table), groups, missing, categories)
+
+    @cached_property
+    def known(self) -> dict[str, NDArray[np.uint64]]:
+        """Known categories as arrays."""
+        return {name: np.array(values, np.uint64) for name, values in self.categories.items()}
 
     def shares(self) -> dict[str, int]:
         """Name of each property, and the number of reference rows that have it."""
@@ -73,8 +79,7 @@ class Reference:
             gaps, names, rows = _looked_at(table[name])
             missing.append(gaps)
             if name in self.categories:
-                known = set(self.categories[name])
-                unseen.append(sum(int(n) for word, n in zip(names or (), rows, strict=True) if word not in known))
+                unseen.append(int(rows[~np.isin(_hashes(names or []), self.known[name])].sum()))
         groups = np.bincount(group, minlength=len(self.groups))[: len(self.groups)]
         return np.concatenate([groups, missing, unseen]).astype(np.int64)
 
@@ -94,8 +99,12 @@ class Reference:
             int(values["rows"]),
             tuple(int(n) for n in values["groups"]),
             {str(name): int(n) for name, n in values["missing"].items()},
-            {str(name): tuple(map(str, some)) for name, some in values["categories"].items()},
+            {str(name): tuple(map(int, some)) for name, some in values["categories"].items()},
         )
+
+
+def _hashes(names: list[str]) -> NDArray[np.uint64]:
+    return pd.util.hash_array(np.array(names, object), categorize=False) if names else np.zeros(0, np.uint64)
 
 
 def _looked_at(column: "pd.Series[Any]") -> tuple[int, list[str] | None, NDArray[np.int64]]:

@@ -122,10 +122,9 @@ class Ledger:
         found, n_evidence = self._judge(rows, y)
         notices = [*self._noticed(found), *drifted]
         self.notices += notices
-        title = name or f"batch {self.n_batches}"
         left_out, waiting = len(rows) - n_evidence, len(self.pending)
         counts = (n_rows, len(rows), n_late, n_repeated, waiting, left_out)
-        return Update(self.n_batches, title, *counts, notices)
+        return Update(self.n_batches, name or "", *counts, notices)
 
     def _look_at(self, table: pd.DataFrame, rows: DecidedRows, new: NDArray[np.bool_]) -> list[Notice]:
         """Compare new rows with the reference; without one, the first rows become it."""

@@ -15,7 +15,7 @@ from dafh.evaluation.guard_report import server_in_words
 from dafh.exceptions import InputError
 from dafh.frames import Table, to_pandas
 from dafh.tables.hashes import row_hashes
-from dafh.text import render_html, render_text
+from dafh.text import plain, render_html, render_text
 from dafh.watch.declared import DeclaredParts
 from dafh.watch.display import display
 from dafh.watch.inputs import Reference
@@ -242,6 +242,15 @@ class Monitor:
             raise InputError("There is nothing to compare with before the first update.")
         return self._ledger.drift.table()
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return `table` as plain values."""
+        return plain(self.table().to_dict("records"))
+
+    def drift_records(self) -> list[dict[str, Any]]:
+        """Return `drift` as plain values; empty before there is anything to compare."""
+        known = self._ledger is not None and self._ledger.drift is not None
+        return plain(self.drift().to_dict("records")) if known else []
+
     def apply(self, *, on_warnings: bool = False) -> list[ServiceChange]:
         """Change who serves whom, as far as it was shown; the model is changed in place, as by `recalibrate`.
 
@@ -278,6 +287,31 @@ class Monitor:
         ledger.evidence.begin_term(np.array(sorted(wanted), np.intp), serves < k)
         ledger.service += new
         return new
+
+    # ---- as plain values and arrays ----
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """All that is known but for notices and changes of service, as plain values and as arrays."""
+        if self._ledger is None:
+            raise InputError("Nothing is known before the first update.")
+        values, arrays = self._ledger.to_state()
+        return values | {"watched": self.watched.tolist()}, arrays
+
+    @classmethod
+    def from_state(
+        cls,
+        model: Any,
+        values: dict[str, Any],
+        arrays: dict[str, NDArray[Any]],
+        notices: Sequence[Notice] = (),
+        service: Sequence[ServiceChange] = (),
+    ) -> "Monitor":
+        """Go on with what `to_state` gave, for the same model."""
+        monitor = cls(model)
+        monitor.settings = Settings.from_dict(values["settings"])
+        monitor.watched = np.array(values["watched"], np.intp)
+        monitor._ledger = Ledger.from_state(values, arrays, list(notices), list(service))
+        return monitor
 
     def __str__(self) -> str:
         """Render for a terminal."""

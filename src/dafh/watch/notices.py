@@ -50,7 +50,8 @@ class Notice:
         limits = "" if self.low is None or self.high is None else f" ({points(self.low)} to {points(self.high)})"
         gain = "" if self.gain is None else f" Gain in {loss.title}: {points(self.gain)} {loss.unit}{limits}."
         if self.kind == "change":
-            return f"{_capital(self.who)} shows signs of harm since some time, in its {loss.title}.{gain} Seen {when}."
+            # Without the gain, which is that of all rows so far: it may still be positive.
+            return f"Harm to {self.who} seems to have begun, in its {loss.title}. Seen {when}."
         return f"{_capital(self.who)} is worse off than with the pooled classifier.{gain} Shown {when}."
 
     def __str__(self) -> str:
@@ -107,6 +108,7 @@ class Update:
 
     batch: int
     name: str
+    """Empty where the batch has none."""
     n_rows: int
     n_labelled: int
     """Rows whose labels were counted, late ones included."""
@@ -136,7 +138,8 @@ class Update:
         parts = [f"{n:,} {what}" for what, n in counts.items() if n]
         waiting = f" {self.n_waiting:,} row{'s wait' if self.n_waiting != 1 else ' waits'} for labels."
         what = f": {', '.join(parts)}" if parts else ""
-        return f"Batch {self.batch} ({self.name}), {self.n_rows:,} rows{what}.{waiting if self.n_waiting else ''}"
+        title = f"Batch {self.batch}" + (f" ({self.name})" if self.name else "")
+        return f"{title}, {self.n_rows:,} rows{what}.{waiting if self.n_waiting else ''}"
 
     def __str__(self) -> str:
         """Render for a terminal."""
