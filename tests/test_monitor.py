@@ -36,10 +36,12 @@ def test_where_own_classifiers_do_harm_an_alarm_says_whom_and_when(model):
     monitor = Monitor(model)
     update = monitor.update(bad_rows().X, bad_rows().y)
     alarm = update.alarms[0]
-    assert alarm.gain < alarm.high < 0
+    assert alarm.gain < 0
+    assert alarm.onset < alarm.row
+    assert monitor.table()["high"].min() < 0
     assert 1 <= alarm.row <= 1500
-    assert f"Alarm: Group {alarm.group} is worse off than with the pooled classifier." in str(update)
-    assert f"at row {alarm.row:,}, in batch 1." in str(alarm)
+    assert f"Alarm: Group {alarm.group} is worse off than with the pooled classifier, in error rate" in str(update)
+    assert f"Shown at row {alarm.row:,}, in batch 1." in str(alarm)
     assert monitor.alarms == update.alarms
     assert monitor.table()["alarm_row"].max() == max(found.row for found in monitor.alarms)
 
@@ -92,8 +94,11 @@ def test_harm_after_a_good_start_is_noticed(model):
     updates = [monitor.update(part.X, part.y) for part in parts_of(bad_rows(), 500)]
     warnings = [notice for update in updates for notice in update.notices if notice.kind == "change"]
     assert warnings[0].row > 1500
-    assert "Harm to group" in str(warnings[0])
+    assert "seems to be worse off, in error rate, since about row" in str(warnings[0])
+    assert abs(warnings[0].onset - 1500) < 150
     assert monitor.alarms
+    assert monitor.alarms[0].gain > 0
+    assert "it has changed" in str(monitor)
 
 
 def test_limits_only_become_narrower(model):

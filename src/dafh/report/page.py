@@ -62,17 +62,7 @@ def render(summary: dict[str, Any]) -> str:
     >>> render(summarize())[:15]
     '<!doctype html>'
     """
-    library, script, style = _chart_library(), _asset("page.js"), _asset("page.css")
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            "style-src 'unsafe-inline'",
-            "img-src data:",
-            f"script-src {_checksum(library)} {_checksum(script)}",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
+    library, script, style = chart_library(), asset("page.js"), asset("page.css")
     charts = _charts(summary)
     return _template().render(
         summary=summary,
@@ -87,7 +77,7 @@ def render(summary: dict[str, Any]) -> str:
         listed=listed,
         percent=percent,
         points=_points,
-        policy=policy,
+        policy=security_policy(library, script),
         # These three come with the package. They and the chart data are all that is not escaped by the template.
         library=Markup(library),
         script=Markup(script),
@@ -101,17 +91,33 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(_asset("page.html"))
+    return environment.from_string(asset("page.html"))
+
+
+def security_policy(*scripts: str) -> str:
+    """Let a page run these scripts and nothing else, and connect to nothing."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            "style-src 'unsafe-inline'",
+            "img-src data:",
+            f"script-src {' '.join(map(_checksum, scripts))}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
 
 
 @functools.cache
-def _chart_library() -> str:
+def chart_library() -> str:
+    """Return the library that draws charts, as one script."""
     import vl_convert
 
     return vl_convert.javascript_bundle("window.drawChart = vegaEmbed;")
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of this folder."""
     return files("dafh.report").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -150,7 +156,7 @@ def _charts(summary: dict[str, Any]) -> dict[str, Markup]:
         history, best = pd.DataFrame(summary["training"]["history"]), summary["training"]["best_epoch"]
         for metric in plots.CURVES:
             charts[f"curve_{metric}"] = plots.curve(history, metric, best)
-    return {name: _as_json(chart.properties(width="container").to_dict()) for name, chart in charts.items()}
+    return {name: as_json(chart.properties(width="container").to_dict()) for name, chart in charts.items()}
 
 
 def _losses_drawn(charts: Mapping[str, Markup], name: str) -> list[str]:
@@ -164,7 +170,7 @@ def _drawn(summary: dict[str, Any]) -> list[dict[str, Any]]:
     return [column for column in columns if column["importance"] >= _SMALLEST_IMPORTANCE][:_MOST_SCORED]
 
 
-def _as_json(value: object) -> Markup:
+def as_json(value: object) -> Markup:
     """JSON without any character that HTML gives a meaning to: a value cannot close the script it stands in."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False)
     for character in "<>&":

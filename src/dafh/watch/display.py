@@ -9,7 +9,7 @@ from dafh.text import percent, points
 def display(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """One line per question, as text; columns that say the same in every line are left out."""
     is_cost = table["loss"] == "cost"
-    limits = [f"{points(low)} to {points(high)}" for low, high in zip(table["low"], table["high"], strict=True)]
+    limits = [limits_in_words(*line) for line in zip(table["gain"], table["low"], table["high"], strict=True)]
     shown = pd.DataFrame(
         {
             "group": table["group"],
@@ -28,6 +28,22 @@ def display(table: pd.DataFrame, level: float) -> pd.DataFrame:
     )
     same = {"subgroup": "all rows", "loss": TITLES["error"]}
     return shown[[name for name in shown if name not in same or not (shown[name] == same[name]).all()]]
+
+
+def has_changed(gain: float, low: float, high: float) -> bool:
+    """Whether limits and gain contradict each other: then the gain has not been the same at all times."""
+    return bool(low > high or gain < low or gain > high)
+
+
+def limits_in_words(gain: float, low: float, high: float) -> str:
+    """Write limits, unless they hold for no gain that has stayed the same.
+
+    Examples
+    --------
+    >>> limits_in_words(0.02, -0.01, 0.05), limits_in_words(-0.01, 0.03, 0.05)
+    ('-1.00 to +5.00', 'it has changed')
+    """
+    return "it has changed" if has_changed(gain, low, high) else f"{points(low)} to {points(high)}"
 
 
 def _levels(values: "pd.Series[float]", is_cost: "pd.Series[bool]") -> list[str]:

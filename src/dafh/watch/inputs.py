@@ -189,6 +189,7 @@ class InputDrift:
             {
                 "name": self.names,
                 "hits": self.hits,
+                "rows": self.n_rows,
                 "share": self.hits / max(self.n_rows, 1),
                 "reference_share": before / max(self.reference.n_rows, 1),
                 "evidence": self.evidence(),

@@ -165,10 +165,14 @@ class Ledger:
             for one in raised:
                 assert table is not None
                 line = table.iloc[one.place]
-                figures = {name: float(line[name]) for name in ("gain", "low", "high")}
-                group, part, loss = int(line["group"]), str(line["part"]), line["loss"]
-                new.append(Notice(kind, group, part, loss, one.row, self.n_batches, **figures))  # type: ignore[arg-type]
-        return new + [Notice("benefit", one.place, "", None, one.row, self.n_batches) for one in found.proofs]
+                about = (int(line["group"]), str(line["part"]), line["loss"], one.row, self.n_batches)
+                # Rows after the alarm may have moved the estimate beyond it.
+                onset = min(int(self.evidence.onset[one.place]), one.row)
+                new.append(Notice(kind, *about, onset, float(line["gain"])))  # type: ignore[arg-type]
+        for one in found.proofs:
+            served = bool(self.evidence.serving[one.place])
+            new.append(Notice("benefit", one.place, "", None, one.row, self.n_batches, in_service=served))
+        return new
 
     # ---- as plain values and arrays ----
 

@@ -15,7 +15,7 @@ from dafh.evaluation.guard_report import server_in_words
 from dafh.exceptions import InputError
 from dafh.frames import Table, to_pandas
 from dafh.tables.hashes import row_hashes
-from dafh.text import plain, render_html, render_text
+from dafh.text import render_html, render_text
 from dafh.watch.declared import DeclaredParts
 from dafh.watch.display import display
 from dafh.watch.inputs import Reference
@@ -216,6 +216,11 @@ class Monitor:
         return [] if self._ledger is None else list(self._ledger.service)
 
     @property
+    def attributes(self) -> list[str] | None:
+        """Names of the attributes that declare subgroups; None before they are settled."""
+        return None if self._ledger is None else [one.bins.name for one in self._ledger.parts.attributes]
+
+    @property
     def n_rows(self) -> int:
         """Labelled rows that have counted as evidence."""
         return 0 if self._ledger is None else self._ledger.evidence.n_rows
@@ -241,15 +246,6 @@ class Monitor:
         if self._ledger is None or self._ledger.drift is None:
             raise InputError("There is nothing to compare with before the first update.")
         return self._ledger.drift.table()
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return `table` as plain values."""
-        return plain(self.table().to_dict("records"))
-
-    def drift_records(self) -> list[dict[str, Any]]:
-        """Return `drift` as plain values; empty before there is anything to compare."""
-        known = self._ledger is not None and self._ledger.drift is not None
-        return plain(self.drift().to_dict("records")) if known else []
 
     def apply(self, *, on_warnings: bool = False) -> list[ServiceChange]:
         """Change who serves whom, as far as it was shown; the model is changed in place, as by `recalibrate`.

@@ -16,9 +16,10 @@ class Notice:
 
     Examples
     --------
-    >>> print(Notice("harm", 1, "sex = f", "error", row=812, batch=3, gain=-0.024, low=-0.041, high=-0.004))
-    Alarm: sex = f in group 1 is worse off than with the pooled classifier. Gain in error rate: -2.40 percentage points (-4.10 to -0.40). Shown at row 812, in batch 3.
-    """  # noqa: E501
+    >>> print(Notice("harm", 1, "sex = f", "error", row=812, batch=3, onset=510, gain=-0.024))
+    Alarm: sex = f in group 1 is worse off than with the pooled classifier, in error rate, since about row 510. Shown at
+    row 812, in batch 3. Gain of all rows so far: -2.40 percentage points.
+    """
 
     kind: Kind
     """"harm" is an alarm, "change" a warning, "benefit" a proof, "drift" one of the input."""
@@ -29,9 +30,12 @@ class Notice:
     row: int
     """Labelled rows so far, and for drift all rows."""
     batch: int
+    onset: int | None = None
+    """Row at which harm has begun, by estimate; 0 for the start."""
     gain: float | None = None
-    low: float | None = None
-    high: float | None = None
+    """Of all rows so far: still positive where harm came after a good start."""
+    in_service: bool = True
+    """Of a proof: whether the classifier serves already."""
 
     @property
     def who(self) -> str:
@@ -44,15 +48,18 @@ class Notice:
         if self.kind == "drift":
             return f"{self.part} Shown {when}."
         if self.kind == "benefit":
-            return f"The classifier watched in group {self.group} is better than the pooled one. Shown {when}."
+            would = "is" if self.in_service else "would be"
+            return (
+                f"Group {self.group} {would} better off with its own classifier than with the pooled one. Shown {when}."
+            )
         assert self.loss is not None
         loss = Loss(self.loss)
-        limits = "" if self.low is None or self.high is None else f" ({points(self.low)} to {points(self.high)})"
-        gain = "" if self.gain is None else f" Gain in {loss.title}: {points(self.gain)} {loss.unit}{limits}."
+        since = f"since about row {self.onset:,}" if self.onset else "since the start"
+        gain = "" if self.gain is None else f" Gain of all rows so far: {points(self.gain)} {loss.unit}."
         if self.kind == "change":
-            # Without the gain, which is that of all rows so far: it may still be positive.
-            return f"Harm to {self.who} seems to have begun, in its {loss.title}. Seen {when}."
-        return f"{_capital(self.who)} is worse off than with the pooled classifier.{gain} Shown {when}."
+            return f"{_capital(self.who)} seems to be worse off, in {loss.title}, {since}. Seen {when}.{gain}"
+        what = f"{_capital(self.who)} is worse off than with the pooled classifier"
+        return f"{what}, in {loss.title}, {since}. Shown {when}.{gain}"
 
     def __str__(self) -> str:
         """Say it, after its kind."""

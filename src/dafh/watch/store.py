@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
+from dafh.text import plain
 from dafh.watch.monitor import Monitor
 from dafh.watch.notices import Notice, ServiceChange, Update
 
@@ -148,8 +149,8 @@ class WatchStore:
 
     def monitor(self, model: Any) -> Monitor:
         """Go on where the last batch ended."""
-        plain, arrays = self._connection.execute("SELECT plain, arrays FROM state").fetchone()
-        return Monitor.from_state(model, json.loads(plain), _read_arrays(arrays), self.notices(), self.service())
+        values, arrays = self._connection.execute("SELECT plain, arrays FROM state").fetchone()
+        return Monitor.from_state(model, json.loads(values), _read_arrays(arrays), self.notices(), self.service())
 
     def plain_state(self) -> dict[str, Any]:
         """Settings and counts, without the arrays."""
@@ -165,7 +166,7 @@ class WatchStore:
 
     def _plain(self, table: str) -> list[dict[str, Any]]:
         found = self._connection.execute(f"SELECT plain FROM {table} ORDER BY number")
-        return [json.loads(plain) for (plain,) in found]
+        return [json.loads(text) for (text,) in found]
 
     def batch_of(self, fingerprint: str) -> StoredBatch | None:
         """Return the batch that had exactly these rows, if there was one."""
@@ -196,8 +197,8 @@ class WatchStore:
     def put_batch(self, monitor: Monitor, update: Update, fingerprint: str, hashes: NDArray[np.uint64]) -> None:
         """Store a batch with all that is known after it."""
         counts = {name: value for name, value in update.to_dict().items() if name != "notices"}
-        drift = monitor.drift_records()
-        texts = [_as_json(value) for value in (counts, monitor.records(), drift)]
+        tables = [plain(table.to_dict("records")) for table in (monitor.table(), monitor.drift())]
+        texts = [_as_json(value) for value in (counts, *tables)]
         added = datetime.now(UTC).isoformat(timespec="seconds")
         row = (update.batch, update.name, fingerprint, added, *texts, hashes.tobytes())
         self._connection.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
@@ -206,8 +207,8 @@ class WatchStore:
 
     def put_state(self, monitor: Monitor) -> None:
         """Store what the monitor knows."""
-        plain, arrays = monitor.to_state()
-        row = (_as_json(plain), _write_arrays(arrays))
+        values, arrays = monitor.to_state()
+        row = (_as_json(values), _write_arrays(arrays))
         self._connection.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?)", row)
 
     def put_service(self, batch: int, changes: list[ServiceChange]) -> None:
