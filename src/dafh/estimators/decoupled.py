@@ -321,19 +321,11 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         given = X if is_frame(X) else values
         return np.column_stack([model.predict(given) for model in [*self.estimators_, self.pooled_]])
 
-    def decide_twice(
-        self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None = None
-    ) -> PairedDecisions:
+    def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
         """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
         given, positions = self._check_rows(X, sensitive_features)
-        known = pd.Index(self.classes_)
-        pooled = known.get_indexer(self.pooled_.predict(given)).astype(np.intp)
-        own = pooled.copy()
-        for k, server in enumerate(servers):
-            rows = np.flatnonzero(positions == k)
-            if len(rows):
-                own[rows] = known.get_indexer(self._own_estimators[server].predict(take_rows(given, rows)))
-        return PairedDecisions(positions.clip(max=self.n_groups_), own, pooled)
+        own = [self._own_estimators[server] for server in servers]
+        return _decide_twice(own, self.pooled_, given, positions, self.classes_)
 
     def score(
         self,
@@ -354,6 +346,20 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         substitutes = [self.pooled_ if judged else model for model in self._substitutes]
         models = [*self.estimators_, self.pooled_, *substitutes]
         return [(np.flatnonzero(positions == k), models[k]) for k in np.unique(positions)]
+
+
+def _decide_twice(
+    own: list[Classifier], pooled: Classifier, given: Any, positions: NDArray[np.intp], classes: NDArray[Any]
+) -> PairedDecisions:
+    """Positions of classes by the classifier of each row's group and by the pooled one, which has rows of no group."""
+    known = pd.Index(classes)
+    everybody = known.get_indexer(pooled.predict(given)).astype(np.intp)
+    decided = everybody.copy()
+    for k, model in enumerate(own):
+        rows = np.flatnonzero(positions == k)
+        if len(rows):
+            decided[rows] = known.get_indexer(model.predict(take_rows(given, rows)))
+    return PairedDecisions(positions.clip(max=len(own)), decided, everybody)
 
 
 def _predict_each(models: list[Classifier], rows: CheckedRows) -> NDArray[Any]:

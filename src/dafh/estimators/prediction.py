@@ -105,9 +105,7 @@ class GroupPrediction(BaseEstimator):
         group, own = self._route(seen)
         return ServedRows(self._labels(seen, group, own), to_probabilities(_limited(own)), group)
 
-    def decide_twice(
-        self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None = None
-    ) -> PairedDecisions:
+    def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
         """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
         seen = self._see(X)
         base = self._pooled_logits(seen)

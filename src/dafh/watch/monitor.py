@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
-from dafh.evaluation.guard_report import server_in_words
 from dafh.exceptions import InputError
 from dafh.frames import Table, to_pandas
 from dafh.tables.hashes import row_hashes
@@ -22,7 +21,7 @@ from dafh.watch.inputs import Reference
 from dafh.watch.ledger import Ledger
 from dafh.watch.notices import Notice, ServiceChange, Update
 from dafh.watch.pending import DecidedRows, hashed, read_labels
-from dafh.watch.service import changes_needed, report_of
+from dafh.watch.service import serve_as_shown
 from dafh.watch.settings import Settings, losses_to_watch
 
 
@@ -264,25 +263,7 @@ class Monitor:
         list of ServiceChange
             Also kept in `service`. Empty if nothing was to be changed.
         """
-        ledger = self._ledger
-        wanted = {} if ledger is None else changes_needed(ledger.evidence, on_warnings=on_warnings)
-        if ledger is None or not wanted:
-            return []
-        k, serves = int(self._final.n_groups_), np.array(self._final.serves_)
-        for group, (puts_in, _) in wanted.items():
-            serves[group] = self.watched[group] if puts_in else k
-        before, after = (
-            [server_in_words(g, int(s), k) for g, s in enumerate(who)] for who in (self._final.serves_, serves)
-        )
-        new = [
-            ServiceChange(g, before[g], after[g], self.n_rows, ledger.n_batches, reason)
-            for g, (_, reason) in sorted(wanted.items())
-        ]
-        reasons = {change.group: change.reason for change in new}
-        self._final._serve(report_of(ledger.evidence, serves, self._final.guard_report_, reasons))
-        ledger.evidence.begin_term(np.array(sorted(wanted), np.intp), serves < k)
-        ledger.service += new
-        return new
+        return [] if self._ledger is None else serve_as_shown(self._final, self.watched, self._ledger, on_warnings)
 
     # ---- as plain values and arrays ----
 

@@ -111,7 +111,15 @@ def _server(name: str) -> str:
 
 @dataclass(frozen=True)
 class Update:
-    """What a batch has changed; prints as sentences."""
+    """What a batch has changed; prints as sentences.
+
+    Examples
+    --------
+    >>> counts = {"n_rows": 50, "n_labelled": 40, "n_late": 0, "n_repeated": 0, "n_waiting": 10, "n_left_out": 0}
+    >>> print(Update(2, "March", **counts, notices=[]))
+    Batch 2 (March), 50 rows: 40 labelled. 10 rows wait for labels.
+    Nothing new is shown.
+    """
 
     batch: int
     name: str

@@ -1,6 +1,7 @@
 """Who serves whom from now on: what evidence asks for, and the guard's report that says so."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 
 from dafh.evaluation.guard_report import GuardReport, certificate_in_words, server_in_words
 from dafh.watch.evidence import Evidence
+from dafh.watch.ledger import Ledger
+from dafh.watch.notices import ServiceChange
 
 
 def changes_needed(evidence: Evidence, *, on_warnings: bool) -> dict[int, tuple[bool, str]]:
@@ -23,6 +26,26 @@ def changes_needed(evidence: Evidence, *, on_warnings: bool) -> dict[int, tuple[
         elif on_warnings and warned.any():
             found[g] = (False, f"there were signs of harm at row {warned[warned > 0].min():,}")
     return found
+
+
+def serve_as_shown(final: Any, watched: NDArray[np.intp], ledger: Ledger, on_warnings: bool) -> list[ServiceChange]:
+    """Change who serves whom in a model, and begin new terms in the books."""
+    wanted = changes_needed(ledger.evidence, on_warnings=on_warnings)
+    if not wanted:
+        return []
+    k, serves = int(final.n_groups_), np.array(final.serves_)
+    for group, (puts_in, _) in wanted.items():
+        serves[group] = watched[group] if puts_in else k
+    before, after = ([server_in_words(g, int(s), k) for g, s in enumerate(who)] for who in (final.serves_, serves))
+    new = [
+        ServiceChange(g, before[g], after[g], ledger.evidence.n_rows, ledger.n_batches, reason)
+        for g, (_, reason) in sorted(wanted.items())
+    ]
+    reasons = {change.group: change.reason for change in new}
+    final._serve(report_of(ledger.evidence, serves, final.guard_report_, reasons))
+    ledger.evidence.begin_term(np.array(sorted(wanted), np.intp), serves < k)
+    ledger.service += new
+    return new
 
 
 def report_of(

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
+from dafh.explanation.worth import worth_of_groups
 from dafh.models.card import make_card
 from dafh.models.files import save
 from dafh.tables.files import DataFile
@@ -140,15 +141,15 @@ def watch_batch(
             rows = read_rows(loaded, data, _attributes(monitor, settings), target, person, id_column)
             if rows.labelled_fingerprint() in loaded.file.card.get("fingerprints", []):
                 raise InputError(
-                    f"The model was trained on the rows of {data.name}: they are no evidence. Watch rows that it has "
-                    "not seen."
+                    f"The model was trained on the rows of {Path(data.name).name}: they are no evidence. Watch rows "
+                    "that it has not seen."
                 )
             mark, new = rows.fingerprint(), store.is_empty
             repeated = None if new else store.batch_of(mark)
             update, notes = None, [*rows.notes, *behind]
             if repeated is None:
                 notes += [] if new or rows.ids is not None else _seen_before(store, monitor, rows)
-                update = _updated(monitor, rows, name or data.name)
+                update = _updated(monitor, rows, name or Path(data.name).name)
                 if new:
                     store.put_model(checksum, model.name, 0)
                 store.put_batch(monitor, update, mark, rows.hashes)
@@ -219,7 +220,11 @@ def _open(model: Path, store: WatchStore, *, repair: bool) -> tuple[FileModel, s
     if repair:  # The process was killed before the new file was in place.
         _put_in_place(store, model)
         return FileModel.open(model), known[-1].checksum, []
-    return loaded, checksum, [f"{model} is older than the last change of who serves whom: --apply puts it in place."]
+    return (
+        loaded,
+        checksum,
+        [f"{model} is older than the last change of who serves whom: its successor is in the state."],
+    )
 
 
 def _checksum(path: Path) -> str:
@@ -293,6 +298,7 @@ def _apply(
     if changes:
         own = make_card(loaded.model, {})
         details = {name: value for name, value in loaded.file.card.items() if name not in own}
+        details["worth"] = worth_of_groups(loaded.model)
         with tempfile.TemporaryDirectory() as folder:
             written = Path(folder) / path.name
             save(loaded.model, written, details=details)
