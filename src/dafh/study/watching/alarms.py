@@ -73,7 +73,7 @@ def alarm_shares(
     return found
 
 
-def level_table(n_worlds: int = 2000, looks: tuple[int, ...] = (1000, 20_000, 100_000)) -> pd.DataFrame:
+def level_table(n_worlds: int = 2000, looks: tuple[int, ...] = (1000, 20_000)) -> pd.DataFrame:
     """Percentage of worlds with any alarm, by kind of world and number of groups."""
     rows = []
     cases = [(name, k, n) for name in ("equal", "gain of 1 point in 10") for k in (1, 4, 12) for n in (1, 3)]
@@ -104,7 +104,7 @@ def books(n_groups: int, losses: tuple[str, ...], *, weighted: bool, serving: bo
     return Evidence(n_groups, names, check_losses(losses, {"fp": 1, "fn": 5}), 0.05, 1e6, weighted, served)
 
 
-def batch_table(n_worlds: int = 200, n_looks: int = 100) -> pd.DataFrame:
+def batch_table(n_worlds: int = 200, n_looks: int = 40) -> pd.DataFrame:
     """Percentage of worlds with any alarm in the monitor's own books: batches of 1 to 5,000 rows, with subgroups."""
     rows = []
     for number, (discordance, weighted) in enumerate([(0.01, False), (0.1, False), (0.5, False), (0.1, True)]):

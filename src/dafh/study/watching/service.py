@@ -48,10 +48,17 @@ def by_recalibration(found: NDArray[np.int8], guard: str) -> NDArray[np.bool_]:
     return np.stack([holm(mcnemar_p(b, c)) <= 0.05 for b, c in zip(better, worse, strict=True)])
 
 
+class WithoutLimits(Evidence):
+    """The books without limits of gains, which decide nothing and take most of the time."""
+
+    def _tighten(self, questions: NDArray[np.intp]) -> None:
+        pass
+
+
 def by_monitor(scenario: Scenario, found: NDArray[np.int8], *, on_warnings: bool) -> NDArray[np.bool_]:
     """The same by `Monitor.apply` after each month."""
     serving = np.full(N_GROUPS, scenario.starts_in_service)
-    evidence = Evidence(N_GROUPS, [""], check_losses("error"), 0.05, 1e5, False, serving)
+    evidence = WithoutLimits(N_GROUPS, [""], check_losses("error"), 0.05, 1e5, False, serving)
     group = np.repeat(np.arange(N_GROUPS), ROWS)
     parts, weight = np.zeros((len(group), 0), np.int16), np.ones(len(group))
     served = []
