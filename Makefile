@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test slow check format mutation bench docs clean
+.PHONY: help demo test slow check format mutation bench docs dist matrix clean
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
 
@@ -46,5 +46,13 @@ docs: $(READY)   ## user guide and API reference as web pages, in docs/_build
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 	@echo docs/_build/index.html
 
+dist: $(READY)   ## wheel and sdist, in dist
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	@ls dist
+
+matrix: dist     ## install both in clean environments, and run the README's commands there
+	$(PYTHON) release/install_matrix.py
+
 clean:           ## remove the environment and caches
-	rm -rf $(VENV) docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis

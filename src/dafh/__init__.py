@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dafh.watch.monitor import Monitor
     from dafh.workflows.scorer import Scorer
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "AuditResult",

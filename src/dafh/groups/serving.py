@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dafh.linear.threads import one_thread
+
 if TYPE_CHECKING:  # The engine imports JAX, which serving does without.
     from dafh.engine.networks import Network, Parameters
 
 Weights = tuple[tuple[NDArray[Any], NDArray[Any]], ...]
-# Rows at a time: enough to keep all cores busy, few enough for the hidden layer to stay in the processor's cache.
+# Rows at a time: few enough for the hidden layer to stay in the processor's cache.
 _BLOCK_ROWS = 8192
 # Offsets up to this many standard deviations leave single precision enough digits.
 _MILD_OFFSET = 100.0
@@ -131,13 +133,15 @@ class CorrectionModel:
         that a row's group does not depend on the rows it comes with.
         """
         groups = np.empty(len(X), np.intp)
-        own = np.empty((len(X), self.classifiers[-1][1].shape[-1]), X.dtype)
+        n_logits = self.classifiers[-1][1].shape[-1]
+        own = np.empty((len(X), n_logits), X.dtype)
         network, linear = _Folded(self.group, len(X)), self._as_one_linear_map(X.dtype)
-        for number, (rows, seen) in enumerate(self._blocks(X, answers)):
-            block = slice(number * _BLOCK_ROWS, number * _BLOCK_ROWS + len(rows))
-            groups[block] = self._settle(seen, network(seen))
-            outputs = self._logits(rows) if linear is None else (rows @ linear).reshape(len(rows), self.n_groups, -1)
-            own[block] = outputs[np.arange(len(rows)), groups[block]]
+        with one_thread():
+            for number, (rows, seen) in enumerate(self._blocks(X, answers)):
+                block = slice(number * _BLOCK_ROWS, number * _BLOCK_ROWS + len(rows))
+                groups[block] = self._settle(seen, network(seen))
+                outputs = self._logits(rows) if linear is None else (rows @ linear).reshape(-1, self.n_groups, n_logits)
+                own[block] = outputs[np.arange(len(rows)), groups[block]]
         return groups, own if linear is None else own + self._biases(X.dtype)[groups]
 
     def logits(self, X: NDArray[Any]) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import TypeVar
 
 from joblib import cpu_count
@@ -23,8 +24,36 @@ def one_thread() -> Iterator[None]:
     The matrices of a fit have at most a few hundred columns, and there are thousands of them: handing each to several
     threads took 2 to 20 times as long as doing it at once, most of it when other programs want the processor too.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    _limit.enter()
+    try:
         yield
+    finally:
+        _limit.leave()
+
+
+class _Limit:
+    """The limit, which belongs to the process: the first to enter sets it, and the last to leave takes it back.
+
+    If each took back what it had found, two threads at a time could leave the process with one thread for ever.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._n_inside = Lock(), 0
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._n_inside:
+                self._taken_back = _controller().limit(limits=1, user_api="blas")
+            self._n_inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if not self._n_inside:
+                self._taken_back.restore_original_limits()
+
+
+_limit = _Limit()
 
 
 @cache
