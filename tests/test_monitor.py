@@ -424,3 +424,46 @@ def test_a_monitor_prints_as_a_table(model):
     monitor.update(bad_rows().X, bad_rows().y)
     assert "1,500 labelled rows in 1 batch, " in str(monitor)
     assert "<table" in monitor._repr_html_()
+
+
+# ---- the level, over all terms ----
+
+
+def test_a_group_that_never_served_has_all_its_capital_when_it_does():
+    model = fresh_model()
+    final = model.steps[-1][1]
+    final.set_params(guard="proof").recalibrate(model[:-1].transform(bad_rows(300).X), bad_rows(300).y)
+    monitor = Monitor(model)
+    monitor.update(good_rows().X, good_rows().y)
+    assert [change.after for change in monitor.apply()] == ["its own", "its own"]
+    np.testing.assert_allclose(monitor.table()["harm_evidence"], 0.99)
+    np.testing.assert_allclose(monitor.table()["benefit_evidence"], 0.1)
+
+
+def test_a_second_term_in_service_has_what_is_left_and_needs_the_most():
+    monitor = Monitor(fresh_model())
+    monitor.update(bad_rows().X, bad_rows().y)
+    out = [change.group for change in monitor.apply()]
+    for seed in (11, 12):
+        monitor.update(good_rows(1500, seed=seed).X, good_rows(1500, seed=seed).y)
+    monitor.apply()
+    table = monitor.table().set_index("group").loc[out]
+    np.testing.assert_allclose(table["harm_evidence"], 0.005)
+    np.testing.assert_allclose(table["harm_needed"], 2 / 0.05)
+    monitor.update(bad_rows(1500, seed=3).X, bad_rows(1500, seed=3).y)
+    assert {alarm.group for alarm in monitor.alarms if alarm.batch == 4} <= set(out)
+
+
+def test_groups_that_may_serve_later_share_the_level():
+    model = fresh_model()
+    final = model.steps[-1][1]
+    both, one = Monitor(model), None
+    both.update(good_rows().X[:100], good_rows().y[:100])
+    final.serves_ = np.array([0, 2])
+    final._apply_serving()
+    one = Monitor(model)
+    one.update(good_rows().X[:100], good_rows().y[:100])
+    needed = [monitor.table()["harm_needed"].to_numpy() for monitor in (both, one)]
+    assert np.isnan(needed[1][1])
+    assert needed[1][0] == pytest.approx(1 / 0.05 + 1 / 0.05 - 0.99)
+    assert needed[0][0] > 20

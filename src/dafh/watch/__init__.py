@@ -3,6 +3,7 @@
 - `monitor`: `Monitor`, which takes batches of rows and says what they show;
 - `ledger`: its books: rows that have counted, rows that wait for labels, and all that was shown;
 - `evidence`: what labelled rows say about every group, declared subgroup and loss;
+- `bets`: labelled rows, and the discordant ones among them as bets;
 - `declared`: which subgroups are watched;
 - `inputs`: shares of groups, missing values and unseen categories against the training data;
 - `pending`: rows that wait for their labels;

@@ -5,10 +5,9 @@ about harm share the level, and so do all proofs of benefit. A *term* begins whe
 taken out of it: evidence about that group then starts anew.
 """
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from dafh.evaluation.losses import Loss
 from dafh.stats import Bettors, Detectors, WeighedCounts, first_alarms, thresholds
+from dafh.watch.bets import Bets, JudgedRows
 from dafh.watch.declared import NOT_DECLARED
 
 # Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first: with 0.8
@@ -38,36 +38,6 @@ def capital_of_term(term: int, first: float = FIRST_ALARMS) -> float:
     [0.8, 0.1, 0.05]
     """
     return first if term == 0 else (1 - first) * 0.5**term
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedRows:
-    """Labelled rows: who was right on them."""
-
-    group: NDArray[np.intp]
-    own_wrong: NDArray[np.bool_]
-    pooled_wrong: NDArray[np.bool_]
-    positive: NDArray[np.bool_] | None
-    parts: NDArray[np.int16]
-    """Subgroups of each row, (n, A)."""
-    weight: NDArray[np.float64]
-    """Relative to the largest that was declared."""
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.group)
-
-    def take(self, rows: NDArray[Any]) -> "JudgedRows":
-        """Return some of the rows."""
-        positive = None if self.positive is None else self.positive[rows]
-        return JudgedRows(
-            self.group[rows],
-            self.own_wrong[rows],
-            self.pooled_wrong[rows],
-            positive,
-            self.parts[rows],
-            self.weight[rows],
-        )
 
 
 @dataclass(frozen=True)
@@ -119,6 +89,9 @@ class Evidence:
     proved: NDArray[np.int64] = field(init=False)
     """Row at which a group's classifier was shown to be better in this term, (K,); 0 for none."""
     terms: NDArray[np.int64] = field(init=False)
+    """Terms of each group before this one, (K,)."""
+    served: NDArray[np.int64] = field(init=False)
+    """Terms of each group in which its watched classifier was in service, this one included, (K,)."""
     climb: NDArray[np.float64] = field(init=False)
     """How far the evidence has climbed since its lowest point, in logarithms, (Q,)."""
     onset: NDArray[np.int64] = field(init=False)
@@ -134,6 +107,7 @@ class Evidence:
         self.limits = np.tile([-1.0, 1.0], (q, 1))
         self.alarmed, self.warned, self.proved, self.terms = (np.zeros(n, np.int64) for n in (q, q, k, k))
         self.climb, self.onset = np.zeros(q), np.zeros(q, np.int64)
+        self.served = self.serving.astype(np.int64)
 
     # ---- questions ----
 
@@ -159,8 +133,25 @@ class Evidence:
 
     @property
     def at_risk(self) -> NDArray[np.bool_]:
-        """Questions about classifiers in service that have no alarm yet, (Q,): they share the level."""
+        """Questions about classifiers in service that have no alarm yet, (Q,)."""
         return self.serving[self.group] & (self.alarmed == 0)
+
+    def family(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Capital of all questions, and which of them share the level by closed testing, (Q,) each.
+
+        These are the questions of each group's first term in service, also where it is still to come: their capital is
+        then untouched. Questions of later terms have a capital of their own from the start, so that they may need the
+        most that any could: the number of all questions over the level.
+        """
+        to_come = (self.served == 0)[self.group]
+        capital = np.where(to_come, FIRST_ALARMS, self.harm.capital)
+        return capital, to_come | (self.at_risk & (self.served == 1)[self.group])
+
+    def needed(self) -> NDArray[np.float64]:
+        """Capital that an alarm needs, (Q,); missing where there can be none."""
+        capital, first = self.family()
+        bars = np.where(first, thresholds(capital, first, self.level), self.n_questions / self.level)
+        return np.where(self.at_risk, bars, np.nan)
 
     @property
     def run_length_needed(self) -> float:
@@ -194,7 +185,7 @@ class Evidence:
                 some = np.flatnonzero(counted & (column != NOT_DECLARED))
                 yield number, some, base[some] + column[some].astype(np.intp) * n_losses
 
-    def _count(self, rows: JudgedRows, loss: int, some: NDArray[np.intp], question: NDArray[np.intp]) -> "Bets":
+    def _count(self, rows: JudgedRows, loss: int, some: NDArray[np.intp], question: NDArray[np.intp]) -> Bets:
         """Add up rows, and return the bets on them."""
         weight, own, pooled = rows.weight[some], rows.own_wrong[some], rows.pooled_wrong[some]
         positive = np.zeros(len(some), bool) if rows.positive is None else rows.positive[some]
@@ -210,25 +201,27 @@ class Evidence:
             question, some, np.where(kind > 0, stake * np.where(pooled, -1.0, 1.0), 0.0), self.n_questions
         )
 
-    def _settle(self, bets: "Bets") -> Found:
+    def _settle(self, bets: Bets) -> Found:
         """Settle all bets, question by question, and see what they show."""
-        before, at_risk = self.harm.capital, self.at_risk
-        alarm_at = max(int(at_risk.sum()), 1) / self.level
-        proof_at = max(int((self.proved == 0).sum()), 1) / self.level
+        (before, first), at_risk = self.family(), self.at_risk
+        alarm_at = np.where(first, max(int(first.sum()), 1), self.n_questions) / self.level
+        open_proofs = int((self.proved == 0)[self.terms == 0].sum())
+        proof_at = np.where(self.terms == 0, max(open_proofs, 1), self.n_groups)[self.group] / self.level
         capital, warnings = np.empty(len(bets.x)), []
         for q, part in bets.by_question():
             x = bets.x[part]
             self._follow(q, x, bets.row[part])
             # What is decided stays so: evidence on it would only fade or grow without a meaning.
-            capital[part] = before[q] if self.alarmed[q] else self.harm.bet(q, x, alarm_at if at_risk[q] else np.inf)
+            target = alarm_at[q] if at_risk[q] else np.inf
+            capital[part] = before[q] if self.alarmed[q] else self.harm.bet(q, x, target)
             if not self.proved[self.group[q]]:
-                self.benefit.bet(q, -x, proof_at)
+                self.benefit.bet(q, -x, proof_at[q])
             signs = self.detectors.watch(q, x, bets.since[part]) >= self.run_length_needed
             if signs.any() and self.serving[self.group[q]]:
                 warnings.append(Raised(q, int(bets.row[part][int(np.argmax(signs))])))
         self.detectors.waiting += bets.waiting
         self.detectors.restart(np.array([warning.place for warning in warnings], np.intp))
-        alarms = first_alarms(before, at_risk, bets.row, bets.question, capital, self.level)
+        alarms = self._alarms(before, first, bets, capital)
         for q, row in alarms.items():
             self.alarmed[q] = row
         # After an alarm, a warning says nothing new.
@@ -236,6 +229,18 @@ class Evidence:
         for warning in warnings:
             self.warned[warning.place] = self.warned[warning.place] or warning.row
         return Found([Raised(q, row) for q, row in sorted(alarms.items())], warnings, self._prove())
+
+    def _alarms(
+        self, before: NDArray[np.float64], first: NDArray[np.bool_], bets: Bets, capital: NDArray[np.float64]
+    ) -> dict[int, int]:
+        """Questions for which harm is now shown, and the row at which."""
+        serving = self.serving[self.group][bets.question]
+        some = (bets.row[serving], bets.question[serving], capital[serving])
+        alarms = first_alarms(before, first, *some, self.level)
+        later = serving & (self.at_risk & ~first)[bets.question]
+        for i in np.flatnonzero(later & (capital >= self.n_questions / self.level * (1 - 1e-9))):
+            alarms.setdefault(int(bets.question[i]), int(bets.row[i]))
+        return alarms
 
     def _follow(self, q: int, x: NDArray[np.float64], row: NDArray[np.intp]) -> None:
         """Note from where on the evidence has climbed: the usual estimate of when a change began (Page 1954)."""
@@ -250,8 +255,10 @@ class Evidence:
         """Groups whose classifier is now shown to be better: in every loss, and in every subgroup that has rows."""
         asked = np.where(self.sums[:, 0] > 0, self.benefit.capital, np.inf).reshape(self.n_groups, -1)
         capital = np.where(np.isinf(asked).all(axis=1), 0.0, asked.min(axis=1))
-        needed = thresholds(capital, self.proved == 0, self.level)
-        new = np.flatnonzero((self.proved == 0) & (capital >= needed * (1 - 1e-9)))
+        first = (self.proved == 0) & (self.terms == 0)
+        # As with alarms: closed testing for first terms, and the most that any could need for later ones.
+        bars = np.where(first, thresholds(capital, first, self.level), self.n_groups / self.level)
+        new = np.flatnonzero((self.proved == 0) & (capital >= bars * (1 - 1e-9)))
         self.proved[new] = self.n_rows
         return [Raised(int(g), self.n_rows) for g in new]
 
@@ -282,9 +289,11 @@ class Evidence:
         self.proved[groups] = 0
         for g in groups:
             questions = np.flatnonzero(self.group == g)
-            for bettors, first in ((self.harm, FIRST_ALARMS), (self.benefit, FIRST_PROOFS)):
-                bettors.restart(questions, capital_of_term(int(self.terms[g]), first))
+            # Out of service, evidence of harm is shown, but nothing depends on it.
+            self.harm.restart(questions, capital_of_term(int(self.served[g]) if serving[g] else 0))
+            self.benefit.restart(questions, capital_of_term(int(self.terms[g]), FIRST_PROOFS))
             self.detectors.restart(questions)
+            self.served[g] += serving[g]
             self.alarmed[questions] = self.warned[questions] = 0
             self.climb[questions], self.onset[questions] = 0.0, self.n_rows
 
@@ -312,7 +321,7 @@ class Evidence:
                 "low": low,
                 "high": high,
                 "harm_evidence": self.harm.capital,
-                "harm_needed": np.where(self.at_risk, thresholds(self.harm.capital, self.at_risk, self.level), np.nan),
+                "harm_needed": self.needed(),
                 "benefit_evidence": self.benefit.capital,
                 "change_evidence": self.detectors.evidence,
                 "in_service": self.serving[self.group],
@@ -341,7 +350,7 @@ class Evidence:
         self.n_rows = int(arrays["n_labelled"])
 
 
-_ARRAYS = ("counts", "sums", "limits", "alarmed", "warned", "proved", "terms", "serving", "climb", "onset")
+_ARRAYS = ("counts", "sums", "limits", "alarmed", "warned", "proved", "terms", "served", "serving", "climb", "onset")
 
 
 def relative_stakes(loss: Loss) -> tuple[float, float]:
@@ -349,48 +358,3 @@ def relative_stakes(loss: Loss) -> tuple[float, float]:
     if loss.costs is not None:
         return loss.costs.fp / loss.worst, loss.costs.fn / loss.worst
     return 1.0, 1.0  # Rows that do not count are left out elsewhere.
-
-
-class Bets(NamedTuple):
-    """Discordant rows as bets, sorted by question and then by row."""
-
-    question: NDArray[np.intp]
-    row: NDArray[np.intp]
-    x: NDArray[np.float64]
-    """Own loss minus pooled loss, −1 to 1 and never 0."""
-    since: NDArray[np.float64]
-    """Rows of the question since the bet before, this one included."""
-    waiting: NDArray[np.float64]
-    """Rows of each question after its last bet, (Q,)."""
-
-    @classmethod
-    def placed(
-        cls, question: NDArray[np.intp], row: NDArray[np.intp], x: NDArray[np.float64], n_questions: int
-    ) -> "Bets":
-        """Place bets on rows, of which most have no difference."""
-        # Small whole numbers are sorted by their digits, five times as fast.
-        order = np.argsort(question.astype(np.uint16) if n_questions < 2**16 else question, kind="stable")
-        total = np.bincount(question, minlength=n_questions)
-        rank = np.arange(1, len(order) + 1) - np.repeat(np.cumsum(total) - total, total)
-        order, rank = order[x[order] != 0], rank[x[order] != 0]
-        asked = question[order]
-        since = np.diff(rank, prepend=0)
-        new = np.diff(asked, prepend=-1) != 0
-        since[new] = rank[new]
-        last = np.zeros(n_questions, np.int64)
-        last[asked] = rank  # Of several values for a question, the last one stays.
-        return cls(asked, row[order], x[order], since.astype(np.float64), (total - last).astype(np.float64))
-
-    @classmethod
-    def joined(cls, parts: "Sequence[Bets]", rows_before: int) -> "Bets":
-        """Put the bets of all layers together, with rows counted from the first one ever."""
-        question, row, x, since = (np.concatenate([part[i] for part in parts]) for i in range(4))
-        order = np.argsort(question, kind="stable")
-        waiting = np.sum([part.waiting for part in parts], axis=0)
-        return cls(question[order], row[order] + rows_before + 1, x[order], since[order], waiting)
-
-    def by_question(self) -> "Iterator[tuple[int, slice]]":
-        """Yield each question with the place of its bets."""
-        ends = np.append(np.flatnonzero(np.diff(self.question, prepend=-1)), len(self.question))
-        for start, end in itertools.pairwise(ends):
-            yield int(self.question[start]), slice(int(start), int(end))

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.watch.bets import JudgedRows
 from dafh.watch.declared import DeclaredParts
-from dafh.watch.evidence import Evidence, Found, JudgedRows
+from dafh.watch.evidence import Evidence, Found
 from dafh.watch.inputs import InputDrift, Reference
 from dafh.watch.notices import Notice, ServiceChange, Update
 from dafh.watch.pending import DecidedRows, match

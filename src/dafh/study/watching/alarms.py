@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from dafh.evaluation.losses import check_losses
 from dafh.stats import Bettors
-from dafh.watch.evidence import Evidence, JudgedRows, capital_of_term
+from dafh.watch.bets import JudgedRows
+from dafh.watch.evidence import Evidence, capital_of_term
 
 
 class Differences(NamedTuple):
