@@ -357,6 +357,7 @@ def test_groups_of_a_partition_and_rows_of_none_of_them():
     strange.loc[:299, "sex"] = "x"
     update = monitor.update(X, rows.y, sensitive_features=strange)
     assert (update.n_labelled, update.n_left_out, monitor.n_rows) == (1500, 300, 1200)
+    assert "Drift: rows of no group: 20.0% of rows, 0.0% in the reference rows." in str(update)
 
 
 def test_more_than_two_classes(grouped_data):

@@ -36,15 +36,20 @@ class Reference:
 
     n_rows: int
     groups: tuple[int, ...]
-    """Rows of each group, and of none of them; empty where there is one group only."""
+    """Rows of each group; empty where there is one group only."""
     missing: dict[str, int]
     """Gaps of each column."""
     categories: dict[str, tuple[int, ...]]
     """Known categories of each column that has a list of them, as hashes: rare ones are nobody's business."""
+    no_group: int | None = None
+    """Rows of none of the groups; None where all rows belong to one, as with rules and networks."""
 
     @classmethod
-    def of(cls, X: Table, group: NDArray[np.intp], n_groups: int) -> Self:
-        """Look at training rows, or at others to compare with; `group` is n_groups for rows of none."""
+    def of(cls, X: Table, group: NDArray[np.intp], n_groups: int, *, divides_all: bool = True) -> Self:
+        """Look at training rows, or at others to compare with.
+
+        Unless the model divides all rows, `group` is n_groups for rows of no group.
+        """
         table = named_table(X)
         missing, categories = {}, {}
         for name, column in table.items():
@@ -53,9 +58,8 @@ class Reference:
             if names is not None and len(names) <= _MOST_CATEGORIES:
                 categories[str(name)] = tuple(_hashes(names).tolist())
         counts = np.bincount(group, minlength=n_groups + 1)
-        # Rows of no group are a property only where there are any: rules and networks divide all rows.
-        groups = tuple(counts[: n_groups + bool(counts[n_groups])].tolist()) if len(counts) > 2 else ()
-        return cls(len(table), groups, missing, categories)
+        groups = tuple(counts[:n_groups].tolist()) if n_groups > 1 else ()
+        return cls(len(table), groups, missing, categories, None if divides_all else int(counts[n_groups]))
 
     @cached_property
     def known(self) -> dict[str, NDArray[np.uint64]]:
@@ -67,6 +71,7 @@ class Reference:
         groups = [f"rows of group {k}" for k in range(len(self.groups))]
         return {
             **dict(zip(groups, self.groups, strict=True)),
+            **({} if self.no_group is None else {"rows of no group": self.no_group}),
             **{f"{clipped(name, 40)} missing": hits for name, hits in self.missing.items()},
             **{f"{clipped(name, 40)} never seen": 0 for name in self.categories},
         }
@@ -80,8 +85,10 @@ class Reference:
             missing.append(gaps)
             if name in self.categories:
                 unseen.append(int(rows[~np.isin(_hashes(names or []), self.known[name])].sum()))
-        groups = np.bincount(group, minlength=len(self.groups))[: len(self.groups)]
-        return np.concatenate([groups, missing, unseen]).astype(np.int64)
+        rows = np.bincount(group, minlength=len(self.groups) + 1)
+        groups = rows[: len(self.groups)]
+        without = [] if self.no_group is None else [len(group) - rows[: max(len(self.groups), 1)].sum()]
+        return np.concatenate([groups, without, missing, unseen]).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a model file."""
@@ -90,6 +97,7 @@ class Reference:
             "groups": list(self.groups),
             "missing": dict(self.missing),
             "categories": {name: list(values) for name, values in self.categories.items()},
+            "no_group": self.no_group,
         }
 
     @classmethod
@@ -100,6 +108,7 @@ class Reference:
             tuple(int(n) for n in values["groups"]),
             {str(name): int(n) for name, n in values["missing"].items()},
             {str(name): tuple(map(int, some)) for name, some in values["categories"].items()},
+            None if values["no_group"] is None else int(values["no_group"]),
         )
 
 

@@ -30,6 +30,8 @@ class Ledger:
     n_classes : int
     reference : Reference, optional
         Without it, the first rows take its place.
+    divides_all : bool
+        Whether every row belongs to a group.
     """
 
     def __init__(
@@ -39,8 +41,11 @@ class Ledger:
         serving: NDArray[np.bool_],
         n_classes: int,
         reference: Reference | None = None,
+        *,
+        divides_all: bool = True,
     ) -> None:
         self.settings, self.parts, self.n_classes = settings, parts, n_classes
+        self.divides_all = divides_all
         weighted = settings.largest_weight is not None
         self.evidence = Evidence(
             len(serving), parts.names, settings.losses, settings.level, settings.run_length, weighted, serving
@@ -135,7 +140,7 @@ class Ledger:
         group = rows.group.astype(np.intp)
         some, group = (table, group) if new.all() else (table[new], group[new])
         if self.drift is None:
-            reference = Reference.of(some, group, self.evidence.n_groups)
+            reference = Reference.of(some, group, self.evidence.n_groups, divides_all=self.divides_all)
             self.drift = InputDrift(reference, self.settings.level, self.settings.drift_margin)
             return []
         found = self.drift.add(some, group)
@@ -183,6 +188,7 @@ class Ledger:
             "settings": self.settings.to_dict(),
             "parts": self.parts.to_list(),
             "n_classes": self.n_classes,
+            "divides_all": self.divides_all,
             "n_batches": self.n_batches,
             "has_persons": self.has_persons,
             "reference": None if self.drift is None else self.drift.reference.to_dict(),
@@ -206,7 +212,8 @@ class Ledger:
         reference = None if values["reference"] is None else Reference.from_dict(values["reference"])
         parts = DeclaredParts.from_list(values["parts"])
         settings = Settings.from_dict(values["settings"])
-        ledger = cls(settings, parts, arrays["serving"], int(values["n_classes"]), reference)
+        about = (settings, parts, arrays["serving"], int(values["n_classes"]), reference)
+        ledger = cls(*about, divides_all=bool(values["divides_all"]))
         ledger.evidence.restore(arrays)
         ledger.pending = DecidedRows.restored(arrays)
         ledger.known_ids, ledger.persons = arrays["known_ids"], arrays["persons"]

@@ -106,12 +106,18 @@ class Monitor:
             return reference
         final, X = split_pipeline(self.model, reference)
         group = final.decide_twice(X, self.watched, sensitive_features).group
-        return Reference.of(reference, group, int(final.n_groups_))
+        return Reference.of(reference, group, int(final.n_groups_), divides_all=self._divides_all)
+
+    @property
+    def _divides_all(self) -> bool:
+        """Whether every row belongs to a group: a partition by attributes may meet values it has never seen."""
+        return isinstance(self._final, DAFHClassifier)
 
     def _begin(self, parts: DeclaredParts) -> Ledger:
         """Begin to count, now that it is known which questions there are."""
         serving = np.asarray(self._final.serves_) < self._final.n_groups_
-        return Ledger(self.settings, parts, serving, len(self._final.classes_), self._reference)
+        n_classes = len(self._final.classes_)
+        return Ledger(self.settings, parts, serving, n_classes, self._reference, divides_all=self._divides_all)
 
     # ---- rows ----
 
