@@ -187,19 +187,25 @@ class Evidence:
 
     def _count(self, rows: JudgedRows, loss: int, some: NDArray[np.intp], question: NDArray[np.intp]) -> Bets:
         """Add up rows, and return the bets on them."""
-        weight, own, pooled = rows.weight[some], rows.own_wrong[some], rows.pooled_wrong[some]
-        positive = np.zeros(len(some), bool) if rows.positive is None else rows.positive[some]
+        # Of all rows, a view is enough: a copy of each array would double the memory of an update.
+        pick = slice(None) if len(some) == len(rows) else some
+        weight, own, pooled = rows.weight[pick], rows.own_wrong[pick], rows.pooled_wrong[pick]
+        positive = np.zeros(len(some), bool) if rows.positive is None else rows.positive[pick]
         on_negative, on_positive = relative_stakes(self.losses[loss])
         stake = weight * np.where(positive, on_positive, on_negative)
-        kind = np.where(own == pooled, 0, 1 + positive + 2 * pooled)
+        kind = np.where(own == pooled, 0, 1 + positive + 2 * pooled).astype(np.int8)
         place = np.searchsorted(_WEIGHT_EDGES, weight) if self.weighted else 0
-        cell = (question * _KINDS + kind) * self.counts.shape[2] + place
+        cell = question * _KINDS
+        cell += kind
+        cell *= self.counts.shape[2]
+        cell += place
         self.counts += np.bincount(cell, minlength=self.counts.size).reshape(self.counts.shape)
+        del cell
         for column, amount in enumerate((weight, stake * own, stake * pooled)):
             self.sums[:, column] += np.bincount(question, amount, self.n_questions)
-        return Bets.placed(
-            question, some, np.where(kind > 0, stake * np.where(pooled, -1.0, 1.0), 0.0), self.n_questions
-        )
+        stake *= kind > 0
+        stake[pooled] *= -1.0
+        return Bets.placed(question, some, stake, self.n_questions)
 
     def _settle(self, bets: Bets) -> Found:
         """Settle all bets, question by question, and see what they show."""

@@ -103,7 +103,10 @@ class Ledger:
         drifted = self._look_at(table, rows, new)
         counted = np.flatnonzero(labelled & ~repeated)
         self.pending = self.pending.and_more(rows.take(new & ~labelled))
-        return self._updated(rows.take(counted), y[counted], drifted, name, len(rows), len(late), int(repeated.sum()))
+        n_rows = len(rows)
+        if len(counted) < n_rows:
+            rows, y = rows.take(counted), y[counted]
+        return self._updated(rows, y, drifted, name, n_rows, len(late), int(repeated.sum()))
 
     def label(self, ids: NDArray[np.uint64], y: NDArray[np.intp], known: NDArray[np.bool_], name: str | None) -> Update:
         """Count labels of rows that wait for them."""

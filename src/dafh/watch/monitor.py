@@ -186,6 +186,7 @@ class Monitor:
             coded,
             weight,
         )
+        del decided  # As large as the rest of an update.
         return ledger.take(table, rows, codes, labelled, name, by_id=ids is not None)
 
     def label(self, ids: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Update:
