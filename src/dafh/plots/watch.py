@@ -21,7 +21,7 @@ def _batches(n: int) -> alt.X:
 
 def _by_name(names: list[str], title: str | None = None) -> tuple[alt.Color, alt.StrokeDash]:
     """Tell lines apart by colour and by dashes; two legends with equal titles and domains are drawn as one."""
-    legend = alt.Legend(orient="bottom", symbolType="stroke", symbolStrokeWidth=2, symbolSize=400, columns=3)
+    legend = alt.Legend(orient="bottom", symbolType="stroke", symbolStrokeWidth=2, symbolSize=400)
     colours = [LINE_COLOURS[i % len(LINE_COLOURS)] for i in range(len(names))]
     dashes = [_DASHES[i % len(_DASHES)] for i in range(len(names))]
     return (

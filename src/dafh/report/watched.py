@@ -17,7 +17,8 @@ from dafh.watch.display import evidence_in_words, has_changed, limits_in_words
 from dafh.watch.store import StoredBatch, WatchStore
 
 _SIGNS = {"harm": "✖", "nothing_gained": "○", "undecided": "◆", "no_harm": "✔"}
-_KINDS = {"harm": "✖ alarm", "change": "◆ warning", "benefit": "✔ proof", "drift": "○ drift"}
+# With spaces that do not break: a sign alone on a line says nothing.
+_KINDS = {"harm": "✖\u00a0alarm", "change": "◆\u00a0warning", "benefit": "✔\u00a0proof", "drift": "○\u00a0drift"}
 # More lines than this cannot be told apart; the table behind a chart has all values.
 _MOST_LINES = 6
 
@@ -153,6 +154,10 @@ def _charts(summary: dict[str, Any]) -> dict[str, Any]:
     lines = questions[questions["name"].isin(worst)].rename(columns={"harm_needed": "needed"})
     charts = {"evidence": plots.evidence_over_time(lines[["batch", "name", "harm_evidence", "needed"]])}
     whole = questions[(questions["part"] == "") & (questions["loss"] == main["name"])]
+    limits = whole[["gain", "low", "high"]].astype(float)
+    # Limits that contradict the gain would be drawn as a band around nothing.
+    changed = [has_changed(*line) for line in limits.itertuples(index=False)]
+    whole = whole.assign(**{name: limits[name].mask(changed) for name in ("low", "high")})
     for group, gains in whole.groupby("group"):
         charts[f"gain_{group}"] = plots.gain_over_time(
             gains[["batch", "gain", "low", "high", "in_batch"]].astype(float), main["unit"]
@@ -182,7 +187,7 @@ def _tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
             ],
         ),
         "now": (
-            ["group", "subgroup", "loss", "served by it", "rows", "own", "pooled", "gain (limits)", "evidence of harm",
+            ["group", "subgroup", "loss", "in service", "rows", "own", "pooled", "gain (limits)", "evidence of harm",
              "of benefit"],
             [_question(row) for row in summary["now"]],
         ),

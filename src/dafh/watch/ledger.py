@@ -171,7 +171,7 @@ class Ledger:
         new: list[Notice] = []
         table = self.evidence.table() if found.alarms or found.warnings else None
         for kind, raised in (("harm", found.alarms), ("change", found.warnings)):
-            for one in raised:
+            for one in sorted(raised, key=lambda one: one.row):
                 assert table is not None
                 line = table.iloc[one.place]
                 about = (int(line["group"]), str(line["part"]), line["loss"], one.row, self.n_batches)
