@@ -40,6 +40,7 @@ bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/boosting.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/watch.py
 
 docs: $(READY)   ## user guide and API reference as web pages, in docs/_build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'

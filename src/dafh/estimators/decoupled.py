@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -27,6 +28,7 @@ from dafh.classifiers.fitting import fit_clone, fit_group, seeded, stratified_fo
 from dafh.classifiers.logits import class_probabilities
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
+from dafh.estimators.prediction import PairedDecisions
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import LossName
 from dafh.evaluation.paired import ComparedRows
@@ -230,7 +232,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         # The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
         groups = self.partition_.assign(rows.X, rows.attributes)
         judges, labels = [], []
-        for kept, held_out in self._guard_folds(rows, seed):
+        for kept, held_out in _guard_folds(rows, seed):
             rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members[: self.n_groups_]]
             everybody, own, _ = self._fit_models(unfitted, rows.take(kept), rest)
             judges.append(held_out)
@@ -241,15 +243,6 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         judging = np.concatenate(judges)
         compared = self._compare_labels(rows.take(judging), groups[judging], np.concatenate(labels))
         return ComparedRows.none(self.n_groups_) if compared is None else compared
-
-    def _guard_folds(self, rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
-        person, time = rows.context.person, rows.context.time
-        if time is None:
-            return list(stratified_folds(rows.y, _GUARD_FOLDS, seed, person) or ())
-        rng = np.random.default_rng(seed)
-        kept, last = set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=person, time=time)
-        return [(kept, last)] if len(last) else []
 
     def _compare(self, rows: CheckedRows) -> ComparedRows | None:
         groups = self.partition_.assign(rows.X, rows.attributes)
@@ -324,6 +317,12 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         given = X if is_frame(X) else values
         return np.column_stack([model.predict(given) for model in [*self.estimators_, self.pooled_]])
 
+    def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
+        """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
+        given, positions = self._check_rows(X, sensitive_features)
+        own = [self._own_estimators[server] for server in servers]
+        return _decide_twice(own, self.pooled_, given, positions, self.classes_)
+
     def score(
         self,
         X: Table,
@@ -343,6 +342,30 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         substitutes = [self.pooled_ if judged else model for model in self._substitutes]
         models = [*self.estimators_, self.pooled_, *substitutes]
         return [(np.flatnonzero(positions == k), models[k]) for k in np.unique(positions)]
+
+
+def _decide_twice(
+    own: list[Classifier], pooled: Classifier, given: Any, positions: NDArray[np.intp], classes: NDArray[Any]
+) -> PairedDecisions:
+    """Positions of classes by the classifier of each row's group and by the pooled one, which has rows of no group."""
+    known = pd.Index(classes)
+    everybody = known.get_indexer(pooled.predict(given)).astype(np.intp)
+    decided = everybody.copy()
+    for k, model in enumerate(own):
+        rows = np.flatnonzero(positions == k)
+        if len(rows):
+            decided[rows] = known.get_indexer(model.predict(take_rows(given, rows)))
+    return PairedDecisions(positions.clip(max=len(own)), decided, everybody)
+
+
+def _guard_folds(rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
+    person, time = rows.context.person, rows.context.time
+    if time is None:
+        return list(stratified_folds(rows.y, _GUARD_FOLDS, seed, person) or ())
+    rng = np.random.default_rng(seed)
+    kept, last = set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=person, time=time)
+    return [(kept, last)] if len(last) else []
 
 
 def _predict_each(models: list[Classifier], rows: CheckedRows) -> NDArray[Any]:
