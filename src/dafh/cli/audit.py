@@ -91,7 +91,7 @@ def explain(
     data: "DataFile",
     sensitive: tuple[str, ...],
     target: str | None,
-    seeds: int,
+    seeds: int | None,
     as_json: bool,
 ) -> None:
     """Describe the groups in words.
@@ -105,7 +105,7 @@ def explain(
 
     loaded = FileModel.open(model, target)
     rows = loaded.read(data, sensitive, target)
-    words = loaded.explain(rows, seeds)
+    words = loaded.explain(rows, seeds or 0)
     if as_json:
         print_json(words.to_dict())
     else:

@@ -186,8 +186,8 @@ DEPTH = click.option(
 SEEDS = click.option(
     "--seeds",
     type=click.IntRange(0, 20),
-    default=0,
-    show_default=True,
+    default=None,
     help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
-    "rows, networks with other seeds; 0 skips this.",
+    "rows, networks with other seeds; 0 skips this.  [default: in report, as many as fit into 30 seconds and at most "
+    "5; in explain, 0]",
 )

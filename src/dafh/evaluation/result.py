@@ -1,5 +1,6 @@
 """AuditResult: all answers of an audit, and the verdict that follows from them."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,22 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
-from dafh.evaluation.audit_tables import display_questions, display_rates
+from dafh.evaluation.audit_tables import figure_lines, summary_tables, worst_first
+from dafh.evaluation.deployment import Trial, supported, weigh
 from dafh.evaluation.equality import EqualByValue
 from dafh.evaluation.figures import AuditFigures
-from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName
+from dafh.evaluation.losses import ERROR, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.questions import answer, ask_groups, ask_named_groups, compose
 from dafh.evaluation.rates import decision_rates, error_limits, total_losses
+from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.served import ServedPredictions
-from dafh.evaluation.verdict import Verdict, in_points
+from dafh.evaluation.verdict import Verdict
 from dafh.exceptions import InputError
 from dafh.frames import Table
-from dafh.text import percent, plain, points, render_html, render_text
-
-_MOST_NAMED_GROUPS_IN_SUMMARY = 10
+from dafh.text import plain, render_html, render_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,11 @@ class AuditResult(AuditFigures, EqualByValue):
     """Losses that were asked about, the main one first."""
     attributes: tuple[str, ...]
     """Names of the sensitive attributes."""
+    evidence: pd.DataFrame
+    """One row per group, for the recommendation: `changed`, whether another classifier than the pooled one serves it;
+    `p_loss`, small if it does not lose more than one percentage point; `p_no_gain`, small if it gains."""
+    trial: Trial | None
+    """What a part of the groups alone would do, where the rows support their classifiers but not those of others."""
 
     @classmethod
     def of(
@@ -132,13 +138,18 @@ class AuditResult(AuditFigures, EqualByValue):
         known = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
         families = 1 if known is None else 2
         asked = [ask_groups(rows, loss, groups, rivals) for loss in losses]
-        named = composition = None
+        named = composition = trial = None
         if known is not None:
             named = answer([ask_named_groups(rows, loss, known, depth) for loss in losses], level, margin, families)
             composition = compose(rows, known, groups)
+        questions, evidence = answer(asked, level, margin, families), weigh(rows, asked, groups, margin)
+        chosen = supported(questions, evidence, level)
+        if chosen.any() and not chosen[evidence["changed"]].all():
+            asked_for: Any = {"losses": losses, "level": level, "margin": margin, "depth": depth}
+            trial = Trial.of(rows, chosen, groups, known, **asked_for)
         return cls(
             matrix=PreferenceMatrix.from_rows(rows),
-            questions=answer(asked, level, margin, families),
+            questions=questions,
             named=named,
             composition=composition,
             level=level,
@@ -149,9 +160,16 @@ class AuditResult(AuditFigures, EqualByValue):
             limits=error_limits(rows, level),
             losses=tuple(loss.name for loss in losses),
             attributes=() if known is None else tuple(attribute.name for attribute in known.attributes),
+            evidence=evidence,
+            trial=trial,
         )
 
-    @property
+    @functools.cached_property
+    def recommendation(self) -> Recommendation:
+        """What to do, and the figures that carry it: deploy, for whom, or keep the pooled classifier."""
+        return Recommendation.of(self)
+
+    @functools.cached_property
     def verdict(self) -> Verdict:
         """What was found: status, headline, sentence and details. Nothing else pronounces a verdict."""
         unchanged = bool((self.matrix.own == len(self.classifiers) - 1).all())
@@ -170,6 +188,16 @@ class AuditResult(AuditFigures, EqualByValue):
             "significant": int((asked["p"] <= self.level).sum()),
             "corrected": int((asked["verdict"] == "violated").sum()),
         }
+
+    def worst_named(self) -> pd.DataFrame:
+        """Questions about named groups in the order in which readers want them; none without sensitive features.
+
+        Those that are violated come first, then single attributes before intersections, each by evidence of harm.
+        Groups of fewer than 50 rows come last: they are too small to tell.
+        """
+        if self.named is None or self.composition is None:
+            return self.questions.head(0)
+        return worst_first(self.named, set(self.composition["named_group"]))
 
     def cells(self) -> pd.DataFrame:
         """One row per group and classifier: error rate with its interval, and gap to the group's own error.
@@ -207,6 +235,7 @@ class AuditResult(AuditFigures, EqualByValue):
             "composition": self.composition,
         }
         return {
+            "recommendation": self.recommendation.to_dict(),
             "verdict": self.verdict.to_dict(),
             "level": self.level,
             "margin": self.margin,
@@ -222,12 +251,12 @@ class AuditResult(AuditFigures, EqualByValue):
         }
 
     def summary(self) -> str:
-        """Text for a terminal: verdict, figures, all questions about groups, and the worst named groups.
+        """Text for a terminal: recommendation, verdict, figures, all questions about groups, and named groups.
 
         Where nothing has changed, all gaps are zero, and the tables are left out.
         """
-        parts = [str(self.verdict), "\n".join(self._figure_lines())]
-        for title, table, left in self._tables():
+        parts = [str(self.recommendation), str(self.verdict), "\n".join(figure_lines(self))]
+        for title, table, left in summary_tables(self):
             parts += [title] if title else []
             parts.append(render_text(table, left=left))
         return "\n\n".join(parts)
@@ -236,56 +265,11 @@ class AuditResult(AuditFigures, EqualByValue):
     __repr__ = summary
 
     def _repr_html_(self) -> str:
-        parts: list[str | pd.DataFrame] = [*str(self.verdict).splitlines(), *self._figure_lines()]
-        for title, table, _ in self._tables():
+        said = [*str(self.recommendation).splitlines(), *str(self.verdict).splitlines()]
+        parts: list[str | pd.DataFrame] = [*said, *figure_lines(self)]
+        for title, table, _ in summary_tables(self):
             parts += [title, table] if title else [table]
         return render_html(*parts)
-
-    def _figure_lines(self) -> list[str]:
-        figures, counts = self.figures(), self.violations
-        margin = f", margin {in_points(self.margin)}" if self.margin else ""
-        total = self.totals.iloc[0]
-        unit = "per 100 rows" if total["loss"] == "cost" else "percentage points"
-        groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
-        lines = [
-            f"{figures['rows']:,} rows, {groups}, level {self.level:g}{margin}",
-            f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
-            f"Pr without harm {percent(figures['pr_without_harm'])}, "
-            f"classifiers disagree on {percent(figures['disagreement'])} of rows",
-        ]
-        if self.verdict.status == "unchanged":  # An interval around a gain that is zero by definition would mislead.
-            return lines
-        return [
-            *lines,
-            f"gain in {TITLES[total['loss']]} {points(total['gain'])} {unit} "
-            f"({100 * (1 - self.level):g}% interval {points(total['low'])} to {points(total['high'])})",
-            f"comparisons in which a group looks worse off: {counts['point']} observed, {counts['significant']} "
-            f"significant, {counts['corrected']} after correction for the number of questions",
-        ]
-
-    def _tables(self) -> list[tuple[str, pd.DataFrame, tuple[str, ...]]]:
-        """Tables of the summary: title, table, and the columns to align at the left."""
-        if self.verdict.status == "unchanged":  # Every gap would be zero.
-            return []
-        tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [
-            ("", display_questions(self.questions, self.level), ("answer",))
-        ]
-        if self.named is not None:
-            # Violated ones first, then by p-value: the reader of ten out of hundreds wants the worst.
-            order = self.named.iloc[np.lexsort((self.named["p"], self.named["verdict"] != "violated"))]
-            shown = order.head(_MOST_NAMED_GROUPS_IN_SUMMARY)
-            which = (
-                ""
-                if len(shown) == len(order)
-                else f", the {len(shown)} of {len(order):,} with the most evidence of harm"
-            )
-            title = f"Named groups against the pooled classifier{which}:"
-            tables.append((title, display_questions(shown, self.level), ("group", "answer")))
-        if self.rates is not None:
-            shown = self.rates.head(1 + len(self.matrix.sizes) + _MOST_NAMED_GROUPS_IN_SUMMARY)
-            title = "Decisions with the pooled classifier and now (flagged: the second label is predicted):"
-            tables.append((title, display_rates(shown), ("group",)))
-        return tables
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:

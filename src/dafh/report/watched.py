@@ -10,7 +10,8 @@ from markupsafe import Markup
 import dafh
 from dafh import plots
 from dafh.evaluation.losses import TITLES, Loss
-from dafh.report.page import as_json, asset, chart_library, security_policy
+from dafh.report.charts import as_json
+from dafh.report.page import asset, chart_library, security_policy
 from dafh.tables.writing import replacing
 from dafh.text import listed, percent, plain, points
 from dafh.watch.display import evidence_in_words, has_changed, limits_in_words
