@@ -78,13 +78,14 @@ def test_the_commands_of_the_readme_work_as_typed(tmp_path, monkeypatch):
 
 
 def test_every_command_that_a_page_shows_exists():
-    for page in (*PAGES, "docs/commands.md", "docs/guarantee.md"):
+    for page in (*PAGES, "docs/commands.md", "docs/guarantee.md", "docs/watch.md"):
         for words in re.findall(r"^ {4}dafh (\w+)|`dafh (\w+)", (ROOT / page).read_text(), flags=re.M):
             assert set(words) - {""} <= set(main.commands), page
 
 
 def test_every_option_that_the_page_of_commands_shows_exists():
-    known = {option for command in main.commands.values() for parameter in command.params for option in parameter.opts}
+    commands = [*main.commands.values(), *main.commands["watch"].commands.values()]
+    known = {option for command in commands for parameter in command.params for option in parameter.opts}
     shown = set(re.findall(r"(--[a-z][a-z-]+)", (ROOT / "docs/commands.md").read_text()))
     assert shown <= known | {"--help"}
 

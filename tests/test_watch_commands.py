@@ -10,8 +10,10 @@ import pytest
 
 from command_line import run
 from dafh import Monitor
-from dafh.models.files import open_model
+from dafh.models.card import make_card
+from dafh.models.files import open_model, save
 from dafh.watch.store import WatchStore
+from models import rules_case
 from watched import content, watch, watched_folder
 
 
@@ -231,9 +233,6 @@ def test_an_error_in_a_batch_leaves_the_state_as_it_was(state, tmp_path):
 
 def test_a_malformed_reference_in_a_model_file_is_refused(state, tmp_path):
     opened = open_model(watched_folder() / "model.dafh")
-    from dafh.models.card import make_card
-    from dafh.models.files import save
-
     details = {k: v for k, v in opened.card.items() if k not in make_card(opened.model, {})}
     save(opened.model, tmp_path / "odd.dafh", details=details | {"reference": {"rows": "many"}})
     assert "malformed reference" in watch(state, 1, model=tmp_path / "odd.dafh").stderr
@@ -267,3 +266,28 @@ def test_a_page_needs_a_state(tmp_path):
     result = run("watch", "report", tmp_path / "none.db")
     assert result.exit_code == 2
     assert "There is no state file" in result.stderr
+
+
+# ---- weights, and models saved from Python ----
+
+
+def test_weights_need_the_largest_one(state, tmp_path):
+    table = pd.read_csv(watched_folder() / "1.csv", dtype=str)
+    table.assign(w=np.tile([1, 2], 150)).to_csv(tmp_path / "weighed.csv", index=False)
+    result = watch(state, tmp_path / "weighed.csv", "--weight", "w")
+    assert result.exit_code == 2
+    assert "Weights need the largest one" in result.stderr
+    assert watch(state, tmp_path / "weighed.csv", "--weight", "w", "--largest-weight", "2").exit_code == 0
+    with WatchStore(state) as store:
+        weight = sum(row["weight"] for row in store.batches()[0].evidence if not row["part"])
+    assert weight == 225  # 150 rows of weight 2 count fully, 150 rows half.
+    assert "was begun with largest_weight = 2.0" in watch(state, 2, "--largest-weight", "3").stderr
+
+
+def test_a_model_that_was_saved_from_python_is_told_its_target(state, tmp_path):
+    save(rules_case().model, tmp_path / "python.dafh")
+    unnamed = watch(state, 1, model=tmp_path / "python.dafh")
+    assert "does not know its target" in unnamed.stderr
+    assert "300 rows wait for labels" in unnamed.stdout
+    named = watch(state, 2, "--target", "hired", model=tmp_path / "python.dafh")
+    assert "300 labelled" in named.stdout

@@ -57,6 +57,13 @@ def watch() -> None:
     metavar="NAME",
     help="Column that identifies the person of each row; the first row of a person counts.  [default: that of fit]",
 )
+@click.option("--weight", metavar="NAME", help="Column that says what each row counts.  [default: that of fit]")
+@click.option(
+    "--largest-weight",
+    type=click.FloatRange(0, min_open=True),
+    metavar="NUMBER",
+    help="Largest weight that any row will ever have; without it, each row counts once.",
+)
 @SENSITIVE
 @click.option(
     "--losses",
@@ -102,6 +109,8 @@ def batch(
     id_column: str | None,
     target: str | None,
     person: str | None,
+    weight: str | None,
+    largest_weight: float | None,
     sensitive: tuple[str, ...],
     losses: tuple[str, ...] | None,
     costs: dict[str, float] | None,
@@ -122,8 +131,8 @@ def batch(
     """
     from dafh.workflows.watching import WatchSettings, watch_batch
 
-    settings = WatchSettings(level, losses, costs, sensitive, run_length, drift_margin)
-    columns: dict[str, Any] = {"target": target, "person": person, "id_column": id_column}
+    settings = WatchSettings(level, losses, costs, sensitive, run_length, drift_margin, largest_weight)
+    columns: dict[str, Any] = {"target": target, "person": person, "id_column": id_column, "weight": weight}
     how: dict[str, Any] = {"name": name, "apply": apply, "on_warnings": on_warnings, "wait": wait}
     found = watch_batch(model, data, state, settings, **columns, **how)
     for note in found.notes:

@@ -18,7 +18,7 @@ from dafh.models.files import save
 from dafh.tables.files import DataFile
 from dafh.tables.hashes import row_hashes
 from dafh.tables.labels import match_labels
-from dafh.tables.schema import check_columns, persons_of
+from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
 from dafh.tables.values import with_gaps
 from dafh.tables.writing import replacing
@@ -45,11 +45,12 @@ class WatchSettings:
     sensitive: Sequence[str] = ()
     run_length: float | None = None
     drift_margin: float | None = None
+    largest_weight: float | None = None
 
     def given(self) -> dict[str, Any]:
         """Settings of the monitor that were given."""
-        asked = {name: getattr(self, name) for name in ("level", "losses", "costs", "run_length", "drift_margin")}
-        return {name: value for name, value in asked.items() if value is not None}
+        names = ("level", "losses", "costs", "run_length", "drift_margin", "largest_weight")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,7 @@ class WatchedRows:
     sensitive: pd.DataFrame | None
     persons: "pd.Series[Any] | None"
     ids: "pd.Series[Any] | None"
+    weights: "pd.Series[Any] | None"
     hashes: NDArray[np.uint64]
     notes: tuple[str, ...]
 
@@ -111,6 +113,7 @@ def watch_batch(
     target: str | None = None,
     person: str | None = None,
     id_column: str | None = None,
+    weight: str | None = None,
     name: str | None = None,
     apply: bool = False,
     on_warnings: bool = False,
@@ -123,8 +126,8 @@ def watch_batch(
     model, data, state
         Model file, rows and state file.
     settings : WatchSettings
-    target, person, id_column : names of columns
-        Where the labels are; whose a row is; what identifies a row.
+    target, person, id_column, weight : names of columns
+        Where the labels are; whose a row is; what identifies a row; what it counts.
     name : str, optional
         Of the batch; by default the name of its file.
     apply : bool
@@ -136,9 +139,11 @@ def watch_batch(
     """
     with WatchStore(state, wait=wait) as store:
         with store.transaction():
-            loaded, checksum, behind = _open(model, store, repair=apply)
+            loaded, checksum, behind = _open(model, store, target, repair=apply)
             monitor = _monitor(loaded, store, settings)
-            rows = read_rows(loaded, data, _attributes(monitor, settings), target, person, id_column)
+            columns = (target, person, id_column, weight)
+            weighed = monitor.settings.largest_weight is not None
+            rows = read_rows(loaded, data, _attributes(monitor, settings), *columns, weighed=weighed)
             if rows.labelled_fingerprint() in loaded.file.card.get("fingerprints", []):
                 raise InputError(
                     f"The model was trained on the rows of {Path(data.name).name}: they are no evidence. Watch rows "
@@ -168,11 +173,14 @@ def read_rows(
     target: str | None = None,
     person: str | None = None,
     id_column: str | None = None,
+    weight: str | None = None,
+    *,
+    weighed: bool = False,
 ) -> WatchedRows:
     """Read rows as the model takes them; a file without the target column has rows without labels.
 
     `sensitive` are names of attributes that declare subgroups; None takes those of the training, as far as the file
-    has them.
+    has them. Rows count by their weight only if the monitor was told the largest one (`weighed`).
     """
     schema = loaded.schema
     label = target or schema.target
@@ -191,24 +199,43 @@ def read_rows(
         if known.any():
             y[known] = match_labels(table.loc[known, label], loaded.model.classes_)
     names = [n for n in schema.attributes if n in table.columns] if sensitive is None else list(sensitive)
-    for column, what in ((person, "with the person of each row"), (id_column, "that identifies each row")):
+    roles = {"with the person of each row": person, "that identifies each row": id_column, "of weights": weight}
+    for what, column in roles.items():
         if column is not None:
             check_columns(table.columns, [column], what)
     person = person or (schema.person if schema.person in table.columns else None)
+    weights, notes = _weights(schema, table, weight, weighed=weighed)
+    if not label:
+        notes.append("The model does not know its target: name the target column, or no row has a label.")
     return WatchedRows(
         features,
         y,
         schema.attributes_of(table, split_names(names, table.columns)) if names else None,
         None if person is None else persons_of(table, person),
         None if id_column is None else persons_of(table, id_column),
+        weights,
         row_hashes(features),
-        (*data.notes, *unread.notes()),
+        (*data.notes, *unread.notes(), *notes),
     )
 
 
-def _open(model: Path, store: WatchStore, *, repair: bool) -> tuple[FileModel, str, list[str]]:
+def _weights(
+    schema: TableSchema, table: pd.DataFrame, weight: str | None, *, weighed: bool
+) -> tuple["pd.Series[Any] | None", list[str]]:
+    """What each row counts, and a note where weights of the training are left out."""
+    if weight is not None and not weighed:
+        raise InputError("Weights need the largest one that any row will ever have: set it with the first batch.")
+    name = weight or (schema.weight if schema.weight in table.columns else None)
+    if name is None:
+        return None, []
+    if not weighed:
+        return None, [f"Each row counts once: {quoted(name)} is left out, because the largest weight is not known."]
+    return replace(schema, weight=name).weights_of(table), []
+
+
+def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -> tuple[FileModel, str, list[str]]:
     """Open a model file that the state knows; return its checksum, too, and a note where the state is ahead of it."""
-    loaded = FileModel.open(model)
+    loaded = FileModel.open(model, target)
     checksum = _checksum(model)
     known = [] if store.is_empty else store.models()
     if not known or checksum == known[-1].checksum:
@@ -219,7 +246,7 @@ def _open(model: Path, store: WatchStore, *, repair: bool) -> tuple[FileModel, s
         )
     if repair:  # The process was killed before the new file was in place.
         _put_in_place(store, model)
-        return FileModel.open(model), known[-1].checksum, []
+        return FileModel.open(model, target), known[-1].checksum, []
     return (
         loaded,
         checksum,
@@ -273,6 +300,7 @@ def _updated(monitor: Monitor, rows: WatchedRows, name: str) -> Update:
         rows.features,
         rows.y,
         sensitive_features=rows.sensitive,
+        sample_weight=rows.weights,
         persons=rows.persons,
         ids=rows.ids,
         name=name,

@@ -105,7 +105,7 @@ def books(n_groups: int, losses: tuple[str, ...], *, weighted: bool, serving: bo
     return Evidence(n_groups, names, check_losses(losses, {"fp": 1, "fn": 5}), 0.05, 1e6, weighted, served)
 
 
-def batch_table(n_worlds: int = 200, n_looks: int = 40) -> pd.DataFrame:
+def batch_table(n_worlds: int = 150, n_looks: int = 30) -> pd.DataFrame:
     """Percentage of worlds with any alarm in the monitor's own books: batches of 1 to 5,000 rows, with subgroups."""
     rows = []
     for number, (discordance, weighted) in enumerate([(0.01, False), (0.1, False), (0.5, False), (0.1, True)]):
