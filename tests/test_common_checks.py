@@ -8,6 +8,8 @@ import dafh
 
 # Small where that changes nothing about the contract; everything else at its default.
 SMALL = {"DAFHClassifier": {"recipe": dafh.Recipe(n_replicas=2, max_epochs=10)}}
+# These learn nothing from the arrays that the checks pass: one reads columns by name, the other needs a fitted model.
+NOT_FOR_ARRAYS = {"Incumbent", "IncumbentColumns"}
 
 
 def public_estimators():
@@ -15,7 +17,11 @@ def public_estimators():
     classes = [
         item for item in public if isinstance(item, type) and issubclass(item, BaseEstimator) and hasattr(item, "fit")
     ]
-    return [estimator(**SMALL.get(estimator.__name__, {})) for estimator in classes]
+    return [
+        estimator(**SMALL.get(estimator.__name__, {}))
+        for estimator in classes
+        if estimator.__name__ not in NOT_FOR_ARRAYS
+    ]
 
 
 # On the checks' tiny and easy data the groups often are the label, and saying so is right.

@@ -139,14 +139,17 @@ def test_a_class_too_rare_for_any_fold_is_no_obstacle(pooled):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-def test_a_fitted_scorecard_of_columns_in_another_order_is_refused():
+@may_encode_labels
+def test_a_fitted_scorecard_gets_its_columns_in_its_own_order():
     card = Scorecard().fit(TABLE, LABELS)
-    with pytest.raises(ValueError, match="same order"):
-        model_of(2, pooled=card).fit(TABLE[["job", "noise", "z"]], LABELS)
+    turned = TABLE[["job", "noise", "z"]]
+    model = model_of(2, pooled=card).fit(turned, LABELS)
+    np.testing.assert_array_equal(model.predict_all(turned)[:, -1], card.predict(TABLE))
+    np.testing.assert_allclose(model.pooled_proba(turned), card.predict_proba(TABLE), atol=1e-6)
 
 
-def test_a_fitted_classifier_of_other_columns_is_refused():
-    with pytest.raises(InputError, match="takes 3 features, X has 2"):
+def test_a_fitted_classifier_of_columns_that_are_not_there_is_refused():
+    with pytest.raises(InputError, match="needs the column 'noise', which the table does not have"):
         model_of(2, pooled=Scorecard().fit(TABLE, LABELS)).fit(TABLE[["z", "job"]], LABELS)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dafh.explanation.explain import explain
     from dafh.explanation.words import Explanation
     from dafh.groups.recipe import Recipe
+    from dafh.incumbents import Incumbent, IncumbentColumns
     from dafh.linear.scorecard import Scorecard
     from dafh.models.files import load, save
     from dafh.tables.encoder import tabular_pipeline
@@ -31,6 +32,8 @@ __all__ = [
     "DAFHClassifier",
     "DecoupledClassifier",
     "Explanation",
+    "Incumbent",
+    "IncumbentColumns",
     "PreferenceMatrix",
     "Recipe",
     "Scorecard",
@@ -47,6 +50,8 @@ _HOME = {
     "DAFHClassifier": "dafh.estimators.dafh",
     "DecoupledClassifier": "dafh.estimators.decoupled",
     "Explanation": "dafh.explanation",
+    "Incumbent": "dafh.incumbents",
+    "IncumbentColumns": "dafh.incumbents",
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
     "Scorecard": "dafh.linear.scorecard",

@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from dafh.exceptions import InputError
-from dafh.frames import Table, is_frame, to_pandas
+from dafh.frames import Table, dense, is_frame, to_pandas
 
 # ---- parameters of estimators ----
 
@@ -121,7 +121,7 @@ def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_valida
     try:
         return validate_data(
             estimator,
-            X,
+            dense(X),
             y,
             reset=reset,
             dtype=[np.float64, np.float32],  # Single precision stays: half the memory.
@@ -141,6 +141,7 @@ class TakesTables(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
 
 
@@ -149,8 +150,10 @@ def check_table(
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Validate a table of any kind, and y where given: a data frame keeps its types, all else must be numbers.
 
-    Missing values are allowed. Names and number of the columns are remembered, or compared, as in scikit-learn.
+    Missing values are allowed, and sparse matrices become dense. Names and number of the columns are remembered, or
+    compared, as in scikit-learn.
     """
+    X = dense(X)
     least = 1 if not reset else 2
     unlabelled = isinstance(y, str)
     if y is None:

@@ -37,6 +37,14 @@ def is_frame(X: object) -> TypeGuard[Frame]:
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
+def dense(X: Any) -> Any:
+    """Return a sparse matrix as an array of all its cells, and anything else as it is.
+
+    Bins take a byte for each cell, whether it is zero or not: there is nothing that a sparse matrix would save later.
+    """
+    return X.toarray() if hasattr(X, "toarray") and hasattr(X, "nnz") else X
+
+
 def take_rows(X: Table | Frame, rows: NDArray[Any]) -> Any:
     """Return some rows of an array or of a data frame of any library, in the order of their positions."""
     # By hand: scikit-learn's function for this is private. Polars frames take positions in brackets, as arrays do.
@@ -45,6 +53,7 @@ def take_rows(X: Table | Frame, rows: NDArray[Any]) -> Any:
 
 def to_pandas(table: Table) -> pd.DataFrame:
     """Turn a frame or a series of any library, an array or a dictionary into a pandas frame."""
+    table = dense(table)
     if isinstance(table, pd.DataFrame):
         return table
     if isinstance(table, pd.Series):

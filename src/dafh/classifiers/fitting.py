@@ -27,10 +27,14 @@ Folds = Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
 def is_fitted(estimator: Classifier) -> bool:
     """Whether the estimator can predict as it is."""
+    if not hasattr(estimator, "fit"):  # Made by something else than `fit`, and ready to be asked.
+        return True
     try:
         check_is_fitted(estimator)
     except NotFittedError:
         return False
+    except (AttributeError, TypeError):  # Of no library that follows scikit-learn; the habit of names may be there.
+        return any(name.endswith("_") and not name.startswith("__") for name in vars(estimator))
     return True
 
 

@@ -17,6 +17,7 @@ from dafh.cli.options import (
     SEEDS,
     SENSITIVE,
     TARGET,
+    WEIGHT,
     data_options,
 )
 from dafh.cli.output import print_json, say
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without
 @SENSITIVE
 @TARGET
 @PERSON
+@WEIGHT
 @LOSSES
 @COSTS
 @LEVEL
@@ -45,6 +47,7 @@ def audit(
     sensitive: tuple[str, ...],
     target: str | None,
     person: str | None,
+    weight: str | None,
     losses: tuple[str, ...] | None,
     costs: dict[str, float] | None,
     level: float,
@@ -61,9 +64,9 @@ def audit(
     from dafh.explanation.worth import adds_nothing, worth_of_groups
     from dafh.workflows.serving import FileModel
 
-    loaded = FileModel.open(model)
+    loaded = FileModel.open(model, target)
     asked: dict[str, Any] = {"losses": losses or (), "costs": costs, "level": level, "margin": margin, "depth": depth}
-    result, notes = loaded.audit_file(data, sensitive, target, person, **asked)
+    result, notes = loaded.audit_file(data, sensitive, target, person, weight, **asked)
     worth = worth_of_groups(loaded.model)
     for note in (*notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
         say(f"Note: {note}")
@@ -100,7 +103,7 @@ def explain(
     """
     from dafh.workflows.serving import FileModel
 
-    loaded = FileModel.open(model)
+    loaded = FileModel.open(model, target)
     rows = loaded.read(data, sensitive, target)
     words = loaded.explain(rows, seeds)
     if as_json:

@@ -5,11 +5,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dafh.cli.options import CLUSTER, JSON, MODEL, CostsOfErrors, LossNames, MemorySize, check_writable, data_options
+from dafh.cli.options import (
+    CLUSTER,
+    JSON,
+    MODEL,
+    WEIGHT,
+    CostsOfErrors,
+    LossNames,
+    MemorySize,
+    check_writable,
+    data_options,
+)
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from dafh.tables.files import DataFile
+    from dafh.tables.schema import TableSchema
 
 
 class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic in older versions of click.
@@ -114,6 +125,29 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
     help="The pooled classifier: a scorecard, logistic regression, or gradient boosting.",
 )
 @click.option(
+    "--incumbent-score",
+    metavar="NAME",
+    help="Column with the score of a model that is in use: that model is then the pooled classifier. Tables to be "
+    "scored need the column too. Groups do not use it as a feature.",
+)
+@click.option(
+    "--incumbent-decision",
+    metavar="NAME",
+    help="Column with the decision of a model in use, or of a person, as a label of the target; with or without a "
+    "score.",
+)
+@click.option(
+    "--incumbent-threshold",
+    type=float,
+    help="Score at which the model in use decides, if its decisions are not in the table.  [default: 0.5]",
+)
+@click.option(
+    "--incumbent-as-feature",
+    is_flag=True,
+    help="Let groups and their classifiers use the score and the decision as features, too.",
+)
+@WEIGHT
+@click.option(
     "--test-size",
     type=click.FloatRange(0, 0.9),
     default=0.0,
@@ -175,8 +209,12 @@ def fit(
     from dafh.workflows.training import make_classifier
 
     start = monotonic()
-    about_columns = ("drop", "sensitive", "categories", "protect", "person", "time", "test_size")
+    about_columns = ("drop", "sensitive", "categories", "protect", "person", "time", "weight", "test_size")
     columns = {name: options.pop(name) for name in about_columns}
+    incumbent = _incumbent(options)
+    if incumbent is not None:
+        columns |= {"score": incumbent.score, "decision": incumbent.decision}
+        options["pooled"] = incumbent
     options["guard"] = None if guard == "none" else guard
     # Whoever names costs is asked about costs: at their cut-off, the error rate is meant to rise.
     options["guard_losses"] = guard_losses or (("error",) if options["costs"] is None else ("cost",))
@@ -190,7 +228,7 @@ def fit(
             memory=memory,
             report=lambda n_rows: stack.enter_context(pass_reporter(n_rows)),
         )
-        for note in (table.headline(), *table.notes):
+        for note in (table.headline(), *table.notes, *_offers(table.schema)):
             say(note)
         model = table.fit(make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options))  # type: ignore[arg-type]
         test_rows = table.save(model, out)
@@ -214,6 +252,32 @@ def fit(
     click.echo(f"\nNext: {next_step}")
 
 
+def _incumbent(options: dict[str, Any]) -> Any:
+    """Take the options about a model in use, and make the pooled classifier of them; None without any."""
+    names = ("incumbent_score", "incumbent_decision", "incumbent_threshold")
+    score, decision, threshold = (options.pop(name) for name in names)
+    as_features = options.pop("incumbent_as_feature")
+    if score is None and decision is None:
+        if threshold is not None or as_features:
+            raise click.UsageError("Name the model in use: --incumbent-score, --incumbent-decision or both.")
+        return None
+    if click.get_current_context().get_parameter_source("pooled") is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("The model in use is the pooled classifier: leave out --pooled.")
+    from dafh.incumbents.columns import IncumbentColumns
+
+    return IncumbentColumns(score, decision, threshold=threshold, as_features=as_features)
+
+
+def _offers(schema: "TableSchema") -> list[str]:
+    """Say which option helps with columns that look like identifiers of persons."""
+    found = [] if schema.person is not None else schema.shared_identifiers
+    return [
+        f"If rows with the same {name} belong to one person, add --person {name}: they then stay on one side of every "
+        "split, and tests count persons."
+        for name in found[:1]
+    ]
+
+
 def _print_groups(fitted: Any) -> None:
     """Say what groups were worth, which rules they are, and what the guard decided."""
     from dafh.explanation.worth import adds_nothing, worth_of_groups
@@ -225,6 +289,6 @@ def _print_groups(fitted: Any) -> None:
     report = fitted.guard_report_
     if report is not None and fitted.n_groups_ > 1:
         click.echo(f"\n{report}{'' if report.reasons() else chr(10)}")
-        for group, reason in enumerate(report.table["reason"]):
-            if report.serves[group] == group:  # The others' reasons are part of the report.
-                click.echo(f"Group {group} keeps its own classifier: {reason}.")
+        for group, server in enumerate(report.serves):
+            if server == group:  # The others' reasons are part of the report.
+                click.echo(report.sentence_of(group))

@@ -153,7 +153,15 @@ PERSON = click.option(
     help="Column that identifies the person of each row, if persons have several rows; tests then count persons.  "
     "[default: that of fit]",
 )
-TARGET = click.option("--target", help="Target column, if it has another name than in training.")
+WEIGHT = click.option(
+    "--weight",
+    metavar="NAME",
+    help="Column that says what each row counts, such as a survey weight.  [default in audit and report: that of fit]",
+)
+TARGET = click.option(
+    "--target",
+    help="Target column, if it has another name than in training, or if the model was saved from Python.",
+)
 LEVEL = click.option(
     "--level",
     type=click.FloatRange(0, 0.5, min_open=True, max_open=True),

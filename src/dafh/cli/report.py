@@ -17,6 +17,7 @@ from dafh.cli.options import (
     SEEDS,
     SENSITIVE,
     TARGET,
+    WEIGHT,
     check_writable,
     data_options,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without
 @SENSITIVE
 @TARGET
 @PERSON
+@WEIGHT
 @LOSSES
 @COSTS
 @LEVEL
@@ -50,6 +52,7 @@ def report(
     sensitive: tuple[str, ...],
     target: str | None,
     person: str | None,
+    weight: str | None,
     losses: tuple[str, ...] | None,
     costs: dict[str, float] | None,
     level: float,
@@ -69,12 +72,12 @@ def report(
     from dafh.report import summarize, write_report
     from dafh.workflows.serving import FileModel
 
-    loaded = FileModel.open(model)
+    loaded = FileModel.open(model, target)
     title = title or f"Fairness report: {loaded.file.card.get('data', 'model')}, {loaded.schema.target}"
     if data is None:
         summary = summarize(loaded.model, title=title, card=loaded.file.card)
     else:
-        rows = loaded.read(data, sensitive, target, person)
+        rows = loaded.read(data, sensitive, target, person, weight)
         result = loaded.audit(rows, losses=losses or (), costs=costs, level=level, margin=margin, depth=depth)
         words = loaded.explain(rows, seeds)
         summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)

@@ -16,7 +16,6 @@ from dafh.checks import (
     RandomState,
     TakesTables,
     check_parameters,
-    check_table,
     having,
     instance_of,
     number,
@@ -28,6 +27,7 @@ from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.all_rows import refit_on_all_rows
+from dafh.estimators.bringing import FITTED_MODEL, BringsIncumbent, find_incumbent, match_incumbent
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.label_information import label_information, sample_to_measure, warn_if_groups_are_labels
 from dafh.estimators.learning import LearnedGroups, learn_groups
@@ -37,7 +37,6 @@ from dafh.estimators.training_rows import gather_rows, warn_if_sampled
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
-from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
@@ -49,7 +48,7 @@ from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows
 
 
-class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin, BaseEstimator):
+class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin, ClassifierMixin, BaseEstimator):
     """Learn groups, and one classifier per group, so that no group would rather have another classifier.
 
     One pooled classifier serves everybody first: a `Scorecard`, unless another is asked for. Where its errors follow a
@@ -148,7 +147,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
     _constraints: ClassVar[Constraints] = {
         "n_groups": (whole_number(1), one_of("auto")),
         "groups": (one_of("auto", "rules", "network"),),
-        "pooled": (one_of("scorecard", "linear"), having("fit", "predict", "predict_proba")),
+        "pooled": (one_of("scorecard", "linear"), having("fit", "predict", "predict_proba"), FITTED_MODEL),
         "recipe": (instance_of(Recipe), NOTHING),
         **GuardedMixin._guard_constraints,
         "threshold": (number(0, 1), NOTHING),
@@ -258,9 +257,11 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
             rows, judges = training.few, judges if training.judges is None else training.judges
             if training.everything is None:
                 rows, judges = self._hold_out_for_proof(rows, judges, rng)
-            unfitted = resolve_pooled(self.pooled, threshold)
+            brought = find_incumbent(self.pooled)
+            unfitted = resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
             rows = _merge_repeated(rows, unfitted)
-            pooled = fit_pooled(unfitted, rows, int(seeds[3].generate_state(1)[0]), training.whole)
+            columns = self.feature_names_in_ if rows.given.shape[1] > self.n_features_in_ else None
+            pooled = fit_pooled(unfitted, rows, int(seeds[3].generate_state(1)[0]), training.whole, columns)
             self.pooled_ = pooled.model
             learned = learn_groups(
                 rows,
@@ -288,21 +289,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, GuardedMixin, ClassifierMixin
         return self
 
     # ---- steps of fit ----
-
-    def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> CheckedRows:
-        # A model in production may know classes that these rows do not have; its order of classes is kept.
-        incumbent: Any = None if isinstance(self.pooled, str) or not is_fitted(self.pooled) else self.pooled
-        classes = None if incumbent is None else incumbent.classes_
-        rows = CheckedRows.check_table(self, X, y, classes=classes, **known)
-        self.classes_ = rows.classes
-        if self.n_groups != "auto" and len(rows) < self.n_groups:
-            raise InputError(f"{len(rows)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows.")
-        if incumbent is not None:
-            _check_incumbent(incumbent, rows)
-        return rows
-
-    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
-        return CheckedRows.check_more_of_table(self, X, y, **known)
 
     def _keep(self, learned: LearnedGroups) -> None:
         self._trained: TrainedGroups = learned.model
@@ -375,15 +361,3 @@ def _requested_cutoff(threshold: float | None, costs: Mapping[str, float] | None
     if threshold is not None:
         check_threshold(threshold, n_classes)
     return threshold
-
-
-def _check_incumbent(pooled: Any, rows: CheckedRows) -> None:
-    n_columns = rows.given.shape[1]
-    expected = getattr(pooled, "n_features_in_", n_columns)
-    if expected != n_columns:
-        raise InputError(
-            f"The fitted pooled classifier takes {expected} features, X has {n_columns}: both must see the same "
-            "columns."
-        )
-    if isinstance(pooled, Scorecard):  # Its bins are shared, and looked up by the position of a column.
-        check_table(pooled, rows.given, reset=False)

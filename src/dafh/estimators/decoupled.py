@@ -139,6 +139,11 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         self.calibration_size = calibration_size
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # Made dense.
+        return tags
+
     def fit(
         self,
         X: Table,

@@ -1,6 +1,6 @@
 """The pooled classifier of a DAFHClassifier: the user's own or one fitted here, and nested logits to learn from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import Classifier
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
+from dafh.incumbents.fitted import Incumbent
 from dafh.linear.crossfit import nested_logits, nested_probabilities
 from dafh.linear.designs import DenseDesign, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
@@ -66,7 +67,13 @@ def choose_n_folds(pooled: Any, n_rows: int) -> int:
     return 5 if cheap and n_rows < _FEW_ROWS else 3
 
 
-def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: Callable[[], CheckedRows] | None = None) -> PooledFit:
+def fit_pooled(
+    pooled: Any,
+    rows: CheckedRows,
+    seed: int,
+    whole: Callable[[], CheckedRows] | None = None,
+    columns: Sequence[str] | None = None,
+) -> PooledFit:
     """Take a fitted classifier as it is, or fit a copy of an unfitted one.
 
     Parameters
@@ -78,11 +85,13 @@ def fit_pooled(pooled: Any, rows: CheckedRows, seed: int, whole: Callable[[], Ch
     whole : function, optional
         Gives all rows, where `rows` are a sample: any classifier but ours is fitted on them. Ours get coefficients
         from all rows later.
+    columns : sequence of str, optional
+        Features, where rows have further columns for a fitted classifier.
     """
     if is_fitted(pooled):
         binning = pooled.binning_ if isinstance(pooled, Scorecard) else None
         kind: Kind = "points" if binning is not None else "columns" if _is_linear(pooled) else "logits"
-        return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning), kind, fitted_here=False)
+        return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning, columns), kind, fitted_here=False)
     if isinstance(pooled, Scorecard):
         scorecard = clone(pooled)
         sums = scorecard.fit_keeping_sums(rows.given, rows.y, rows.fit_weight, rows.context.person)
@@ -104,7 +113,21 @@ def _fit_copy(unfitted: Any, X: Any, rows: CheckedRows) -> Classifier:
     """Fit a copy; our own logistic regression also keeps the rows of a person together in its cross-validation."""
     if isinstance(unfitted, StandardizedLogisticRegression):
         return clone(unfitted).fit(X, rows.y, rows.fit_weight, persons=rows.context.person)
-    return fit_clone(unfitted, X, rows.y, rows.fit_weight)
+    return _fit_any(unfitted, X, rows.y, rows.fit_weight)
+
+
+def _fit_any(unfitted: Any, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:
+    """Fit a copy of any classifier, or remember the label if there is one only.
+
+    XGBoost takes the labels 0, 1, 2, ... and no others, and a fold may lack one of those: it gets such numbers, and is
+    told what they stand for.
+    """
+    unfitted = unfitted.model if isinstance(unfitted, Incumbent) else unfitted
+    classes, codes = np.unique(y, return_inverse=True)
+    by_number = type(final_classifier(unfitted)).__module__.startswith("xgboost")
+    if len(classes) == 1 or not by_number or np.array_equal(classes, np.arange(len(classes))):
+        return fit_group(unfitted, X, y, weight)
+    return Incumbent(fit_clone(unfitted, X, codes, weight), labels=classes.tolist()).fit(X, y)
 
 
 def _is_linear(model: Any) -> bool:
@@ -182,8 +205,19 @@ def observe_decisions(
     if label is None or ours:
         found = float(last.threshold_)
     else:
-        found = find_cutoff(label == 1, expit(pooled_logits(model, seen, classes)[:, 0]))
+        found = _observed_cutoff(label == 1, expit(pooled_logits(model, seen, classes)[:, 0]))
     return Decisions(found if threshold is None else threshold, found, same)
+
+
+def _observed_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64]) -> float:
+    """Cut-off of a classifier, from what it predicts; one half where its probabilities do not explain its decisions.
+
+    Decisions against the score (by people, say, or by a score that has turned) have no cut-off. The one that explains
+    most of them would then flag everybody or nobody, and own classifiers with it.
+    """
+    found = find_cutoff(flagged, probability)
+    wrong = int(((probability > found) != flagged).sum())
+    return 0.5 if wrong and wrong >= min(flagged.sum(), (~flagged).sum()) else found
 
 
 def nested_pooled_logits(
@@ -242,7 +276,7 @@ def _nested_fits(
         given, questioned = (seen.numbers[train], asked.numbers) if wrapped else (some.given, asked.given)
         last = model.steps[-1][1] if wrapped else model
         # A fresh copy of the fitted one, which has its seeds; a fold may lack a rare class, and leave one only.
-        return class_probabilities(fit_group(last, given, some.y, some.fit_weight), questioned, rows.classes)
+        return class_probabilities(_fit_any(last, given, some.y, some.fit_weight), questioned, rows.classes)
 
     probabilities = nested_probabilities(fit_and_predict, fold, (len(rows), len(rows.classes)))
     return np.stack([logits(block) for block in probabilities])

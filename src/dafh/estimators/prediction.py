@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import check_table
 from dafh.classifiers.logits import decide, to_probabilities
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import Table, is_frame
 from dafh.groups.trained import TrainedGroups
+from dafh.rows.aside import check_parted
 from dafh.rows.seen import SeenRows, TableView
+from dafh.tables.bins import unseen_categories
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
 LARGEST_LOGIT = 20.0
@@ -26,6 +27,8 @@ class ServedRows(NamedTuple):
     probability: NDArray[Any]
     """Of each class, (n, classes)."""
     group: NDArray[np.intp]
+    unseen: dict[str, tuple[int, Any]]
+    """By column, the number of rows with a category that training rows did not have, and one of these."""
 
 
 class GroupPrediction(BaseEstimator):
@@ -36,6 +39,8 @@ class GroupPrediction(BaseEstimator):
     pooled_: Classifier
     serves_: NDArray[np.intp]
     threshold_: float
+    _aside: tuple[str, ...] | None
+    """Columns that only the pooled classifier sees; None where it sees what groups see."""
     _view: TableView
     _trained: TrainedGroups
     """Every own classifier as it was trained."""
@@ -45,7 +50,7 @@ class GroupPrediction(BaseEstimator):
     def _see(self, X: Table) -> SeenRows:
         """Check rows, and look at them as in training."""
         check_is_fitted(self)
-        table, _ = check_table(self, X, reset=False)
+        table, _ = check_parted(self, X, reset=False, aside=self._aside)
         return self._view.see(table if is_frame(X) else table.to_numpy())
 
     def _pooled_logits(self, seen: SeenRows) -> NDArray[np.float64]:
@@ -80,6 +85,10 @@ class GroupPrediction(BaseEstimator):
         """Probability of each class, by the classifier that serves the row's group; columns as in `classes_`."""
         return to_probabilities(_limited(self._route(self._see(X))[1]))
 
+    def pooled_proba(self, X: Table) -> NDArray[Any]:
+        """Probability of each class by the pooled classifier, whoever serves the row; columns as in `classes_`."""
+        return to_probabilities(_limited(self._pooled_logits(self._see(X))))
+
     def decision_function(self, X: Table) -> NDArray[Any]:
         """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""
         values = _limited(self._route(self._see(X))[1])
@@ -93,7 +102,19 @@ class GroupPrediction(BaseEstimator):
         """
         seen = self._see(X)
         group, own = self._route(seen)
-        return ServedRows(self._labels(seen, group, own), to_probabilities(_limited(own)), group)
+        return ServedRows(self._labels(seen, group, own), to_probabilities(_limited(own)), group, _unseen(seen))
+
+    def unseen_categories(self, X: Table) -> dict[str, int]:
+        """Rows with a category that training rows did not have, by column; columns without any are left out.
+
+        They are served like all others. Of a column with so many categories that the rare ones share a bin, unseen ones
+        share it too, and are not counted.
+        """
+        return {name: n_rows for name, (n_rows, _) in self.find_unseen(X).items()}
+
+    def find_unseen(self, X: Table) -> dict[str, tuple[int, Any]]:
+        """Return the same with one of the categories for each column."""
+        return _unseen(self._see(X))
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""
@@ -120,3 +141,13 @@ class GroupPrediction(BaseEstimator):
 
 def _limited(values: NDArray[Any]) -> NDArray[Any]:
     return values.clip(-LARGEST_LOGIT, LARGEST_LOGIT) if values.shape[1] == 1 else values
+
+
+def _unseen(seen: SeenRows) -> dict[str, tuple[int, Any]]:
+    """By column, the number of rows with an unseen category and one of these; a gap is missing, and not unseen."""
+    binning, found = seen.view.binning, {}
+    for position, rows in ({} if binning is None else unseen_categories(binning, seen.codes)).items():
+        values = seen.features.iloc[rows, position].dropna()
+        if len(values):
+            found[str(seen.features.columns[position])] = (len(values), values.iloc[0])
+    return found

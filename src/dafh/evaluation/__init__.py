@@ -8,7 +8,7 @@
 - `questions`: test, interval and answer for each question;
 - `rates`: how often each group is flagged, and the kinds of error;
 - `audit`, `result` and `verdict`: all answers together, and the only place that pronounces a verdict;
-  `audit_tables` has their tables for readers;
+  `figures` has what is asked for first, and `audit_tables` the tables for readers;
 - `guard` and `guard_report`: which classifier serves which group, and why;
 - `equality`: comparison of the records above.
 

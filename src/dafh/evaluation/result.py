@@ -12,6 +12,7 @@ from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.audit_tables import display_questions, display_rates
 from dafh.evaluation.equality import EqualByValue
+from dafh.evaluation.figures import AuditFigures
 from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import NamedGroups
@@ -28,7 +29,7 @@ _MOST_NAMED_GROUPS_IN_SUMMARY = 10
 
 
 @dataclass(frozen=True, eq=False)
-class AuditResult(EqualByValue):
+class AuditResult(AuditFigures, EqualByValue):
     """Answers of an audit; prints as a summary, in a terminal and in a notebook. Made by `audit` or by `of`.
 
     Examples
@@ -40,6 +41,10 @@ class AuditResult(EqualByValue):
     >>> result = AuditResult.of(model, fresh.X, fresh.y, sensitive_features=fresh.sensitive_features)
     >>> result.verdict.status
     'harm'
+    >>> result.accuracy > result.pooled_accuracy, result.gain == result.totals["gain"][0]
+    (False, True)
+    >>> result.by_group()["verdict"].head(2).tolist()
+    ['satisfied', 'satisfied']
     >>> print(result.verdict.sentence.split(":")[0])
     for s1 = -1 & s2 = 1 the error rate is higher than with the pooled classifier
     >>> print(result.verdict.details[1])
@@ -214,18 +219,6 @@ class AuditResult(EqualByValue):
                 name: None if frame is None else [plain(row) for row in frame.to_dict("records")]
                 for name, frame in frames.items()
             },
-        }
-
-    def figures(self) -> dict[str, Any]:
-        """Return sizes, accuracy, Pr without harm, and the disagreement that it must be read together with."""
-        matrix = self.matrix
-        return {
-            "rows": int(matrix.sizes.sum()),
-            "groups": len(matrix.sizes),
-            "accuracy": matrix.accuracy,
-            "pooled_accuracy": matrix.pooled_accuracy,
-            "pr_without_harm": matrix.pr_without_harm,
-            "disagreement": matrix.disagreement,
         }
 
     def summary(self) -> str:

@@ -35,7 +35,7 @@ from dafh.explanation.words import (
     server_words,
 )
 from dafh.explanation.worth import worth_of_groups
-from dafh.frames import Table, is_frame, take_rows, to_pandas
+from dafh.frames import Table, dense, is_frame, take_rows, to_pandas
 from dafh.text import percent
 
 # Shares of this many rows are known to within half a percentage point; more rows would only take longer.
@@ -82,6 +82,7 @@ def explain(
     """
     if n_contrasts < 1:
         raise InputError(f"n_contrasts must be at least 1, got {n_contrasts!r}.")
+    X = dense(X)
     table = to_pandas(X)
     if not len(table):
         raise InputError("There are no rows to describe the groups by: pass at least one.")
@@ -177,7 +178,8 @@ class _LogOdds:
         if np.setxor1d(final.pooled_.classes_, final.classes_).size:
             return None
         own = final.predict_proba(encoded, **options)
-        pooled = class_probabilities(final.pooled_, encoded, final.classes_)
+        asked = getattr(final, "pooled_proba", None)  # It knows which of the columns the pooled classifier takes.
+        pooled = class_probabilities(final.pooled_, encoded, final.classes_) if asked is None else asked(encoded)
         # A classifier that is certain would have infinite log-odds.
         limits = (SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
         return cls(logit(own.clip(*limits)), logit(pooled.clip(*limits)), final.classes_)

@@ -21,6 +21,8 @@ from dafh.exceptions import InputError
 from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.rules import RuleTree
 from dafh.groups.trained import RuleModel
+from dafh.incumbents.columns import IncumbentColumns
+from dafh.incumbents.fitted import Incumbent
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.tables.bins import BinnedColumn, Binning
@@ -199,6 +201,12 @@ def _score_of(model: Any) -> tuple[Score, float]:
         cutoff = float(logit(last.threshold_)) if isinstance(last, StandardizedLogisticRegression) else 0.0
         weight = np.asarray(last.coef_.toarray() if hasattr(last.coef_, "toarray") else last.coef_).T
         return Weights(encoder, weight, np.broadcast_to(last.intercept_, weight.shape[1])), cutoff
+    if isinstance(last, IncumbentColumns):
+        raise InputError(
+            f"The pooled classifier of this model is read from columns of the table ({', '.join(last.columns)}), which "
+            "cannot be exported: score with predict, or fit with a scorecard or a logistic regression."
+        )
+    last = last.model if isinstance(last, Incumbent) else last
     name = type(getattr(last, "trained_as", last)).__name__
     behind = f" behind a {type(before[-1]).__name__}" if before and isinstance(last, LogisticRegression) else ""
     raise InputError(

@@ -146,7 +146,9 @@ def read_view(fields: Fields, name: str, model: Any) -> TableView:
         else:
             binning = read_binning(Fields({"binning": described}, inner.where, inner.reader), "binning", model)
     inner.close()
-    return TableView(encoder, binning)
+    # Without names there is nothing beside the features.
+    columns = None if model._aside is None else getattr(model, "feature_names_in_", None)
+    return TableView(encoder, binning, columns=columns)
 
 
 def _encoder_of(pooled: Any) -> TableEncoder | None:

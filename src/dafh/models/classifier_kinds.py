@@ -217,6 +217,10 @@ def _check_widths(steps: list[Any], fields: Fields) -> None:
     for step in steps:
         expected = getattr(step, "n_features_in_", None)
         named = getattr(step, "feature_names_in_", None)
+        aside = getattr(step, "_aside", None) or ()
+        if aside:  # Columns for its pooled classifier, which stand anywhere among the others.
+            width = None if width is None else width - len(aside)
+            names = None if names is None else [name for name in names if name not in aside]
         other_names = names is not None and named is not None and list(named) != names
         if (width is not None and expected is not None and expected != width) or other_names:
             raise fields.refuse("steps", "holds steps that do not fit together")

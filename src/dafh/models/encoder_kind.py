@@ -26,19 +26,26 @@ _MOST_FORMATS = 100
 
 def _write_unfitted(step: TableEncoder | TableReader, _: Writer) -> dict[str, Json]:
     kinds = step.kinds
-    return {"given_kinds": None if kinds is None else [[str(name), str(kind)] for name, kind in kinds.items()]}
+    said: dict[str, Json] = {
+        "given_kinds": None if kinds is None else [[str(name), str(kind)] for name, kind in kinds.items()]
+    }
+    return {**said, "keep_given": True} if getattr(step, "keep_given", False) else said
 
 
 def _read_unfitted(fields: Fields, build: type[TableEncoder] | type[TableReader]) -> Any:
+    # Only a reader hands on what it was given.
+    more: dict[str, Any] = {}
+    if build is TableReader and fields.has("keep_given"):
+        more["keep_given"] = fields.flag("keep_given")
     if not fields.has("given_kinds"):
-        return build()
+        return build(**more)
     given = {}
     for number, pair in enumerate(fields.items("given_kinds")):
         if not isinstance(pair, list) or len(pair) != 2:
             raise fields.refuse("given_kinds")
         inner = Fields({"name": pair[0], "kind": pair[1]}, f"column {number} of {fields.where}", fields.reader)
         given[inner.text("name")] = _read_kind(inner)
-    return build(given)
+    return build(given, **more)
 
 
 # ---- reader ----

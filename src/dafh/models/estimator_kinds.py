@@ -11,6 +11,7 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.estimators.pooled import PooledName
 from dafh.groups.recipe import Recipe
+from dafh.incumbents.fitted import Incumbent
 from dafh.models.binning_kind import read_view, write_view
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, Kind, NotPlainError, Writer
@@ -155,8 +156,9 @@ def _n_substitutes(partition: Any) -> int:
 def _write_dafh(model: DAFHClassifier, writer: Writer) -> dict[str, Json]:
     if not is_fitted(model):
         raise NotPlainError("not fitted")
-    # A fitted incumbent is a parameter and the pooled classifier at once; it is written once.
-    incumbent = model.pooled is model.pooled_
+    # A fitted incumbent is a parameter and the pooled classifier at once; it is written once. One that was wrapped for
+    # the rows of the fit comes back wrapped.
+    incumbent = model.pooled is model.pooled_ or type(model.pooled_) is Incumbent
     pooled: Json = None
     if not incumbent:
         pooled = model.pooled if isinstance(model.pooled, str) else writer.part(model.pooled, "unfitted")
@@ -166,6 +168,7 @@ def _write_dafh(model: DAFHClassifier, writer: Writer) -> dict[str, Json]:
         "recipe": _write_parameter(model, "recipe", writer),
         "pooled": pooled,
         "incumbent": incumbent,
+        "aside": None if model._aside is None else list(model._aside),
         "labels": write_labels(model.classes_),
         **write_columns(model, writer),
         "pooled_classifier": writer.part(model.pooled_, "classifier"),
@@ -197,6 +200,7 @@ def _read_dafh(fields: Fields) -> DAFHClassifier:
         raise fields.refuse("pooled")
     model.set_params(pooled=model.pooled_ if pooled is None else pooled)
     _check_classes(model, model.pooled_)
+    model._aside = _read_aside(fields, model)
     model._view = read_view(fields, "view", model)
     model.n_groups_ = fields.whole("n_groups", 1, MOST_GROUPS)
     m = 1 if len(model.classes_) == 2 else len(model.classes_)
@@ -221,6 +225,17 @@ def _read_pooled(fields: Fields) -> Any:
     if described not in get_args(PooledName):
         raise fields.refuse("pooled")
     return described
+
+
+def _read_aside(fields: Fields, model: Any) -> tuple[str, ...] | None:
+    """Return the columns that only the pooled classifier sees; those are no features."""
+    if not fields.has("aside"):
+        return None
+    names = tuple(fields.texts("aside"))
+    named = list(getattr(model, "feature_names_in_", []))
+    if len(set(names)) < len(names) or set(names) & set(named) or (names and not named):
+        raise fields.refuse("aside")
+    return names
 
 
 def _read_shares(fields: Fields, model: Any) -> None:

@@ -78,14 +78,16 @@ class ForeignReader:
 
         self.found = True
         blob = fields.blob("skops")
-        missing = sorted(_types(blob) - {*_HARMLESS, *self.trusted})
+        types = _types(blob)
+        missing = sorted(types - {*_HARMLESS, *self.trusted})
         if missing:
             named = clipped(", ".join(missing[:5]), 200)
             raise MalformedError(f"it holds types that are built only if load(..., trusted=[...]) names them: {named}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", InconsistentVersionWarning)  # Said once for the whole file.
-                found = skops.io.loads(blob, trusted=list(self.trusted))
+                # skops asks about some of the plain values, too, such as the type of an array of categories.
+                found = skops.io.loads(blob, trusted=[*self.trusted, *sorted(types & _HARMLESS)])
         except Exception as error:  # skops and the classes it builds fail in any way they like.
             raise MalformedError(f"a foreign part cannot be built ({_short(error)})") from error
         if not all(hasattr(found, name) for name in _NEEDED[role]):

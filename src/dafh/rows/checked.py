@@ -1,5 +1,6 @@
 """The container of checked rows that both estimators work on."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,15 +14,17 @@ from dafh.checks import (
     check_features,
     check_known_labels,
     check_persons,
-    check_table,
     check_times,
     check_weights,
 )
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows
+from dafh.rows.aside import check_parted
 
 _NO_NUMBERS = np.empty((0, 0))
+Classes = NDArray[Any] | Callable[[NDArray[Any]], NDArray[Any]]
+"""Labels that are known, or a function that finds them from those that occur."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +85,7 @@ class CheckedRows:
         X: Table,
         y: ArrayLike,
         *,
-        classes: NDArray[Any] | None = None,
+        classes: Classes | None = None,
         sample_weight: ArrayLike | None = None,
         sensitive_features: Table | None = None,
         guard_features: Table | None = None,
@@ -95,7 +98,7 @@ class CheckedRows:
         ----------
         estimator : estimator
             Remembers the number and names of the columns, as scikit-learn's estimators do.
-        classes : array, optional
+        classes : array or function, optional
             Labels that a fitted pooled classifier knows; by default those that occur.
         """
         values, labels = check_features(estimator, X, y, reset=True)
@@ -110,7 +113,7 @@ class CheckedRows:
         cls,
         given: Any,
         labels: NDArray[Any],
-        classes: NDArray[Any] | None,
+        classes: Classes | None,
         weight: NDArray[np.float64],
         context: RowContext,
         *,
@@ -124,12 +127,13 @@ class CheckedRows:
             raise InputError(
                 f"y holds one class only ({present.tolist()[0]!r}): at least two classes are needed to learn anything."
             )
-        classes = present if classes is None else np.unique(classes)
-        unknown = np.setdiff1d(present, classes)
+        found = classes(present) if callable(classes) else classes
+        known = present if found is None else np.unique(found)
+        unknown = np.setdiff1d(present, known)
         if len(unknown):
             raise InputError(f"y holds classes that the fitted pooled classifier does not know: {unknown.tolist()}.")
-        label = np.searchsorted(classes, labels)  # Meaningless for rows that do not count; they are left out below.
-        rows = cls(_NO_NUMBERS if X is None else X, given, label, classes, weight, attributes, context)
+        label = np.searchsorted(known, labels)  # Meaningless for rows that do not count; they are left out below.
+        rows = cls(_NO_NUMBERS if X is None else X, given, label, known, weight, attributes, context)
         return rows if len(counted) == len(label) else rows.take(counted)
 
     @classmethod
@@ -139,14 +143,15 @@ class CheckedRows:
         X: Table,
         y: ArrayLike,
         *,
-        classes: NDArray[Any] | None = None,
+        classes: Classes | None = None,
         sample_weight: ArrayLike | None = None,
         guard_features: Table | None = None,
         persons: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        aside: Sequence[str] | None = None,
     ) -> Self:
-        """Check a table of any kind to train on, like `check`."""
-        table, labels = check_table(estimator, X, y, reset=True)
+        """Check a table of any kind to train on, like `check`; `aside` as in `check_parted`."""
+        table, labels = check_parted(estimator, X, y, reset=True, aside=aside)
         context = RowContext.check(len(table), guard_features, persons, time)
         return cls._labelled(_as_given(X, table), labels, classes, check_weights(sample_weight, len(table)), context)
 
@@ -160,9 +165,10 @@ class CheckedRows:
         sample_weight: ArrayLike | None = None,
         guard_features: Table | None = None,
         persons: ArrayLike | None = None,
+        aside: Sequence[str] | None = None,
     ) -> Self:
         """Check a labelled table for an estimator that knows its columns and classes."""
-        table, _ = check_table(estimator, X, reset=False)
+        table, _ = check_parted(estimator, X, reset=False, aside=aside)
         check_known_labels(y, estimator.classes_, len(table))
         label = np.searchsorted(estimator.classes_, np.asarray(y))
         weight = check_weights(sample_weight, len(table))

@@ -1,6 +1,6 @@
 """Rows as different parts of a model see them: as they were given, as numbers, and as bins."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.frames import Table, take_rows
+from dafh.frames import Table, take_rows, to_pandas
 from dafh.tables.bins import Binning, needs_encoding
 from dafh.tables.encoder import EncodedRows, TableEncoder
 from dafh.tables.values import LARGEST_NUMBER
@@ -31,15 +31,32 @@ class TableView:
     training : table, optional
         Rows that an encoder is learned from, when somebody asks for it: rules on a scorecard never do, and it would
         take a tenth of a small fit.
+    columns : sequence of str, optional
+        Features, where tables have further columns, which only the pooled classifier sees.
     """
 
-    def __init__(self, encoder: TableEncoder | None, binning: Binning | None, training: Table | None = None) -> None:
+    def __init__(
+        self,
+        encoder: TableEncoder | None,
+        binning: Binning | None,
+        training: Table | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
         self._encoder, self.binning, self._training = encoder, binning, training
+        self.columns = None if columns is None else list(columns)
 
     @classmethod
-    def learn(cls, given: Table, weight: NDArray[np.float64], binning: Binning | None = None) -> "TableView":
+    def learn(
+        cls,
+        given: Table,
+        weight: NDArray[np.float64],
+        binning: Binning | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> "TableView":
         """Learn from training rows; bins that a classifier has already are shared."""
-        return cls(None, binning or Binning.learn(given, weight), given if needs_encoding(given) else None)
+        features = given if columns is None else to_pandas(given)[list(columns)]
+        training = features if needs_encoding(features) else None
+        return cls(None, binning or Binning.learn(features, weight), training, columns)
 
     @property
     def encoder(self) -> TableEncoder | None:
@@ -50,7 +67,7 @@ class TableView:
 
     def settled(self) -> "TableView":
         """Return the view without training rows: what nobody has asked for by now is not needed."""
-        return TableView(self._encoder, self.binning)
+        return TableView(self._encoder, self.binning, columns=self.columns)
 
     def see(self, given: Table, codes: NDArray[np.uint8] | None = None) -> "SeenRows":
         """Look at rows; what is not asked for is not computed, nor are bins that are known."""
@@ -79,6 +96,11 @@ class SeenRows:
         """The rows as they were given."""
         return self.whole if self.rows is None else take_rows(self.whole, self.rows)
 
+    @property
+    def features(self) -> Any:
+        """The same without what only the pooled classifier sees."""
+        return self.given if self.view.columns is None else self.given[self.view.columns]
+
     @cached_property
     def encoded(self) -> EncodedRows | None:
         """All columns as numbers and places of categories; None where the columns are taken as they are."""
@@ -95,7 +117,8 @@ class SeenRows:
         """All columns as numbers, categories as columns of 0 and 1, (n, p)."""
         if self.encoded is not None:
             return self.encoded.dense()
-        values = self.given.to_numpy(np.float64) if isinstance(self.given, pd.DataFrame) else np.asarray(self.given)
+        features = self.features
+        values = features.to_numpy(np.float64) if isinstance(features, pd.DataFrame) else np.asarray(features)
         values = values if values.dtype.kind == "f" else values.astype(np.float64)
         # Written so that a gap fails, too.
         if not (np.abs(values) < min(LARGEST_NUMBER, float(np.finfo(values.dtype).max))).all():
@@ -106,7 +129,7 @@ class SeenRows:
     def codes(self) -> NDArray[np.uint8]:
         """Bin of each row in each column, (n, d)."""
         assert self.view.binning is not None
-        return self.view.binning.codes(self.given)
+        return self.view.binning.codes(self.features)
 
     def blocks(self) -> Iterator["SeenRows"]:
         """Yield the rows in blocks, where their numbers would be a large table: each block's are gone before the next.

@@ -6,8 +6,10 @@
   and as codes of the different texts, read with Arrow: the fast way to score a file;
 - `writing`: results as CSV or Parquet, whole or not at all; `cells`: lines of CSV, column by column;
 - `values`: numbers, dates, flags and gaps, read and recognised in one place;
-- `unread`: values of a later table that are not of the kind their column had in training;
-- `schema`: which column is what; `labels`: the target; `leakage`: columns that give it away;
+- `unread`: values of a later table that are not of the kind their column had in training; `unseen`: categories that
+  training rows did not have;
+- `schema`: which column is what; `left_out`: columns that say nothing; `labels`: the target; `leakage`: columns that
+  give it away;
 - `reader`: tables as typed frames, for estimators that take those; `encoder`: tables as numbers, for all others;
 - `bins`: columns divided into bins, for scorecards and rules.
 

@@ -162,6 +162,26 @@ class Binning:
         return codes
 
 
+def unseen_categories(binning: Binning, codes: NDArray[np.uint8]) -> dict[int, NDArray[np.intp]]:
+    """Rows with a category that training rows did not have, by position of the column; codes are bins of rows.
+
+    Where rare categories share a bin, unseen ones go there too and cannot be told apart: such columns are left out.
+
+    Examples
+    --------
+    >>> binning = Binning.learn(pd.DataFrame({"job": ["cook", "clerk"]}))
+    >>> unseen_categories(binning, binning.codes(pd.DataFrame({"job": ["cook", "pilot", None]})))
+    {0: array([1, 2])}
+    """
+    found = {}
+    for position, column in enumerate(binning.columns):
+        if isinstance(column, CategoryBins) and not column.has_other:
+            rows = np.flatnonzero(codes[:, position] == column.n_bins - 1)
+            if len(rows):
+                found[position] = rows
+    return found
+
+
 def named_table(X: Table) -> pd.DataFrame:
     """Turn any table into a pandas frame with text column names; those of an array are x0, x1, ..."""
     table = to_pandas(X)

@@ -221,7 +221,9 @@ def tabular_pipeline(estimator: BaseEstimator, kinds: Mapping[str, str] | None =
     >>> model.predict(pd.DataFrame({"age": [55], "city": ["Tromsø"]}))
     array([1])
     """
-    first = TableReader(kinds) if takes_tables(estimator) else TableEncoder(kinds)
+    # A fitted model that the user brings was fitted on rows as they come, not as we read them.
+    as_they_came = bool(getattr(estimator, "brings_incumbent", False))
+    first = TableReader(kinds, keep_given=as_they_came) if takes_tables(estimator) else TableEncoder(kinds)
     return Pipeline([("encoder", first), ("model", estimator)])
 
 

@@ -55,20 +55,36 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
 
 def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
     """Take the target of another table as labels that a model knows, whatever type its file gives them."""
-    # A flag is "true" in one file, "TRUE" in another and typed in a third.
+    places, strange = find_labels(column, classes)
+    if strange is not None:
+        raise InputError(
+            f"The target {quoted(column.name)} holds {quoted(strange)}, which the model was not fitted with; it "
+            f"knows {listed([quoted(label) for label in classes[:5]])}."
+        )
+    return classes[places]
+
+
+def find_labels(column: pd.Series, classes: NDArray[Any]) -> tuple[NDArray[np.intp], Any]:
+    """Position of each value among some labels, by its words; and the first value that is none of them, or None.
+
+    Examples
+    --------
+    >>> find_labels(pd.Series([1.0, 0.0]), np.array(["0", "1"]))
+    (array([1, 0]), None)
+    >>> find_labels(pd.Series(["yes", "maybe"]), np.array(["no", "yes"]))[1]
+    'maybe'
+    """
+    # A flag is "true" in one file, "TRUE" in another and typed in a third; some libraries make it 1.
     flags = {str(label).lower() for label in classes} == {"true", "false"}
     fold = str.lower if flags else str
     known = {fold(_label_text(label)): position for position, label in enumerate(classes)}
     known |= {str(label): position for position, label in enumerate(classes)}
     codes, values = pd.factorize(column)
+    if typed_kind(column) == "flag" and {_label_text(label) for label in classes} == {"0", "1"}:
+        values = values.astype(int)
     places = [known.get(str(value), known.get(fold(_label_text(value)), -1)) for value in values]
-    if -1 in places:
-        strange = values[places.index(-1)]
-        raise InputError(
-            f"The target {quoted(column.name)} holds {quoted(strange)}, which the model was not fitted with; it "
-            f"knows {listed([quoted(label) for label in classes[:5]])}."
-        )
-    return classes[np.array(places)[codes]]
+    strange = values[places.index(-1)] if -1 in places else None
+    return np.array(places, np.intp)[codes], strange
 
 
 _WHOLE = re.compile(r"-?\d{1,18}", flags=re.ASCII)

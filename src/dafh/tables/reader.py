@@ -13,6 +13,9 @@ from dafh.exceptions import InputError
 from dafh.frames import Table, to_pandas
 from dafh.tables.values import as_categories, as_kind, holds_names, typed_kind
 
+_GIVEN = "\0given "
+"""Before the names of columns as they came; no column of a file has it."""
+
 
 class TableReader(TransformerMixin, BaseEstimator):
     """Read the columns of a data frame as what they held in `fit`: numbers, dates, flags or categories.
@@ -26,6 +29,9 @@ class TableReader(TransformerMixin, BaseEstimator):
     kinds : mapping of str to str, optional
         Kind of columns by name: "number", "flag", "category", or "date" with a format, as in a table's schema. Of
         columns that are not named the type decides, in `fit` and once: text is categories, whatever it looks like.
+    keep_given : bool, default=False
+        Whether to hand on all columns as they came, too, under names that no table has: for a fitted model behind this
+        step that was fitted on such rows (`as_given` takes them out again).
 
     Attributes
     ----------
@@ -41,8 +47,9 @@ class TableReader(TransformerMixin, BaseEstimator):
     {'day': [Timestamp('2021-01-01 00:00:00')], 'zip': ['2']}
     """
 
-    def __init__(self, kinds: Mapping[str, str] | None = None) -> None:
+    def __init__(self, kinds: Mapping[str, str] | None = None, *, keep_given: bool = False) -> None:
         self.kinds = kinds
+        self.keep_given = keep_given
 
     def fit(self, X: Table, y: object = None) -> Self:
         """Learn which column holds what."""
@@ -69,12 +76,32 @@ class TableReader(TransformerMixin, BaseEstimator):
                 values = as_kind(frame[name], kind)
             # As booleans, so that the model still knows that they are no numbers.
             parts[name] = values.astype("boolean") if kind == "flag" else values
+        if self.keep_given:
+            parts |= {f"{_GIVEN}{name}": frame[name] for name in frame.columns}
         return pd.DataFrame(parts, index=frame.index)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the columns, which stay as they are."""
         check_is_fitted(self)
         return np.array(list(self.columns_), dtype=object)
+
+
+def is_given(name: object) -> bool:
+    """Whether a column is one that was handed on as it came."""
+    return isinstance(name, str) and name.startswith(_GIVEN)
+
+
+def as_given(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return rows as they came, before a reader has looked at them; without a reader, the rows themselves.
+
+    Examples
+    --------
+    >>> raw = pd.DataFrame({"zip": [2]})
+    >>> as_given(TableReader({"zip": "category"}, keep_given=True).fit_transform(raw)).to_dict("list")
+    {'zip': [2]}
+    """
+    names = [name for name in frame.columns if is_given(name)]
+    return frame[names].rename(columns=lambda name: name.removeprefix(_GIVEN)) if names else frame
 
 
 def checked_frame(X: Table) -> pd.DataFrame:

@@ -4,27 +4,21 @@ Guesses are cautious, and reported in `TableSchema.notes`. A schema is plain dat
 table is read the same way.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dafh.exceptions import InputError
 from dafh.tables.coded import CodedTable
 from dafh.tables.leakage import ROWS_TO_COMPARE, positions, predicts
+from dafh.tables.left_out import ROWS_TO_JUDGE_BY, SHARED, nothing_to_learn
 from dafh.tables.unread import UnreadValues
 from dafh.tables.values import as_categories, date_words, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
 from dafh.text import clipped, quoted
 
-# Text with so many different values is a name, a number plate, a sentence: nothing to learn from, and often personal.
-_UNIQUE_SHARE = 0.3
-_MANY_VALUES = 200
-# Fewer rows than this say little about how often values repeat.
-_ROWS_TO_JUDGE_BY = 30
 _DROPPED = "as you said"
 _MOST_NAMES = 6
 _MOST_NAMES_IN_NOTES = 40
@@ -53,6 +47,10 @@ class TableSchema:
     """Column that says which rows belong to one person."""
     time: dict[str, str] = field(default_factory=dict)
     """Column that says when a row was observed, with its kind; at most one."""
+    pooled: dict[str, str] = field(default_factory=dict)
+    """Columns that the pooled classifier is read from, its score and its decision, with their kind."""
+    weight: str | None = None
+    """Column that says what each row counts."""
 
     @classmethod
     def guess(
@@ -66,6 +64,9 @@ class TableSchema:
         protect: Iterable[str] = (),
         person: str | None = None,
         time: str | None = None,
+        score: str | None = None,
+        decision: str | None = None,
+        weight: str | None = None,
         decimal: str = ".",
     ) -> "TableSchema":
         """Guess what the columns of a table are; what the user says of a column is not guessed.
@@ -80,6 +81,10 @@ class TableSchema:
             To keep out of training and to show to the guard; they may be sensitive as well.
         person, time : str, optional
             Columns that say which rows belong to one person, and when a row was observed; kept out of training.
+        score, decision : str, optional
+            Columns with the score and the decision of a model in use, or of a person, as the pooled classifier.
+        weight : str, optional
+            Column that says what each row counts; kept out of training.
         decimal : {".", ","}
             Decimal mark of numbers that were read as strings.
 
@@ -92,14 +97,14 @@ class TableSchema:
         """
         said = (drop, sensitive, categories, protect)
         drop, sensitive, categories, protect = (tuple(dict.fromkeys(names)) for names in said)
-        about_rows = [name for name in (person, time) if name is not None]
+        about_rows = [name for name in (person, time, score, decision, weight) if name is not None]
         check_columns(table.columns, [target], "the target")
         for names in (drop, sensitive, categories, protect, about_rows):
             check_columns(table.columns, names)
         if target in (*drop, *sensitive, *protect, *about_rows):
             raise InputError(
-                f"The target {quoted(target)} cannot also be left out, sensitive or protected, nor say whose a row is "
-                "or when it was observed."
+                f"The target {quoted(target)} cannot have a second role: it cannot be left out, sensitive or "
+                "protected, a person, a time, a weight, nor the score or decision of the pooled classifier."
             )
         left_out = dict.fromkeys(drop, _DROPPED)
         features: dict[str, str] = {}
@@ -109,7 +114,7 @@ class TableSchema:
                 continue
             kind = "category" if name in categories else guess_kind(table[name], decimal)
             values, unread = read_as(table[name], kind, decimal)
-            reason = None if name in categories else _nothing_to_learn(values, name, kind)
+            reason = None if name in categories else nothing_to_learn(values, name, kind)
             if reason is not None:
                 left_out[name] = reason
                 continue
@@ -133,6 +138,8 @@ class TableSchema:
             {name: kinds[name] for name in protect},
             person,
             {} if time is None else {time: _kind_of_time(table[time], decimal)},
+            _kinds_of_incumbent(table, score, decision, decimal),
+            weight,
         )
         return replace(schema, notes=tuple(schema._sentences(set(drop))))
 
@@ -163,14 +170,21 @@ class TableSchema:
         for name, kind in self.time.items():
             how = "number" if kind == "number" else date_words(kind)
             sentences.append(f"Kept out of training: {clipped(name, 40)} ({how}). The latest rows are held out.")
+        if self.pooled:
+            sentences.append(
+                f"The pooled classifier is read from {_named(list(self.pooled))}: tables to be scored need the same."
+            )
+        if self.weight is not None:
+            sentences.append(f"Kept out of training: {clipped(self.weight, 40)}, which says what each row counts.")
         return sentences
 
     def leakage_notes(self, table: pd.DataFrame) -> list[str]:
         """Warn of features that give away the target, or a sensitive attribute that is kept out of training."""
         rows = table.iloc[:: max(len(table) // ROWS_TO_COMPARE, 1)]
-        if len(rows) < 2 * _ROWS_TO_JUDGE_BY:
+        if len(rows) < 2 * ROWS_TO_JUDGE_BY:
             return []
-        features = {str(name): positions(values) for name, values in self.features_of(rows).items()}
+        table_of = replace(self, pooled={})  # A score is meant to tell the target.
+        features = {str(name): positions(values) for name, values in table_of.features_of(rows).items()}
         found = []
         for outcome in dict.fromkeys([self.target, *self.sensitive, *self.protected]):
             told = positions(with_gaps(rows[outcome]))
@@ -203,6 +217,8 @@ class TableSchema:
             dict(values["protected"]),
             None if values["person"] is None else str(values["person"]),
             dict(values["time"]),
+            dict(values.get("pooled", {})),
+            None if values.get("weight") is None else str(values["weight"]),
         )
 
     @property
@@ -211,17 +227,27 @@ class TableSchema:
         return list(dict.fromkeys([*self.sensitive, *self.protected]))
 
     @property
+    def columns(self) -> dict[str, str]:
+        """Columns that a model needs, with their kind: features, and those that its pooled classifier is read from."""
+        return {**self.features, **self.pooled}
+
+    @property
+    def shared_identifiers(self) -> list[str]:
+        """Columns that were left out because they look like the identifier of persons with several rows."""
+        return [name for name, reason in self.left_out.items() if reason == SHARED]
+
+    @property
     def text_columns(self) -> list[str]:
         """Columns to read as strings from a CSV file: what looks like a number may be a category."""
-        return [self.target, *(name for name, kind in self.features.items() if kind != "number")]
+        return [self.target, *(name for name, kind in self.columns.items() if kind != "number")]
 
     @property
     def number_columns(self) -> list[str]:
-        """Features to read as numbers from a CSV file."""
-        return [name for name, kind in self.features.items() if kind == "number"]
+        """Columns to read as numbers from a CSV file."""
+        return [name for name, kind in self.columns.items() if kind == "number"]
 
     def features_of(self, table: pd.DataFrame | CodedTable, unread: UnreadValues | None = None) -> pd.DataFrame:
-        """Take the features from a table with columns in any order, as numbers, dates and text.
+        """Take what a model needs from a table with columns in any order, as numbers, dates and text.
 
         Parameters
         ----------
@@ -231,15 +257,16 @@ class TableSchema:
             Counts what cannot be read and becomes a gap; one for all pieces of a file.
         """
         check_columns(table.columns, self.features, "which the model was fitted with")
+        check_columns(table.columns, self.pooled, "which its pooled classifier is read from")
         unread = unread or UnreadValues()
         if isinstance(table, CodedTable):
             return self._decode(table, unread)
-        return self._read(table, self.features, unread)
+        return self._read(table, self.columns, unread)
 
     def _decode(self, table: CodedTable, unread: UnreadValues) -> pd.DataFrame:
         """Do as `_read` does, once for each different value."""
         parts = {}
-        for name, kind in self.features.items():
+        for name, kind in self.columns.items():
             found = table.read(name, kind, self.decimal, self.gap_words.get(name, ()))
             unread.add(name, kind, found.n_known + found.n_unread, found.unread, found.n_unread)
             parts[name] = found.values
@@ -269,6 +296,17 @@ class TableSchema:
             return values
         return None
 
+    def weights_of(self, table: pd.DataFrame) -> "pd.Series[Any] | None":
+        """What each row counts; every row needs a number from 0 on."""
+        if self.weight is None:
+            return None
+        values, _ = read_as(table[self.weight], "number", self.decimal)
+        if not (values >= 0).all():  # Written so that a gap fails, too.
+            raise InputError(
+                f"The column {quoted(self.weight)}, which says what rows count, needs a number from 0 on in every row."
+            )
+        return values
+
     def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unread: UnreadValues) -> pd.DataFrame:
         parts = {}
         for name, kind in kinds.items():
@@ -285,7 +323,8 @@ class TableSchema:
         Whole numbers are whole, whatever they are for. Other numbers are floats if they are features or sensitive; all
         other text stays as it is.
         """
-        kinds = {**self.features, **self.protected, **self.sensitive, **self.time}
+        kinds = {**self.columns, **self.protected, **self.sensitive, **self.time}
+        kinds |= {} if self.weight is None else {self.weight: "number"}
         parts = {}
         for name, column in table.items():
             number = kinds.get(str(name)) == "number"
@@ -314,6 +353,21 @@ def _kind_of_time(column: "pd.Series[Any]", decimal: str) -> str:
     return kind
 
 
+def _kinds_of_incumbent(table: pd.DataFrame, score: str | None, decision: str | None, decimal: str) -> dict[str, str]:
+    """Kinds of the columns of a score, which is a number, and of a decision, which is a label."""
+    found: dict[str, str] = {}
+    if decision is not None:
+        found[decision] = "flag" if guess_kind(table[decision], decimal) == "flag" else "category"
+    if score is not None:
+        if score == decision:
+            raise InputError(f"The column {quoted(score)} is either a score or a decision: name it once.")
+        _, unread = read_as(table[score], "number", decimal)
+        if len(unread):
+            raise InputError(f"The column {quoted(score)} holds {quoted(unread.iloc[0], 30)}: a score is a number.")
+        found = {score: "number", **found}
+    return found
+
+
 def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") -> None:
     """Refuse names that a table does not have, with the most similar ones that it has."""
     there = list(there)
@@ -331,29 +385,3 @@ def _named(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     shown = [clipped(name, 40) for name in names[:most]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
-
-
-def _nothing_to_learn(column: pd.Series, name: str, kind: str) -> str | None:
-    """Why a column is left out of training; None if it is not."""
-    known = column.dropna()
-    n_values = known.nunique()
-    if n_values < 2:
-        return "only one value" if len(known) else "no values"
-    if len(known) < _ROWS_TO_JUDGE_BY:
-        return None
-    if kind == "number":
-        return "a different value in every row" if _counts_rows(known, name) else None
-    if kind != "category" or n_values <= _UNIQUE_SHARE * len(known):
-        return None
-    if n_values == len(known):
-        return "a different value in every row"
-    return "too many different values" if n_values >= min(_MANY_VALUES, 0.9 * len(known)) else None
-
-
-def _counts_rows(known: pd.Series, name: str) -> bool:
-    """Whether whole numbers only identify the rows: all different, and ascending or called an id."""
-    if not known.is_unique or not (known == np.floor(known)).all():
-        return False
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)  # customer_id, customerId, Customer ID
-    called_id = bool(words) and words[-1].lower() in ("id", "uuid", "key", "index", "number", "nr", "no")
-    return called_id or bool(known.is_monotonic_increasing)

@@ -24,7 +24,7 @@ from dafh.estimators import training_rows
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.models.files import save
-from dafh.rows.roles import DECLARED, LABEL, PERSON, TIME
+from dafh.rows.roles import DECLARED, LABEL, PERSON, TIME, WEIGHT
 from dafh.tables.files import DataFile
 from dafh.tables.hashes import mixed, row_hashes, value_hashes
 from dafh.tables.labels import labelled_rows, match_labels, no_target, read_labels
@@ -58,13 +58,16 @@ class TypedRows:
     def typed(self, known: pd.DataFrame) -> pd.DataFrame:
         """Columns in their roles."""
         schema = self.schema
-        parts = self.reader.transform(schema.features_of(known)) if len(known) else known[list(schema.features)]
+        parts = self.reader.transform(schema.features_of(known)) if len(known) else known[list(schema.columns)]
         others: dict[str, Any] = {LABEL: match_labels(known[schema.target], self.classes) if len(known) else []}
         if schema.person is not None:
             others[PERSON] = persons_of(known, schema.person)
         times = schema.times_of(known)
         if times is not None:
             others[TIME] = times
+        weights = schema.weights_of(known)
+        if weights is not None:
+            others[WEIGHT] = weights
         for name in schema.protected:
             others[f"{DECLARED} {name}"] = schema.attributes_of(known, [name])[name]
         return parts.assign(**others)
@@ -77,7 +80,7 @@ class TypedRows:
         if PERSON in typed:
             hashes = mixed(value_hashes(typed[PERSON]), salt=4)
         else:
-            hashes = row_hashes(typed[[*self.schema.features, LABEL]])
+            hashes = row_hashes(typed[[*self.schema.columns, LABEL]])
             # Of equal rows, each goes its own way: a kind of row that is frequent must be on both sides.
             copy: NDArray[np.uint64] = pd.Series(hashes).groupby(hashes).cumcount().to_numpy().astype(np.uint64)
             hashes = mixed(hashes + copy, salt=4)
@@ -99,7 +102,7 @@ class _Look:
         known = self.rows.known(block)
         typed = self.rows.typed(known)
         test = self.rows.is_test(typed)
-        hashes = labelled_hashes(typed[list(self.rows.schema.features)], typed[LABEL])
+        hashes = labelled_hashes(typed[list(self.rows.schema.columns)], typed[LABEL])
         labels = Counter(typed[LABEL][~test].tolist())
         return Found(len(block), len(known), int(test.sum()), labels, hash_sums(hashes), hash_sums(hashes[~test]))
 
@@ -193,7 +196,7 @@ class LargeTable:
         )
         sample = labelled_rows(sample, target)
         schema = TableSchema.guess(sample, target, **said, decimal=decimal)
-        reader = TableReader(schema.features).fit(schema.features_of(sample))
+        reader = TableReader(schema.columns).fit(schema.features_of(sample))
         classes = np.unique(read_labels(sample[target]))
         rows = TypedRows(schema, reader, classes, _test_part(schema, sample, test_size))
         found = reduce(add, raw.each(_Look(rows)))
@@ -218,13 +221,14 @@ class LargeTable:
         schema = self.schema
         declared = [f"{DECLARED} {name}" for name in schema.protected]
         person, time = PERSON if schema.person is not None else None, TIME if schema.time else None
-        named = (*schema.features, LABEL, person, time, *declared)
+        weight = WEIGHT if schema.weight is not None else None
+        named = (*schema.columns, LABEL, person, time, weight, *declared)
         blocks: Any = self.raw.through(
             self.rows,
             columns=tuple(name for name in named if name is not None),
             n_rows=self.found.n_known - self.found.n_test,
         )
-        model.fit(blocks, LABEL, persons=person, time=time, guard_features=declared or None)
+        model.fit(blocks, LABEL, persons=person, time=time, sample_weight=weight, guard_features=declared or None)
         return Pipeline([("encoder", self.rows.reader), ("model", model)])
 
     def save(self, model: Pipeline, path: Path) -> Path | None:

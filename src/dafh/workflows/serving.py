@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.pipelines import final_classifier
+from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.exceptions import InputError
 from dafh.models.files import ModelFile, open_model
@@ -19,10 +18,12 @@ from dafh.tables.files import ROWS_PER_CHUNK, DataFile
 from dafh.tables.labels import labelled_rows, match_labels, no_target, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
+from dafh.tables.unseen import UnseenCategories
 from dafh.tables.values import with_gaps
 from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
+from dafh.workflows.python_models import schema_of_model
 
 if TYPE_CHECKING:
     from dafh.evaluation.losses import Costs, Loss
@@ -42,6 +43,8 @@ class LabelledRows:
     notes: tuple[str, ...]
     persons: "pd.Series[Any] | None" = None
     """Identifier of the person that each row belongs to, if persons have several rows."""
+    weights: "pd.Series[Any] | None" = None
+    """What each row counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,35 +58,54 @@ class DecidedRows:
     classifiers: list[int]
     attributes: pd.DataFrame | None
     persons: "pd.Series[Any] | None"
+    weights: "pd.Series[Any] | None"
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class FileModel:
-    """A model file that was written by the command line, with the schema of the tables it takes."""
+    """A model file, with the schema of the tables it takes."""
 
     file: ModelFile
     schema: TableSchema
 
     @classmethod
-    def open(cls, path: Path) -> "FileModel":
-        """Read a model file."""
+    def open(cls, path: Path, target: str | None = None) -> "FileModel":
+        """Read a model file.
+
+        Parameters
+        ----------
+        path : Path
+        target : str, optional
+            Target column. A model that was saved from Python knows what its columns hold, but not the name of the
+            target, nor sensitive attributes, persons or weights.
+        """
         file = open_model(path)
         schema = file.card.get("schema")
         if schema is None:
-            raise InputError(f"{path} was saved from Python and has no schema: it does not say what its columns hold.")
+            return cls(file, schema_of_model(file.model, target or ""))
         try:
             return cls(file, TableSchema.from_dict(schema))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{path} has a malformed schema: it does not say what its columns hold.") from error
 
     @property
-    def model(self) -> Pipeline:
-        """The fitted pipeline of encoder and estimator."""
+    def model(self) -> Any:
+        """The fitted estimator, most often at the end of a pipeline that reads tables."""
         return self.file.model
 
+    def _target(self, target: str | None) -> str:
+        if not (target or self.schema.target):
+            raise InputError("This model was saved from Python and does not know its target: name the target column.")
+        return target or self.schema.target
+
     def read(
-        self, data: DataFile, sensitive: Sequence[str] = (), target: str | None = None, person: str | None = None
+        self,
+        data: DataFile,
+        sensitive: Sequence[str] = (),
+        target: str | None = None,
+        person: str | None = None,
+        weight: str | None = None,
     ) -> LabelledRows:
         """Read rows with their target, their sensitive attributes and the persons they belong to.
 
@@ -96,8 +118,10 @@ class FileModel:
             Target column, if it has another name than in training.
         person : str, optional
             Column with the person of each row; without it, that of the training, if the file has it.
+        weight : str, optional
+            Column that says what each row counts; the same holds for it.
         """
-        target = target or self.schema.target
+        target = self._target(target)
         data = self._as_trained(data)
         # All columns as strings, as in training: numbers come out the same to the last digit, and so do fingerprints.
         table = data.read(text=None)
@@ -111,10 +135,28 @@ class FileModel:
         attributes = schema.attributes_of(known, names) if names else None
         y = match_labels(known[target], self.model.classes_)
         persons, unknown = self._persons(known, person)
-        notes = [*data.notes, *without_target(table, known), *unread.notes(), *unknown]
+        weights, uncounted = self._weights(known, weight)
+        unseen = UnseenCategories()
+        unseen.add(self._find_unseen(features))
+        read = [*unread.notes(), *unseen.notes(len(features))]
+        notes = [*data.notes, *without_target(table, known), *read, *unknown, *uncounted]
         if fingerprint(hash_sums(labelled_hashes(features, y))) in self.file.card.get("fingerprints", []):
             notes.append(SAME_ROWS)
-        return LabelledRows(features, y, attributes, tuple(notes), persons)
+        return LabelledRows(features, y, attributes, tuple(notes), persons, weights)
+
+    def _find_unseen(self, features: pd.DataFrame) -> dict[str, tuple[int, Any]]:
+        """Categories that were not seen in training: by column, the number of rows and an example."""
+        model, rows = split_pipeline(self.model, features)
+        return model.find_unseen(rows) if isinstance(model, GroupPrediction) else {}
+
+    def _weights(self, known: pd.DataFrame, weight: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
+        """What each row counts, and a note where the training knew weights and the file does not."""
+        if weight is not None:
+            check_columns(known.columns, [weight], "with the weight of each row")
+        name = weight or self.schema.weight
+        if name is None or name in known.columns:
+            return replace(self.schema, weight=name).weights_of(known), []
+        return None, [f"The table has no column {quoted(name)}, which says what rows count: each counts once."]
 
     def _persons(self, known: pd.DataFrame, person: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
         """Person of each row, and a note where the training knew persons and the file does not."""
@@ -159,7 +201,11 @@ class FileModel:
         # Here and below, so that scoring, which needs none of it, does not wait for it.
         from dafh.evaluation.result import AuditResult
 
-        known: dict[str, Any] = {"sensitive_features": rows.sensitive, "persons": rows.persons}
+        known: dict[str, Any] = {
+            "sensitive_features": rows.sensitive,
+            "persons": rows.persons,
+            "sample_weight": rows.weights,
+        }
         asked = self._losses(losses, costs)
         return AuditResult.of(self.model, rows.features, rows.y, losses=asked, **known, **options)
 
@@ -169,6 +215,7 @@ class FileModel:
         sensitive: Sequence[str] = (),
         target: str | None = None,
         person: str | None = None,
+        weight: str | None = None,
         *,
         losses: Sequence[str] = (),
         costs: Mapping[str, float] | None = None,
@@ -181,14 +228,14 @@ class FileModel:
         from dafh.evaluation.paired import ComparedRows
         from dafh.evaluation.result import AuditResult
 
-        found = self._decided(data, sensitive, target or self.schema.target, person)
+        found = self._decided(data, sensitive, self._target(target), person, weight)
         rows = ComparedRows.check(
             found.codes[:, 0],
             found.codes[:, 2:],
             found.groups,
             found.codes[:, 1],
             found.own,
-            None,
+            found.weights,
             classes=np.arange(len(self.model.classes_)),
             persons=found.persons,
         )
@@ -196,11 +243,13 @@ class FileModel:
         asked = self._losses(losses, costs)
         return AuditResult.from_rows(rows, groups, rivals, found.attributes, losses=asked, **options), found.notes
 
-    def _decided(self, data: DataFile, sensitive: Sequence[str], target: str, person: str | None) -> "DecidedRows":
+    def _decided(
+        self, data: DataFile, sensitive: Sequence[str], target: str, person: str | None, weight: str | None
+    ) -> "DecidedRows":
         """Read rows piece by piece, and keep of each what was decided about it."""
         from dafh.evaluation.served import ServedPredictions
 
-        data, unread = self._as_trained(data), UnreadValues()
+        data, unread, unseen = self._as_trained(data), UnreadValues(), UnseenCategories()
         served: list[Any] = []
         codes, kept, sums, n_read = [], [], np.zeros(4, np.uint64), 0
         for table in data.chunks(text=None):
@@ -213,17 +262,21 @@ class FileModel:
             y = match_labels(known[target], self.model.classes_)
             sums = sums + hash_sums(labelled_hashes(features, y))
             served.append(ServedPredictions.of(self.model, features))
+            unseen.add(self._find_unseen(features))
             codes.append(self._as_codes(y, served[-1]))
             served[-1] = replace(served[-1], predictions=None, pooled=None, groups=served[-1].groups.astype(np.int16))
             names = split_names(sensitive, table.columns)
             names = names or [name for name in self.schema.attributes if name in table.columns]
-            about = [name for name in (*names, person, self.schema.person) if name in known.columns]
+            asked = (*names, person, self.schema.person, weight, self.schema.weight)
+            about = [name for name in asked if name in known.columns]
             kept.append(known[list(dict.fromkeys(about))])
         if not served:
             raise InputError(f"The target {quoted(target)} has no values.")
         about_rows = pd.concat(kept, ignore_index=True)
         persons, unknown = self._persons(about_rows, person)
-        notes = [*data.notes, *no_target(n_read - len(about_rows)), *unread.notes(), *unknown]
+        weights, uncounted = self._weights(about_rows, weight)
+        left = no_target(n_read - len(about_rows))
+        notes = [*data.notes, *left, *unread.notes(), *unseen.notes(len(about_rows)), *unknown, *uncounted]
         if fingerprint(sums) in self.file.card.get("fingerprints", []):
             notes.append(SAME_ROWS)
         return DecidedRows(
@@ -233,6 +286,7 @@ class FileModel:
             served[0].classifiers,
             self._schema_of(data).attributes_of(about_rows, names) if names else None,
             persons,
+            weights,
             tuple(notes),
         )
 
@@ -285,30 +339,31 @@ class FileModel:
         """
         done = 0
         data = self._as_trained(data)
-        unread = UnreadValues()
+        unread, unseen = UnreadValues(), UnseenCategories()
         # Kept columns are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *keep, *split_names(keep, ())}
         for piece in data.pieces(self.schema.number_columns, as_text, rows):
             names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
             check_columns(piece.columns, names, "to carry over")
-            scored = self._scored(self._schema_of(data).features_of(piece, unread))
+            scored = self._scored(self._schema_of(data).features_of(piece, unread), unseen)
             scored.insert(0, "row", np.arange(done + 1, done + 1 + len(piece)))
             done += len(piece)
             given = piece.texts(names) if isinstance(piece, CodedTable) else piece[names].reset_index(drop=True)
             yield pd.concat([given.rename(columns=names_beside(names, list(scored.columns))), scored], axis=1)
-        data.notes.extend(unread.notes())
+        data.notes.extend([*unread.notes(), *unseen.notes(done)])
 
     def score_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Predict the rows of a data frame: label, its probability, and the group."""
         return self._scored(self.schema.features_of(frame.reset_index(drop=True)))
 
-    def _scored(self, features: pd.DataFrame) -> pd.DataFrame:
-        encoder, model = self.model[:-1], self.model[-1]
-        rows = encoder.transform(features)
+    def _scored(self, features: pd.DataFrame, unseen: UnseenCategories | None = None) -> pd.DataFrame:
+        model, rows = split_pipeline(self.model, features)
         if isinstance(model, GroupPrediction):
             served = model.serve(rows)
         else:
-            served = ServedRows(model.predict(rows), model.predict_proba(rows), model.predict_group(rows))
+            served = ServedRows(model.predict(rows), model.predict_proba(rows), model.predict_group(rows), {})
+        if unseen is not None:
+            unseen.add(served.unseen)
         shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
         return pd.DataFrame(
             {

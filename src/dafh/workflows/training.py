@@ -19,6 +19,7 @@ from dafh.evaluation.losses import LossName
 from dafh.exceptions import InputError
 from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
+from dafh.incumbents.columns import IncumbentColumns
 from dafh.models.files import save
 from dafh.rows.held_out import set_rows_aside
 from dafh.tables.encoder import tabular_pipeline
@@ -62,6 +63,9 @@ class TrainingTable:
         protect: Iterable[str] = (),
         person: str | None = None,
         time: str | None = None,
+        score: str | None = None,
+        decision: str | None = None,
+        weight: str | None = None,
         test_size: float = 0.0,
         seed: int = 0,
     ) -> "TrainingTable":
@@ -75,6 +79,8 @@ class TrainingTable:
             See `TableSchema.guess`; names may be joined by commas.
         person, time : str, optional
             Columns that say which rows belong to one person, and when a row was observed.
+        score, decision, weight : str, optional
+            Columns that the pooled classifier is read from, and one that says what each row counts.
         test_size : float
             Share of the rows that are held out: the last ones where time counts, else drawn with `seed`. All rows of a
             person are on the same side.
@@ -100,7 +106,8 @@ class TrainingTable:
         # them was drawn. Kinds and columns to leave out are all that held-out rows decide; every statistic (medians,
         # categories, leakage) comes from training rows alone.
         decimal = data.layout.decimal if data.layout else "."
-        schema = TableSchema.guess(known, target, **said, person=person, time=time, decimal=decimal)
+        roles = {"person": person, "time": time, "score": score, "decision": decision, "weight": weight}
+        schema = TableSchema.guess(known, target, **said, **roles, decimal=decimal)  # type: ignore[arg-type]
         schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(data.left_out, "as you said")})
         guard_options = _about_rows(known, schema)
         features = schema.features_of(known)
@@ -130,7 +137,7 @@ class TrainingTable:
     def fit(self, model: DAFHClassifier) -> Pipeline:
         """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
         options = {f"model__{name}": values for name, values in self.guard_options.items()}
-        return tabular_pipeline(model, self.schema.features).fit(self.features, self.y, **options)
+        return tabular_pipeline(model, self.schema.columns).fit(self.features, self.y, **options)
 
     def save(self, model: Pipeline, path: Path) -> Path | None:
         """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
@@ -149,7 +156,7 @@ def make_classifier(
     *,
     n_groups: int | Literal["auto"] = "auto",
     groups: Literal["auto", "rules", "network"] = "auto",
-    pooled: Literal["scorecard", "linear", "boosting"] = "scorecard",
+    pooled: Literal["scorecard", "linear", "boosting"] | IncumbentColumns = "scorecard",
     guard: GuardKind | None = "veto",
     guard_losses: Sequence[LossName] = ("error",),
     costs: Mapping[str, float] | None = None,
@@ -247,9 +254,11 @@ def _about_rows(known: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
         found["guard_features"] = schema.attributes_of(known, schema.protected)
     if schema.person is not None:
         found["persons"] = persons_of(known, schema.person)
-    times = schema.times_of(known)
+    times, weights = schema.times_of(known), schema.weights_of(known)
     if times is not None:
         found["time"] = times
+    if weights is not None:
+        found["sample_weight"] = weights
     return found
 
 
