@@ -10,7 +10,7 @@ from dafh.evaluation.verdict import Verdict
 
 def question(verdict="undecided", group=0, loss="error", kind="rationality", rival="pooled", **figures):
     """One row of a table of questions."""
-    known = {"gap": -0.05, "low": -0.08, "high": 0.02, "p_corrected": 0.012}
+    known = {"n": 100, "gap": -0.05, "low": -0.08, "high": 0.02, "p_corrected": 0.012}
     return {"group": group, "loss": loss, "kind": kind, "rival": rival, "verdict": verdict} | known | figures
 
 
@@ -109,6 +109,14 @@ def test_undecided_says_how_much_harm_is_not_ruled_out():
         "worst case that is not ruled out, the false positive rate of sex = f is 12.30 percentage points higher than "
         "with the pooled classifier (limit of the 95% interval)."
     )
+
+
+def test_the_worst_case_is_that_of_a_group_of_fifty_rows_or_more_if_there_is_one():
+    tiny = question("undecided", group="sex = f & town = b", low=-0.97, n=49)
+    sentence = Verdict.of(table(question("undecided", n=50)), table(tiny)).sentence
+    assert "for 2 of 2 questions" in sentence
+    assert "not ruled out, of groups with at least 50 rows, the error rate of group 0 is 8.00 percentage" in sentence
+    assert "the error rate of sex = f & town = b is 97.00" in Verdict.of(table(tiny)).sentence
 
 
 @pytest.mark.parametrize(

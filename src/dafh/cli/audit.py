@@ -14,11 +14,11 @@ from dafh.cli.options import (
     MARGIN,
     MODEL,
     PERSON,
-    SEEDS,
     SENSITIVE,
     TARGET,
     WEIGHT,
     data_options,
+    seeds_option,
 )
 from dafh.cli.output import print_json, say
 
@@ -83,7 +83,7 @@ def audit(
 @click.argument("data", metavar="DATA")
 @SENSITIVE
 @TARGET
-@SEEDS
+@seeds_option(0, "0")
 @data_options
 @JSON
 def explain(

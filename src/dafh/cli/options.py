@@ -183,11 +183,16 @@ DEPTH = click.option(
     show_default=True,
     help="Largest number of attributes to combine: with 2, women over 60 are tested as well as women.",
 )
-SEEDS = click.option(
-    "--seeds",
-    type=click.IntRange(0, 20),
-    default=0,
-    show_default=True,
-    help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
-    "rows, networks with other seeds; 0 skips this.",
-)
+
+
+def seeds_option(default: int | None, otherwise: str) -> Any:
+    """Return the option that asks how much the groups change."""
+    return click.option(
+        "--seeds",
+        type=click.IntRange(0, 20),
+        default=default,
+        help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
+        f"rows, networks with other seeds; 0 skips this.  [default: {otherwise}]",
+    )
+
+

@@ -14,12 +14,12 @@ from dafh.cli.options import (
     MARGIN,
     MODEL,
     PERSON,
-    SEEDS,
     SENSITIVE,
     TARGET,
     WEIGHT,
     check_writable,
     data_options,
+    seeds_option,
 )
 from dafh.cli.output import print_json, say
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without
 @LEVEL
 @MARGIN
 @DEPTH
-@SEEDS
+@seeds_option(None, "as many as fit into 30 seconds, at most 5")
 @data_options
 @JSON
 def report(
@@ -58,7 +58,7 @@ def report(
     level: float,
     margin: float,
     depth: int,
-    seeds: int,
+    seeds: int | None,
     as_json: bool,
 ) -> None:
     """Write a report as one HTML file that needs no network.

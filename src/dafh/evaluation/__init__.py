@@ -9,6 +9,8 @@
 - `rates`: how often each group is flagged, and the kinds of error;
 - `audit`, `result` and `verdict`: all answers together, and the only place that pronounces a verdict;
   `figures` has what is asked for first, and `audit_tables` the tables for readers;
+- `deployment` and `recommendation`: for which groups the rows support their own classifiers, and what to do;
+  `recommendation_words` has the sentences;
 - `guard` and `guard_report`: which classifier serves which group, and why;
 - `equality`: comparison of the records above.
 
@@ -33,6 +35,7 @@ from dafh.evaluation.metrics import (
     violations,
 )
 from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.served import ServedPredictions
 from dafh.evaluation.verdict import Verdict
@@ -44,6 +47,7 @@ __all__ = [
     "GuardReport",
     "Loss",
     "PreferenceMatrix",
+    "Recommendation",
     "ServedPredictions",
     "Verdict",
     "accuracy",

@@ -19,6 +19,9 @@ from dafh.text import clipped, write_apart
 _MOST_VALUES = 12
 # Of more categories than this, the rare ones are put together.
 _MOST_CATEGORIES = 50
+SMALLEST_SHOWN = 50
+"""Named groups of fewer rows are tested, but charts and short lists leave them out unless they are shown to lose: the
+interval of one with three rows is as wide as the axis."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
-from dafh.evaluation.audit_tables import display_questions, display_rates
+from dafh.evaluation.audit_tables import display_questions, display_rates, worst_first
+from dafh.evaluation.deployment import Trial, supported, weigh
 from dafh.evaluation.equality import EqualByValue
 from dafh.evaluation.figures import AuditFigures
 from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName
@@ -19,6 +20,7 @@ from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.questions import answer, ask_groups, ask_named_groups, compose
 from dafh.evaluation.rates import decision_rates, error_limits, total_losses
+from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.served import ServedPredictions
 from dafh.evaluation.verdict import Verdict, in_points
 from dafh.exceptions import InputError
@@ -76,6 +78,11 @@ class AuditResult(AuditFigures, EqualByValue):
     """Losses that were asked about, the main one first."""
     attributes: tuple[str, ...]
     """Names of the sensitive attributes."""
+    evidence: pd.DataFrame
+    """One row per group, for the recommendation: `changed`, whether another classifier than the pooled one serves it;
+    `p_loss`, small if it does not lose more than one percentage point; `p_no_gain`, small if it gains."""
+    trial: Trial | None
+    """What a part of the groups alone would do, where the rows support their classifiers but not those of others."""
 
     @classmethod
     def of(
@@ -132,13 +139,18 @@ class AuditResult(AuditFigures, EqualByValue):
         known = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
         families = 1 if known is None else 2
         asked = [ask_groups(rows, loss, groups, rivals) for loss in losses]
-        named = composition = None
+        named = composition = trial = None
         if known is not None:
             named = answer([ask_named_groups(rows, loss, known, depth) for loss in losses], level, margin, families)
             composition = compose(rows, known, groups)
+        questions, evidence = answer(asked, level, margin, families), weigh(rows, asked, groups, margin)
+        chosen = supported(questions, evidence, level)
+        if chosen.any() and not chosen[evidence["changed"]].all():
+            asked_for: Any = {"losses": losses, "level": level, "margin": margin, "depth": depth}
+            trial = Trial.of(rows, chosen, groups, known, **asked_for)
         return cls(
             matrix=PreferenceMatrix.from_rows(rows),
-            questions=answer(asked, level, margin, families),
+            questions=questions,
             named=named,
             composition=composition,
             level=level,
@@ -149,7 +161,14 @@ class AuditResult(AuditFigures, EqualByValue):
             limits=error_limits(rows, level),
             losses=tuple(loss.name for loss in losses),
             attributes=() if known is None else tuple(attribute.name for attribute in known.attributes),
+            evidence=evidence,
+            trial=trial,
         )
+
+    @property
+    def recommendation(self) -> Recommendation:
+        """What to do, and the figures that carry it: deploy, for whom, or keep the pooled classifier."""
+        return Recommendation.of(self)
 
     @property
     def verdict(self) -> Verdict:
@@ -170,6 +189,16 @@ class AuditResult(AuditFigures, EqualByValue):
             "significant": int((asked["p"] <= self.level).sum()),
             "corrected": int((asked["verdict"] == "violated").sum()),
         }
+
+    def worst_named(self) -> pd.DataFrame:
+        """Questions about named groups in the order in which readers want them; none without sensitive features.
+
+        Those that are violated come first, then single attributes before intersections, each by evidence of harm. Groups
+        of fewer than 50 rows come last: nothing can be said about them.
+        """
+        if self.named is None or self.composition is None:
+            return self.questions.head(0)
+        return worst_first(self.named, set(self.composition["named_group"]))
 
     def cells(self) -> pd.DataFrame:
         """One row per group and classifier: error rate with its interval, and gap to the group's own error.
@@ -207,6 +236,7 @@ class AuditResult(AuditFigures, EqualByValue):
             "composition": self.composition,
         }
         return {
+            "recommendation": self.recommendation.to_dict(),
             "verdict": self.verdict.to_dict(),
             "level": self.level,
             "margin": self.margin,
@@ -222,11 +252,11 @@ class AuditResult(AuditFigures, EqualByValue):
         }
 
     def summary(self) -> str:
-        """Text for a terminal: verdict, figures, all questions about groups, and the worst named groups.
+        """Text for a terminal: recommendation, verdict, figures, all questions about groups, and named groups.
 
         Where nothing has changed, all gaps are zero, and the tables are left out.
         """
-        parts = [str(self.verdict), "\n".join(self._figure_lines())]
+        parts = [str(self.recommendation), str(self.verdict), "\n".join(self._figure_lines())]
         for title, table, left in self._tables():
             parts += [title] if title else []
             parts.append(render_text(table, left=left))
@@ -236,7 +266,8 @@ class AuditResult(AuditFigures, EqualByValue):
     __repr__ = summary
 
     def _repr_html_(self) -> str:
-        parts: list[str | pd.DataFrame] = [*str(self.verdict).splitlines(), *self._figure_lines()]
+        said = [*str(self.recommendation).splitlines(), *str(self.verdict).splitlines()]
+        parts: list[str | pd.DataFrame] = [*said, *self._figure_lines()]
         for title, table, _ in self._tables():
             parts += [title, table] if title else [table]
         return render_html(*parts)
@@ -271,14 +302,9 @@ class AuditResult(AuditFigures, EqualByValue):
             ("", display_questions(self.questions, self.level), ("answer",))
         ]
         if self.named is not None:
-            # Violated ones first, then by p-value: the reader of ten out of hundreds wants the worst.
-            order = self.named.iloc[np.lexsort((self.named["p"], self.named["verdict"] != "violated"))]
-            shown = order.head(_MOST_NAMED_GROUPS_IN_SUMMARY)
-            which = (
-                ""
-                if len(shown) == len(order)
-                else f", the {len(shown)} of {len(order):,} with the most evidence of harm"
-            )
+            shown = self.worst_named().head(_MOST_NAMED_GROUPS_IN_SUMMARY)
+            n_named = len(self.named)
+            which = "" if len(shown) == n_named else f", {len(shown)} of {n_named:,} (single attributes first)"
             title = f"Named groups against the pooled classifier{which}:"
             tables.append((title, display_questions(shown, self.level), ("group", "answer")))
         if self.rates is not None:

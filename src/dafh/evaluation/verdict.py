@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from dafh.evaluation.losses import TITLES
+from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.text import listed, points
 
 Status = Literal["harm", "unchanged", "nothing_gained", "undecided", "no_harm", "unaudited"]
@@ -108,7 +109,7 @@ class Verdict:
         doubts = _doubts(answers, undecided, level, margin)
         if gain <= 0 and not margin:
             loss = TITLES[answers["loss"].iloc[0]]
-            total = "no change" if gain == 0 else f"{points(gain)} {_unit(answers['loss'].iloc[0])}"
+            total = "no change" if gain == 0 else f"{points(gain)} {unit_of(answers['loss'].iloc[0])}"
             sentence = (
                 f"keep the pooled classifier. In total, the own classifiers do not lower the {loss} of these rows "
                 f"({total}), and {doubts}."
@@ -147,12 +148,12 @@ def _harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
     p = "p < 0.001" if worst["p_corrected"] < 0.001 else f"p = {worst['p_corrected']:.3f}"
     interval = f"{100 * (1 - level):g}% interval {100 * -worst['high']:.2f} to {100 * -worst['low']:.2f}"
     sentence = (
-        f"for {_who(worst)} the {TITLES[worst['loss']]} is higher than with {_whose(worst)}{beyond}: by "
-        f"{100 * -worst['gap']:.2f} {_unit(worst['loss'])} ({interval}; {p} after correction for {_number(answers)})."
+        f"for {who(worst)} the {TITLES[worst['loss']]} is higher than with {whose(worst)}{beyond}: by "
+        f"{100 * -worst['gap']:.2f} {unit_of(worst['loss'])} ({interval}; {p} after correction for {_number(answers)})."
     )
-    others = list(dict.fromkeys(_who(row) for _, row in order.iloc[1:].iterrows()))
-    others = [name for name in others if name != _who(worst)]
-    return f"{sentence} Also harmed: {listed(_shortened(others))}." if others else sentence
+    others = list(dict.fromkeys(who(row) for _, row in order.iloc[1:].iterrows()))
+    others = [name for name in others if name != who(worst)]
+    return f"{sentence} Also harmed: {listed(shortened(others))}." if others else sentence
 
 
 def _no_harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
@@ -169,26 +170,33 @@ def _no_harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str
 
 def _doubts(answers: pd.DataFrame, undecided: pd.DataFrame, level: float, margin: float) -> str:
     """Say how many questions are undecided, and how much harm is not ruled out."""
-    worst = undecided.iloc[int(undecided["low"].argmin())]
+    # A group of three rows has the widest interval of all, and says the least.
+    large = undecided[undecided["n"] >= SMALLEST_SHOWN]
+    of_size = f", of groups with at least {SMALLEST_SHOWN} rows" if 0 < len(large) < len(undecided) else ""
+    large = large if len(large) else undecided
+    worst = large.iloc[int(large["low"].argmin())]
     beyond = f" by more than {in_points(margin)}" if margin else ""
     return (
         f"no group is shown to be harmed{beyond}, but for {len(undecided):,} of {len(answers):,} questions there is "
-        f"not enough data to rule it out. In the worst case that is not ruled out, the {TITLES[worst['loss']]} of "
-        f"{_who(worst)} is {100 * -worst['low']:.2f} {_unit(worst['loss'])} higher than with {_whose(worst)} "
+        f"not enough data to rule it out. In the worst case that is not ruled out{of_size}, the {TITLES[worst['loss']]} of "
+        f"{who(worst)} is {100 * -worst['low']:.2f} {unit_of(worst['loss'])} higher than with {whose(worst)} "
         f"(limit of the {100 * (1 - level):g}% interval)"
     )
 
 
-def _who(question: pd.Series) -> str:
+def who(question: pd.Series) -> str:
+    """Name the group of a question; learned groups have numbers."""
     name = str(question["group"])
     return name if " = " in name else f"group {name}"
 
 
-def _whose(question: pd.Series) -> str:
+def whose(question: pd.Series) -> str:
+    """Name the rival of a question."""
     return "the pooled classifier" if question["kind"] == "rationality" else f"classifier {question['rival']}"
 
 
-def _unit(loss: str) -> str:
+def unit_of(loss: str) -> str:
+    """Unit of 100 times a loss."""
     return "per 100 rows" if loss == "cost" else "percentage points"
 
 
@@ -196,7 +204,8 @@ def _number(answers: pd.DataFrame) -> str:
     return "1 question" if len(answers) == 1 else f"{len(answers):,} questions"
 
 
-def _shortened(names: Sequence[str]) -> list[str]:
+def shortened(names: Sequence[str]) -> list[str]:
+    """The first names of a list, and the number of the others."""
     rest = len(names) - _MOST_NAMES
     return [*names[:_MOST_NAMES], *([f"{rest} more"] if rest > 0 else [])]
 

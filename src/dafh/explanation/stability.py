@@ -1,7 +1,9 @@
 """How much the groups change with the seed of training, or with the rows they are learned from."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.pipelines import final_classifier, parameter_path
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.served import ServedPredictions
@@ -19,6 +22,10 @@ from dafh.frames import Table, is_frame, take_rows
 
 # Share of the rows in a sample: half of them would ask what fewer rows find, not how sure these are.
 _SAMPLED = 0.8
+# Enough to tell groups that barely change from groups that change a lot; each costs a fit.
+_MOST_FITS = 5
+# More rows than this make the fits longer and the groups no less stable.
+_MOST_ROWS = 20_000
 
 
 def stability(
@@ -73,18 +80,97 @@ def stability(
     >>> abs(stability(DecoupledClassifier(RandomPartition()), data.X, data.y)) < 0.1
     True
     """
-    path = parameter_path(model)
-    if sensitive_features is not None and has_fit_parameter(final_classifier(model), "sensitive_features"):
+    plans = _plans(model, np.asarray(y), seeds, resamples)
+    return _agreement(list(_groups_of_copies(model, X, y, sensitive_features, plans, fit_options)))
+
+
+def stability_in_time(
+    model: GroupModel | Pipeline,
+    X: Table,
+    y: ArrayLike,
+    *,
+    sensitive_features: Table | None = None,
+    seconds: float = 30.0,
+    clock: Callable[[], float] = time.monotonic,
+    **fit_options: Any,
+) -> tuple[float | None, int]:
+    """Compare the groups of as many copies as fit into some time: at most five, on at most 20,000 rows.
+
+    Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds.
+
+    Parameters
+    ----------
+    model, X, y, sensitive_features, **fit_options
+        As in `stability`.
+    seconds : float, default=30
+        No further copy is fitted after this time. If the first takes longer, nothing is compared.
+    clock : callable
+        Returns the time in seconds.
+
+    Returns
+    -------
+    agreement : float or None
+        As in `stability`; None if fewer than two copies could be fitted.
+    n_fits : int
+        Number of copies that were compared.
+
+    Examples
+    --------
+    >>> from dafh import DecoupledClassifier
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> from dafh.partitions import RandomPartition
+    >>> data = make_paper_synthetic(1000, random_state=0)
+    >>> stability_in_time(DecoupledClassifier(RandomPartition()), data.X, data.y)[1]
+    5
+    """
+    labels, n_rows = np.asarray(y), len(np.asarray(y))
+    if n_rows > _MOST_ROWS:
+        kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:_MOST_ROWS])
+        fit_options = {name: _sampled(value, kept, n_rows) for name, value in fit_options.items()}
+        X, labels = take_rows(X if is_frame(X) else np.asarray(X), kept), labels[kept]
+        sensitive_features = None if sensitive_features is None else _sampled(sensitive_features, kept, n_rows)
+    by_rows = getattr(final_classifier(model), "rules_", None) is not None
+    plans = _plans(model, labels, range(_MOST_FITS), _MOST_FITS if by_rows else None)
+    begin, parts = clock(), []
+    with warnings.catch_warnings():
+        # The model's own fit has given them already, for all of its rows.
+        warnings.simplefilter("ignore")
+        for groups in _groups_of_copies(model, X, labels, sensitive_features, plans, fit_options):
+            parts.append(groups)
+            if clock() - begin > seconds:
+                break
+    return (_agreement(parts), len(parts)) if len(parts) > 1 else (None, 0)
+
+
+def _groups_of_copies(
+    model: GroupModel | Pipeline,
+    X: Table,
+    y: ArrayLike,
+    sensitive_features: Table | None,
+    plans: Iterator[tuple[int, NDArray[np.intp] | None]],
+    fit_options: dict[str, Any],
+) -> Iterator[NDArray[np.intp]]:
+    """Fit one copy after the other, and return the groups of all rows by each."""
+    path, final = parameter_path(model), final_classifier(model)
+    if sensitive_features is not None and has_fit_parameter(final, "sensitive_features"):
         fit_options = {**fit_options, f"{path}sensitive_features": sensitive_features}
-    parts = []
-    for seed, rows in _plans(model, np.asarray(y), seeds, resamples):
-        copy = clone(model).set_params(**{f"{path}random_state": seed})
+    kept = {}
+    pooled = getattr(final, "pooled", None)
+    if pooled is not None and not isinstance(pooled, str) and is_fitted(pooled):
+        # A clone is not fitted, and a copy must not replace the incumbent by a model of its own.
+        kept[f"{path}pooled"] = pooled
+    for seed, rows in plans:
+        copy = clone(model).set_params(**{f"{path}random_state": seed}, **kept)
         if rows is None:
             copy.fit(X, y, **fit_options)
         else:
             options = {name: _sampled(value, rows, len(np.asarray(y))) for name, value in fit_options.items()}
             copy.fit(take_rows(X if is_frame(X) else np.asarray(X), rows), np.asarray(y)[rows], **options)
-        parts.append(ServedPredictions.of(copy, X, sensitive_features).groups)
+        yield ServedPredictions.of(copy, X, sensitive_features).groups
+
+
+def _agreement(parts: Sequence[NDArray[np.intp]]) -> float:
+    """Adjusted Rand index, its mean over all pairs."""
     return float(np.mean([adjusted_rand_score(one, other) for one, other in itertools.combinations(parts, 2)]))
 
 

@@ -214,6 +214,8 @@ class Explanation:
     """Whether those fits differ in their rows; else they differ in their seeds."""
     worth: str | None = None
     """What the groups are worth, in one sentence; None for models that were told their groups."""
+    n_fits: int = 0
+    """Number of those fits; 0 if it is not known."""
 
     @property
     def alike(self) -> bool:
@@ -240,6 +242,7 @@ class Explanation:
                 "groups": groups,
                 "alike": self.alike,
                 "stability": self.stability,
+                "n_fits": self.n_fits,
                 "stability_text": self.stability_text(),
             }
         )
@@ -252,7 +255,8 @@ class Explanation:
         change = (
             "change a lot" if self.stability < 0.4 else "change somewhat" if self.stability < 0.8 else "barely change"
         )
-        fits = "fits on random samples of 80% of the rows" if self.resampled else "fits"
+        number = f"{self.n_fits} " if self.n_fits else ""
+        fits = f"{number}fits on random samples of 80% of the rows" if self.resampled else f"{number}fits"
         return (
             f"The groups {change} with the {cause}: the adjusted Rand index between {fits} is {self.stability:.2f} "
             "(1: the same groups, 0: no more alike than random groups)."

@@ -8,17 +8,15 @@ import numpy as np
 import pandas as pd
 
 from dafh.evaluation.losses import ERROR, Loss, LossName
+from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
-from dafh.plots.style import SIGNED, WIDTH, bar_colours, text_on_bars
+from dafh.plots.style import SIGNED, VERDICT_COLOURS, WIDTH, bar_colours, text_on_bars
 from dafh.text import clipped, percent
 
 # Verdicts differ in shape as well as in colour, for readers who cannot tell the colours apart.
-_VERDICTS = {
-    "satisfied": ("#2f7d0e", "circle"),
-    "undecided": ("#767676", "diamond"),
-    "violated": ("#c2310c", "triangle-down"),
-}
+_SHAPES = {"satisfied": "circle", "undecided": "diamond", "violated": "triangle-down"}
+_VERDICTS = {verdict: (VERDICT_COLOURS[verdict], shape) for verdict, shape in _SHAPES.items()}
 _LEGEND_WORDS = "datum.label == 'undecided' ? 'undecided (not enough data)' : datum.label"
 # A named group of two attributes, or a group and another's classifier, takes two lines: in one, it would be cut off or
 # leave no room for the chart on a narrow screen.
@@ -140,11 +138,14 @@ def envy(result: AuditResult | pd.DataFrame, *, loss: LossName | None = None) ->
 def named_groups(
     result: AuditResult | pd.DataFrame, *, n_groups: int = 20, loss: LossName | None = None
 ) -> alt.LayerChart:
-    """Draw what named groups gain over the pooled classifier, those with the most evidence of harm first.
+    """Draw what named groups gain over the pooled classifier, those that are shown to lose first.
+
+    Intersections of attributes, and groups of fewer than 50 rows, are left out unless they are shown to lose: the
+    interval of a group of three rows would rule the axis.
 
     Parameters
     ----------
-    result : AuditResult with sensitive features, or its table `named`
+    result : AuditResult with sensitive features, or the table that its `worst_named` returns
     n_groups : int, default=20
         Number of groups to draw.
     loss : {"error", "fpr", "fnr", "cost"}, optional
@@ -159,10 +160,14 @@ def named_groups(
     >>> chart.layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
     [['sex = f', -100.0, 'violated'], ['sex = m', 0.0, 'undecided']]
     """
-    asked = result.named if isinstance(result, AuditResult) else result
-    if asked is None:
+    if isinstance(result, AuditResult) and result.named is None:
         raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
-    asked = _about(asked, loss).sort_values("p", kind="stable").head(n_groups)
+    asked = result
+    if isinstance(result, AuditResult):
+        named = result.worst_named()
+        asked = named[named["group"].isin(set(result.composition["named_group"])) | (named["verdict"] == "violated")]
+    asked = _about(asked, loss)
+    asked = asked[(asked["n"] >= SMALLEST_SHOWN) | (asked["verdict"] == "violated")].head(n_groups)
     return _gap_chart(asked, _told_apart(asked["group"]), "over the pooled classifier")
 
 
@@ -192,7 +197,7 @@ def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     shares["order"] = [names.index(name) for name in shares["group"]]  # As text, group 10 would precede group 2.
     x = alt.X("share:Q", stack="normalize", title="share of rows in each group", axis=alt.Axis(format="%", tickCount=5))
     base = alt.Chart(shares).encode(
-        alt.Y("named_group:N", sort=None, title=None, axis=alt.Axis(labelLimit=150)),
+        alt.Y("named_group:N", sort=None, title=None),
         alt.Order("order:O"),
         tooltip=[
             alt.Tooltip("named_group:N", title="who"),
@@ -278,7 +283,7 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.
     line_of_each = alt.Scale(domain=list(dict.fromkeys(names)))
     base = alt.Chart(table).encode(
-        y=alt.Y("name:N", title=None, scale=line_of_each, axis=alt.Axis(labelExpr=_TWO_LINES, labelLimit=150)),
+        y=alt.Y("name:N", title=None, scale=line_of_each, axis=alt.Axis(labelExpr=_TWO_LINES)),
         tooltip=[
             alt.Tooltip("name:N", title="who"),
             alt.Tooltip("points:Q", format="+.2f", title=f"gain {unit}"),

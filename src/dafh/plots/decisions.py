@@ -5,6 +5,7 @@ from typing import Literal
 import altair as alt
 import pandas as pd
 
+from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.plots.style import WIDTH
@@ -64,14 +65,16 @@ def decisions(result: AuditResult | pd.DataFrame, rate: RateName = "flagged") ->
     table = named_rates(result) if isinstance(result, AuditResult) else result
     if table is None:
         raise InputError("There are no rates to draw: a label can only be flagged if there are two.")
-    table = table.head(_MOST_LINES)
+    # All rows and learned groups whatever their size; named groups of a few rows have rates of 0 or 100%.
+    learned = table["name"].str.match(r"all rows$|group ")
+    table = table[learned | (table["rows"] >= SMALLEST_SHOWN)].head(_MOST_LINES)
     names = [clipped(name) for name in table["name"]]
     pairs = pd.DataFrame(
         {"name": names, "before": table[f"{rate}_pooled"].astype(float), "now": table[rate].astype(float)}
     ).assign(rows=table["rows"].to_numpy())
     sides = pairs.melt(["name", "rows"], ["before", "now"], "side", "value")
     sides["side"] = sides["side"].map({"before": "pooled classifier", "now": "now"})
-    x_title = [f"{RATE_TITLES[rate]},", "with the pooled classifier and now"]
+    x_title = RATE_TITLES[rate]
     axis = alt.Axis(format="%", tickCount=4)
     # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.
     y = alt.Y("name:N", title=None, scale=alt.Scale(domain=list(dict.fromkeys(names))), axis=alt.Axis(labelLimit=150))

@@ -6,6 +6,10 @@ import altair as alt
 # and blue and orange come first: readers who cannot tell red from green can tell these apart.
 POINT_COLOURS = ("#74b3e8", "#ffc06a", "#5da449", "#dba9dd", "#a3a3a3", "#efe27a")
 LINE_COLOURS = ("#1f5fb0", "#c2570c", "#1d5c0b", "#8b2f86", "#444444", "#8a7a00")
+# Groups as bars. No green, no red and no grey: these are the colours of answers, and a green bar would look like a good
+# group. Blue, yellow and violet stay apart for readers who cannot tell red from green.
+BAR_COLOURS = ("#1f5fb0", "#ffd166", "#6a2c82", "#8fd3f0", "#1b2a52", "#f3b3d3")
+VERDICT_COLOURS = {"satisfied": "#2f7d0e", "undecided": "#767676", "violated": "#c2310c"}
 WIDTH = 460
 
 SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+.2~f')"
@@ -14,8 +18,7 @@ SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+.2~f')"
 
 def bar_colours(names: list[str]) -> alt.Scale:
     """Return one colour for each name, dark and light in turn, so that neighbouring bars differ in print as well."""
-    pairs = list(zip(LINE_COLOURS, POINT_COLOURS, strict=True))
-    return alt.Scale(domain=names, range=[pairs[i % len(pairs)][i % 2] for i in range(len(names))])
+    return alt.Scale(domain=names, range=[BAR_COLOURS[i % len(BAR_COLOURS)] for i in range(len(names))])
 
 
 def text_on_bars(names: list[str]) -> alt.Scale:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 import dafh
@@ -12,6 +11,8 @@ from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.guard import ALL_ROWS
 from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.losses import Loss
+from dafh.evaluation.named_groups import SMALLEST_SHOWN
+from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.verdict import Verdict
 from dafh.explanation.words import Explanation, server_words
@@ -19,7 +20,7 @@ from dafh.explanation.worth import worth_of_groups
 from dafh.linear.scorecard import Scorecard
 from dafh.plots.decisions import named_rates
 from dafh.plots.scorecard import scorecard_bins
-from dafh.text import clipped, percent, plain, points
+from dafh.text import clipped, percent, plain
 
 # Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
 _LONGEST_TEXT = 80
@@ -67,9 +68,9 @@ def summarize(
     Returns
     -------
     dict
-        Keys: title, dafh, verdict, notes, worth, figures, losses, totals, rates, positive, serving, rules, guard,
+        Keys: title, dafh, recommendation, verdict, notes, worth, tiles, figures, losses, totals, rates, positive, serving, rules, guard,
         cells, questions, named, composition, groups, scorecard, training, card, not_promised; unknown parts are None.
-        `verdict` is that of the audit, as plain values.
+        `recommendation` and `verdict` are those of the audit, as plain values; `tiles` are the figures at the top.
 
     Examples
     --------
@@ -85,22 +86,26 @@ def summarize(
     final = final_classifier(model)
     report: GuardReport | None = getattr(final, "guard_report_", None)
     if result is not None:
-        verdict = result.verdict
+        verdict, advice = result.verdict, result.recommendation
     else:
         verdict = Verdict.without_rows(*([] if report is None else [report.sentence()]))
+        advice = Recommendation.without_rows()
+    serving = _serving(final, result, report, advice)
     summary = {
         "title": title,
         "dafh": dafh.__version__,
+        "recommendation": advice.to_dict(),
         "verdict": verdict.to_dict(),
         "notes": list(notes),
         "worth": None if final is None else worth_of_groups(final),
+        "tiles": _tiles(result, advice),
         "figures": _figures(result),
         "losses": _losses(final, result),
         "totals": None if result is None else _records(result.totals),
         "rates": _rates(result),
         "positive": _positive(final),
-        "serving": _serving(final, result, report),
-        "rules": _rules(final),
+        "serving": serving,
+        "rules": _rules(final, serving),
         "guard": None if report is None else _guard(report),
         "cells": None if result is None else _records(result.cells()),
         "questions": None if result is None else _records(result.questions),
@@ -113,6 +118,18 @@ def summarize(
         "not_promised": list(NOT_PROMISED),
     }
     return _shortened(plain(summary))
+
+
+def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str, Any]] | None:
+    """Figures for the top of a page: name, value, and what it means."""
+    if result is None:
+        return None
+    figures = result.figures()
+    people = {"name": "People tested", "value": f"{figures['rows']:,}", "note": "whose right label is known"}
+    if not advice.figures:  # Where nothing changes, there is one figure to show.
+        right = {"name": "Right decisions", "value": percent(figures["accuracy"]), "note": "by the pooled classifier"}
+        return [people, right]
+    return [{"name": one.name, "value": one.value, "note": one.note} for one in advice.figures] + [people]
 
 
 def _figures(result: AuditResult | None) -> dict[str, Any] | None:
@@ -153,9 +170,9 @@ def _positive(final: Any) -> str | None:
 
 
 def _serving(
-    final: GroupModel | None, result: AuditResult | None, report: GuardReport | None
+    final: GroupModel | None, result: AuditResult | None, report: GuardReport | None, advice: Recommendation
 ) -> list[dict[str, Any]] | None:
-    """For each group: the classifier that serves it, its gain over the pooled one, and the harm that is excluded."""
+    """For each group: the classifier that serves it, its gain over the pooled one, what to do, and excluded harm."""
     if result is not None:  # It can have one group more than the model: rows of none of its groups.
         n_groups = len(result.matrix.sizes)
     elif final is not None:
@@ -173,6 +190,7 @@ def _serving(
             row = asked.iloc[k]
             entry |= {"group": row["group"], "loss": row["loss"], "rows": row["n"], "share": result.matrix.weights[k]}
             entry |= {name: row[name] for name in ("own_loss", "rival_loss", "gap", "low", "high", "verdict")}
+            entry |= {"action": advice.groups[k].action, "reason": advice.groups[k].reason}
         if report is not None and k < len(report.table):
             entry["certificate"] = report.table["certificate"].iloc[k]
         found.append(entry)
@@ -207,8 +225,11 @@ def _worst_first(checks: pd.DataFrame) -> pd.DataFrame:
     return checks.sort_values("passed", kind="stable") if len(checks) > _MOST_CHECKS else checks
 
 
-def _rules(final: Any) -> list[dict[str, Any]] | None:
-    """For each group: its conditions, its share of the training rows, its gain, and who serves it."""
+def _rules(final: Any, serving: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+    """For each group: its conditions, its share of the training rows and gain on calibration rows, and who serves it.
+
+    `tested` has the same about the rows of the audit, or None: figures of different rows do not belong side by side.
+    """
     rules = getattr(final, "rules_", None)
     if rules is None or rules.n_groups == 1:  # All rows are no rule.
         return None
@@ -221,6 +242,7 @@ def _rules(final: Any) -> list[dict[str, Any]] | None:
             "share": table["rows"].iloc[k],
             "gain": table["gain"].iloc[k],
             "served_by": server_words(final, k),
+            "tested": serving[k] if serving is not None and "rows" in serving[k] else None,
         }
         for k in range(rules.n_groups)
     ]
@@ -248,12 +270,16 @@ def _scorecard(pooled: Any) -> dict[str, Any] | None:
 def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | None:
     if result is None or result.named is None:
         return None
-    ordered = result.named.sort_values("p", kind="stable")  # The most evidence of harm first.
-    counts = result.named["verdict"].value_counts()
+    ordered = result.worst_named()
+    assert result.composition is not None
+    ordered = ordered.assign(single=ordered["group"].isin(set(result.composition["named_group"])))
+    counts, sizes = result.named["verdict"].value_counts(), ordered.drop_duplicates("group")["n"]
     return {
         "in_training": sorted(set(result.attributes) & features),
         "known_features": bool(features),
-        "n_groups": int(ordered["group"].nunique()),
+        "n_groups": len(sizes),
+        "smallest": SMALLEST_SHOWN,
+        "n_small": int((sizes < SMALLEST_SHOWN).sum()),
         "n_questions": len(ordered),
         "verdicts": {verdict: int(counts.get(verdict, 0)) for verdict in ("satisfied", "undecided", "violated")},
         "questions": _records(ordered.head(_MOST_NAMED_GROUPS)),
@@ -288,36 +314,3 @@ def _shortened(value: object) -> Any:
 def _cut(text: str) -> str:
     words = (word if len(word) <= _LONGEST_TEXT else word[: _LONGEST_TEXT - 1] + "…" for word in text.split(" "))
     return " ".join(words)
-
-
-def headline(figures: Mapping[str, Any], totals: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """Figures for the top of a page: name, value, and what it means."""
-    differ = "of people would get different decisions" if figures["disagreement"] else "of people: all decide alike"
-    groups = f"in {figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
-    found = [
-        ("People tested", f"{figures['rows']:,}", groups),
-        (
-            "Right decisions",
-            percent(figures["accuracy"]),
-            f"{points(figures['gain'])} percentage points compared with the pooled classifier",
-        ),
-    ]
-    main = totals[0]
-    if main["loss"] != "error":  # The loss that the verdict is about first; accuracy beside it.
-        loss = Loss(main["loss"])
-        level = np.nan if main["own_loss"] is None else main["own_loss"]
-        gain = np.nan if main["gain"] is None else main["gain"]
-        value = f"{100 * level:.2f}" if loss.name == "cost" else percent(level)
-        title = "Cost of 100 decisions" if loss.name == "cost" else loss.title.capitalize()
-        found.insert(1, (title, value, f"gain {points(gain)} {loss.unit} over the pooled classifier"))
-    if figures["unchanged"]:  # Where the pooled classifier serves everybody, the others say nothing.
-        return found
-    return [
-        *found,
-        (
-            "Best served",
-            percent(figures["pr_without_harm"]),
-            "of people: no other classifier here does better for them",
-        ),
-        ("Classifiers differ", percent(figures["disagreement"]), differ),
-    ]

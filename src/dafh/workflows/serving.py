@@ -306,23 +306,32 @@ class FileModel:
             costs = protected["cost"].costs if "cost" in protected else final.costs
         return check_losses(names, costs)
 
-    def explain(self, rows: LabelledRows, n_fits: int = 0) -> "Explanation":
+    def explain(self, rows: LabelledRows, n_fits: int | None = 0) -> "Explanation":
         """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
 
-        Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds.
+        Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds. None is as
+        many copies as can be fitted in half a minute, and none where there is one group.
         """
         from dafh.explanation.explain import explain
-        from dafh.explanation.stability import stability
+        from dafh.explanation.stability import stability, stability_in_time
 
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
-        if not n_fits:
+        final = final_classifier(self.model)
+        if n_fits == 0 or (n_fits is None and final.n_groups_ == 1):
             return words
-        by_rows = getattr(final_classifier(self.model), "rules_", None) is not None
-        how: dict[str, Any] = {"resamples": n_fits} if by_rows else {"seeds": range(n_fits)}
+        by_rows = getattr(final, "rules_", None) is not None
+        known: dict[str, Any] = {"sensitive_features": rows.sensitive}
         if rows.persons is not None:
-            how["model__persons"] = rows.persons
-        agreement = stability(self.model, rows.features, rows.y, sensitive_features=rows.sensitive, **how)
-        return replace(words, stability=agreement, resampled=by_rows)
+            known["model__persons"] = rows.persons
+        if n_fits is None:
+            try:
+                agreement, n_fits = stability_in_time(self.model, rows.features, rows.y, **known)
+            except InputError:  # Too few rows to fit on. Nobody asked for it, so this is no reason to stop.
+                return words
+        else:
+            known |= {"resamples": n_fits} if by_rows else {"seeds": range(n_fits)}
+            agreement = stability(self.model, rows.features, rows.y, **known)
+        return replace(words, stability=agreement, resampled=by_rows, n_fits=n_fits)
 
     def score(self, data: DataFile, keep: Sequence[str] = (), rows: int = ROWS_PER_CHUNK) -> Iterator[pd.DataFrame]:
         """Predict the rows of a file piece by piece: label, its probability, and the group.
