@@ -41,7 +41,7 @@ bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/scoring.py
 
-docs: $(READY)   ## user guide and API reference as web pages, in docs/_build
+docs: $(READY)   ## user guide, notebooks and API reference as web pages, in docs/_build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 	@echo docs/_build/index.html
