@@ -7,9 +7,12 @@ import hypothesis
 import pytest
 from threadpoolctl import threadpool_limits
 
+import dafh
 from command_line import people, run
-from dafh import DAFHClassifier, Recipe
+from dafh import DAFHClassifier, Recipe, tabular_pipeline
 from dafh.datasets import make_grouped_classification, make_paper_synthetic
+from model_files import people as model_people
+from model_files import quick
 
 hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.load_profile("dafh")
@@ -54,6 +57,16 @@ def folder(tmp_path_factory):
     assert result.exit_code == 0, result.output
     (path / "fit.txt").write_text(result.output)
     return path
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """Path of a model file, and the model in it."""
+    table, y, _ = model_people()
+    model = tabular_pipeline(quick()).fit(table, y)
+    path = tmp_path_factory.mktemp("models") / "model.dafh"
+    dafh.save(model, path, details={"rows": len(table)})
+    return path, model
 
 
 @pytest.fixture

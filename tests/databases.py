@@ -7,8 +7,28 @@ import numpy as np
 import pandas as pd
 
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
+from dafh.export import to_sql
 
 ENGINES = ("duckdb", "sqlite")
+HOSTILE = [
+    "'); DROP TABLE people; --",
+    'a"b`c]',
+    "back\\slash\\",
+    "\\'; SELECT 1; --",
+    "{{braces}} ${HOME} {x}",
+    "line\nbreak\r\n\ttab",
+    "zero\u200bwidth\u202eturned",
+    "/* comment */ -- more",
+    "100%_?:name@x$1",
+    "__SQLGLOT__LB__",
+    "😀 ünï\u2028code",
+    "nul\0inside",
+    " blanks ",
+    "",
+    "7",
+    "-12",
+]
+WORDS = ["NA", " NA ", "\t?\n", "\u00a0null", "None", "", "  ", "n/a", "(missing)", "(other)", "nan"]
 
 
 def run_sql(statement, table, engine, name="people"):
@@ -40,3 +60,17 @@ def assert_scored_alike(result, model, features):
     assert result["prediction"].tolist() == final.predict(rows).tolist()
     if hasattr(final_classifier(model), "predict_group"):
         assert result["group"].tolist() == final.predict_group(rows).tolist()
+
+
+def numbered(table):
+    return table.reset_index(drop=True).assign(id=np.arange(len(table)))
+
+
+def check(model, table, engine, schema=None, features=None, name="people", statement=None):
+    """Score a table in a database and by the model."""
+    statement = statement or to_sql(model, engine, name, schema=schema, keep=["id"])
+    result = run_sql(statement, numbered(table), engine, name)
+    if features is None:
+        features = table if schema is None else schema.features_of(table)
+    assert_scored_alike(result, model, features)
+    return result

@@ -33,11 +33,10 @@ def beside_naive_bayes(paper_data):
     return model_of(pooled=GaussianNB(), **QUICK).fit(paper_data.X, paper_data.y)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_random_starts_solve_the_synthetic_problem_of_the_paper(seed):
-    # As many rows as the paper has, and twice as many replicas, are a slow test. Fresh rows are cheap.
-    data, fresh = make_paper_synthetic(3_000, random_state=seed), make_paper_synthetic(random_state=1_000 + seed)
-    model = model_of(n_groups=2, random_state=seed, n_replicas=4).fit(data.X, data.y)
+def test_random_starts_solve_the_synthetic_problem_of_the_paper():
+    # As many rows as the paper has, twice as many replicas and more seeds are a slow test. Fresh rows are cheap.
+    data, fresh = make_paper_synthetic(3_000, random_state=0), make_paper_synthetic(random_state=1_000)
+    model = model_of(n_groups=2, random_state=0, n_replicas=4).fit(data.X, data.y)
     matrix = PreferenceMatrix.of(model, fresh.X, fresh.y)
     assert matrix.accuracy >= 0.96
     assert matrix.pooled_accuracy <= 0.65

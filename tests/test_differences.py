@@ -56,6 +56,25 @@ def test_against_a_rival_that_is_never_wrong_the_limit_is_that_of_clopper_and_pe
     assert found.upper(level)[0] == pytest.approx(expected, abs=1e-7)
 
 
+@pytest.mark.parametrize("n", [3, 30, 1000, 10**6])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.5, 0.9])
+def test_probabilities_from_one_third_to_1e_40_have_nine_digits(n, share):
+    """Against the beta distribution: of two kinds of units, one as bad as possible and one without a difference."""
+    b = int(share * n)
+    found = Differences.of_counts(np.full(6, b), 0, n)
+    margins = beta.isf([0.3, 0.05, 1e-3, 1e-6, 1e-12, 1e-40], b + 1, n - b)
+    inside = margins < 1 - 1e-9
+    np.testing.assert_allclose(found.p_within(margins)[inside], beta.sf(margins, b + 1, n - b)[inside], rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [10, 1000, 10**6])
+def test_limits_have_nine_digits(n):
+    wrong = np.array([0, 1, n // 100, n // 10, n // 2])
+    for level in LEVELS:
+        found = Differences.of_counts(wrong, 0, n).upper(level)
+        np.testing.assert_allclose(found, beta.isf(level, wrong + 1, n - wrong), rtol=1e-9, atol=2e-10)
+
+
 @settings(max_examples=15)
 @given(differences(), st.sampled_from([-0.3, 0.0, 0.1]), st.integers(0, 99))
 def test_p_values_are_probabilities_of_randomly_weighted_means(found, share, seed):

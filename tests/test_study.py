@@ -192,7 +192,7 @@ def test_the_grid_has_the_papers_96_settings():
     assert all(Setting(*chosen) in settings for chosen in published.CHOSEN_SETTINGS.values())
 
 
-@pytest.mark.parametrize("method", ["grid", "grid-cold"])
+@pytest.mark.parametrize("method", ["grid", pytest.param("grid-cold", marks=pytest.mark.slow)])
 def test_the_grid_is_trained_as_populations_and_measured_setting_by_setting(small_split, method):
     rows = pd.DataFrame(execute_grid(Job("paper", "toy", method, 3, 0)))
     assert len(rows) == 96
