@@ -34,6 +34,23 @@ def test_a_small_table_by_hand():
     assert row["rows_needed"] > 16
 
 
+def test_accuracy_gain_and_figures_by_group_are_those_of_the_rows():
+    y, predictions, groups, pooled = rows(1000)
+    sex = pd.DataFrame({"sex": np.arange(1000) % 2})
+    result = audit(y, predictions, groups, pooled=pooled, sensitive_features=sex, losses=("error", "fnr"))
+    own = predictions[np.arange(1000), groups] == y
+    assert result.accuracy == pytest.approx(own.mean())
+    assert result.pooled_accuracy == pytest.approx((pooled == y).mean())
+    assert result.gain == pytest.approx(result.accuracy - result.pooled_accuracy)
+    table = result.by_group()
+    assert table.index.tolist() == ["0", "1", "sex = 0", "sex = 1"]
+    for name, inside in {"1": groups == 1, "sex = 0": sex["sex"] == 0}.items():
+        gain = own[inside].mean() - (pooled == y)[inside].mean()
+        assert (table["rows"][name], table["gain"][name]) == (inside.sum(), pytest.approx(gain))
+        assert table["low"][name] < gain < table["high"][name]
+        assert table["own_loss"][name] == pytest.approx(1 - own[inside].mean())
+
+
 def test_clear_cases_get_clear_verdicts():
     result = run(rows(4000, errors=(0.1, 0.4)))
     assert verdicts(result) == {

@@ -90,7 +90,7 @@ def bad_commands(folder):
         "has no column 'race', to audit by": (None, ["audit", model, csv, "--sensitive", "race"]),
         "at least 20 are needed": ("a,y\n1,0\n2,1\n", ["fit", small, "--target", "y", *out]),
         "different values": (None, ["fit", csv, "--target", "person_id", *out]),
-        "cannot also be left out": (None, ["fit", csv, "--target", "hired", "--drop", "hired", *out]),
+        "cannot have a second role": (None, ["fit", csv, "--target", "hired", "--drop", "hired", *out]),
         "must be one character of ASCII": (None, ["fit", csv, "--target", "hired", "--delimiter", "ab", *out]),
     }
 
@@ -122,7 +122,7 @@ def test_a_model_saved_from_python_says_what_it_lacks(folder):
     import dafh
 
     dafh.save(load(folder / "model.dafh"), folder / "python.dafh")
-    result = run("predict", folder / "python.dafh", folder / "people.csv")
+    result = run("audit", folder / "python.dafh", folder / "people.csv")
     assert result.exit_code == 2
     assert "was saved from Python" in result.stderr
 

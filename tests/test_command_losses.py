@@ -57,7 +57,8 @@ def test_fit_says_for_every_group_why_it_kept_or_lost_its_own_classifier(visits)
     report, text = load(visits / "m.dafh")[-1].guard_report_, (visits / "fit.txt").read_text()
     for group, reason in enumerate(report.table["reason"]):
         kept = " keeps its own classifier" if report.serves[group] == group else ""
-        assert text.count(f"Group {group}{kept}: {reason}.\n") == 1
+        assert report.sentence_of(group).startswith(f"Group {group}{kept}: {reason}")
+        assert text.count(f"{report.sentence_of(group)}\n") == 1
 
 
 def test_the_guard_is_shown_protected_columns_and_losses(visits):
@@ -218,7 +219,7 @@ def bad_options(model="model.dafh", csv="visits.csv"):
         "no column 'sen'; did you mean 'seen'?": [*fit, "--time", "sen"],
         "'job', which says when rows were observed, holds neither dates nor numbers": [*fit, "--time", "job"],
         "'hours', which says when rows were observed, has no readable value in": [*fit, "--time", "hours"],
-        "'paid' cannot also be left out, sensitive or protected": [*fit, "--protect", "paid"],
+        "'paid' cannot have a second role": [*fit, "--protect", "paid"],
         "no column 'who', with the person of each row": ["audit", model, csv, "--person", "who"],
         "Only the guard protects columns, and it is off": [*fit, "--protect", "sex", "--guard", "none"],
         "Gradient boosting always decides at a probability of 0.5": [

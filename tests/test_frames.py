@@ -7,7 +7,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 
+from dafh import AuditResult, DAFHClassifier, explain
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, check_attributes, check_sensitive_features, is_frame, take_rows, to_pandas
 
@@ -161,3 +163,14 @@ def test_texts_of_any_library_come_as_they_are(of):
     found = to_pandas(frame)["t"]
     assert found.isna().tolist() == [value is None for value in values]
     assert found.dropna().tolist() == ["b", "😀", "b", ""]
+
+
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+def test_a_sparse_matrix_gives_the_model_of_its_dense_form():
+    matrix = scipy.sparse.random(200, 4, density=0.4, random_state=0, format="csr")
+    values = matrix.toarray()
+    y = (values[:, 0] > 0.3).astype(int)
+    model, same = (DAFHClassifier(2, groups="rules", random_state=0).fit(X, y) for X in (matrix, values))
+    np.testing.assert_array_equal(model.predict_proba(matrix), same.predict_proba(values))
+    assert AuditResult.of(model, matrix, y) == AuditResult.of(same, values, y)
+    assert str(explain(model, matrix)) == str(explain(same, values))

@@ -51,6 +51,10 @@ def test_the_score_in_the_table_is_the_pooled_classifier(in_use):
     np.testing.assert_array_equal(every[:, -1], test["approved"])
 
 
+def test_the_card_says_where_the_pooled_classifier_is_read_from(in_use):
+    assert "pooled: read from score and approved" in run("show", in_use / "model.dafh").stdout
+
+
 def test_a_table_without_the_score_is_refused_in_one_sentence(in_use, tmp_path):
     scored().drop(columns="score").to_csv(tmp_path / "new.csv", index=False)
     for command in ("predict", "audit"):

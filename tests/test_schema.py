@@ -290,11 +290,10 @@ def test_sensitive_columns_are_no_features_and_keep_their_kind():
     assert attributes["flag"].tolist() == table["flag"].astype(str).tolist()
 
 
-@pytest.mark.parametrize(
-    "options", [{"drop": ["y"]}, {"sensitive": ["y"]}, {"protect": ["y"]}, {"person": "y"}, {"time": "y"}]
-)
-def test_the_target_can_be_nothing_else(options):
-    with pytest.raises(InputError, match="'y' cannot also be left out, sensitive or protected"):
+@pytest.mark.parametrize("role", ["drop", "sensitive", "protect", "person", "time", "score", "decision", "weight"])
+def test_the_target_can_be_nothing_else(role):
+    options = {role: ["y"] if role in ("drop", "sensitive", "protect") else "y"}
+    with pytest.raises(InputError, match="'y' cannot have a second role"):
         TableSchema.guess(everything(), "y", **options)
 
 
@@ -378,3 +377,42 @@ def test_stored_rows_are_typed_where_nothing_is_lost():
     assert stored["wage"].head(2).tolist() == [1.5, 2.0]
     assert stored["zip"].head(3).tolist() == ["01", "2", "3"]
     pd.testing.assert_frame_equal(schema.features_of(stored), schema.features_of(table), check_dtype=False)
+
+
+# ---- identifiers that repeat ----
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "shared"),
+    [
+        ("id_student", np.arange(300) // 2, True),
+        ("studentId", np.arange(300) // 3, True),
+        ("Customer ID", [f"c{i // 2}" for i in range(300)], True),
+        ("customer", np.arange(300) // 2, False),  # Not called one.
+        ("shop_id", np.arange(300) % 12, False),  # Too few values: a code.
+        ("idle", np.arange(300) // 2, False),
+        ("price_index", np.arange(300) // 2, False),  # Whole numbers that say something.
+        ("load_id", np.arange(300) / 7, False),  # Not whole numbers, and no value repeats.
+        ("row_id", np.random.default_rng(0).permutation(300), False),  # One row each: left out for another reason.
+    ],
+)
+def test_identifiers_that_several_rows_share_are_noticed(name, values, shared):
+    table = pd.DataFrame({name: values, "age": np.arange(300) % 40, "y": np.arange(300) % 2})
+    schema = TableSchema.guess(table, "y")
+    assert schema.shared_identifiers == ([name] if shared else [])
+    assert (name in schema.features) == (not shared and name != "row_id")
+    assert name in TableSchema.guess(table, "y", categories=[name]).features
+    assert not TableSchema.guess(table, "y", person=name).shared_identifiers
+
+
+def test_a_schema_keeps_what_the_pooled_classifier_and_the_weights_are_read_from():
+    table = everything().assign(score=0.5, said="yes", counts=2.0)
+    schema = TableSchema.guess(table, "y", score="score", decision="said", weight="counts")
+    assert schema.pooled == {"score": "number", "said": "category"}
+    assert not {"score", "said", "counts"} & set(schema.features)
+    assert set(schema.columns) == {*schema.features, "score", "said"}
+    assert TableSchema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+    assert list(schema.features_of(table)) == [*schema.features, "score", "said"]
+    assert schema.weights_of(table).tolist() == [2.0] * len(table)
+    old = {name: value for name, value in schema.to_dict().items() if name not in ("pooled", "weight")}
+    assert TableSchema.from_dict(old).pooled == {}

@@ -66,9 +66,11 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         How rows are divided. "rules": by a small tree of questions about the columns; every group is a rule that people
         can read, and classifiers are solved exactly. "network": by the paper's group network, trained jointly with the
         classifiers from a start at the rules. "auto": both compete on held-out rows, and rules win a draw.
-    pooled : {"scorecard", "linear"} or classifier with `predict_proba`, default="scorecard"
+    pooled : {"scorecard", "linear"}, classifier with `predict_proba`, or fitted model, default="scorecard"
         The classifier that every group is compared with. "linear" is logistic regression, as in the paper. A fitted
-        classifier is used as it is and never changed; of an unfitted one, a copy is fitted on all rows.
+        model of any library is used as it is and never changed: it gets rows as they come, and its own columns.
+        `Incumbent` says more about one, and `IncumbentColumns` reads scores and decisions from the table. Of an
+        unfitted classifier, a copy is fitted on all rows.
     recipe : Recipe or None, default=None
         How the network is trained; None is ``Recipe()``, and ``Recipe.paper()`` is Algorithm 1 as printed, which starts
         at random and needs ``groups="network"``.

@@ -85,6 +85,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
         with unchanged_on_error(self):
             check_incumbent(self.model)
             self._model = self.model
+            self._by_number = self.labels is not None
             self._names = self._found_columns(X)
             self.classes_, self._places = self._match_classes(np.unique(np.asarray(y)))
             label = np.searchsorted(self.classes_, np.asarray(y))
@@ -167,14 +168,13 @@ class Incumbent(ClassifierMixin, BaseEstimator):
             raise InputError(
                 f"{_name(self._model)} predicts {labels.shape[1]} values for each row: it needs to be one."
             )
-        own = (
-            np.arange(len(self._places)) if self.labels is not None else getattr(self._model, "classes_", self.classes_)
-        )
-        found, strange = find_labels(pd.Series(labels), np.asarray(own))
+        numbers = np.arange(len(self._places))
+        own = numbers if self._by_number else np.asarray(getattr(self._model, "classes_", self.classes_))
+        found, strange = find_labels(pd.Series(labels), own)
         if strange is not None:
             raise InputError(
                 f"{_name(self._model)} predicts {quoted(strange)}, which is none of the labels "
-                f"({listed([quoted(label) for label in np.asarray(own)[:5]])}): bring a classifier, or put what it "
+                f"({listed([quoted(label) for label in own[:5]])}): bring a classifier, or put what it "
                 "predicts into a column and name it by IncumbentColumns."
             )
         return self._places[found]
@@ -193,7 +193,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
 
     def as_it_is(self, X: Table) -> Any:
         """Return the model itself where it can be asked without any help, and this object otherwise."""
-        if self._curve is not None or self._shares is not None or self.labels is not None or self.only:
+        if self._curve is not None or self._shares is not None or self._by_number or self.only:
             return self
         own = getattr(self._model, "classes_", None)
         same_labels = own is not None and np.asarray(own).dtype == self.classes_.dtype

@@ -18,6 +18,8 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.losses import LOSS_NAMES
 from dafh.exceptions import InputError
+from dafh.incumbents.columns import IncumbentColumns
+from dafh.incumbents.fitted import Incumbent
 from dafh.linear.scorecard import Scorecard
 from dafh.models.container import DEEPEST, Json, MalformedError, parse
 from dafh.tables.reader import TableReader
@@ -92,8 +94,10 @@ def _rules(final: Any) -> Json:
 
 
 def _pooled_name(pooled: Any) -> str:
-    # Behind an encoder, it is the classifier that people know it by.
-    last = final_classifier(pooled)
+    if isinstance(pooled, IncumbentColumns):
+        return f"read from {' and '.join(pooled.columns)}"
+    # Behind an encoder, or within what we know about it, it is the classifier that people know it by.
+    last = final_classifier(pooled.model if isinstance(pooled, Incumbent) else pooled)
     return type(getattr(last, "trained_as", last)).__name__
 
 

@@ -97,7 +97,7 @@ def _write_incumbent(model: Incumbent, writer: Writer) -> dict[str, Json]:
         "model": writer.part(model._model, "classifier"),
         "labels": write_labels(model.classes_),
         "places": writer.array(np.asarray(model._places, np.int64)),
-        "renamed": model.labels is not None,
+        "by_number": bool(model._by_number),
         "columns": None if names is None else list(names),
         "only": [str(name) for name in model.only],
         **_write_scale(model, writer),
@@ -110,10 +110,12 @@ def _read_incumbent(fields: Fields) -> Incumbent:
     places = fields.wholes("places", None, least=0, most=len(labels) - 1)
     if not 1 <= len(places) <= MOST_LABELS or len(np.unique(places)) < len(places):
         raise fields.refuse("places")
-    renamed = labels[places].tolist() if fields.flag("renamed") else None
+    by_number = fields.flag("by_number")
+    said = labels[places].tolist() if by_number else None
     names = tuple(fields.texts("columns")) if fields.has("columns") else None
-    model: Any = Incumbent(inner, labels=renamed, columns=names, only=tuple(fields.texts("only")))
+    model: Any = Incumbent(inner, labels=said, columns=names, only=tuple(fields.texts("only")))
     model.classes_, model._places, model._names, model._model = labels, places, names, inner
+    model._by_number = by_number
     own = getattr(inner, "classes_", labels)
     if len(own) != len(places):
         raise fields.refuse("places", "has not one label for each of the model's")

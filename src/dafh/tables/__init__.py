@@ -8,8 +8,8 @@
 - `values`: numbers, dates, flags and gaps, read and recognised in one place;
 - `unread`: values of a later table that are not of the kind their column had in training; `unseen`: categories that
   training rows did not have;
-- `schema`: which column is what; `left_out`: columns that say nothing; `labels`: the target; `leakage`: columns that
-  give it away;
+- `schema`: which column is what, and `schema_words`, the same in sentences; `left_out`: columns that say nothing;
+  `labels`: the target; `leakage`: columns that give it away;
 - `reader`: tables as typed frames, for estimators that take those; `encoder`: tables as numbers, for all others;
 - `bins`: columns divided into bins, for scorecards and rules.
 

@@ -38,23 +38,29 @@ def _counts_rows(known: pd.Series, name: str) -> bool:
     """Whether whole numbers only identify the rows: all different, and ascending or called an id."""
     if not known.is_unique or not (known == np.floor(known)).all():
         return False
-    return _is_called_id(name) or bool(known.is_monotonic_increasing)
-
-
-def _is_called_id(name: str) -> bool:
-    """Whether a name is one of customer_id, customerId, Customer ID or id_customer."""
-    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
-    return bool(words) and (words[-1] in ("id", "uuid", "key", "index", "number", "nr", "no") or words[0] == "id")
+    words = _words(name)
+    called = bool(words) and words[-1] in ("key", "index", "number", "nr", "no")
+    return called or _is_called_id(words) or bool(known.is_monotonic_increasing)
 
 
 def _is_shared_identifier(known: pd.Series, name: str, kind: str) -> bool:
     """Whether a column identifies persons with several rows: called an id, with many values, of which some repeat.
 
-    A model that knows them recognises persons in the test rows, and learns their numbers instead of what they do.
+    A model that knows them recognises persons in the test rows, and learns their numbers instead of what they do. Only
+    columns that are called an id: whole numbers of a price index repeat as well.
     """
-    if not _is_called_id(name) or kind not in ("number", "category"):
+    if not _is_called_id(_words(name)) or kind not in ("number", "category"):
         return False
     whole = kind == "category" or bool((known == np.floor(known)).all())
     n_values = known.nunique()
     # A shop with 40 numbers in 1,000 rows is a category; 200 customers in 1,000 rows are customers.
     return whole and max(ROWS_TO_JUDGE_BY, _SHARED_SHARE * len(known)) <= n_values < len(known)
+
+
+def _is_called_id(words: list[str]) -> bool:
+    """Whether a name is one of customer_id, customerId, Customer ID or id_customer."""
+    return bool(words) and ("id" in (words[0], words[-1]) or words[-1] in ("uuid", "guid"))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]

@@ -4,7 +4,7 @@ Guesses are cautious, and reported in `TableSchema.notes`. A schema is plain dat
 table is read the same way.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -15,13 +15,12 @@ from dafh.exceptions import InputError
 from dafh.tables.coded import CodedTable
 from dafh.tables.leakage import ROWS_TO_COMPARE, positions, predicts
 from dafh.tables.left_out import ROWS_TO_JUDGE_BY, SHARED, nothing_to_learn
+from dafh.tables.schema_words import named, sentences_of
 from dafh.tables.unread import UnreadValues
-from dafh.tables.values import as_categories, date_words, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
+from dafh.tables.values import as_categories, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
 from dafh.text import clipped, quoted
 
 _DROPPED = "as you said"
-_MOST_NAMES = 6
-_MOST_NAMES_IN_NOTES = 40
 
 
 @dataclass(frozen=True)
@@ -141,42 +140,7 @@ class TableSchema:
             _kinds_of_incumbent(table, score, decision, decimal),
             weight,
         )
-        return replace(schema, notes=tuple(schema._sentences(set(drop))))
-
-    def _sentences(self, said: set[str]) -> list[str]:
-        sentences = []
-        guessed = {name: reason for name, reason in self.left_out.items() if name not in said}
-        for reason in dict.fromkeys(guessed.values()):
-            names = [name for name, why in guessed.items() if why == reason]
-            sentences.append(f"Left out, {reason}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
-        headings = {"number": "Numbers", "flag": "True or false", "category": "Categories"}
-        for kind in dict.fromkeys([*headings, *self.features.values()]):
-            names = [name for name, of_kind in self.features.items() if of_kind == kind]
-            if names:
-                heading = headings.get(kind) or f"Dates ({date_words(kind)})"
-                sentences.append(f"{heading}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
-        for name, words in self.gap_words.items():
-            shown = " and ".join(quoted(word, 30) for word in words)
-            sentences.append(f"Counted as missing in {clipped(name, 40)}: {shown}.")
-        if self.sensitive:
-            sentences.append(f"Kept out of training, used in the audit: {_named(list(self.sensitive))}.")
-        if self.protected:
-            sentences.append(f"Kept out of training, shown to the guard: {_named(list(self.protected))}.")
-        if self.person is not None:
-            sentences.append(
-                f"Kept out of training: {clipped(self.person, 40)}. Rows that share its value belong to one person and "
-                "stay together."
-            )
-        for name, kind in self.time.items():
-            how = "number" if kind == "number" else date_words(kind)
-            sentences.append(f"Kept out of training: {clipped(name, 40)} ({how}). The latest rows are held out.")
-        if self.pooled:
-            sentences.append(
-                f"The pooled classifier is read from {_named(list(self.pooled))}: tables to be scored need the same."
-            )
-        if self.weight is not None:
-            sentences.append(f"Kept out of training: {clipped(self.weight, 40)}, which says what each row counts.")
-        return sentences
+        return replace(schema, notes=tuple(sentences_of(schema, set(drop))))
 
     def leakage_notes(self, table: pd.DataFrame) -> list[str]:
         """Warn of features that give away the target, or a sensitive attribute that is kept out of training."""
@@ -192,7 +156,7 @@ class TableSchema:
             if telling:
                 what = "the target" if outcome == self.target else clipped(outcome, 40)
                 one = len(telling) == 1
-                each = f"{_named(telling)} alone predicts" if one else f"each of {_named(telling)} alone predicts"
+                each = f"{named(telling)} alone predicts" if one else f"each of {named(telling)} alone predicts"
                 in_time = f" {'Is it' if one else 'Are they'} available at prediction time?"
                 found.append(
                     f"Possible leakage: {each} {what} almost perfectly.{in_time if outcome == self.target else ''}"
@@ -374,14 +338,7 @@ def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") ->
     missing = [name for name in names if name not in there]
     if missing:
         like = get_close_matches(missing[0], there, n=1)
-        hint = f"did you mean {quoted(like[0])}?" if like else f"its columns are {_named(there)}."
+        hint = f"did you mean {quoted(like[0])}?" if like else f"its columns are {named(there)}."
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         role = f", {what}" if what else ""
         raise InputError(f"The table has no column {quoted(missing[0])}{more}{role}; {hint}")
-
-
-def _named(names: Sequence[str], most: int = _MOST_NAMES) -> str:
-    """List of names, cut where it gets long."""
-    shown = [clipped(name, 40) for name in names[:most]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")

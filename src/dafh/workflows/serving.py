@@ -137,17 +137,12 @@ class FileModel:
         persons, unknown = self._persons(known, person)
         weights, uncounted = self._weights(known, weight)
         unseen = UnseenCategories()
-        unseen.add(self._find_unseen(features))
+        unseen.add(_find_unseen(self.model, features))
         read = [*unread.notes(), *unseen.notes(len(features))]
         notes = [*data.notes, *without_target(table, known), *read, *unknown, *uncounted]
         if fingerprint(hash_sums(labelled_hashes(features, y))) in self.file.card.get("fingerprints", []):
             notes.append(SAME_ROWS)
         return LabelledRows(features, y, attributes, tuple(notes), persons, weights)
-
-    def _find_unseen(self, features: pd.DataFrame) -> dict[str, tuple[int, Any]]:
-        """Categories that were not seen in training: by column, the number of rows and an example."""
-        model, rows = split_pipeline(self.model, features)
-        return model.find_unseen(rows) if isinstance(model, GroupPrediction) else {}
 
     def _weights(self, known: pd.DataFrame, weight: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
         """What each row counts, and a note where the training knew weights and the file does not."""
@@ -262,8 +257,8 @@ class FileModel:
             y = match_labels(known[target], self.model.classes_)
             sums = sums + hash_sums(labelled_hashes(features, y))
             served.append(ServedPredictions.of(self.model, features))
-            unseen.add(self._find_unseen(features))
-            codes.append(self._as_codes(y, served[-1]))
+            unseen.add(_find_unseen(self.model, features))
+            codes.append(_as_codes(self.model.classes_, y, served[-1]))
             served[-1] = replace(served[-1], predictions=None, pooled=None, groups=served[-1].groups.astype(np.int16))
             names = split_names(sensitive, table.columns)
             names = names or [name for name in self.schema.attributes if name in table.columns]
@@ -289,11 +284,6 @@ class FileModel:
             weights,
             tuple(notes),
         )
-
-    def _as_codes(self, y: NDArray[Any], served: Any) -> NDArray[np.int8]:
-        """True label and predictions as positions of classes: a byte each."""
-        labels = np.column_stack([y, served.pooled, served.predictions])
-        return pd.Index(self.model.classes_).get_indexer(labels.ravel()).reshape(labels.shape).astype(np.int8)
 
     def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> "tuple[Loss, ...]":
         from dafh.evaluation.losses import check_losses
@@ -354,7 +344,7 @@ class FileModel:
         for piece in data.pieces(self.schema.number_columns, as_text, rows):
             names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
             check_columns(piece.columns, names, "to carry over")
-            scored = self._scored(self._schema_of(data).features_of(piece, unread), unseen)
+            scored = _scored(self.model, self._schema_of(data).features_of(piece, unread), unseen)
             scored.insert(0, "row", np.arange(done + 1, done + 1 + len(piece)))
             done += len(piece)
             given = piece.texts(names) if isinstance(piece, CodedTable) else piece[names].reset_index(drop=True)
@@ -363,21 +353,35 @@ class FileModel:
 
     def score_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Predict the rows of a data frame: label, its probability, and the group."""
-        return self._scored(self.schema.features_of(frame.reset_index(drop=True)))
+        return _scored(self.model, self.schema.features_of(frame.reset_index(drop=True)))
 
-    def _scored(self, features: pd.DataFrame, unseen: UnseenCategories | None = None) -> pd.DataFrame:
-        model, rows = split_pipeline(self.model, features)
-        if isinstance(model, GroupPrediction):
-            served = model.serve(rows)
-        else:
-            served = ServedRows(model.predict(rows), model.predict_proba(rows), model.predict_group(rows), {})
-        if unseen is not None:
-            unseen.add(served.unseen)
-        shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
-        return pd.DataFrame(
-            {
-                "prediction": served.label,
-                **{f"probability_{model.classes_[k]}": served.probability[:, k].round(6) for k in shown},
-                "group": served.group,
-            }
-        )
+
+def _scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories | None = None) -> pd.DataFrame:
+    """Label, its probability, and the group of each row; counts unseen categories on the way."""
+    model, rows = split_pipeline(model, features)
+    if isinstance(model, GroupPrediction):
+        served = model.serve(rows)
+    else:
+        served = ServedRows(model.predict(rows), model.predict_proba(rows), model.predict_group(rows), {})
+    if unseen is not None:
+        unseen.add(served.unseen)
+    shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
+    return pd.DataFrame(
+        {
+            "prediction": served.label,
+            **{f"probability_{model.classes_[k]}": served.probability[:, k].round(6) for k in shown},
+            "group": served.group,
+        }
+    )
+
+
+def _find_unseen(model: Any, features: pd.DataFrame) -> dict[str, tuple[int, Any]]:
+    """Categories that were not seen in training: by column, the number of rows and an example."""
+    model, rows = split_pipeline(model, features)
+    return model.find_unseen(rows) if isinstance(model, GroupPrediction) else {}
+
+
+def _as_codes(classes: NDArray[Any], y: NDArray[Any], served: Any) -> NDArray[np.int8]:
+    """True label and predictions as positions of classes: a byte each."""
+    labels = np.column_stack([y, served.pooled, served.predictions])
+    return pd.Index(classes).get_indexer(labels.ravel()).reshape(labels.shape).astype(np.int8)
