@@ -13,8 +13,9 @@ def section(page, name):
 
 def table(page, caption):
     """A table of a page by its caption: a list of dictionaries."""
-    body = re.search(rf"<caption>{caption}</caption>(.*?)</table>", page, flags=re.S)[1]
-    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", body, flags=re.S)]
+    body = re.search(rf"<caption>{caption}</caption>(.*?)</table>", page, flags=re.S)[1].replace("\u00a0", " ")
+    lines = re.findall(r"<tr[^>]*>(.*?)</tr>", body, flags=re.S)
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in lines]
     return [dict(zip(rows[0], map(html.unescape, row), strict=True)) for row in rows[1:]]
 
 

@@ -21,7 +21,7 @@ from dafh.stats import mcnemar_p
 def test_the_summary_reads_from_the_recommendation_to_the_details():
     table, _ = people()
     text = run(rows(4000, errors=(0.1, 0.4)), sensitive_features=table).summary()
-    assert text.startswith("RECOMMENDATION: deploy for group 0 only")
+    assert text.startswith("RECOMMENDATION: Deploy for group 0 only")
     assert "\n\nHARM: for group 1 the error rate is higher" in text
     text = text.split("\n\n", 1)[1]
     for part in ("4,000 rows, 2 groups", "Pr without harm", "after correction", "gap, points", "sex = f"):
@@ -30,11 +30,11 @@ def test_the_summary_reads_from_the_recommendation_to_the_details():
 
 
 SUMMARY = """\
-RECOMMENDATION: deploy for group 0 only, and keep the pooled classifier for group 1.
+RECOMMENDATION: Deploy for group 0 only, and keep the pooled classifier for group 1.
 On 1,200 test rows, with this group alone, the error rate falls from 25.0% to 16.7%: gain +8.33 percentage points (95% interval +6.74 to +10.04).
 16.7% of rows are flagged, before 25.0%; the false positive rate is 16.7%, before 25.0%.
 Why not for all: for group 1, it is shown to lose 16.67 percentage points (95% interval 13.58 to 19.89).
-With this group alone, no group is shown to lose. For all 2 named groups, a loss of more than 1 percentage point is ruled out (95% interval of each).
+With this group alone, no group is shown to lose. For both named groups, a loss of more than 1 percentage point is ruled out (95% interval of each).
 This group was chosen on the rows that the figures come from, so expect a little less: audit the model on new rows once the pooled classifier serves the others.
 
 HARM: for group 1 the error rate is higher than with the pooled classifier by more than 1 percentage point: by 16.67 percentage points (95% interval 13.58 to 19.89; p < 0.001 after correction for 6 questions).

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from dafh import DecoupledClassifier, audit, plots
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError
-from dafh.plots.style import bar_colours, text_on_bars
+from dafh.plots.style import VERDICT_COLOURS, bar_colours, text_on_bars
 
 
 def drawn(chart):
@@ -117,7 +117,7 @@ def test_a_rate_is_drawn_twice_in_different_shapes():
     assert chart.layer[1].data.groupby("side")["value"].first().to_dict() == {"now": 0.2, "pooled classifier": 0.4}
     scale = chart.to_dict()["layer"][1]["encoding"]["shape"]["scale"]
     assert len(set(scale["range"])) == 2
-    assert {"pooled classifier", "now", "false positive rate,", "all rows", "group 0"} <= set(texts(chart))
+    assert {"pooled classifier", "now", "false positive rate", "all rows", "group 0"} <= set(texts(chart))
 
 
 def test_a_rate_that_is_unknown_is_listed_but_not_drawn():
@@ -139,9 +139,20 @@ def test_three_labels_have_no_rates_to_draw():
 # ---- named groups ----
 
 
-def test_the_most_evidence_of_harm_comes_first_and_the_rest_is_left_out():
-    table = questions(0.1, 0.2, 0.3, group=["sex = f", "sex = m", "age = old"], p=[0.5, 0.01, 0.2])
-    assert plots.named_groups(table, n_groups=2).layer[1].data["name"].tolist() == ["sex = m", "age = old"]
+def test_named_groups_stand_in_the_order_of_the_table_and_small_ones_are_left_out_unless_they_lose():
+    table = questions(0.1, 0.2, 0.3, -0.4, 0.5, group=["sex = f", "sex = m", "age = old", "town = a", "town = b"])
+    table = table.assign(n=[50, 49, 60, 3, 70], verdict=["undecided"] * 3 + ["violated", "satisfied"])
+    shown = plots.named_groups(table, n_groups=3).layer[1].data["name"].tolist()
+    assert shown == ["sex = f", "age = old", "town = a"]
+
+
+def test_a_chart_of_a_result_leaves_out_intersections_unless_they_lose():
+    y, row = np.tile([0, 1], 400), np.arange(800)
+    people = pd.DataFrame({"sex": row // 2 % 2, "town": row // 4 % 2})
+    harmed = (people["sex"] == 1) & (people["town"] == 1)
+    result = audit(y, np.where(harmed, 1 - y, y), np.zeros(800, int), pooled=y, sensitive_features=people)
+    names = plots.named_groups(result).layer[1].data["name"].tolist()
+    assert set(names) == {"sex = 0", "sex = 1", "town = 0", "town = 1", "sex = 1 & town = 1"}
 
 
 def test_a_group_of_two_attributes_takes_two_lines():
@@ -228,6 +239,22 @@ def test_neighbours_never_share_a_colour(n):
     assert len(shades) == len(text) == n
     assert all(one != other for one, other in itertools.pairwise(shades))
     assert len(set(shades)) == min(n, 6)
+
+
+def as_seen(colour, blind):
+    """Red, green and blue as readers see them who cannot tell red from green (Viénot, Brettel and Mollon, 1999)."""
+    light = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]) ** 2.2
+    if blind:
+        light = np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]]) @ light
+    return np.clip(light, 0, 1) ** (1 / 2.2)
+
+
+@pytest.mark.parametrize("blind", [False, True], ids=["all colours", "red-green blind"])
+def test_colours_of_groups_are_not_those_of_answers_and_neighbours_differ(blind):
+    shades = [as_seen(colour, blind) for colour in bar_colours([f"group {k}" for k in range(6)]).range]
+    answers = [as_seen(colour, blind) for colour in VERDICT_COLOURS.values()]
+    assert min(np.linalg.norm(shade - answer) for shade in shades for answer in answers) > 0.25
+    assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(shades, 2)) > 0.25
 
 
 # ---- panels of two features ----

@@ -70,11 +70,14 @@ def test_a_card_for_machines_has_what_it_says_for_people(folder):
     assert lines["Sensitive"] == ", ".join(card["schema"]["sensitive"])
 
 
-def test_a_report_for_machines_and_the_page_have_one_verdict(held_out, tmp_path):
+def test_a_report_for_machines_and_the_page_have_one_recommendation_and_one_verdict(held_out, tmp_path):
     out = tmp_path / "r.html"
-    result = run("report", *held_out, "--json", "--out", out)
-    verdict = json.loads(result.stdout)["verdict"]
-    assert run("report", *held_out, "--out", out).stdout.startswith(f"{verdict['headline'].upper()}: ")
+    machines = json.loads(run("report", *held_out, "--json", "--out", out, "--seeds", "0").stdout)
+    advice, verdict = machines["recommendation"], machines["verdict"]
+    printed = run("report", *held_out, "--out", out, "--seeds", "0").stdout.splitlines()
+    assert printed[0] == f"RECOMMENDATION: {advice['headline']}."
+    assert printed[1].startswith(f"{verdict['headline'].upper()}: ")
+    assert advice["headline"] in out.read_text()
     assert verdict["headline"] in out.read_text()
     assert verdict["status"] == json.loads(run("audit", *held_out, "--json").stdout)["verdict"]["status"]
 

@@ -38,21 +38,44 @@ def audited_page():
 # ---- figures and tables ----
 
 
-def test_the_top_of_the_page_has_the_figures_of_the_audit():
-    figures = dict(re.findall(r"<dt>([^<]*)</dt><dd><strong>([^<]*)</strong>", audited_page()))
-    assert figures["People tested"] == "400"
-    assert figures["Right decisions"] == "75.0%"  # 10% and 40% wrong in two groups of equal size.
-    assert figures["Best served"] == "85.0%"  # Classifier 0 would be right about 30% more of group 1.
-    assert figures["Classifiers differ"] == "30.0%"
+def tiles(page):
+    found = re.findall(r"<dt>([^<]*)</dt><dd><strong>([^<]*)</strong> <span>([^<]*)</span>", page)
+    return {name: (value, note) for name, value, note in found}
 
 
-def test_the_gain_is_given_in_percentage_points():
-    assert "+5.00 percentage points compared with the pooled classifier" in audited_page()
+def test_the_top_of_the_page_has_the_recommendation_and_the_figures_that_carry_it():
+    page = audited_page()
+    assert "<h1>Deploy for group 0 only, and keep the pooled classifier for group 1</h1>" in page
+    assert '<div class="advice deploy_some">' in page
+    # Group 0, half of the rows, gains 20 points; with group 1, which loses 10, the model would gain 5.
+    value, note = tiles(page)["Gain, with this group alone"]
+    assert value == "+10.00 points"
+    assert note.startswith("error rate 30.0% → 20.0%; 95% interval ")
+    assert tiles(page)["Shown to lose"][0] == "nobody"
+    assert tiles(page)["People tested"][0] == "400"
+
+
+def test_the_page_reads_from_the_recommendation_over_the_groups_to_who_might_lose():
+    page = page_of("rules")
+    places = [
+        page.index(part) for part in ("<h1>", 'id="h-serving"', 'id="h-gains"', 'id="h-decisions"', 'id="h-guard"')
+    ]
+    assert places == sorted(places)
+
+
+def test_the_share_without_harm_is_explained_and_not_at_the_top():
+    page = audited_page()
+    assert "Best served" not in page
+    words = section(page, "matrix")
+    # Classifier 0 would be right about 30% more of group 1, which is half of the rows.
+    assert "For 15.0% of people, the classifier that serves them is wrong and another one here happens to be" in words
+    assert "“Pr without harm” is the rest, 85.0%" in words
 
 
 def test_the_table_of_groups_has_errors_and_gains():
-    first, second = table(audited_page(), "Groups and the classifier that serves each")
+    first, second = table(audited_page(), "Groups and the classifier that serves each, on the people tested")
     assert first["served by"] == "classifier 0"
+    assert (first["what to do"], second["what to do"]) == ("deploy", "keep the pooled one")
     assert (first["people"], first["share"]) == ("200", "50.0%")
     assert (first["error now"], first["pooled error"]) == ("10.0%", "30.0%")
     assert first["gain, points"].startswith("+20.00 (+14.")  # With its interval.
@@ -101,7 +124,7 @@ def test_the_table_of_composition_adds_up():
 def test_what_is_unknown_is_a_dash():
     y = np.array([0, 1] * 20)
     empty = audit(y, np.column_stack([y, y]), np.zeros(40, int), pooled=1 - y)
-    row = table(render(summarize(result=empty)), "Groups and the classifier that serves each")[1]
+    row = table(render(summarize(result=empty)), "Groups and the classifier that serves each, on the people tested")[1]
     assert row["people"] == "0"
     assert row["error now"] == row["pooled error"] == "–"
     assert row["gain, points"].startswith("–")
@@ -112,15 +135,15 @@ def test_what_is_unknown_is_a_dash():
 
 
 def test_without_attributes_there_is_no_section_on_named_groups():
-    assert section(render(summarize(result=result(sex=False))), "named") is None
-    named = section(audited_page(), "named")
+    assert "<h3>Named groups</h3>" not in section(render(summarize(result=result(sex=False))), "gains")
+    named = section(audited_page(), "gains")
     assert "define 2 named groups" in named
 
 
 def test_the_counts_of_named_verdicts_are_those_of_the_table():
     page = audited_page()
     verdicts = [row["answer"].split()[1] for row in table(page, "Named groups")]
-    words = " ".join(section(page, "named").split())
+    words = " ".join(section(page, "gains").split())
     assert f"Of {len(verdicts)} questions about them" in words
     assert re.search(rf"{verdicts.count('violated')} (is|are) violated \(the group is shown to be worse off", words)
     assert (
@@ -138,13 +161,13 @@ def test_one_group_has_no_section_on_other_groups_classifiers():
 
 def test_the_level_of_the_audit_is_that_of_the_intervals():
     page = render(summarize(result=result(level=0.1)))
-    assert "90% confidence interval" in " ".join(section(page, "serving").split())
+    assert "90% confidence interval" in " ".join(section(page, "gains").split())
 
 
 def test_groups_in_words_have_a_heading_and_a_line_for_each_fact():
     rule = Rule("age is <30 & more>", 0.9, 0.8)
     words = Explanation((GroupInWords(0, "Group 0", 1_234, 0.4, "its own classifier", rule, difference=0.01),), 0.9)
-    text = section(render(summarize(explanation=words)), "groups")
+    text = section(render(summarize(explanation=words)), "serving")
     assert "Group 0: 1,234 people (40.0%), served by its own classifier" in text
     assert "<li>Approximate rule: age is <30 & more>." in text
     assert "The groups barely change with the seed" in text
@@ -217,6 +240,42 @@ def test_a_report_is_written_in_utf_8(tmp_path):
 # ---- rules and scorecards ----
 
 
+def test_a_page_for_whoever_decides_says_what_was_done_and_what_to_ask():
+    page = html.unescape(audited_page())
+    brief = re.search(r'<details class="brief">(.*?)</details>', page, flags=re.S)[1]
+    assert re.findall(r"<h2>(.*?)</h2>", brief) == ["What was done", "What it means", "What to ask"]
+    assert "about the same 400 people" in brief
+    assert "about 500 wrong decisions fewer among 10,000 people, with the whole model" in brief  # A gain of 5 points.
+
+
+def test_long_tables_are_left_out_on_paper_and_say_so():
+    people = {"town": np.resize([f"town {k:02}" for k in range(41)], 2050)}
+    y = np.arange(2050) % 2
+    found = audit(
+        y,
+        y,
+        np.zeros(2050, int),
+        pooled=np.where(np.arange(2050) < 300, 1 - y, y),
+        sensitive_features=pd.DataFrame(people),
+    )
+    page = render(summarize(result=found))
+    assert '<details class="long"><summary>Named groups, as a table' in page
+    assert "The table behind this chart has 41 rows." in page
+    assert "on paper it is left out" not in audited_page()
+
+
+def test_named_groups_of_few_people_and_intersections_are_in_the_table_but_not_in_the_chart():
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"sex": rng.choice(["f", "m"], 400), "town": np.repeat(["a", "b"], [370, 30])})
+    y = rng.integers(0, 2, 400)
+    found = audit(y, y, np.zeros(400, int), pooled=np.where(rng.random(400) < 0.1, 1 - y, y), sensitive_features=people)
+    page = render(summarize(result=found))
+    (drawn,) = (rows for rows in chart(page, "named_error")["datasets"].values() if "points" in rows[0])
+    assert {row["name"] for row in drawn} == {"sex = f", "sex = m", "town = a"}
+    assert {row["group"] for row in table(page, "Named groups")} == set(found.named["group"])
+    assert "have fewer than 50 people and are not drawn" in page
+
+
 @functools.cache
 def page_of(name):
     case = {"rules": rules_case, "additive": additive_case, "network": network_case}[name]()
@@ -225,15 +284,16 @@ def page_of(name):
 
 
 def test_every_rule_has_a_box_with_size_gain_and_server():
-    text = section(page_of("rules"), "rules")
+    text = section(page_of("rules"), "serving")
     assert text.count('<article class="box"') == 2
     assert "Everybody for whom job is clerk or pilot." in text
-    table = rules_case().model[-1].rules_.to_frame()
-    for row in table.itertuples():
-        assert (
-            f"{percent(row.rows)} of the training rows, gain {points(row.gain)} percentage points, served by its own"
-            in text
-        )
+    figures = rules_case().model[-1].rules_.to_frame()
+    tested = table(page_of("rules"), "Groups and the classifier that serves each, on the people tested")
+    for rule, row in zip(figures.itertuples(), tested, strict=True):
+        # The figures beside a rule are those of the table below; those of training stand apart and say so.
+        assert f"{row['people']} of the people tested ({row['share']}), served by its own classifier" in text
+        told = f"In training it had {percent(rule.rows)} of the rows, and its own classifier a gain of"
+        assert f"{told} {points(rule.gain)} percentage points on calibration rows." in text
     assert "More about group 1" in text
     assert "Compared with the other rows" in text
     assert "approximate" not in text.lower()
@@ -242,7 +302,7 @@ def test_every_rule_has_a_box_with_size_gain_and_server():
 def test_rules_are_told_once():
     page = page_of("rules").split("<script>")[0]
     assert page.count("job is not clerk or pilot") == 1
-    assert section(page, "groups") is None
+    assert "descriptions are approximate" not in page
 
 
 def test_rules_of_several_parts_are_lists_and_text_is_never_markup():
@@ -250,7 +310,7 @@ def test_rules_of_several_parts_are_lists_and_text_is_never_markup():
     summary["rules"][0] |= {"conditions": ["a is <b>", "c is d"], "gain": None, "share": None}
     page = render(summary)
     assert "<li>a is &lt;b&gt;</li>" in page
-    text = section(page, "rules")
+    text = section(page, "serving")
     assert "one of these holds" in text
     assert '<p class="facts">served by its own classifier</p>' in text
 
@@ -285,8 +345,8 @@ def test_a_page_says_first_that_groups_add_nothing():
     page = page_of("additive")
     header = page.split("</header>")[0]
     assert "Groups add nothing to the pooled classifier: keep one scorecard for all rows." in header
-    assert "in 1 group<" in header
-    for about_groups in ("serving", "rules", "guard", "groups"):
+    assert "<h1>Keep the pooled classifier: it serves every group already</h1>" in header
+    for about_groups in ("serving", "guard", "composition"):
         assert section(page, about_groups) is None
     assert "within the groups" not in page
     assert section(page, "scorecard")
@@ -295,6 +355,6 @@ def test_a_page_says_first_that_groups_add_nothing():
 def test_only_a_network_has_a_course_of_training():
     assert section(page_of("rules"), "training") is None
     assert "curve_accuracy" in section(page_of("network"), "training")
-    assert "approximate" in section(page_of("network"), "groups")
+    assert "approximate" in section(page_of("network"), "serving")
     assert section(page_of("network"), "scorecard") is None
     assert "A network assigns every person" in page_of("network")

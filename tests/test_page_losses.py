@@ -44,7 +44,7 @@ def test_every_loss_has_its_own_chart_and_table_with_its_unit():
 def test_decisions_before_and_after_are_shown_for_every_group():
     page = page_of_losses()
     rows = table(page, "Decisions with the pooled classifier and now")
-    assert [row["group"] for row in rows] == ["all rows", "group 0", "group 1"]
+    assert [row["who"] for row in rows] == ["all rows", "group 0", "group 1"]
     assert rows[1]["false positive rate, pooled → now"] == "10.0% → 20.0%"
     assert rows[1]["false negative rate, pooled → now"] == "40.0% → 10.0%"
     assert rows[1]["flagged, pooled → now"] == "35.0% → 55.0%"
@@ -76,9 +76,11 @@ def test_nothing_gained_is_a_verdict_with_a_style_of_its_own():
     found = audit(y, coin[:, None], np.zeros(60, int), pooled=coin)
     assert found.verdict.status == "nothing_gained"
     page = render(summarize(result=found))
-    assert '<div class="verdict nothing_gained">' in page
+    assert '<p class="verdict nothing_gained">' in page
     assert ".verdict.nothing_gained {" in page
-    assert "<h1>Nothing gained: keep the pooled classifier." in page
+    assert "<h1>Keep the pooled classifier: nothing is gained</h1>" in page
+    assert '<div class="advice keep">' in page
+    assert ".advice.keep {" in page
 
 
 @functools.cache

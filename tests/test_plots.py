@@ -43,7 +43,7 @@ def test_every_public_name_has_an_example(room):
         (plots.preference_matrix, lambda result: result.cells()),
         (plots.gains, lambda result: result.questions),
         (plots.envy, lambda result: result.questions),
-        (plots.named_groups, lambda result: result.named),
+        (plots.named_groups, lambda result: result.worst_named()),
         (plots.composition, lambda result: result.composition),
     ],
 )

@@ -7,18 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dafh import audit
+from dafh import AuditResult, audit
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows
 from dafh.report import summarize
-from dafh.report.summary import NOT_PROMISED, headline
+from dafh.report.summary import NOT_PROMISED
 from models import additive_case, network_case, rules_case
 
 KEYS = [
-    "title", "dafh", "verdict", "notes", "worth", "figures", "losses", "totals", "rates", "positive", "serving",
-    "rules", "guard", "cells", "questions", "named", "composition", "groups", "scorecard", "training", "card",
-    "not_promised",
+    "title", "dafh", "recommendation", "verdict", "notes", "worth", "tiles", "figures", "losses", "totals", "rates",
+    "positive", "serving", "rules", "guard", "cells", "questions", "named", "composition", "groups", "scorecard",
+    "training", "card", "not_promised",
 ]  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def counts_of(*groups, n=500):
 def test_an_empty_summary_has_all_keys_and_claims_nothing():
     summary = summarize()
     assert list(summary) == KEYS
-    for key in set(KEYS) - {"title", "dafh", "verdict", "notes", "not_promised"}:
+    for key in set(KEYS) - {"title", "dafh", "recommendation", "verdict", "notes", "not_promised"}:
         assert summary[key] is None
     assert summary["not_promised"] == list(NOT_PROMISED)
 
@@ -101,13 +101,14 @@ def test_kind_level_and_margin_of_the_guard_are_kept():
     assert (guard["kind"], guard["level"], guard["margin"]) == ("proof", 0.1, 0.02)
 
 
-def test_named_groups_with_the_most_evidence_of_harm_come_first():
+def test_single_attributes_with_the_most_evidence_of_harm_come_first_and_small_groups_last():
     rng = np.random.default_rng(1)
-    result = random_audit(attributes={"town": rng.integers(0, 6, 300), "sex": rng.choice(["f", "m"], 300)})
+    result = random_audit(attributes={"town": rng.integers(0, 4, 300), "sex": rng.choice(["f", "m"], 300)})
     named = summarize(result=result)["named"]
-    chances = [row["p"] for row in named["questions"]]
-    assert chances == sorted(chances)
-    assert named["n_groups"] == len(result.named) == len(chances)
+    order = [(row["n"] < 50, not row["single"], row["p"]) for row in named["questions"]]
+    assert order == sorted(order)
+    assert named["n_groups"] == len(result.named) == len(order) == 14
+    assert named["n_small"] == sum(small for small, _, _ in order) > 0
 
 
 def test_attributes_among_the_columns_of_the_model_are_listed():
@@ -150,14 +151,30 @@ def test_groups_can_have_names():
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
 
 
-def test_the_headline_says_it_where_all_classifiers_decide_alike():
+def test_the_tiles_are_the_figures_of_the_recommendation():
+    result = random_audit(attributes={"sex": np.resize(["f", "m"], 300)})
+    tiles = summarize(result=result)["tiles"]
+    assert [tile["name"] for tile in tiles] == [
+        "Gain", "Flagged", "False positive rate", "False negative rate", "Shown to lose", "People tested",
+    ]  # fmt: skip
+    assert [tile["value"] for tile in tiles[:-1]] == [figure.value for figure in result.recommendation.figures]
+    assert tiles[-1]["value"] == "300"
+
+
+def test_where_nothing_changes_two_tiles_are_left():
     y = np.arange(100) % 2
-    summary = summarize(result=audit(y, np.column_stack([y, y]), y, pooled=y))
-    figures, totals = summary["figures"], summary["totals"]
-    *_, (name, value, meaning) = headline(figures, totals)
-    assert (name, value, meaning) == ("Classifiers differ", "0.0%", "of people: all decide alike")
-    *_, (_, _, meaning) = headline(figures | {"disagreement": 0.1}, totals)
-    assert meaning.endswith("get different decisions")
+    tiles = summarize(result=audit(y, y[:, None][:, :0], np.zeros(100, int), pooled=y, own=[0]))["tiles"]
+    assert [(tile["name"], tile["value"]) for tile in tiles] == [
+        ("People tested", "100"),
+        ("Right decisions", "100.0%"),
+    ]
+
+
+def test_every_group_has_advice_with_its_reason():
+    result = random_audit(own=[1, 2])
+    serving = summarize(result=result)["serving"]
+    assert [row["action"] for row in serving] == ["keep", "pooled"]
+    assert [row["reason"] for row in serving] == [one.reason for one in result.recommendation.groups]
 
 
 # ---- losses, rates and checks ----
@@ -174,14 +191,10 @@ def test_groups_are_served_by_the_main_loss_and_questions_are_there_for_all():
     assert {row["loss"] for row in summary["questions"]} == {"cost", "fnr"}
 
 
-def test_the_headline_names_the_main_loss_before_the_share_of_right_decisions():
-    summary = summarize(result=random_audit(losses=("cost", "error"), costs={"fp": 1, "fn": 5}))
-    _, (name, value, meaning), (second, _, _), *_ = headline(summary["figures"], summary["totals"])
-    total = summary["totals"][0]
-    assert (name, value, second) == ("Cost of 100 decisions", f"{100 * total['own_loss']:.2f}", "Right decisions")
-    assert meaning == f"gain {100 * total['gain']:+.2f} per 100 rows over the pooled classifier"
-    names = [name for name, _, _ in headline(*(summarize(result=random_audit())[key] for key in ("figures", "totals")))]
-    assert names[:2] == ["People tested", "Right decisions"]
+def test_the_first_tile_is_about_the_main_loss():
+    tile = summarize(result=random_audit(losses=("cost", "error"), costs={"fp": 1, "fn": 5}))["tiles"][0]
+    assert tile["name"] == "Gain in cost"
+    assert tile["value"].endswith(" per 100 rows")
 
 
 def test_rates_name_learned_groups_and_named_ones():
@@ -230,7 +243,14 @@ def test_rules_come_with_size_gain_and_server():
     assert [rule["share"] for rule in rules] == table["rows"].tolist()
     assert [rule["gain"] for rule in rules] == table["gain"].tolist()
     assert [rule["served_by"] for rule in rules] == ["its own classifier"] * 2
+    assert [rule["tested"] for rule in rules] == [None, None]
     assert summarize(case.model)["training"] is None
+
+
+def test_rules_come_with_the_figures_of_the_rows_that_were_tested():
+    case = rules_case()
+    summary = summarize(case.model, AuditResult.of(case.model, case.X, case.y))
+    assert [rule["tested"] for rule in summary["rules"]] == summary["serving"]
 
 
 def test_a_scorecard_is_there_column_by_column_the_most_important_first():

@@ -1,4 +1,4 @@
-"""One verdict: terminal, JSON, report and exit code say the same, whatever an audit finds."""
+"""One verdict and one recommendation: terminal, JSON, report and exit code say the same, whatever an audit finds."""
 
 import html
 import json
@@ -100,19 +100,21 @@ def test_terminal_json_report_and_exit_code_agree(name, monkeypatch):
     verdict = result.verdict
     assert verdict.status == status
     assert verdict.sentence.startswith(beginning)
-    one_line = f"{verdict.headline}: {verdict.sentence}"
 
     terminal = run_audit(monkeypatch, result, "--fail-on-harm")
-    assert terminal.stdout.startswith(f"{verdict.headline.upper()}: {verdict.sentence}\n")
+    assert terminal.stdout.startswith(f"{result.recommendation}\n\n{verdict.headline.upper()}: {verdict.sentence}\n")
     assert terminal.exit_code == (1 if status == "harm" else 0)
     assert run_audit(monkeypatch, result).exit_code == 0
 
     machines = json.loads(run_audit(monkeypatch, result, "--json", "--fail-on-harm").stdout)
     summary = summarize(result=result)
     assert machines["verdict"] == summary["verdict"] == verdict.to_dict()
-    page = render(summary)
-    assert f'<div class="verdict {status}">' in page
-    assert f"<h1>{html.escape(one_line, quote=False)}</h1>" in page.replace("&#39;", "'")
+    assert machines["recommendation"] == summary["recommendation"] == result.recommendation.to_dict()
+    page = html.unescape(render(summary))
+    assert f'<p class="verdict {status}"><b>' in page
+    assert f" {verdict.headline}:</b> {verdict.sentence}" in page
+    assert f'<div class="advice {result.recommendation.kind}">' in page
+    assert f"<h1>{result.recommendation.headline}</h1>" in page
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -128,7 +130,8 @@ def test_harm_to_a_named_group_is_no_harm_to_learned_groups_in_this_case():
     result = harm_to_women_only()
     assert "violated" not in set(result.questions["verdict"])
     assert result.named.set_index("group").loc["sex = f", "p_corrected"] < 0.001
-    assert str(result).startswith(
+    assert str(result).startswith("RECOMMENDATION: Do not deploy: sex = f is shown to lose.\n")
+    assert str(result.verdict).startswith(
         "HARM: for sex = f the error rate is higher than with the pooled classifier: by 100.00 perc"
     )
 
@@ -137,4 +140,5 @@ def test_without_rows_nothing_is_claimed():
     summary = summarize()
     assert summary["verdict"] == Verdict.without_rows().to_dict()
     assert summary["verdict"]["status"] == "unaudited"
-    assert "<h1>Not audited: no rows were given" in render(summary)
+    assert summary["recommendation"]["kind"] == "unaudited"
+    assert "<h1>None, because no rows were given to test the model on</h1>" in render(summary)

@@ -2,17 +2,20 @@
 
 import itertools
 import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
 
-from dafh import Scorecard
+from dafh import DAFHClassifier, Scorecard
 from dafh.exceptions import InputError
 from dafh.explanation import Contrast, Effect, Explanation, GroupInWords, Member, Rule, stability
+from dafh.explanation.stability import stability_in_time
 from dafh.explanation.words import group_name, server_words
 from dafh.explanation.worth import adds_nothing, worth_of_groups
 from models import rules_case
@@ -236,6 +239,57 @@ def test_one_resample_is_no_comparison(resamples):
 def test_stable_rules_are_found_again_on_other_rows():
     case = rules_case()
     assert stability(case.model, case.X, case.y, resamples=2) > 0.9
+
+
+@pytest.mark.parametrize(("seconds_each", "n_fits"), [(1.0, 5), (16.0, 2), (29.0, 2), (31.0, 0)])
+def test_without_a_number_as_many_copies_are_compared_as_fit_into_half_a_minute(seconds_each, n_fits):
+    X, y = np.arange(100.0)[:, None], np.arange(100) % 2
+    RowsSeen.fits.clear()
+
+    def clock():
+        return seconds_each * len(RowsSeen.fits)
+
+    found, n_found = stability_in_time(RowsSeen(), X, y, clock=clock)
+    assert n_found == n_fits
+    assert (found is None) == (n_fits == 0)
+    assert len(RowsSeen.fits) == max(n_fits, 1)
+
+
+def test_copies_are_fitted_on_a_sample_of_very_many_rows(monkeypatch):
+    # By its name the module would be mistaken for the function in it.
+    monkeypatch.setattr(sys.modules["dafh.explanation.stability"], "_MOST_ROWS", 60)
+    RowsSeen.fits.clear()
+    X, y = pd.DataFrame({"x": np.arange(100.0)}), np.arange(100) % 2
+    stability_in_time(RowsSeen(), X, y, sample_weight=np.arange(100.0), sensitive_features=X)
+    assert [len(rows) for rows, *_ in RowsSeen.fits] == [60] * 5  # Seeds: each copy takes the whole sample.
+    for rows, _, weight, _ in RowsSeen.fits:
+        np.testing.assert_array_equal(weight, rows)
+
+
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+def test_copies_keep_the_incumbent_of_the_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = (np.where(X[:, 0] > 0, X[:, 1], -X[:, 1]) + 0.3 * rng.normal(size=400) > 0).astype(int)
+    incumbent = CountsItsFits(max_iter=50).fit(X, y)
+    model = DAFHClassifier(2, groups="rules", pooled=incumbent, random_state=0).fit(X, y)
+    CountsItsFits.n_fits = 0
+    assert stability(model, X, y, resamples=2) > 0.5
+    assert CountsItsFits.n_fits == 0
+
+
+class CountsItsFits(LogisticRegression):
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        CountsItsFits.n_fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+def test_words_on_stability_name_the_number_of_fits():
+    text = Explanation((), 0.9, resampled=True, n_fits=5).stability_text()
+    assert "between 5 fits on random samples of 80% of the rows is 0.90" in text
+    assert Explanation((), 0.9, n_fits=3).to_dict()["n_fits"] == 3
 
 
 def test_words_on_stability_say_what_was_changed():

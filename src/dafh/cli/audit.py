@@ -14,11 +14,11 @@ from dafh.cli.options import (
     MARGIN,
     MODEL,
     PERSON,
+    SEEDS,
     SENSITIVE,
     TARGET,
     WEIGHT,
     data_options,
-    seeds_option,
 )
 from dafh.cli.output import print_json, say
 
@@ -83,7 +83,7 @@ def audit(
 @click.argument("data", metavar="DATA")
 @SENSITIVE
 @TARGET
-@seeds_option(0, "0")
+@SEEDS
 @data_options
 @JSON
 def explain(
@@ -91,7 +91,7 @@ def explain(
     data: "DataFile",
     sensitive: tuple[str, ...],
     target: str | None,
-    seeds: int,
+    seeds: int | None,
     as_json: bool,
 ) -> None:
     """Describe the groups in words.
@@ -105,7 +105,7 @@ def explain(
 
     loaded = FileModel.open(model, target)
     rows = loaded.read(data, sensitive, target)
-    words = loaded.explain(rows, seeds)
+    words = loaded.explain(rows, seeds or 0)
     if as_json:
         print_json(words.to_dict())
     else:

@@ -183,16 +183,11 @@ DEPTH = click.option(
     show_default=True,
     help="Largest number of attributes to combine: with 2, women over 60 are tested as well as women.",
 )
-
-
-def seeds_option(default: int | None, otherwise: str) -> Any:
-    """Return the option that asks how much the groups change."""
-    return click.option(
-        "--seeds",
-        type=click.IntRange(0, 20),
-        default=default,
-        help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
-        f"rows, networks with other seeds; 0 skips this.  [default: {otherwise}]",
-    )
-
-
+SEEDS = click.option(
+    "--seeds",
+    type=click.IntRange(0, 20),
+    default=None,
+    help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
+    "rows, networks with other seeds; 0 skips this.  [default: in report, as many as fit into 30 seconds and at most "
+    "5; in explain, 0]",
+)

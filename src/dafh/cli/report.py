@@ -14,12 +14,12 @@ from dafh.cli.options import (
     MARGIN,
     MODEL,
     PERSON,
+    SEEDS,
     SENSITIVE,
     TARGET,
     WEIGHT,
     check_writable,
     data_options,
-    seeds_option,
 )
 from dafh.cli.output import print_json, say
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without
 @LEVEL
 @MARGIN
 @DEPTH
-@seeds_option(None, "as many as fit into 30 seconds, at most 5")
+@SEEDS
 @data_options
 @JSON
 def report(
@@ -62,6 +62,9 @@ def report(
     as_json: bool,
 ) -> None:
     """Write a report as one HTML file that needs no network.
+
+    It begins with a recommendation: deploy, for which groups, or keep the pooled classifier. Printed, its first page is
+    a summary for whoever decides.
 
     DATA needs the training columns and the target. Use rows that the model has not seen. Without it the report
     shows only what the guard decided in training, and the verdict is "not audited".
@@ -89,7 +92,8 @@ def report(
     assert out is not None
     for note in summary["notes"]:
         say(f"Note: {note}")
-    verdict = summary["verdict"]
+    advice, verdict = summary["recommendation"], summary["verdict"]
+    click.echo(f"RECOMMENDATION: {advice['headline']}.")
     click.echo(f"{verdict['headline'].upper()}: {verdict['sentence']}")
     if summary["worth"]:
         click.echo(summary["worth"])

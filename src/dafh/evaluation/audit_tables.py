@@ -1,15 +1,66 @@
 """Tables of an audit as readers see them, in a terminal and in a notebook."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
 from dafh.evaluation.losses import TITLES
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
+from dafh.evaluation.verdict import in_points
 from dafh.text import percent, points
 
+if TYPE_CHECKING:
+    from dafh.evaluation.result import AuditResult
+
+_MOST_NAMED_GROUPS_IN_SUMMARY = 10
 # More times the rows of the group than this are not named: nobody will collect them, and the estimate rests on a gap
 # that is mostly noise.
 _MOST_TIMES = 10
+
+
+def figure_lines(result: "AuditResult") -> list[str]:
+    """Say in four lines how many rows were tested, how many are right, and how much is gained."""
+    figures, counts = result.figures(), result.violations
+    margin = f", margin {in_points(result.margin)}" if result.margin else ""
+    total = result.totals.iloc[0]
+    unit = "per 100 rows" if total["loss"] == "cost" else "percentage points"
+    groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
+    lines = [
+        f"{figures['rows']:,} rows, {groups}, level {result.level:g}{margin}",
+        f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
+        f"Pr without harm {percent(figures['pr_without_harm'])}, "
+        f"classifiers disagree on {percent(figures['disagreement'])} of rows",
+    ]
+    if result.verdict.status == "unchanged":  # An interval around a gain that is zero by definition would mislead.
+        return lines
+    return [
+        *lines,
+        f"gain in {TITLES[total['loss']]} {points(total['gain'])} {unit} "
+        f"({100 * (1 - result.level):g}% interval {points(total['low'])} to {points(total['high'])})",
+        f"comparisons in which a group looks worse off: {counts['point']} observed, {counts['significant']} "
+        f"significant, {counts['corrected']} after correction for the number of questions",
+    ]
+
+
+def summary_tables(result: "AuditResult") -> list[tuple[str, pd.DataFrame, tuple[str, ...]]]:
+    """Tables of the summary: title, table, and the columns to align at the left."""
+    if result.verdict.status == "unchanged":  # Every gap would be zero.
+        return []
+    tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [
+        ("", display_questions(result.questions, result.level), ("answer",))
+    ]
+    if result.named is not None:
+        shown = result.worst_named().head(_MOST_NAMED_GROUPS_IN_SUMMARY)
+        n_named = len(result.named)
+        which = "" if len(shown) == n_named else f", {len(shown)} of {n_named:,} (single attributes first)"
+        title = f"Named groups against the pooled classifier{which}:"
+        tables.append((title, display_questions(shown, result.level), ("group", "answer")))
+    if result.rates is not None:
+        shown = result.rates.head(1 + len(result.matrix.sizes) + _MOST_NAMED_GROUPS_IN_SUMMARY)
+        title = "Decisions with the pooled classifier and now (flagged: the second label is predicted):"
+        tables.append((title, display_rates(shown), ("group",)))
+    return tables
 
 
 def worst_first(named: pd.DataFrame, single: set[str]) -> pd.DataFrame:
@@ -22,7 +73,7 @@ def worst_first(named: pd.DataFrame, single: set[str]) -> pd.DataFrame:
             "p": named["p"],
         }
     )
-    return named.loc[order.sort_values(list(order), kind="stable").index]
+    return named.loc[order.sort_values(["spared", "small", "several", "p"], kind="stable").index]
 
 
 def rows_wanted(needed: float | None, rows: float) -> str:

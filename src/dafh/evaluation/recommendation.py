@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Kind = Literal["deploy", "deploy_some", "keep", "do_not_deploy", "unaudited"]
 Action = Literal["deploy", "keep", "pooled"]
 # Nobody reads a longer list, and intersections of many attributes would make it a hundred thousand lines long.
-_MOST_NAMED = 50
+_MOST_NAMED = 25
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,16 @@ class Recommendation:
 
     A kind is one of these:
 
-    - ``"deploy"``: all groups that have another classifier than the pooled one gain on the test rows, and for none a loss
-      of more than one percentage point (or the margin, if that is larger) is left possible;
+    - ``"deploy"``: all groups that have another classifier than the pooled one gain on the test rows, and for all of
+      them a loss of more than one percentage point (or the margin, if that is larger) is ruled out;
     - ``"deploy_some"``: this holds for some of the groups only; the pooled classifier should serve the others;
     - ``"keep"``: keep the pooled classifier, because nothing is gained, or because the gain may be chance;
     - ``"do_not_deploy"``: some group, learned or named, is shown to lose, and no part of the model can be recommended;
     - ``"unaudited"``: there were no rows to test on.
 
-    Both "deploy" and "deploy_some" need a gain that is shown: in total, or for a group. If nobody gains, the probability
-    of either is at most the level of the audit. The verdict "harm" never goes with "deploy", and "do_not_deploy" goes
-    with no other verdict.
+    Both "deploy" and "deploy_some" need a gain that is shown: in total, or for a group. If nobody gains, the
+    probability of either is at most the level of the audit. The verdict "harm" never goes with "deploy", and
+    "do_not_deploy" goes with no other verdict.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Recommendation:
     losing: tuple[NamedLoss, ...] = ()
     """Named groups that are shown to lose."""
     might_lose: tuple[NamedLoss, ...] = ()
-    """Named groups for which a loss of more than is tolerated is not ruled out: the first fifty, those of fewer than 50
+    """Named groups for which a loss of more than is tolerated is not ruled out: the first 25, those of fewer than 50
     rows last and single attributes first."""
     n_might_lose: int = 0
     """How many there are."""
@@ -147,10 +147,10 @@ class Recommendation:
         Examples
         --------
         >>> print(Recommendation.without_rows())
-        RECOMMENDATION: none, because no rows were given to test the model on.
+        RECOMMENDATION: None, because no rows were given to test the model on.
         Test it on rows that it has not seen.
         """
-        headline = "No recommendation: no rows were given to test the model on"
+        headline = "None, because no rows were given to test the model on"
         return cls("unaudited", headline, (), ("Test it on rows that it has not seen.",))
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,11 +160,7 @@ class Recommendation:
 
     def __str__(self) -> str:
         """Render for a terminal."""
-        if self.kind == "unaudited":
-            first = "RECOMMENDATION: none, because no rows were given to test the model on."
-        else:
-            first = f"RECOMMENDATION: {self.headline[0].lower()}{self.headline[1:]}."
-        return "\n".join([first, *self.sentences, *self.cautions])
+        return "\n".join([f"RECOMMENDATION: {self.headline}.", *self.sentences, *self.cautions])
 
 
 def _kind(result: "AuditResult", chosen: np.ndarray) -> Kind:
@@ -236,6 +232,15 @@ def _named_losses(named: pd.DataFrame | None, result: "AuditResult") -> pd.DataF
 
 def _records(table: pd.DataFrame) -> tuple[NamedLoss, ...]:
     return tuple(
-        NamedLoss(row.group, row.loss, int(row.n), row.gap, row.low, row.high, bool(row.shown), bool(row.single))
-        for row in table.head(_MOST_NAMED).itertuples(index=False)
+        NamedLoss(
+            group=str(row["group"]),
+            loss=str(row["loss"]),
+            rows=int(row["n"]),
+            gain=float(row["gap"]),
+            low=float(row["low"]),
+            high=float(row["high"]),
+            shown=bool(row["shown"]),
+            single=bool(row["single"]),
+        )
+        for _, row in table.head(_MOST_NAMED).iterrows()
     )

@@ -62,10 +62,10 @@ def reason(action: str, about: pd.DataFrame, main: pd.Series, p_loss: float, res
     lost = violated[violated["kind"] == "rationality"]
     gain = f"{points(main['gap'])}, {_interval(main, result.level)}"
     if len(lost):
-        worst = lost.loc[lost["p"].idxmin()]
+        worst = lost.iloc[int(lost["p"].argmin())]
         return f"it is shown to lose {_amount(worst, result.level)}"
     if len(violated):
-        return f"classifier {violated.loc[violated['p'].idxmin(), 'rival']} is shown to serve it better"
+        return f"classifier {violated['rival'].iloc[int(violated['p'].argmin())]} is shown to serve it better"
     if not main["n"]:
         return "it has no test rows"
     if p_loss > result.level:
@@ -95,8 +95,9 @@ class Told:
         """Say what to do, without a full stop."""
         deployed, kept = self._of("deploy"), self._of("keep")
         if self.kind == "deploy_some":
-            return f"Deploy for {groups_in_words(deployed)} only, and keep the pooled classifier for " + groups_in_words(
-                kept
+            return (
+                f"Deploy for {groups_in_words(deployed)} only, and keep the pooled classifier for "
+                + groups_in_words(kept)
             )
         if self.kind == "deploy":
             if len(deployed) < len(self.groups):
@@ -131,9 +132,10 @@ class Told:
         total = self.totals.iloc[0]
         interval = _interval(total, self.result.level)
         before, now = (_level_of(total["loss"], total[side]) for side in ("pooled_loss", "own_loss"))
+        alone = f", with {self._these()} alone" if self.kind == "deploy_some" else ""
         found = [
             Figure(
-                "Gain" if total["loss"] == "error" else f"Gain in {TITLES[total['loss']]}",
+                ("Gain" if total["loss"] == "error" else f"Gain in {TITLES[total['loss']]}") + alone,
                 f"{points(total['gain'])} {'per 100 rows' if total['loss'] == 'cost' else 'points'}",
                 f"{TITLES[total['loss']]} {before} → {now}; {interval}",
                 float(total["pooled_loss"]),
@@ -154,7 +156,7 @@ class Told:
         return "this group" if len(self._of("deploy")) == 1 else "these groups"
 
     def _losers(self) -> tuple[list[str], str]:
-        """Who is harmed, the clearest case first: shown to lose, or else shown to do better with another's classifier."""
+        """Who is harmed, the clearest case first: shown to lose, or else to do better with another classifier."""
         asked = self.result.to_frame()
         violated = asked[asked["verdict"] == "violated"]
         lost = violated[violated["kind"] == "rationality"]
@@ -216,7 +218,7 @@ class Told:
         n_groups, deployed = len(self.groups), set(self._of("deploy"))
         told = []
         for place, row in self.rates.head(1 + n_groups).reset_index(drop=True).iterrows():
-            if place != _ALL_ROWS and str(row["group"]) not in deployed:
+            if place != _ALL_ROWS and (n_groups == 1 or str(row["group"]) not in deployed):
                 continue
             where, limit = ("", SMALL_LOSS) if place == _ALL_ROWS else (f" in group {row['group']}", _STEEP)
             for name in _KINDS:
@@ -226,8 +228,8 @@ class Told:
         if not told:
             return ""
         return (
-            f"Mind that {listed(told)} percentage points on these rows: if such errors cost more than others, audit with "
-            "these costs."
+            f"Mind that {listed(told)} percentage points on these rows: if such errors cost more than others, audit "
+            "with these costs."
         )
 
     def _who_loses(self) -> str:
@@ -246,17 +248,18 @@ class Told:
             return f"{shown}All {small:,} named groups have fewer than {SMALLEST_SHOWN} rows, too few to tell."
         size = f" of {SMALLEST_SHOWN} rows and more" if small else ""
         if not len(large):
-            ruled_out = f"For all {n_large:,} named groups{size}, {loss} is ruled out ({_each(self.result.level)})."
+            all_of_them = "both" if n_large == 2 else f"all {n_large:,}"
+            ruled_out = f"For {all_of_them} named groups{size}, {loss} is ruled out ({_each(self.result.level)})."
             return f"{shown}{ruled_out}{few}"
         told = [f"{row.group} ({row.n:,.0f} rows)" for row in large.head(3).itertuples()]
         among = f"{'among them ' if len(large) > len(told) else ''}{listed(told)}"
         return (
-            f"{shown}Might lose: for {len(large):,} of {n_large:,} named groups{size}, {loss} is not ruled out, {among}."
-            f"{few}"
+            f"{shown}Might lose: for {len(large):,} of {n_large:,} named groups{size}, {loss} is not ruled out, "
+            f"{among}.{few}"
         )
 
     def _sizes(self) -> tuple[pd.DataFrame, int, int]:
-        """Large groups that might lose, the number of small ones, about which nothing is known, and of all large ones."""
+        """Large groups that might lose, the number of small ones, too small to tell, and of all large ones."""
         assert self.result.named is not None
         rows = self.result.named.drop_duplicates("group")["n"]
         small = int((rows < SMALLEST_SHOWN).sum())
@@ -271,8 +274,8 @@ class Told:
         if not len(lost):
             worst = violated.iloc[0]
             return (
-                f"{who(worst).capitalize()} would gain {points(-worst['gap'])} {unit_of(worst['loss'])} with classifier "
-                f"{worst['rival']}."
+                f"{_sentence(who(worst))} would gain {points(-worst['gap'])} {unit_of(worst['loss'])} with "
+                f"classifier {worst['rival']}."
             )
         first = lost.drop_duplicates("group").head(3)
         told = [f"{who(row)} loses {_amount(row, self.result.level)}" for _, row in first.iterrows()]
@@ -282,7 +285,7 @@ class Told:
 
     def _next(self) -> str:
         if self.kind == "deploy_some":
-            chosen = f"{self._these().capitalize()} {'was' if len(self._of('deploy')) == 1 else 'were'} chosen"
+            chosen = f"{_sentence(self._these())} {'was' if len(self._of('deploy')) == 1 else 'were'} chosen"
             return (
                 f"{chosen} on the rows that the figures come from, so expect a little less: audit the model on new "
                 "rows once the pooled classifier serves the others."
@@ -294,18 +297,18 @@ class Told:
         alone = supported_alone(self.result)
         if self.kind == "keep" and alone:
             verb = "gains" if len(alone) == 1 else "gain"
-            return f"{groups_in_words(alone).capitalize()} {verb} alone: audit a model that changes nobody else."
+            return f"{_sentence(groups_in_words(alone))} {verb} alone: audit a model that changes nobody else."
         return ""
 
     def _loser_figure(self) -> Figure:
         losers = self._losers()[0] if self.kind == "do_not_deploy" else []
-        value = "nobody, as far as is shown" if not losers else listed(shortened(losers))
+        value = "nobody" if not losers else listed(shortened(losers))
         if self.result.named is None:
-            return Figure("Who loses", value, "named groups were not tested")
+            return Figure("Shown to lose", value, "named groups were not tested")
         large, small, n_large = self._sizes()
         note = f"{len(large):,} of {n_large:,} named groups might" if n_large else "named groups"
         few = f"{';' if n_large else ':'} {small:,} {'more ' if n_large else ''}are too small to tell" if small else ""
-        return Figure("Who loses", value, note + few)
+        return Figure("Shown to lose", value, note + few)
 
 
 _KINDS: tuple[LossName, ...] = ("fpr", "fnr")
@@ -331,6 +334,11 @@ def _any_loss(result: "AuditResult") -> str:
 
 def _interval(row: pd.Series, level: float) -> str:
     return f"{_percentage(level)} interval {points(row['low'])} to {points(row['high'])}"
+
+
+def _sentence(text: str) -> str:
+    """Text with a capital letter at its beginning; names in it stay as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def _percentage(level: float) -> str:

@@ -1,5 +1,6 @@
 """AuditResult: all answers of an audit, and the verdict that follows from them."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
-from dafh.evaluation.audit_tables import display_questions, display_rates, worst_first
+from dafh.evaluation.audit_tables import figure_lines, summary_tables, worst_first
 from dafh.evaluation.deployment import Trial, supported, weigh
 from dafh.evaluation.equality import EqualByValue
 from dafh.evaluation.figures import AuditFigures
-from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName
+from dafh.evaluation.losses import ERROR, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows
@@ -22,12 +23,10 @@ from dafh.evaluation.questions import answer, ask_groups, ask_named_groups, comp
 from dafh.evaluation.rates import decision_rates, error_limits, total_losses
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.served import ServedPredictions
-from dafh.evaluation.verdict import Verdict, in_points
+from dafh.evaluation.verdict import Verdict
 from dafh.exceptions import InputError
 from dafh.frames import Table
-from dafh.text import percent, plain, points, render_html, render_text
-
-_MOST_NAMED_GROUPS_IN_SUMMARY = 10
+from dafh.text import plain, render_html, render_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,12 +164,12 @@ class AuditResult(AuditFigures, EqualByValue):
             trial=trial,
         )
 
-    @property
+    @functools.cached_property
     def recommendation(self) -> Recommendation:
         """What to do, and the figures that carry it: deploy, for whom, or keep the pooled classifier."""
         return Recommendation.of(self)
 
-    @property
+    @functools.cached_property
     def verdict(self) -> Verdict:
         """What was found: status, headline, sentence and details. Nothing else pronounces a verdict."""
         unchanged = bool((self.matrix.own == len(self.classifiers) - 1).all())
@@ -193,8 +192,8 @@ class AuditResult(AuditFigures, EqualByValue):
     def worst_named(self) -> pd.DataFrame:
         """Questions about named groups in the order in which readers want them; none without sensitive features.
 
-        Those that are violated come first, then single attributes before intersections, each by evidence of harm. Groups
-        of fewer than 50 rows come last: nothing can be said about them.
+        Those that are violated come first, then single attributes before intersections, each by evidence of harm.
+        Groups of fewer than 50 rows come last: they are too small to tell.
         """
         if self.named is None or self.composition is None:
             return self.questions.head(0)
@@ -256,8 +255,8 @@ class AuditResult(AuditFigures, EqualByValue):
 
         Where nothing has changed, all gaps are zero, and the tables are left out.
         """
-        parts = [str(self.recommendation), str(self.verdict), "\n".join(self._figure_lines())]
-        for title, table, left in self._tables():
+        parts = [str(self.recommendation), str(self.verdict), "\n".join(figure_lines(self))]
+        for title, table, left in summary_tables(self):
             parts += [title] if title else []
             parts.append(render_text(table, left=left))
         return "\n\n".join(parts)
@@ -267,51 +266,10 @@ class AuditResult(AuditFigures, EqualByValue):
 
     def _repr_html_(self) -> str:
         said = [*str(self.recommendation).splitlines(), *str(self.verdict).splitlines()]
-        parts: list[str | pd.DataFrame] = [*said, *self._figure_lines()]
-        for title, table, _ in self._tables():
+        parts: list[str | pd.DataFrame] = [*said, *figure_lines(self)]
+        for title, table, _ in summary_tables(self):
             parts += [title, table] if title else [table]
         return render_html(*parts)
-
-    def _figure_lines(self) -> list[str]:
-        figures, counts = self.figures(), self.violations
-        margin = f", margin {in_points(self.margin)}" if self.margin else ""
-        total = self.totals.iloc[0]
-        unit = "per 100 rows" if total["loss"] == "cost" else "percentage points"
-        groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
-        lines = [
-            f"{figures['rows']:,} rows, {groups}, level {self.level:g}{margin}",
-            f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
-            f"Pr without harm {percent(figures['pr_without_harm'])}, "
-            f"classifiers disagree on {percent(figures['disagreement'])} of rows",
-        ]
-        if self.verdict.status == "unchanged":  # An interval around a gain that is zero by definition would mislead.
-            return lines
-        return [
-            *lines,
-            f"gain in {TITLES[total['loss']]} {points(total['gain'])} {unit} "
-            f"({100 * (1 - self.level):g}% interval {points(total['low'])} to {points(total['high'])})",
-            f"comparisons in which a group looks worse off: {counts['point']} observed, {counts['significant']} "
-            f"significant, {counts['corrected']} after correction for the number of questions",
-        ]
-
-    def _tables(self) -> list[tuple[str, pd.DataFrame, tuple[str, ...]]]:
-        """Tables of the summary: title, table, and the columns to align at the left."""
-        if self.verdict.status == "unchanged":  # Every gap would be zero.
-            return []
-        tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [
-            ("", display_questions(self.questions, self.level), ("answer",))
-        ]
-        if self.named is not None:
-            shown = self.worst_named().head(_MOST_NAMED_GROUPS_IN_SUMMARY)
-            n_named = len(self.named)
-            which = "" if len(shown) == n_named else f", {len(shown)} of {n_named:,} (single attributes first)"
-            title = f"Named groups against the pooled classifier{which}:"
-            tables.append((title, display_questions(shown, self.level), ("group", "answer")))
-        if self.rates is not None:
-            shown = self.rates.head(1 + len(self.matrix.sizes) + _MOST_NAMED_GROUPS_IN_SUMMARY)
-            title = "Decisions with the pooled classifier and now (flagged: the second label is predicted):"
-            tables.append((title, display_rates(shown), ("group",)))
-        return tables
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:

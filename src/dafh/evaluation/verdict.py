@@ -178,8 +178,9 @@ def _doubts(answers: pd.DataFrame, undecided: pd.DataFrame, level: float, margin
     beyond = f" by more than {in_points(margin)}" if margin else ""
     return (
         f"no group is shown to be harmed{beyond}, but for {len(undecided):,} of {len(answers):,} questions there is "
-        f"not enough data to rule it out. In the worst case that is not ruled out{of_size}, the {TITLES[worst['loss']]} of "
-        f"{who(worst)} is {100 * -worst['low']:.2f} {unit_of(worst['loss'])} higher than with {whose(worst)} "
+        f"not enough data to rule it out. In the worst case that is not ruled out{of_size}, the "
+        f"{TITLES[worst['loss']]} of {who(worst)} is {100 * -worst['low']:.2f} {unit_of(worst['loss'])} higher than "
+        f"with {whose(worst)} "
         f"(limit of the {100 * (1 - level):g}% interval)"
     )
 

@@ -81,7 +81,9 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     # A layer of its own: in the same layer, the neighbouring tiles would cover half of each frame.
     frames = base.transform_filter("datum.own").mark_rect(fill="transparent", stroke="#1f5fb0", strokeWidth=3)
     numbers = base.mark_text(color="#111111", fontSize=13, dy=-6).encode(alt.Text("label:N"))
-    intervals = base.mark_text(color="#333333", fontSize=10, dy=9).encode(alt.Text("interval:N"))
+    # On a narrow screen intervals would run into each other; tooltip and table have them.
+    room = alt.ExprRef("bandwidth('x') < 76 ? 0 : 1")
+    intervals = base.mark_text(color="#333333", fontSize=10, dy=9, opacity=room).encode(alt.Text("interval:N"))
     return alt.layer(tiles, frames, numbers, intervals).properties(
         height=56 * cells["group"].nunique(),
         width=WIDTH,
@@ -160,13 +162,14 @@ def named_groups(
     >>> chart.layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
     [['sex = f', -100.0, 'violated'], ['sex = m', 0.0, 'undecided']]
     """
-    if isinstance(result, AuditResult) and result.named is None:
-        raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
-    asked = result
     if isinstance(result, AuditResult):
+        if result.composition is None:
+            raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
         named = result.worst_named()
-        asked = named[named["group"].isin(set(result.composition["named_group"])) | (named["verdict"] == "violated")]
-    asked = _about(asked, loss)
+        single = named["group"].isin(set(result.composition["named_group"]))
+        asked = _about(named[single | (named["verdict"] == "violated")], loss)
+    else:
+        asked = _about(result, loss)
     asked = asked[(asked["n"] >= SMALLEST_SHOWN) | (asked["verdict"] == "violated")].head(n_groups)
     return _gap_chart(asked, _told_apart(asked["group"]), "over the pooled classifier")
 

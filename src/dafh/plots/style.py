@@ -8,7 +8,7 @@ POINT_COLOURS = ("#74b3e8", "#ffc06a", "#5da449", "#dba9dd", "#a3a3a3", "#efe27a
 LINE_COLOURS = ("#1f5fb0", "#c2570c", "#1d5c0b", "#8b2f86", "#444444", "#8a7a00")
 # Groups as bars. No green, no red and no grey: these are the colours of answers, and a green bar would look like a good
 # group. Blue, yellow and violet stay apart for readers who cannot tell red from green.
-BAR_COLOURS = ("#1f5fb0", "#ffd166", "#6a2c82", "#8fd3f0", "#1b2a52", "#f3b3d3")
+BAR_COLOURS = ("#2166ac", "#ffd166", "#170f57", "#a6e3f2", "#5a1fe0", "#dd8abb")
 VERDICT_COLOURS = {"satisfied": "#2f7d0e", "undecided": "#767676", "violated": "#c2310c"}
 WIDTH = 460
 

@@ -68,8 +68,9 @@ def summarize(
     Returns
     -------
     dict
-        Keys: title, dafh, recommendation, verdict, notes, worth, tiles, figures, losses, totals, rates, positive, serving, rules, guard,
-        cells, questions, named, composition, groups, scorecard, training, card, not_promised; unknown parts are None.
+        Keys: title, dafh, recommendation, verdict, notes, worth, tiles, figures, losses, totals, rates, positive,
+        serving, rules, guard, cells, questions, named, composition, groups, scorecard, training, card, not_promised;
+        unknown parts are None.
         `recommendation` and `verdict` are those of the audit, as plain values; `tiles` are the figures at the top.
 
     Examples

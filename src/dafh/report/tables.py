@@ -136,7 +136,7 @@ _TOTALS: tuple[_Column, ...] = (
     ("unit", lambda row: Loss(row["loss"]).unit),
 )
 _RATES: tuple[_Column, ...] = (
-    ("group", lambda row: row["name"]),
+    ("who", lambda row: row["name"]),
     ("people", lambda row: f"{row['rows']:,.0f}"),
     ("flagged, pooled → now", lambda row: _change(row, "flagged")),
     ("false positive rate, pooled → now", lambda row: _change(row, "fpr")),
@@ -160,7 +160,10 @@ _CELL: tuple[_Column, ...] = (
     ("group", lambda row: str(row["group"])),
     ("classifier", lambda row: str(row["classifier"]) + (" (serves it)" if row["own"] else "")),
     ("people", lambda row: f"{row['rows']:,}"),
-    ("error", lambda row: f"{_percent(row['error'])} " + _unbroken(f"({_percent(row['low'])} to {_percent(row['high'])})")),
+    (
+        "error",
+        lambda row: f"{_percent(row['error'])} " + _unbroken(f"({_percent(row['low'])} to {_percent(row['high'])})"),
+    ),
 )
 
 

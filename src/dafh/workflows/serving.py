@@ -299,8 +299,8 @@ class FileModel:
     def explain(self, rows: LabelledRows, n_fits: int | None = 0) -> "Explanation":
         """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
 
-        Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds. None is as
-        many copies as can be fitted in half a minute, and none where there is one group.
+        Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds. None is
+        as many copies as can be fitted in half a minute, and none where there is one group.
         """
         from dafh.explanation.explain import explain
         from dafh.explanation.stability import stability, stability_in_time
