@@ -1,6 +1,7 @@
 """Scores, decisions and weights of a table on the command line; models that were saved from Python; who repeats."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -89,6 +90,17 @@ def test_a_table_without_the_weights_says_so_and_counts_every_row_once(in_use, t
     pd.read_parquet(in_use / "model.test.parquet").drop(columns="weight").to_csv(tmp_path / "new.csv", index=False)
     result = run("audit", in_use / "model.dafh", tmp_path / "new.csv")
     assert "no column 'weight', which says what rows count: each counts once." in result.stderr
+
+
+def test_a_cut_off_that_costs_accuracy_is_noticed(tmp_path):
+    scored().to_csv(tmp_path / "people.csv", index=False)
+    said = {}
+    for name, more in {"low": ["0.05"], "half": ["0.5"], "told": ["0.05", "--threshold", "0.5"]}.items():
+        columns = ["--drop", "approved", "--incumbent-score", "score", "--incumbent-threshold", *more]
+        said[name] = run("fit", tmp_path / "people.csv", *FIT, *columns, "--out", tmp_path / "model.dafh").stderr
+    assert re.search(r"Note: The model in use decides at a probability of about 0\.\d+, and gets \d", said["low"])
+    assert "keep its cut-off, unless you add --threshold 0.5 or --costs." in said["low"]
+    assert "The model in use decides" not in said["half"] + said["told"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ from sklearn.svm import LinearSVC
 
 from dafh import AuditResult, DAFHClassifier, Incumbent, Recipe, Scorecard, explain, load, save, tabular_pipeline
 from dafh.exceptions import InputError
+from dafh.explanation.cutoffs import cutoff_in_words
 from dafh.incumbents.scales import LabelShares, ScoreCurve
+from dafh.text import percent
 from models import workers
 
 # On so few rows, groups may be little more than the label.
@@ -199,6 +201,17 @@ def test_a_model_that_only_predicts_gets_the_shares_of_the_rows_it_is_right_on()
 def test_decisions_against_the_score_leave_the_cut_off_at_one_half():
     """Most of those it flags are "no": own classifiers with the cut-off that explains most would flag everybody."""
     assert groups_on(Rulebook(("yes", "no"))).fit(X, Y).threshold_ == 0.5
+
+
+def test_a_wrong_cut_off_is_put_into_words_and_a_right_one_is_not():
+    y = np.where(X["experience"] + 10 * X["remote"] > 22, "yes", "no")
+    low = with_cutoff(0.02).fit(X[OWN], y)
+    right, half = ((predicted == y).mean() for predicted in (low.predict(X[OWN]), low.estimator_.predict(X[OWN])))
+    told = cutoff_in_words(tabular_pipeline(groups_on(low)).fit(X, y), X, y)
+    assert f"gets {percent(right)} of these rows right. At 0.5 it would be {percent(half)}." in told
+    for pooled in (low.estimator_, "linear", Rulebook()):
+        assert cutoff_in_words(groups_on(pooled).fit(X, y), X, y) is None
+    assert cutoff_in_words(groups_on(low, threshold=0.5).fit(X, y), X, y) is None
 
 
 def test_labels_by_number_are_what_they_are_said_to_be():

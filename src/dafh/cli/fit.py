@@ -232,9 +232,12 @@ def fit(
             say(note)
         model = table.fit(make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options))  # type: ignore[arg-type]
         test_rows = table.save(model, out)
+        cutoff = table.about_cutoff(model) if incumbent is not None else None
     fitted = model[-1]
     epochs = "" if fitted.history_ is None else f"; kept epoch {fitted.best_epoch_} of {len(fitted.history_)}"
     say(f"Trained in {monotonic() - start:.1f} s{epochs}.")
+    if cutoff is not None:
+        say(f"Note: {cutoff} Own classifiers keep its cut-off, unless you add --threshold 0.5 or --costs.")
     if as_json:
         from dafh.models.files import read_card
 

@@ -5,6 +5,7 @@
 - `views`: turns columns into numbers that can be described in words;
 - `stability`: measures how much the groups change with the seed, or with the rows;
 - `worth`: what the groups are worth, in one sentence;
+- `cutoffs`: whether a model in use would make fewer errors at another cut-off;
 - `words`: the records that `explain` returns, and their text.
 
 To say something new about a group, compute it in `explain` and add a record for it to `words`.

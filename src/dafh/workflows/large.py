@@ -231,6 +231,10 @@ class LargeTable:
         model.fit(blocks, LABEL, persons=person, time=time, sample_weight=weight, guard_features=declared or None)
         return Pipeline([("encoder", self.rows.reader), ("model", model)])
 
+    def about_cutoff(self, _: Pipeline) -> str | None:
+        """Say nothing about cut-offs, which would take another pass over the rows."""
+        return None
+
     def save(self, model: Pipeline, path: Path) -> Path | None:
         """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
         prints = dict.fromkeys(fingerprint(sums) for sums in (self.found.sums, self.found.training_sums))

@@ -17,6 +17,7 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import LossName
 from dafh.exceptions import InputError
+from dafh.explanation.cutoffs import cutoff_in_words
 from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
 from dafh.incumbents.columns import IncumbentColumns
@@ -138,6 +139,10 @@ class TrainingTable:
         """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
         options = {f"model__{name}": values for name, values in self.guard_options.items()}
         return tabular_pipeline(model, self.schema.columns).fit(self.features, self.y, **options)
+
+    def about_cutoff(self, model: Pipeline) -> str | None:
+        """Say whether a model in use would make fewer errors at another cut-off than its own."""
+        return cutoff_in_words(model, self.features, self.y)
 
     def save(self, model: Pipeline, path: Path) -> Path | None:
         """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
