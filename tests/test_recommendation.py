@@ -149,6 +149,8 @@ def test_without_a_gain_the_pooled_classifier_stays():
     assert (unsure.verdict.status, unsure.recommendation.kind) == ("undecided", "keep")
     assert unsure.recommendation.headline == "Keep the pooled classifier: no gain is shown"
     assert unsure.recommendation.sentences[0].endswith("That may be chance.")
+    assert nothing.recommendation.cautions[-1] == "If you keep it, nothing changes for anybody."
+    assert unsure.recommendation.cautions[-1].endswith("More test rows may show whether the gain is real.")
 
 
 def test_a_group_that_gains_alone_is_mentioned_where_the_model_as_a_whole_gains_nothing():

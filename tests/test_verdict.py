@@ -117,6 +117,8 @@ def test_the_worst_case_is_that_of_a_group_of_fifty_rows_or_more_if_there_is_one
     assert "for 2 of 2 questions" in sentence
     assert "not ruled out, of groups with at least 50 rows, the error rate of group 0 is 8.00 percentage" in sentence
     assert "the error rate of sex = f & town = b is 97.00" in Verdict.of(table(tiny)).sentence
+    fine = Verdict.of(table(question("undecided", n=50, low=0.01)), table(tiny)).sentence
+    assert fine.endswith("rule it out. The 95% interval of no group with at least 50 rows reaches as far as harm.")
 
 
 @pytest.mark.parametrize(

@@ -119,10 +119,10 @@ class Told:
         return tuple(sentence for sentence in (self._gain(), self._decisions()) if sentence)
 
     def cautions(self) -> tuple[str, ...]:
-        """Say why not for all, which errors rise, who loses, and what to do next."""
+        """Say which errors rise, why not for all, who loses, and what to do next."""
         if self.result.verdict.status == "unchanged":
             return ("Nothing changes for anybody, so there is nothing to deploy.",)
-        found = (self._kept(), self._dearer(), self._who_loses(), self._next())
+        found = (self._dearer(), self._kept(), self._who_loses(), self._next())
         return tuple(sentence for sentence in found if sentence)
 
     def figures(self) -> tuple[Figure, ...]:
@@ -298,6 +298,10 @@ class Told:
         if self.kind == "keep" and alone:
             verb = "gains" if len(alone) == 1 else "gain"
             return f"{_sentence(groups_in_words(alone))} {verb} alone: audit a model that changes nobody else."
+        if self.kind == "keep":
+            real = float(self.totals["gain"].iloc[0]) > 0
+            more = " More test rows may show whether the gain is real." if real else ""
+            return f"If you keep it, nothing changes for anybody.{more}"
         return ""
 
     def _loser_figure(self) -> Figure:

@@ -170,18 +170,21 @@ def _no_harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str
 
 def _doubts(answers: pd.DataFrame, undecided: pd.DataFrame, level: float, margin: float) -> str:
     """Say how many questions are undecided, and how much harm is not ruled out."""
+    beyond = f" by more than {in_points(margin)}" if margin else ""
+    start = (
+        f"no group is shown to be harmed{beyond}, but for {len(undecided):,} of {len(answers):,} questions there is "
+        "not enough data to rule it out"
+    )
     # A group of three rows has the widest interval of all, and says the least.
     large = undecided[undecided["n"] >= SMALLEST_SHOWN]
+    interval = f"{100 * (1 - level):g}% interval"
+    if len(large) and (large["low"] >= -margin).all():
+        return f"{start}. The {interval} of no group with at least {SMALLEST_SHOWN} rows reaches as far as harm{beyond}"
     of_size = f", of groups with at least {SMALLEST_SHOWN} rows" if 0 < len(large) < len(undecided) else ""
-    large = large if len(large) else undecided
-    worst = large.iloc[int(large["low"].argmin())]
-    beyond = f" by more than {in_points(margin)}" if margin else ""
+    worst = (large if len(large) else undecided).sort_values("low", kind="stable").iloc[0]
     return (
-        f"no group is shown to be harmed{beyond}, but for {len(undecided):,} of {len(answers):,} questions there is "
-        f"not enough data to rule it out. In the worst case that is not ruled out{of_size}, the "
-        f"{TITLES[worst['loss']]} of {who(worst)} is {100 * -worst['low']:.2f} {unit_of(worst['loss'])} higher than "
-        f"with {whose(worst)} "
-        f"(limit of the {100 * (1 - level):g}% interval)"
+        f"{start}. In the worst case that is not ruled out{of_size}, the {TITLES[worst['loss']]} of {who(worst)} is "
+        f"{100 * -worst['low']:.2f} {unit_of(worst['loss'])} higher than with {whose(worst)} (limit of the {interval})"
     )
 
 
