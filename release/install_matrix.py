@@ -91,7 +91,7 @@ def found_versions(python: Path) -> str:
 
 
 def run(command: list[object], folder: Path) -> None:
-    # Outside of the clone, so that nothing but the environment can be imported.
+    """Run a command outside of the clone, so that nothing but the environment can be imported."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     subprocess.run([str(part) for part in command], cwd=folder, env=clean, capture_output=True, check=True)
 
