@@ -350,6 +350,15 @@ def test_show_has_the_rules(ruled):
     assert "Groups:      2 groups were found; 2 of them have a classifier other than the pooled one." in lines
 
 
+def test_a_report_says_how_stable_the_groups_are_without_being_asked(ruled):
+    path, _ = ruled
+    out = path / "stable.html"
+    assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out).exit_code == 0
+    assert "index between 5 fits on random samples of 80% of the rows is" in out.read_text()
+    assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out, "--seeds", "0").exit_code == 0
+    assert "was not measured" in out.read_text()
+
+
 def test_rules_are_refitted_on_samples_of_the_rows(ruled):
     path, _ = ruled
     result = run("explain", path / "rules.dafh", path / "rules.csv", "--seeds", "2")

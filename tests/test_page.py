@@ -264,6 +264,26 @@ def test_long_tables_are_left_out_on_paper_and_say_so():
     assert "on paper it is left out" not in audited_page()
 
 
+def test_of_very_many_values_those_that_differ_most_are_drawn():
+    n, n_towns = 5000, 50
+    town = np.arange(n) % n_towns
+    groups = np.where(town == 49, 1, np.arange(n) // n_towns % 2)  # All of the last town are in group 1.
+    y = np.arange(n) // 100 % 2
+    now = np.where(town == 48, 1 - y, y)  # For the last town but one, all decisions change.
+    found = audit(
+        y, np.column_stack([now, now]), groups, pooled=y, sensitive_features=pd.DataFrame({"town": town.astype(str)})
+    )
+    page = render(summarize(result=found))
+    (drawn,) = (rows for rows in chart(page, "composition")["datasets"].values() if "named_group" in rows[0])
+    assert len({row["named_group"] for row in drawn}) == 40
+    assert "town = 49" in {row["named_group"] for row in drawn}
+    assert "shows the 40 of 50 values whose people are divided least" in page
+    (drawn,) = (rows for rows in chart(page, "rate_flagged")["datasets"].values() if "before" in rows[0])
+    assert len(drawn) == 30
+    assert [row["name"] for row in drawn[:3]] == ["all rows", "group 0", "group 1"]
+    assert "town = 48" in {row["name"] for row in drawn}
+
+
 def test_named_groups_of_few_people_and_intersections_are_in_the_table_but_not_in_the_chart():
     rng = np.random.default_rng(0)
     people = pd.DataFrame({"sex": rng.choice(["f", "m"], 400), "town": np.repeat(["a", "b"], [370, 30])})

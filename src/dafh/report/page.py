@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from dafh import plots
-from dafh.report.charts import MOST_BARS, drawn_columns, losses_drawn, make_charts
+from dafh.report.charts import MOST_BARS, MOST_RATES, drawn_columns, losses_drawn, make_charts
 from dafh.report.tables import make_tables, write_gain, write_points
 from dafh.tables.writing import replacing
 from dafh.text import listed, percent
@@ -69,6 +69,7 @@ def render(summary: dict[str, Any]) -> str:
         tables=make_tables(summary),
         drawn=drawn_columns(summary),
         most_bars=MOST_BARS,
+        most_rates=MOST_RATES,
         rate_names=list(plots.RATE_TITLES),
         gain=write_gain,
         listed=listed,

@@ -316,7 +316,9 @@ class FileModel:
         if n_fits is None:
             try:
                 agreement, n_fits = stability_in_time(self.model, rows.features, rows.y, **known)
-            except InputError:  # Too few rows to fit on. Nobody asked for it, so this is no reason to stop.
+            except (TypeError, ValueError):
+                # Too few rows to fit on, or a classifier that cannot be copied. Nobody asked for it, so that this is no
+                # reason to stop.
                 return words
         else:
             known |= {"resamples": n_fits} if by_rows else {"seeds": range(n_fits)}
