@@ -41,9 +41,10 @@ bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/scoring.py
 
+# -E runs notebooks again whose text has not changed.
 docs: $(READY)   ## user guide, notebooks and API reference as web pages, in docs/_build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
-	$(BIN)/python -m sphinx -E -W --keep-going -q docs docs/_build  # -E: run notebooks again whose text has not changed
+	$(BIN)/python -m sphinx -E -W --keep-going -q docs docs/_build
 	@echo docs/_build/index.html
 
 dist: $(READY)   ## wheel and sdist, in dist
