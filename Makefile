@@ -40,6 +40,7 @@ bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/boosting.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/watch.py
 
 # -E runs notebooks again whose text has not changed.
 docs: $(READY)   ## user guide, notebooks and API reference as web pages, in docs/_build

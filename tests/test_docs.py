@@ -99,3 +99,13 @@ def test_links_between_pages_lead_somewhere():
 def test_the_reference_has_every_public_name():
     text = (ROOT / "docs/api.md").read_text()
     assert all(f"   {name}\n" in text for name in dafh.__all__)
+
+
+def test_the_worked_year_prints_what_the_page_shows(capsys):
+    page = (ROOT / "docs/watch.md").read_text()
+    exec(blocks("docs/watch.md", "python")[0], {})
+    printed = {line.rstrip() for line in capsys.readouterr().out.splitlines()}
+    section = page.split("## A worked year")[1].split("\n## ")[0]
+    shown = [line[4:].rstrip() for line in section.split("```")[2].splitlines() if line.startswith("    ")]
+    assert len(shown) >= 10
+    assert [line for line in shown if line and line not in printed] == []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dafh.study.guarantee import audits, coverage, fits, proof, veto
+from dafh.study.guarantee import audits, coverage, fits, proof, recommendations, veto
 
 pytestmark = pytest.mark.slow
 
@@ -50,3 +50,11 @@ def test_the_judged_gain_is_not_biased():
 @pytest.mark.parametrize("scenario", audits.audit_scenarios(), ids=lambda one: one.name)
 def test_audits_are_wrong_no_more_often_than_promised(scenario):
     assert max(scenario.wrong_shares(500)) <= at_most(0.05, 500)
+
+
+@pytest.mark.parametrize("world", recommendations.WORLDS[:3], ids=lambda world: world.name)
+def test_recommendations_are_wrong_no_more_often_than_promised(world):
+    kinds, wrong = world.recommended(500)
+    assert wrong <= at_most(0.05, 500)
+    if max(world.gains) <= 0:
+        assert kinds["deploy"] + kinds["deploy_some"] <= at_most(0.05, 500)

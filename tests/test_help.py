@@ -40,10 +40,9 @@ def examples():
 def test_examples_can_be_typed_as_they_are(example):
     words = shlex.split(example.split(">>")[0])
     assert words.pop(0) == "dafh"
-    group = main
+    group, parent = main, click.Context(main, info_name="dafh", **main.context_settings)
     while isinstance(group, click.Group):
-        group = group.commands[words.pop(0)]
-    parent = click.Context(main, info_name="dafh", **main.context_settings)
+        _, group, words = group.resolve_command(parent, words)
     # Refuses unknown options, bad values and missing arguments.
     assert not group.make_context(group.name, words, parent=parent).args
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dafh.linear.scorecard import Scorecard
     from dafh.models.files import load, save
     from dafh.tables.encoder import tabular_pipeline
+    from dafh.watch.monitor import Monitor
     from dafh.workflows.scorer import Scorer
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ __all__ = [
     "Explanation",
     "Incumbent",
     "IncumbentColumns",
+    "Monitor",
     "PreferenceMatrix",
     "Recipe",
     "Scorecard",
@@ -52,6 +54,7 @@ _HOME = {
     "Explanation": "dafh.explanation",
     "Incumbent": "dafh.incumbents",
     "IncumbentColumns": "dafh.incumbents",
+    "Monitor": "dafh.watch",
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
     "Scorecard": "dafh.linear.scorecard",

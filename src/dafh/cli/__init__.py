@@ -1,7 +1,8 @@
 """The command line: parse, call, print. Nothing heavy is imported before a command needs it.
 
-One file per family of commands: `fit`, `score` (predict), `audit` (audit and explain), `report`, `files` (show),
-`export`, `data`, `paper` (demo and reproduce), `completion`. What they share is in `options`, `errors` and `output`.
+One file per family of commands: `fit`, `score` (predict), `audit` (audit and explain), `report`, `watch`, `files`
+(show), `export`, `data`, `paper` (demo and reproduce), `completion`. What they share is in `options`, `errors` and
+`output`.
 
 A new command gets a file here, an import and a place in the list below, help with an example, and a paragraph in
 docs/commands.md. What it does with tables and model files belongs in `dafh.workflows`.
@@ -20,6 +21,7 @@ from dafh.cli.fit import fit
 from dafh.cli.paper import demo, reproduce
 from dafh.cli.report import report
 from dafh.cli.score import predict
+from dafh.cli.watch import watch
 
 
 @click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -38,5 +40,5 @@ def main() -> None:
     """  # noqa: D301
 
 
-for command in (fit, predict, audit, explain, report, show, export, completion, demo, data, reproduce):
+for command in (fit, predict, audit, explain, report, watch, show, export, completion, demo, data, reproduce):
     main.add_command(command)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -27,6 +28,7 @@ from dafh.classifiers.fitting import fit_clone, fit_group, seeded, stratified_fo
 from dafh.classifiers.logits import class_probabilities
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
+from dafh.estimators.prediction import PairedDecisions
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import LossName
 from dafh.evaluation.paired import ComparedRows
@@ -324,6 +326,12 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         given = X if is_frame(X) else values
         return np.column_stack([model.predict(given) for model in [*self.estimators_, self.pooled_]])
 
+    def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
+        """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
+        given, positions = self._check_rows(X, sensitive_features)
+        own = [self._own_estimators[server] for server in servers]
+        return _decide_twice(own, self.pooled_, given, positions, self.classes_)
+
     def score(
         self,
         X: Table,
@@ -343,6 +351,20 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         substitutes = [self.pooled_ if judged else model for model in self._substitutes]
         models = [*self.estimators_, self.pooled_, *substitutes]
         return [(np.flatnonzero(positions == k), models[k]) for k in np.unique(positions)]
+
+
+def _decide_twice(
+    own: list[Classifier], pooled: Classifier, given: Any, positions: NDArray[np.intp], classes: NDArray[Any]
+) -> PairedDecisions:
+    """Positions of classes by the classifier of each row's group and by the pooled one, which has rows of no group."""
+    known = pd.Index(classes)
+    everybody = known.get_indexer(pooled.predict(given)).astype(np.intp)
+    decided = everybody.copy()
+    for k, model in enumerate(own):
+        rows = np.flatnonzero(positions == k)
+        if len(rows):
+            decided[rows] = known.get_indexer(model.predict(take_rows(given, rows)))
+    return PairedDecisions(positions.clip(max=len(own)), decided, everybody)
 
 
 def _predict_each(models: list[Classifier], rows: CheckedRows) -> NDArray[Any]:

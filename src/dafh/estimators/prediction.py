@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dafh.classifiers.logits import decide, to_probabilities
 from dafh.classifiers.protocols import Classifier
-from dafh.estimators.pooled import pooled_labels, pooled_logits
+from dafh.estimators.pooled import pooled_decisions, pooled_labels, pooled_logits
 from dafh.frames import Table, is_frame
 from dafh.groups.trained import TrainedGroups
 from dafh.rows.aside import check_parted
@@ -29,6 +29,16 @@ class ServedRows(NamedTuple):
     group: NDArray[np.intp]
     unseen: dict[str, tuple[int, Any]]
     """By column, the number of rows with a category that training rows did not have, and one of these."""
+
+
+class PairedDecisions(NamedTuple):
+    """What two classifiers decide about rows, as positions of classes."""
+
+    group: NDArray[np.intp]
+    """The number of groups stands for rows that belong to none."""
+    own: NDArray[np.intp]
+    """By the classifier that was asked for the row's group."""
+    pooled: NDArray[np.intp]
 
 
 class GroupPrediction(BaseEstimator):
@@ -115,6 +125,14 @@ class GroupPrediction(BaseEstimator):
     def find_unseen(self, X: Table) -> dict[str, tuple[int, Any]]:
         """Return the same with one of the categories for each column."""
         return _unseen(self._see(X))
+
+    def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
+        """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
+        seen = self._see(X)
+        base = self._pooled_logits(seen)
+        group, own = self._trained.serving(servers).route(seen, base if self._trained.needs_pooled else None)
+        pooled = pooled_decisions(self.pooled_, seen, base, self.classes_)
+        return PairedDecisions(group, decide(own, self.threshold_), pooled)
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""

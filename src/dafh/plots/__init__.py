@@ -6,6 +6,7 @@
 - `training`: accuracy and Pr without harm over the epochs of a network;
 - `partitions`: two features, the groups, and the decision borders of their classifiers;
 - `study`: figures of the paper;
+- `watch`: a model in use, batch by batch;
 - `style`: colours, sizes and axis labels.
 
 A new chart of an audit belongs in `audit`; to show it in the report, add it to `dafh.report.page`. No chart may depend
@@ -18,6 +19,7 @@ from dafh.plots.partitions import partition_panel, side_by_side, synthetic_panel
 from dafh.plots.scorecard import scorecard_bins, scorecard_chart
 from dafh.plots.study import attribute_panels, study_convergence
 from dafh.plots.training import CURVES, convergence, curve
+from dafh.plots.watch import evidence_over_time, gain_over_time, shares_over_time
 
 __all__ = [
     "CURVES",
@@ -28,6 +30,8 @@ __all__ = [
     "curve",
     "decisions",
     "envy",
+    "evidence_over_time",
+    "gain_over_time",
     "gains",
     "named_groups",
     "named_rates",
@@ -35,6 +39,7 @@ __all__ = [
     "preference_matrix",
     "scorecard_bins",
     "scorecard_chart",
+    "shares_over_time",
     "side_by_side",
     "study_convergence",
     "synthetic_panels",

@@ -49,17 +49,7 @@ def render(summary: dict[str, Any]) -> str:
     >>> render(summarize())[:15]
     '<!doctype html>'
     """
-    library, script, style = _chart_library(), _asset("page.js"), _asset("page.css")
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            "style-src 'unsafe-inline'",
-            "img-src data:",
-            f"script-src {_checksum(library)} {_checksum(script)}",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
+    library, script, style = chart_library(), asset("page.js"), asset("page.css")
     charts = make_charts(summary)
     return _template().render(
         summary=summary,
@@ -75,7 +65,7 @@ def render(summary: dict[str, Any]) -> str:
         listed=listed,
         percent=percent,
         points=write_points,
-        policy=policy,
+        policy=security_policy(library, script),
         # These three come with the package. They and the chart data are all that is not escaped by the template.
         library=Markup(library),
         script=Markup(script),
@@ -89,17 +79,33 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(_asset("page.html"))
+    return environment.from_string(asset("page.html"))
+
+
+def security_policy(*scripts: str) -> str:
+    """Let a page run these scripts and nothing else, and connect to nothing."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            "style-src 'unsafe-inline'",
+            "img-src data:",
+            f"script-src {' '.join(map(_checksum, scripts))}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
 
 
 @functools.cache
-def _chart_library() -> str:
+def chart_library() -> str:
+    """Return the library that draws charts, as one script."""
     import vl_convert
 
     return vl_convert.javascript_bundle("window.drawChart = vegaEmbed;")
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of this folder."""
     return files("dafh.report").joinpath(name).read_text(encoding="utf-8")
 
 

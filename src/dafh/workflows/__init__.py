@@ -5,6 +5,7 @@
 - `large`: the same in passes over files that are larger than memory;
 - `serving`: read a model file, then score, audit or explain with it;
 - `python_models`: schemas of models that were saved from Python;
+- `watching`: a model file, a batch of rows and a state file, for monitoring over time;
 - `scorer`: a model file as a function of data frames, for Dask and Spark;
 - `exporting`: a model file as a program of another system;
 - `fingerprints`: whether a table is one that a model was trained on;

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from dafh.blocks.files import find_files, with_columns
 from dafh.checks import check_persons, check_times
+from dafh.classifiers.pipelines import split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import LossName
@@ -29,6 +30,7 @@ from dafh.tables.labels import labelled_rows, read_labels, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.writing import STDIN, TableWriter
 from dafh.text import clipped, quoted
+from dafh.watch.inputs import Reference
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import split_names
 
@@ -147,13 +149,19 @@ class TrainingTable:
     def save(self, model: Pipeline, path: Path) -> Path | None:
         """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
         n_test = 0 if self.test_rows is None else len(self.test_rows)
-        save(model, path, details=details_of(self, model, len(self.y), n_test, self.fingerprints))
+        details = details_of(self, model, len(self.y), n_test, self.fingerprints)
+        save(model, path, details=details | {"reference": self._reference(model)})
         if self.test_rows is None:
             return None
         beside = held_out_path(path)
         with TableWriter(beside) as writer:
             writer.write(self.test_rows)
         return beside
+
+    def _reference(self, model: Pipeline) -> dict[str, Any]:
+        """What training rows look like, for a monitor that compares later ones with them."""
+        final, X = split_pipeline(model, self.features)
+        return Reference.of(self.features, final.predict_group(X), int(final.n_groups_)).to_dict()
 
 
 def make_classifier(

@@ -6,6 +6,7 @@
 - `fits`: the same from end to end, with real fits;
 - `veto`: the bias of the judged gain, and which classifiers are kept;
 - `audits`: wrong answers of an audit;
+- `recommendations`: wrong recommendations;
 - `tables`: all of it as tables.
 
 ``python -m dafh.study.guarantee`` prints the tables of docs/guarantee.md. The slow tests assert what they show.

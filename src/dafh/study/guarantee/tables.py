@@ -9,6 +9,7 @@ from dafh.study.guarantee.audits import audit_table
 from dafh.study.guarantee.coverage import cost_table, limit_table, weighted_table
 from dafh.study.guarantee.fits import fit_table
 from dafh.study.guarantee.proof import guard_table, power_table, scenario_table
+from dafh.study.guarantee.recommendations import recommendation_table
 from dafh.study.guarantee.veto import bias_table, veto_table
 from dafh.text import markdown
 
@@ -23,6 +24,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     'Gain that "veto" judges, and the true one': bias_table,
     'Own classifiers kept by "veto"': veto_table,
     "Audits with a wrong answer": audit_table,
+    "Recommendations": recommendation_table,
 }
 
 

@@ -1,0 +1,184 @@
+"""dafh watch: a model in use, batch by batch."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dafh.cli.options import COSTS, JSON, MODEL, SENSITIVE, TARGET, LossNames, check_writable, data_options
+from dafh.cli.output import print_json, say
+
+if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
+    from dafh.tables.files import DataFile
+    from dafh.workflows.watching import WatchedBatch
+
+
+class WithDefault(click.Group):
+    """Group of commands whose first one may be left out: `dafh watch model.dafh march.csv` adds a batch."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the name of the first command where it is left out before an option."""
+        if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Take what is no command for the first argument of the first one."""
+        if args and args[0] not in self.commands:
+            name = next(iter(self.commands))
+            return name, self.commands[name], args
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=WithDefault, epilog="Example: dafh watch model.dafh march.csv --state watch.db")
+def watch() -> None:
+    """Watch a model in use, and say when a group is worse off than with the pooled classifier.
+
+    \b
+    dafh watch MODEL DATA --state FILE    adds a batch of rows, the same as "watch batch"
+    dafh watch report FILE                writes a page about all batches
+
+    You may look after every batch, forever: if no group is ever worse off, the probability of any false alarm is at
+    most 5%.
+    """  # noqa: D301
+
+
+@watch.command(epilog="Example: dafh watch batch model.dafh march.csv --state watch.db --fail-on-alarm")
+@click.argument("model", type=MODEL)
+@click.argument("data", metavar="DATA")
+@click.option("--state", type=MODEL, required=True, help="File that keeps what is known; made with the first batch.")
+@click.option("--name", help="What the batch is called.  [default: the name of its file]")
+@click.option("--id", "id_column", metavar="NAME", help="Column that identifies a row: known rows are left out.")
+@TARGET
+@click.option(
+    "--person",
+    metavar="NAME",
+    help="Column that identifies the person of each row; the first row of a person counts.  [default: that of fit]",
+)
+@SENSITIVE
+@click.option(
+    "--losses",
+    type=LossNames(),
+    help="What must not get worse: error, fpr (false positive rate), fnr (false negative rate), cost.  "
+    "[default: those of the guard in fit; cost with --costs]",
+)
+@COSTS
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+    help="Accepted probability of any false alarm, ever.  [default: 0.05]",
+)
+@click.option(
+    "--run-length",
+    type=click.FloatRange(1),
+    metavar="ROWS",
+    help="Rows between two false warnings, on average, at least.  [default: 100000]",
+)
+@click.option(
+    "--drift-margin",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Change of a share that is tolerated: 0.01 is one percentage point.  [default: 0]",
+)
+@click.option("--apply", is_flag=True, help="Change who serves whom after alarms and proofs, and replace MODEL.")
+@click.option("--on-warnings", is_flag=True, help="With --apply: take classifiers out of service after warnings, too.")
+@click.option("--fail-on-alarm", is_flag=True, help="Exit with code 1 while an alarm stands and MODEL still serves.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for another process that uses the state.",
+)
+@data_options
+@JSON
+def batch(
+    model: Path,
+    data: "DataFile",
+    state: Path,
+    name: str | None,
+    id_column: str | None,
+    target: str | None,
+    person: str | None,
+    sensitive: tuple[str, ...],
+    losses: tuple[str, ...] | None,
+    costs: dict[str, float] | None,
+    level: float | None,
+    run_length: float | None,
+    drift_margin: float | None,
+    apply: bool,
+    on_warnings: bool,
+    fail_on_alarm: bool,
+    wait: float,
+    as_json: bool,
+) -> None:
+    """Add a batch of rows and print what changed.
+
+    DATA needs the training columns. Rows without a target count for drift, and wait for their labels: give them again
+    when the labels are known. A batch that was given before changes nothing. What --losses, --level and the like say is
+    settled with the first batch.
+    """
+    from dafh.workflows.watching import WatchSettings, watch_batch
+
+    settings = WatchSettings(level, losses, costs, sensitive, run_length, drift_margin)
+    columns: dict[str, Any] = {"target": target, "person": person, "id_column": id_column}
+    how: dict[str, Any] = {"name": name, "apply": apply, "on_warnings": on_warnings, "wait": wait}
+    found = watch_batch(model, data, state, settings, **columns, **how)
+    for note in found.notes:
+        say(f"Note: {note}")
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        click.echo("\n".join(_lines(found)))
+    if fail_on_alarm and found.standing:
+        raise click.exceptions.Exit(1)
+
+
+def _lines(found: "WatchedBatch") -> list[str]:
+    """What a batch has changed, and what still stands."""
+    if found.update is None:
+        assert found.repeated is not None
+        name = f" ({found.repeated.name})" if found.repeated.name else ""
+        lines = [f"These rows were given before, as batch {found.repeated.number}{name}: nothing is counted again."]
+    else:
+        lines = [str(found.update)]
+    lines += [str(change) for change in found.changes]
+    new = set() if found.update is None else {alarm.group for alarm in found.update.alarms}
+    for group in sorted({alarm.group for alarm in found.standing if alarm.group is not None}):
+        alarms = [alarm for alarm in found.standing if alarm.group == group]
+        if group not in new:
+            first = min(alarms, key=lambda alarm: alarm.row)
+            lines.append(f"Alarm still standing: group {group}, since batch {first.batch} (row {first.row:,}).")
+    if found.standing:
+        lines.append("The model file still serves with these classifiers: --apply takes them out of service.")
+    return lines
+
+
+@watch.command(epilog="Example: dafh watch report watch.db --out watch.html")
+@click.argument("state", type=MODEL)
+@click.option("--out", type=MODEL, help="HTML file to write.  [default: watch.html; none with --json]")
+@click.option("--title", help="Heading of the page.")
+@JSON
+def report(state: Path, out: Path | None, title: str | None, as_json: bool) -> None:
+    """Write a page about all batches as one HTML file that needs no network.
+
+    It shows alarms, who served whom when, and, batch by batch, evidence, gains and shares of rows.
+    """
+    out = out or (None if as_json else Path("watch.html"))
+    if out is not None:
+        check_writable(out)
+    from dafh.report.watched import summarize_watch, write_watch_page
+    from dafh.watch.store import WatchStore
+
+    with WatchStore(state, must_exist=True) as store:
+        summary = summarize_watch(store, title=title)
+    if out is not None:
+        write_watch_page(summary, out)
+    if as_json:
+        print_json(summary)
+        return
+    assert out is not None
+    click.echo(f"{summary['verdict']['headline'].upper()}: {summary['verdict']['sentence']}")
+    click.echo(f"Report: {out.resolve()}")

@@ -1,0 +1,131 @@
+"""Rows until an alarm, from the start and after a change."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dafh.stats import Bettors, Detectors
+from dafh.watch.evidence import capital_of_term
+
+DISCORDANCE = 0.1
+
+
+def rows_until_alarm(
+    harm: float, n_questions: int, n_worlds: int, seed: int, *, most: int, level: float = 0.05
+) -> NDArray[np.float64]:
+    """Rows of a group until an alarm about it, where the other questions stay where they started; infinite for none."""
+    rng = np.random.default_rng(seed)
+    bettors = Bettors.start(n_worlds, capital_of_term(0))
+    target, needed = n_questions / level, 1 / level + (n_questions - 1) * (1 / level - capital_of_term(0))
+    rows, found = np.zeros(n_worlds), np.full(n_worlds, np.inf)
+    for _ in range(most):
+        rows += rng.geometric(DISCORDANCE, n_worlds)
+        loses = rng.random(n_worlds) < 0.5 + harm / DISCORDANCE / 2
+        bettors.bet_once(np.where(loses, 1.0, -1.0), target)
+        decided = (bettors.capital >= needed * (1 - 1e-9)) & np.isinf(found)
+        found[decided] = rows[decided]
+        if np.isfinite(found).all():
+            break
+    return found
+
+
+def fixed_sample_rows(harm: float, power: float, level: float = 0.05) -> int:
+    """Smallest number of rows with which the exact McNemar test at `level` finds this harm with this power."""
+    low, high = 1, 2**20
+    while low < high:
+        middle = (low + high) // 2
+        if _mcnemar_power(middle, harm, level) >= power:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _mcnemar_power(n_rows: int, harm: float, level: float) -> float:
+    counts = np.arange(n_rows + 1)
+    chance = binom.pmf(counts, n_rows, DISCORDANCE)
+    likely = chance > 1e-9
+    counts, chance = counts[likely], chance[likely]
+    # Fewest rows lost of each number of discordant ones that the test calls harm.
+    fewest = binom.isf(level, counts, 0.5) + 1
+    return float(chance @ binom.sf(fewest - 1, counts, 0.5 + harm / DISCORDANCE / 2))
+
+
+def delay_table(n_worlds: int = 10_000) -> pd.DataFrame:
+    """Rows until an alarm, beside a test that knows the size of the harm and looks once."""
+    rows = []
+    for number, (harm, most) in enumerate([(0.01, 8000), (0.02, 2500), (0.05, 400)]):
+        for n_questions in (1, 4, 12):
+            found = rows_until_alarm(harm, n_questions, n_worlds, seed=number, most=most)
+            line: dict[str, object] = {"harm, points": 100 * harm, "questions": n_questions}
+            line |= {"median": np.quantile(found, 0.5), "90%": np.quantile(found, 0.9)}
+            level = 0.05 / n_questions
+            line |= {
+                "one look, power 50%": fixed_sample_rows(harm, 0.5, level),
+                "one look, power 90%": fixed_sample_rows(harm, 0.9, level),
+            }
+            rows.append(line)
+    return pd.DataFrame(rows)
+
+
+def change_delays(
+    gain: float, harm: float, run_length: float, n_worlds: int, seed: int, good_rows: int = 10_000, most: int = 60_000
+) -> dict[str, float]:
+    """Delay in rows after a change, and what was raised before it: alarms of bettors, and warnings of detectors."""
+    rng = np.random.default_rng(seed)
+    delays: dict[str, list[float]] = {"alarm": [], "warning": []}
+    early = {"alarm": 0, "warning": 0}
+    for _ in range(n_worlds):
+        row = np.flatnonzero(rng.random(good_rows + most) < DISCORDANCE)
+        tilt = np.where(row < good_rows, -gain, harm) / DISCORDANCE / 2
+        x = np.where(rng.random(len(row)) < 0.5 + tilt, 1.0, -1.0)
+        paths = {
+            "alarm": Bettors.start(1, capital_of_term(0)).bet(0, x, 20.0) >= 20.0 * (1 - 1e-9),
+            "warning": Detectors.start(1).watch(0, x, np.diff(row, prepend=-1).astype(float)) >= run_length,
+        }
+        for name, raised in paths.items():
+            first = row[np.argmax(raised)] if raised.any() else np.inf
+            if first < good_rows:
+                early[name] += 1
+            else:
+                delays[name].append(float(first - good_rows))
+    found: dict[str, float] = {}
+    for name, some in delays.items():
+        found[f"{name}: before the change, %"] = 100 * early[name] / n_worlds
+        found[f"{name}: median delay"] = float(np.quantile(some, 0.5))
+        found[f"{name}: 90% delay"] = float(np.quantile(some, 0.9))
+    return found
+
+
+def change_table(n_worlds: int = 1000) -> pd.DataFrame:
+    """Delay after 10,000 good rows, of alarms and of warnings."""
+    rows = []
+    for number, (gain, harm, run_length) in enumerate(
+        [(0.0, 0.02, 1e5), (0.0, 0.02, 1e6), (0.02, 0.02, 1e6), (0.0, 0.05, 1e6), (0.02, 0.05, 1e6)]
+    ):
+        line = {"gain before, points": 100 * gain, "harm after": 100 * harm, "run length": run_length}
+        rows.append(line | change_delays(gain, harm, run_length, n_worlds, seed=number))
+    return pd.DataFrame(rows)
+
+
+def run_length_table(n_worlds: int = 300) -> pd.DataFrame:
+    """Rows until a false warning, on average, where classifiers are equal; runs end at 50 times the stated length."""
+    rows = []
+    for number, (run_length, discordance) in enumerate([(1e3, 0.1), (1e4, 0.1), (1e4, 0.5), (1e4, 0.01)]):
+        rng, lengths = np.random.default_rng(number), []
+        for _ in range(n_worlds):
+            detectors, done, ended = Detectors.start(1), 0, 50 * run_length
+            while done < ended:
+                row = np.flatnonzero(rng.random(int(5 * run_length)) < discordance)
+                gaps = np.diff(row, prepend=-1).astype(float)
+                x = rng.choice([1.0, -1.0], len(row))
+                raised = detectors.watch(0, x, gaps) >= run_length
+                if raised.any():
+                    ended = done + row[np.argmax(raised)] + 1
+                    break
+                done += int(5 * run_length)
+            lengths.append(min(ended, 50 * run_length))
+        line = {"stated run length": run_length, "discordance, %": 100 * discordance}
+        rows.append(line | {"mean rows until a false warning": float(np.mean(lengths))})
+    return pd.DataFrame(rows)

@@ -1,0 +1,22 @@
+"""Monitoring over time: is any group worse off than with the pooled classifier, now that the model is in use.
+
+- `monitor`: `Monitor`, which takes batches of rows and says what they show;
+- `ledger`: its books: rows that have counted, rows that wait for labels, and all that was shown;
+- `evidence`: what labelled rows say about every group, declared subgroup and loss;
+- `bets`: labelled rows, and the discordant ones among them as bets;
+- `declared`: which subgroups are watched;
+- `inputs`: shares of groups, missing values and unseen categories against the training data;
+- `pending`: rows that wait for their labels;
+- `settings` and `display`: what is watched, and the table for readers;
+- `notices`: alarms, warnings, proofs, and what an update has changed;
+- `service`: who serves whom after an alarm or a proof;
+- `store`: the books in a file that survives a kill.
+
+A new kind of evidence belongs in `dafh.stats`, with a simulation of its level; `evidence` then asks it.
+"""
+
+from dafh.watch.inputs import Reference
+from dafh.watch.monitor import Monitor
+from dafh.watch.notices import Notice, ServiceChange, Update
+
+__all__ = ["Monitor", "Notice", "Reference", "ServiceChange", "Update"]

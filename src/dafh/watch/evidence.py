@@ -1,0 +1,366 @@
+"""What labelled rows say about every question: is a group, or a declared subgroup, worse off in one of the losses.
+
+The classifier that is watched in a group is the one that serves it, or its own where the pooled one does. All questions
+about harm share the level, and so do all proofs of benefit. A *term* begins when a classifier is put into service or
+taken out of it: evidence about that group then starts anew.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.evaluation.losses import Loss
+from dafh.stats import Bettors, Detectors, WeighedCounts, first_alarms, thresholds
+from dafh.watch.bets import Bets, JudgedRows
+from dafh.watch.declared import NOT_DECLARED
+
+# Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first: with 0.8
+# instead of 0.99, they came 7% of rows later. Proofs are also about classifiers that were taken out of service.
+FIRST_ALARMS, FIRST_PROOFS = 0.99, 0.8
+# Weights are put together between neighbours of this list, relative to the largest: their ratio is 1.05.
+_WEIGHT_EDGES = np.concatenate([[0.0], np.geomspace(1e-3, 1 - 1e-9, 142), [1.0]])
+# The bet that fits harm of 2 percentage points where 10% of rows are discordant.
+_TYPICAL_BET = 0.2
+# Kinds of rows: no difference; own classifier worse on a negative and on a positive row; better on either.
+_KINDS = 5
+
+
+def capital_of_term(term: int, first: float = FIRST_ALARMS) -> float:
+    """Capital at the start of a term: those of all terms add up to 1, so that the level holds for all of them together.
+
+    Examples
+    --------
+    >>> [round(capital_of_term(term, first=0.8), 3) for term in range(3)]
+    [0.8, 0.1, 0.05]
+    """
+    return first if term == 0 else (1 - first) * 0.5**term
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An alarm, a warning or a proof: which question or group, and at which row."""
+
+    place: int
+    row: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a batch of rows has shown."""
+
+    alarms: list[Raised]
+    warnings: list[Raised]
+    proofs: list[Raised]
+
+
+@dataclass(eq=False)
+class Evidence:
+    """Evidence on Q = groups × parts × losses questions.
+
+    `serving` says which groups have their watched classifier in service: only they can be harmed by it.
+    """
+
+    n_groups: int
+    parts: list[str]
+    losses: Sequence[Loss]
+    level: float
+    run_length: float
+    weighted: bool
+    serving: NDArray[np.bool_]
+    n_rows: int = 0
+    """Labelled rows so far."""
+    harm: Bettors = field(init=False)
+    benefit: Bettors = field(init=False)
+    detectors: Detectors = field(init=False)
+    counts: NDArray[np.float64] = field(init=False)
+    """Rows of each kind and weight, (Q, 5, W)."""
+    sums: NDArray[np.float64] = field(init=False)
+    """Weight, own loss and pooled loss of each question, (Q, 3)."""
+    limits: NDArray[np.float64] = field(init=False)
+    """Lower and upper limit of the gain, (Q, 2), relative to the largest loss."""
+    alarmed: NDArray[np.int64] = field(init=False)
+    """Row at which an alarm was raised in this term, (Q,); 0 for none."""
+    warned: NDArray[np.int64] = field(init=False)
+    """Row of the first warning in this term, (Q,); 0 for none."""
+    proved: NDArray[np.int64] = field(init=False)
+    """Row at which a group's classifier was shown to be better in this term, (K,); 0 for none."""
+    terms: NDArray[np.int64] = field(init=False)
+    """Terms of each group before this one, (K,)."""
+    served: NDArray[np.int64] = field(init=False)
+    """Terms of each group in which its watched classifier was in service, this one included, (K,)."""
+    climb: NDArray[np.float64] = field(init=False)
+    """How far the evidence has climbed since its lowest point, in logarithms, (Q,)."""
+    onset: NDArray[np.int64] = field(init=False)
+    """Row of that point, (Q,): where harm has begun, if it has."""
+
+    def __post_init__(self) -> None:
+        """Begin without rows."""
+        q, k = self.n_questions, self.n_groups
+        self.harm, self.benefit = Bettors.start(q, FIRST_ALARMS), Bettors.start(q, FIRST_PROOFS)
+        self.detectors = Detectors.start(q)
+        self.counts = np.zeros((q, _KINDS, len(_WEIGHT_EDGES) if self.weighted else 1))
+        self.sums = np.zeros((q, 3))
+        self.limits = np.tile([-1.0, 1.0], (q, 1))
+        self.alarmed, self.warned, self.proved, self.terms = (np.zeros(n, np.int64) for n in (q, q, k, k))
+        self.climb, self.onset = np.zeros(q), np.zeros(q, np.int64)
+        self.served = self.serving.astype(np.int64)
+
+    # ---- questions ----
+
+    @property
+    def n_questions(self) -> int:
+        """Number of questions."""
+        return self.n_groups * len(self.parts) * len(self.losses)
+
+    @property
+    def group(self) -> NDArray[np.intp]:
+        """Group of each question, (Q,)."""
+        return np.arange(self.n_questions) // (len(self.parts) * len(self.losses))
+
+    @property
+    def part(self) -> NDArray[np.intp]:
+        """Part of each question, (Q,); 0 is all rows of the group."""
+        return np.arange(self.n_questions) // len(self.losses) % len(self.parts)
+
+    @property
+    def loss(self) -> NDArray[np.intp]:
+        """Loss of each question, (Q,)."""
+        return np.arange(self.n_questions) % len(self.losses)
+
+    @property
+    def at_risk(self) -> NDArray[np.bool_]:
+        """Questions about classifiers in service that have no alarm yet, (Q,)."""
+        return self.serving[self.group] & (self.alarmed == 0)
+
+    def family(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Capital of all questions, and which of them share the level by closed testing, (Q,) each.
+
+        These are the questions of each group's first term in service, also where it is still to come: their capital is
+        then untouched. Questions of later terms have a capital of their own from the start, so that they may need the
+        most that any could: the number of all questions over the level.
+        """
+        to_come = (self.served == 0)[self.group]
+        capital = np.where(to_come, FIRST_ALARMS, self.harm.capital)
+        return capital, to_come | (self.at_risk & (self.served == 1)[self.group])
+
+    def needed(self) -> NDArray[np.float64]:
+        """Capital that an alarm needs, (Q,); missing where there can be none."""
+        capital, first = self.family()
+        bars = np.where(first, thresholds(capital, first, self.level), self.n_questions / self.level)
+        return np.where(self.at_risk, bars, np.nan)
+
+    @property
+    def run_length_needed(self) -> float:
+        """What a detector needs for a warning: a row counts for one part of each attribute, and for some losses."""
+        # False positives and false negatives are never on the same row.
+        rates = {loss.name for loss in self.losses} >= {"fpr", "fnr"}
+        n_attributes = len({name.split(" = ")[0] for name in self.parts[1:]})
+        return self.run_length * (1 + n_attributes) * (len(self.losses) - rates)
+
+    # ---- rows ----
+
+    def add(self, rows: JudgedRows) -> Found:
+        """Take labelled rows in their order."""
+        bets = Bets.joined([self._count(rows, *layer) for layer in self._layers(rows)], self.n_rows)
+        self.n_rows += len(rows)
+        found = self._settle(bets)
+        changed = np.isin(self.group, rows.group)
+        self._tighten(np.flatnonzero(changed))
+        return found
+
+    def _layers(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
+        """Rows that count, and the question of each, for each loss and each way of dividing a group."""
+        n_losses, n_parts = len(self.losses), len(self.parts)
+        for number, loss in enumerate(self.losses):
+            _, counted = loss.stakes(rows.positive, len(rows))
+            counted &= rows.weight > 0
+            base = rows.group * n_parts * n_losses + number
+            everybody = np.flatnonzero(counted)
+            yield number, everybody, base[everybody]
+            for column in rows.parts.T:
+                some = np.flatnonzero(counted & (column != NOT_DECLARED))
+                yield number, some, base[some] + column[some].astype(np.intp) * n_losses
+
+    def _count(self, rows: JudgedRows, loss: int, some: NDArray[np.intp], question: NDArray[np.intp]) -> Bets:
+        """Add up rows, and return the bets on them."""
+        # Of all rows, a view is enough: a copy of each array would double the memory of an update.
+        pick = slice(None) if len(some) == len(rows) else some
+        weight, own, pooled = rows.weight[pick], rows.own_wrong[pick], rows.pooled_wrong[pick]
+        positive = np.zeros(len(some), bool) if rows.positive is None else rows.positive[pick]
+        on_negative, on_positive = relative_stakes(self.losses[loss])
+        stake = weight * np.where(positive, on_positive, on_negative)
+        kind = np.where(own == pooled, 0, 1 + positive + 2 * pooled).astype(np.int8)
+        place = np.searchsorted(_WEIGHT_EDGES, weight) if self.weighted else 0
+        cell = question * _KINDS
+        cell += kind
+        cell *= self.counts.shape[2]
+        cell += place
+        self.counts += np.bincount(cell, minlength=self.counts.size).reshape(self.counts.shape)
+        del cell
+        for column, amount in enumerate((weight, stake * own, stake * pooled)):
+            self.sums[:, column] += np.bincount(question, amount, self.n_questions)
+        stake *= kind > 0
+        stake[pooled] *= -1.0
+        return Bets.placed(question, some, stake, self.n_questions)
+
+    def _settle(self, bets: Bets) -> Found:
+        """Settle all bets, question by question, and see what they show."""
+        (before, first), at_risk = self.family(), self.at_risk
+        alarm_at = np.where(first, max(int(first.sum()), 1), self.n_questions) / self.level
+        open_proofs = int((self.proved == 0)[self.terms == 0].sum())
+        proof_at = np.where(self.terms == 0, max(open_proofs, 1), self.n_groups)[self.group] / self.level
+        capital, warnings = np.empty(len(bets.x)), []
+        for q, part in bets.by_question():
+            x = bets.x[part]
+            self._follow(q, x, bets.row[part])
+            # What is decided stays so: evidence on it would only fade or grow without a meaning.
+            target = alarm_at[q] if at_risk[q] else np.inf
+            capital[part] = before[q] if self.alarmed[q] else self.harm.bet(q, x, target)
+            if not self.proved[self.group[q]]:
+                self.benefit.bet(q, -x, proof_at[q])
+            signs = self.detectors.watch(q, x, bets.since[part]) >= self.run_length_needed
+            if signs.any() and self.serving[self.group[q]]:
+                warnings.append(Raised(q, int(bets.row[part][int(np.argmax(signs))])))
+        self.detectors.waiting += bets.waiting
+        self.detectors.restart(np.array([warning.place for warning in warnings], np.intp))
+        alarms = self._alarms(before, first, bets, capital)
+        for q, row in alarms.items():
+            self.alarmed[q] = row
+        # After an alarm, a warning says nothing new.
+        warnings = [one for one in warnings if not self.alarmed[one.place]]
+        for warning in warnings:
+            self.warned[warning.place] = self.warned[warning.place] or warning.row
+        return Found([Raised(q, row) for q, row in sorted(alarms.items())], warnings, self._prove())
+
+    def _alarms(
+        self, before: NDArray[np.float64], first: NDArray[np.bool_], bets: Bets, capital: NDArray[np.float64]
+    ) -> dict[int, int]:
+        """Questions for which harm is now shown, and the row at which."""
+        serving = self.serving[self.group][bets.question]
+        some = (bets.row[serving], bets.question[serving], capital[serving])
+        alarms = first_alarms(before, first, *some, self.level)
+        later = serving & (self.at_risk & ~first)[bets.question]
+        for i in np.flatnonzero(later & (capital >= self.n_questions / self.level * (1 - 1e-9))):
+            alarms.setdefault(int(bets.question[i]), int(bets.row[i]))
+        return alarms
+
+    def _follow(self, q: int, x: NDArray[np.float64], row: NDArray[np.intp]) -> None:
+        """Note from where on the evidence has climbed: the usual estimate of when a change began (Page 1954)."""
+        height = self.climb[q] + np.cumsum(np.log1p(_TYPICAL_BET * x))
+        lowest = np.minimum.accumulate(np.minimum(height, 0.0))
+        new = np.flatnonzero(np.diff(lowest, prepend=0.0) < 0)
+        if len(new):
+            self.onset[q] = row[new[-1]]
+        self.climb[q] = height[-1] - lowest[-1]
+
+    def _prove(self) -> list[Raised]:
+        """Groups whose classifier is now shown to be better: in every loss, and in every subgroup that has rows."""
+        asked = np.where(self.sums[:, 0] > 0, self.benefit.capital, np.inf).reshape(self.n_groups, -1)
+        capital = np.where(np.isinf(asked).all(axis=1), 0.0, asked.min(axis=1))
+        first = (self.proved == 0) & (self.terms == 0)
+        # As with alarms: closed testing for first terms, and the most that any could need for later ones.
+        bars = np.where(first, thresholds(capital, first, self.level), self.n_groups / self.level)
+        new = np.flatnonzero((self.proved == 0) & (capital >= bars * (1 - 1e-9)))
+        self.proved[new] = self.n_rows
+        return [Raised(int(g), self.n_rows) for g in new]
+
+    def _tighten(self, questions: NDArray[np.intp]) -> None:
+        """Narrow the limits of the gain; those of all questions hold together."""
+        share = self.level / 2 / self.n_questions
+        for number, loss in enumerate(self.losses):
+            some = questions[self.loss[questions] == number]
+            if not len(some):
+                continue
+            found = self._weighed(loss, some)
+            self.limits[some, 0] = np.maximum(self.limits[some, 0], -found.upper(share))
+            self.limits[some, 1] = np.minimum(self.limits[some, 1], -found.lower(share))
+
+    def _weighed(self, loss: Loss, some: NDArray[np.intp]) -> WeighedCounts:
+        on_negative, on_positive = relative_stakes(loss)
+        x = np.array([0.0, on_negative, on_positive, -on_negative, -on_positive])
+        low, high = (np.append(0.0, _WEIGHT_EDGES[:-1]), _WEIGHT_EDGES) if self.weighted else (np.ones(1), np.ones(1))
+        counts = self.counts[some].reshape(len(some), -1)
+        return WeighedCounts(np.repeat(x, len(low)), np.tile(low, _KINDS), np.tile(high, _KINDS), counts)
+
+    # ---- service ----
+
+    def begin_term(self, groups: NDArray[np.intp], serving: NDArray[np.bool_]) -> None:
+        """Let evidence on some groups start anew, because their classifier was put into service or taken out of it."""
+        self.serving = serving
+        self.terms[groups] += 1
+        self.proved[groups] = 0
+        for g in groups:
+            questions = np.flatnonzero(self.group == g)
+            # Out of service, evidence of harm is shown, but nothing depends on it.
+            self.harm.restart(questions, capital_of_term(int(self.served[g]) if serving[g] else 0))
+            self.benefit.restart(questions, capital_of_term(int(self.terms[g]), FIRST_PROOFS))
+            self.detectors.restart(questions)
+            self.served[g] += serving[g]
+            self.alarmed[questions] = self.warned[questions] = 0
+            self.climb[questions], self.onset[questions] = 0.0, self.n_rows
+
+    # ---- results ----
+
+    def table(self) -> pd.DataFrame:
+        """One row per question, with losses in their own units."""
+        worst = np.array([self.losses[i].worst for i in self.loss])
+        weight = np.where(self.sums[:, 0] > 0, self.sums[:, 0], np.nan)
+        own, pooled = (worst * self.sums[:, i] / weight for i in (1, 2))
+        kinds = self.counts.sum(axis=2)
+        low, high = (worst * self.limits[:, i] for i in (0, 1))
+        return pd.DataFrame(
+            {
+                "group": self.group,
+                "part": [self.parts[i] for i in self.part],
+                "loss": [self.losses[i].name for i in self.loss],
+                "rows": kinds.sum(axis=1).astype(np.int64),
+                "own_worse": kinds[:, 1:3].sum(axis=1).astype(np.int64),
+                "own_better": kinds[:, 3:].sum(axis=1).astype(np.int64),
+                "weight": self.sums[:, 0],
+                "own_loss": own,
+                "pooled_loss": pooled,
+                "gain": pooled - own,
+                "low": low,
+                "high": high,
+                "harm_evidence": self.harm.capital,
+                "harm_needed": self.needed(),
+                "benefit_evidence": self.benefit.capital,
+                "change_evidence": self.detectors.evidence,
+                "in_service": self.serving[self.group],
+                "alarm_row": self.alarmed,
+            }
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is known, as arrays, for `restore`."""
+        found: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in _ARRAYS}
+        for name in ("harm", "benefit"):
+            bettors = getattr(self, name)
+            found |= {f"{name}_{part}": getattr(bettors, part) for part in ("accounts", "mass", "n_bets")}
+        found |= {"change_accounts": self.detectors.accounts, "change_waiting": self.detectors.waiting}
+        return found | {"n_labelled": np.array(self.n_rows)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take what `arrays` gave."""
+        for name in _ARRAYS:
+            setattr(self, name, arrays[name])
+        self.harm, self.benefit = (
+            Bettors(*(arrays[f"{name}_{part}"] for part in ("accounts", "mass", "n_bets")))
+            for name in ("harm", "benefit")
+        )
+        self.detectors = Detectors(arrays["change_accounts"], arrays["change_waiting"])
+        self.n_rows = int(arrays["n_labelled"])
+
+
+_ARRAYS = ("counts", "sums", "limits", "alarmed", "warned", "proved", "terms", "served", "serving", "climb", "onset")
+
+
+def relative_stakes(loss: Loss) -> tuple[float, float]:
+    """What a wrong decision on a negative and on a positive row costs, relative to the largest loss."""
+    if loss.costs is not None:
+        return loss.costs.fp / loss.worst, loss.costs.fn / loss.worst
+    return 1.0, 1.0  # Rows that do not count are left out elsewhere.

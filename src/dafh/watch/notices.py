@@ -1,0 +1,166 @@
+"""What the monitor has to say: alarms, warnings, proofs and drift, and what an update has changed."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from dafh.evaluation.losses import Loss, LossName
+from dafh.text import plain, points
+
+Kind = Literal["harm", "change", "benefit", "drift"]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One thing that was shown, and when.
+
+    Examples
+    --------
+    >>> print(Notice("harm", 1, "sex = f", "error", row=812, batch=3, onset=510, gain=-0.024))
+    Alarm: sex = f in group 1 is worse off than with the pooled classifier, in error rate, since about row 510. Shown at
+    row 812, in batch 3. Gain of all rows so far: -2.40 percentage points.
+    """
+
+    kind: Kind
+    """"harm" is an alarm, "change" a warning, "benefit" a proof, "drift" one of the input."""
+    group: int | None
+    part: str
+    """Declared subgroup; empty for all rows of the group. Of drift, what has changed."""
+    loss: LossName | None
+    row: int
+    """Labelled rows so far, and for drift all rows."""
+    batch: int
+    onset: int | None = None
+    """Row at which harm has begun, by estimate; 0 for the start."""
+    gain: float | None = None
+    """Of all rows so far: still positive where harm came after a good start."""
+    in_service: bool = True
+    """Of a proof: whether the classifier serves already."""
+
+    @property
+    def who(self) -> str:
+        """Group or subgroup in words."""
+        return f"{self.part} in group {self.group}" if self.part else f"group {self.group}"
+
+    def sentence(self) -> str:
+        """Say it."""
+        when = f"at row {self.row:,}, in batch {self.batch}"
+        if self.kind == "drift":
+            return f"{self.part} Shown {when}."
+        if self.kind == "benefit":
+            would = "is" if self.in_service else "would be"
+            return (
+                f"Group {self.group} {would} better off with its own classifier than with the pooled one. Shown {when}."
+            )
+        assert self.loss is not None
+        loss = Loss(self.loss)
+        since = f"since about row {self.onset:,}" if self.onset else "since the start"
+        gain = "" if self.gain is None else f" Gain of all rows so far: {points(self.gain)} {loss.unit}."
+        if self.kind == "change":
+            return f"{_capital(self.who)} seems to be worse off, in {loss.title}, {since}. Seen {when}.{gain}"
+        what = f"{_capital(self.who)} is worse off than with the pooled classifier"
+        return f"{what}, in {loss.title}, {since}. Shown {when}.{gain}"
+
+    def __str__(self) -> str:
+        """Say it, after its kind."""
+        heading = {"harm": "Alarm", "change": "Warning", "benefit": "Proof", "drift": "Drift"}[self.kind]
+        return f"{heading}: {self.sentence()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**plain(asdict(self)), "sentence": self.sentence()}
+
+
+def _capital(text: str) -> str:
+    """Begin a sentence, but leave the name of a column as it is."""
+    return f"Group{text[5:]}" if text.startswith("group ") else text
+
+
+@dataclass(frozen=True)
+class ServiceChange:
+    """A group that another classifier serves from now on.
+
+    Examples
+    --------
+    >>> print(ServiceChange(group=1, before="its own", after="pooled", row=812, batch=3, reason="harm was shown"))
+    Group 1: served by the pooled classifier instead of its own, from row 812 on (batch 3), because harm was shown.
+    """
+
+    group: int
+    before: str
+    after: str
+    row: int
+    """Labelled rows until then."""
+    batch: int
+    reason: str
+
+    def __str__(self) -> str:
+        """Say it."""
+        before, after = (_server(name) for name in (self.before, self.after))
+        when = f"from row {self.row:,} on (batch {self.batch})"
+        return f"Group {self.group}: served by {after} instead of {before}, {when}, because {self.reason}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**plain(asdict(self)), "sentence": str(self)}
+
+
+def _server(name: str) -> str:
+    return "the pooled classifier" if name == "pooled" else name
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a batch has changed; prints as sentences.
+
+    Examples
+    --------
+    >>> counts = {"n_rows": 50, "n_labelled": 40, "n_late": 0, "n_repeated": 0, "n_waiting": 10, "n_left_out": 0}
+    >>> print(Update(2, "March", **counts, notices=[]))
+    Batch 2 (March), 50 rows: 40 labelled. 10 rows wait for labels.
+    Nothing new is shown.
+    """
+
+    batch: int
+    name: str
+    """Empty where the batch has none."""
+    n_rows: int
+    n_labelled: int
+    """Rows whose labels were counted, late ones included."""
+    n_late: int
+    """Labels of earlier rows."""
+    n_repeated: int
+    """Rows that were given before, and left out."""
+    n_waiting: int
+    """Rows that still wait for their labels, of all batches."""
+    n_left_out: int
+    """Labelled rows that do not count as evidence: of no group, or further rows of a person."""
+    notices: Sequence[Notice]
+
+    @property
+    def alarms(self) -> list[Notice]:
+        """Alarms that this batch has raised."""
+        return [notice for notice in self.notices if notice.kind == "harm"]
+
+    def headline(self) -> str:
+        """Say how many rows there were, and what became of them."""
+        counts = {
+            "labelled": self.n_labelled - self.n_late,
+            "late labels": self.n_late,
+            "given before and left out": self.n_repeated,
+            "not counted (no group, or another row of a person)": self.n_left_out,
+        }
+        parts = [f"{n:,} {what}" for what, n in counts.items() if n]
+        waiting = f" {self.n_waiting:,} row{'s wait' if self.n_waiting != 1 else ' waits'} for labels."
+        what = f": {', '.join(parts)}" if parts else ""
+        title = f"Batch {self.batch}" + (f" ({self.name})" if self.name else "")
+        return f"{title}, {self.n_rows:,} rows{what}.{waiting if self.n_waiting else ''}"
+
+    def __str__(self) -> str:
+        """Render for a terminal."""
+        return "\n".join([self.headline(), *(map(str, self.notices) if self.notices else ["Nothing new is shown."])])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        counts = {name: value for name, value in asdict(self).items() if name != "notices"}
+        return {**counts, "notices": [notice.to_dict() for notice in self.notices]}

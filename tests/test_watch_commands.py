@@ -1,0 +1,269 @@
+"""dafh watch: batches into a state file, and what is said about them."""
+
+import json
+import shutil
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_line import run
+from dafh import Monitor
+from dafh.models.files import open_model
+from dafh.watch.store import WatchStore
+from watched import content, watch, watched_folder
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "watch.db"
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory):
+    """A state after eight months, with a model that was changed on the way; returns both, and what was printed."""
+    folder = tmp_path_factory.mktemp("year")
+    state, model = folder / "watch.db", folder / "model.dafh"
+    shutil.copy(watched_folder() / "model.dafh", model)
+    printed = [watch(state, month, "--apply", model=model).stdout for month in range(1, 9)]
+    return state, model, printed
+
+
+# ---- batches ----
+
+
+def test_a_batch_is_added_and_what_changed_is_printed(state):
+    result = watch(state, 1)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("Batch 1 (1.csv), 300 rows: 300 labelled.\n")
+    assert watch(state, 2, "--name", "February").stdout.startswith("Batch 2 (February), 300 rows")
+
+
+def test_the_state_is_that_of_a_monitor_of_the_same_rows(state):
+    for month in (1, 2):
+        watch(state, month)
+    model = open_model(watched_folder() / "model.dafh")
+    with WatchStore(state, must_exist=True) as store:
+        stored = store.monitor(model.model)
+    monitor = Monitor(model.model)
+    for month in (1, 2):
+        table = pd.read_csv(watched_folder() / f"{month}.csv", parse_dates=["since"])
+        monitor.update(table[["experience", "job", "hours", "since", "remote"]], table["hired"].to_numpy(),
+                       sensitive_features=table[["sex"]])  # fmt: skip
+    pd.testing.assert_frame_equal(stored.table(), monitor.table())
+    assert str(stored) == str(monitor)
+    assert "rows of group 0" in set(stored.drift()["name"])
+
+
+def test_the_same_batch_again_changes_nothing_whatever_the_order_of_its_rows(state, tmp_path):
+    watch(state, 1)
+    before = content(state)
+    assert "given before, as batch 1 (1.csv): nothing is counted again" in watch(state, 1).stdout
+    shuffled = pd.read_csv(watched_folder() / "1.csv", dtype=str).sample(frac=1, random_state=0)
+    shuffled.to_csv(tmp_path / "again.csv", index=False)
+    result = watch(state, tmp_path / "again.csv", "--json")
+    assert json.loads(result.stdout)["repeated"] == 1
+    assert content(state) == before
+
+
+def test_rows_that_look_like_earlier_ones_are_mentioned_and_known_ids_left_out(state, tmp_path):
+    table = pd.concat([pd.read_csv(watched_folder() / f"{month}.csv", dtype=str) for month in (1, 2)])
+    table.to_csv(tmp_path / "both.csv", index=False)
+    watch(state, 1)
+    assert "300 of 600 rows have the same values as rows given before" in watch(state, tmp_path / "both.csv").stderr
+    by_id = tmp_path / "by_id.db"
+    watch(by_id, 1, "--id", "case")
+    result = watch(by_id, tmp_path / "both.csv", "--id", "case")
+    assert "300 labelled, 300 given before and left out" in result.stdout
+    assert "same values" not in result.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--id", "case")])
+def test_late_labels_are_told_from_new_rows(state, tmp_path, options):
+    table = pd.read_csv(watched_folder() / "1.csv", dtype=str)
+    table.assign(hired=table["hired"].where(table.index < 100)).to_csv(tmp_path / "early.csv", index=False)
+    first = watch(state, tmp_path / "early.csv", *options)
+    assert "100 labelled. 200 rows wait for labels." in first.stdout
+    late = table[100:] if not options else table
+    pd.concat([late, pd.read_csv(watched_folder() / "2.csv", dtype=str)]).to_csv(tmp_path / "late.csv", index=False)
+    result = json.loads(watch(state, tmp_path / "late.csv", *options, "--json").stdout)
+    assert result["update"]["n_late"] == 200
+    assert result["update"]["n_labelled"] == 500
+    assert result["update"]["n_waiting"] == 0
+    assert sum(row["rows"] for row in result["table"] if not row["part"]) == 600
+
+
+def test_a_file_without_the_target_has_rows_without_labels(state, tmp_path):
+    pd.read_csv(watched_folder() / "1.csv", dtype=str).drop(columns="hired").to_csv(tmp_path / "new.csv", index=False)
+    result = watch(state, tmp_path / "new.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "300 rows wait for labels" in result.stdout
+
+
+def test_the_reference_is_that_of_the_training_rows(state):
+    watch(state, 1)
+    with WatchStore(state) as store:
+        assert store.plain_state()["reference"]["rows"] == 1200
+        assert (pd.DataFrame(store.batches()[0].drift)["rows"] == 300).all()
+
+
+# ---- alarms and service ----
+
+
+def test_an_alarm_fails_until_something_is_done_about_it(tmp_path):
+    state, model = tmp_path / "watch.db", tmp_path / "model.dafh"
+    shutil.copy(watched_folder() / "model.dafh", model)
+    codes = [watch(state, month, "--fail-on-alarm", model=model).exit_code for month in (1, 5, 6, 7)]
+    assert codes[0] == 0
+    assert codes[-1] == 1
+    again = watch(state, 7, "--fail-on-alarm", model=model)
+    assert again.exit_code == 1
+    assert "Alarm still standing: group" in again.stdout
+    assert "--apply takes them out of service" in again.stdout
+    applied = watch(state, 8, "--apply", "--fail-on-alarm", model=model)
+    assert applied.exit_code == 0
+    assert "served by the pooled classifier instead of its own" in applied.stdout
+
+
+def test_apply_replaces_the_model_file_which_the_state_then_knows(year):
+    state, model, printed = year
+    assert any("served by the pooled classifier instead of its own" in text for text in printed)
+    shown = run("show", model).stdout
+    assert "is served by the pooled classifier" in shown
+    assert "of train.csv" in shown
+    with WatchStore(state) as store:
+        assert len(store.models()) == 2
+        assert store.service()[0].after == "pooled"
+        assert [batch.number for batch in store.batches()] == list(range(1, 9))
+
+
+def test_a_model_file_that_was_not_put_in_place_is_mentioned_and_then_replaced(year, tmp_path):
+    state, model = tmp_path / "watch.db", tmp_path / "model.dafh"
+    shutil.copy(year[0], state)
+    shutil.copy(watched_folder() / "model.dafh", model)  # As if the process was killed before the file was replaced.
+    assert "is older than the last change of who serves whom" in watch(state, 8, model=model).stderr
+    assert watch(state, 8, "--apply", model=model).exit_code == 0
+    assert model.read_bytes() == year[1].read_bytes()
+
+
+def test_json_has_all_that_is_printed(state):
+    for month in (1, 5, 6, 7):
+        result = json.loads(watch(state, month, "--json").stdout)
+    assert set(result) == {"update", "repeated", "changes", "standing", "table", "drift", "notes"}
+    assert result["standing"][0]["kind"] == "harm"
+    assert result["standing"][0]["sentence"].startswith(("Group", "sex"))
+
+
+# ---- what is refused ----
+
+
+def test_a_state_of_another_model_is_refused(state, folder):
+    watch(state, 1)
+    before = content(state)
+    result = run("watch", folder / "model.dafh", folder / "people.csv", "--state", state)
+    assert result.exit_code == 2
+    assert "is the state of another model (model.dafh)" in result.stderr
+    assert content(state) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--level", "0.1"), "was begun with level = 0.05"),
+        (("--losses", "error,fnr"), "was begun with losses = ['error']"),
+        (("--sensitive", "job"), "was begun with these sensitive columns: sex"),
+        (("--id", "nothing"), "no column 'nothing'"),
+    ],
+)
+def test_what_was_settled_with_the_first_batch_cannot_change(state, options, message):
+    watch(state, 1)
+    before = content(state)
+    result = watch(state, 2, *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert content(state) == before
+
+
+def test_training_rows_are_no_evidence(state):
+    result = watch(state, watched_folder() / "train.csv")
+    assert result.exit_code == 2
+    assert "The model was trained on the rows of train.csv: they are no evidence." in result.stderr
+    assert WatchStore(state).is_empty
+
+
+def test_files_of_other_programs_and_formats_are_refused(state, tmp_path):
+    with sqlite3.connect(state) as other:
+        other.execute("CREATE TABLE notes (text)")
+    other.close()
+    assert "belongs to another program" in watch(state, 1).stderr
+    text = tmp_path / "text.db"
+    text.write_text("not a database, and long enough to be told from one" * 20)
+    assert "cannot be used as a state" in watch(text, 1).stderr
+    newer = tmp_path / "newer.db"
+    watch(newer, 1)
+    with sqlite3.connect(newer) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    assert "written by another version of dafh (format 99, not 1)" in watch(newer, 2).stderr
+
+
+def test_a_state_in_use_makes_others_wait_or_tells_them(state):
+    watch(state, 1)
+    before = content(state)
+    with WatchStore(state) as store, store.transaction():
+        result = watch(state, 2, "--wait", "0.2")
+    assert result.exit_code == 2
+    assert "is in use by another process, for more than 0.2 seconds: try again later." in result.stderr
+    assert content(state) == before
+    assert watch(state, 2).exit_code == 0
+
+
+def test_an_error_in_a_batch_leaves_the_state_as_it_was(state, tmp_path):
+    watch(state, 1)
+    before = content(state)
+    pd.read_csv(watched_folder() / "2.csv", dtype=str).assign(hired="perhaps").to_csv(tmp_path / "odd.csv", index=False)
+    result = watch(state, tmp_path / "odd.csv")
+    assert result.exit_code == 2
+    assert "'perhaps', which the model was not fitted with" in result.stderr
+    assert content(state) == before
+
+
+def test_a_malformed_reference_in_a_model_file_is_refused(state, tmp_path):
+    opened = open_model(watched_folder() / "model.dafh")
+    from dafh.models.card import make_card
+    from dafh.models.files import save
+
+    details = {k: v for k, v in opened.card.items() if k not in make_card(opened.model, {})}
+    save(opened.model, tmp_path / "odd.dafh", details=details | {"reference": {"rows": "many"}})
+    assert "malformed reference" in watch(state, 1, model=tmp_path / "odd.dafh").stderr
+
+
+# ---- the page ----
+
+
+def test_the_page_says_what_the_state_holds(year, tmp_path):
+    out = tmp_path / "watch.html"
+    result = run("watch", "report", year[0], "--out", out, "--title", "Hiring")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("ACTED UPON: ")
+    page = out.read_text(encoding="utf-8")
+    assert "<title>Hiring</title>" in page
+    assert "because harm was shown" not in page  # The table has the reason in a cell of its own.
+    assert "harm was shown at row" in page
+    assert page.count('class="chart"') >= 4
+
+
+def test_the_page_as_json_has_gains_in_each_batch(year):
+    summary = json.loads(run("watch", "report", year[0], "--json").stdout)
+    whole = pd.DataFrame(summary["questions"]).query("part == '' and group == 0")
+    assert len(whole) == 8
+    rows = np.diff(whole["weight"], prepend=0)
+    assert (whole["in_batch"] * rows).cumsum().iloc[-1] / rows.sum() == pytest.approx(whole["gain"].iloc[-1])
+    assert whole["in_batch"].iloc[:4].mean() > 0 > whole["in_batch"].iloc[4:].mean()
+
+
+def test_a_page_needs_a_state(tmp_path):
+    result = run("watch", "report", tmp_path / "none.db")
+    assert result.exit_code == 2
+    assert "There is no state file" in result.stderr
