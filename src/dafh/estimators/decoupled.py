@@ -232,7 +232,7 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         # The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
         groups = self.partition_.assign(rows.X, rows.attributes)
         judges, labels = [], []
-        for kept, held_out in self._guard_folds(rows, seed):
+        for kept, held_out in _guard_folds(rows, seed):
             rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members[: self.n_groups_]]
             everybody, own, _ = self._fit_models(unfitted, rows.take(kept), rest)
             judges.append(held_out)
@@ -243,15 +243,6 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         judging = np.concatenate(judges)
         compared = self._compare_labels(rows.take(judging), groups[judging], np.concatenate(labels))
         return ComparedRows.none(self.n_groups_) if compared is None else compared
-
-    def _guard_folds(self, rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
-        person, time = rows.context.person, rows.context.time
-        if time is None:
-            return list(stratified_folds(rows.y, _GUARD_FOLDS, seed, person) or ())
-        rng = np.random.default_rng(seed)
-        kept, last = set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=person, time=time)
-        return [(kept, last)] if len(last) else []
 
     def _compare(self, rows: CheckedRows) -> ComparedRows | None:
         groups = self.partition_.assign(rows.X, rows.attributes)
@@ -365,6 +356,16 @@ def _decide_twice(
         if len(rows):
             decided[rows] = known.get_indexer(model.predict(take_rows(given, rows)))
     return PairedDecisions(positions.clip(max=len(own)), decided, everybody)
+
+
+def _guard_folds(rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
+    person, time = rows.context.person, rows.context.time
+    if time is None:
+        return list(stratified_folds(rows.y, _GUARD_FOLDS, seed, person) or ())
+    rng = np.random.default_rng(seed)
+    kept, last = set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=person, time=time)
+    return [(kept, last)] if len(last) else []
 
 
 def _predict_each(models: list[Classifier], rows: CheckedRows) -> NDArray[Any]:
