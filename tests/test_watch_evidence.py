@@ -159,3 +159,31 @@ def test_a_reference_is_the_same_in_another_session():
         "c never seen": 0,
     }  # fmt: skip
     np.testing.assert_array_equal(again.count(table, np.array([0, 2, 1])), [1, 1, 1, 2, 1, 0])
+
+
+def test_questions_that_leave_service_undecided_make_it_no_easier_for_others():
+    """Two groups, two sexes: one question is alarmed, its group leaves, and three of four are still undecided."""
+    losses = check_losses(("error",), None)
+    evidence = Evidence(2, ["", "sex = f"], losses, 0.05, 1e9, False, np.array([True, True]))
+    before = evidence.needed()
+    evidence.alarmed[0] = 1
+    evidence.begin_term(np.array([0]), np.array([False, True]))
+    # The alarmed question is decided, and counts no more; the other one of its group counts as if it had lost all.
+    assert evidence.retired.tolist() == [False, True, False, False]
+    assert np.isnan(evidence.needed()[:2]).all()
+    np.testing.assert_allclose(evidence.needed()[2:], 20 + 20 + (20 - FIRST_ALARMS))
+    np.testing.assert_allclose(before, 20 + 3 * (20 - FIRST_ALARMS))
+    # In its second term in service, a group needs the most that any could, and shares with nobody.
+    evidence.begin_term(np.array([0]), np.array([True, True]))
+    np.testing.assert_allclose(evidence.needed(), [80, 80, 60 - FIRST_ALARMS, 60 - FIRST_ALARMS])
+
+
+def test_groups_that_leave_their_first_term_unproved_make_proofs_no_easier_for_others():
+    losses = check_losses(("error",), None)
+    evidence = Evidence(3, [""], losses, 0.05, 1e9, False, np.array([True, False, False]))
+    evidence.begin_term(np.array([0]), np.array([False, False, False]))
+    evidence.sums[:, 0] = 1.0
+    evidence.benefit.accounts[1] *= 57 / evidence.benefit.capital[1]
+    assert evidence._prove() == []  # Alone with group 2, 40 would be enough.
+    evidence.benefit.accounts[1] *= 2
+    assert [proof.place for proof in evidence._prove()] == [1]

@@ -1,9 +1,15 @@
-"""The monitor's table for readers."""
+"""The table of a monitor: as figures, and for readers."""
 
+from typing import TYPE_CHECKING
+
+import numpy as np
 import pandas as pd
 
 from dafh.evaluation.losses import TITLES
 from dafh.text import percent, points
+
+if TYPE_CHECKING:
+    from dafh.watch.evidence import Evidence
 
 
 def display(table: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -61,3 +67,34 @@ def evidence_in_words(value: float) -> str:
     if value > 1e6:
         return "over 1,000,000"
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def table_of(evidence: "Evidence") -> pd.DataFrame:
+    """Return one row per question, with losses in their own units."""
+    worst = np.array([evidence.losses[i].worst for i in evidence.loss])
+    weight = np.where(evidence.sums[:, 0] > 0, evidence.sums[:, 0], np.nan)
+    own, pooled = (worst * evidence.sums[:, i] / weight for i in (1, 2))
+    kinds = evidence.counts.sum(axis=2)
+    low, high = (worst * evidence.limits[:, i] for i in (0, 1))
+    return pd.DataFrame(
+        {
+            "group": evidence.group,
+            "part": [evidence.parts[i] for i in evidence.part],
+            "loss": [evidence.losses[i].name for i in evidence.loss],
+            "rows": kinds.sum(axis=1).astype(np.int64),
+            "own_worse": kinds[:, 1:3].sum(axis=1).astype(np.int64),
+            "own_better": kinds[:, 3:].sum(axis=1).astype(np.int64),
+            "weight": evidence.sums[:, 0],
+            "own_loss": own,
+            "pooled_loss": pooled,
+            "gain": pooled - own,
+            "low": low,
+            "high": high,
+            "harm_evidence": evidence.harm.capital,
+            "harm_needed": evidence.needed(),
+            "benefit_evidence": evidence.benefit.capital,
+            "change_evidence": evidence.detectors.evidence,
+            "in_service": evidence.serving[evidence.group],
+            "alarm_row": evidence.alarmed,
+        }
+    )

@@ -17,6 +17,7 @@ from dafh.evaluation.losses import Loss
 from dafh.stats import Bettors, Detectors, WeighedCounts, first_alarms, thresholds
 from dafh.watch.bets import Bets, JudgedRows
 from dafh.watch.declared import NOT_DECLARED
+from dafh.watch.display import table_of
 
 # Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first: with 0.8
 # instead of 0.99, they came 7% of rows later. Proofs are also about classifiers that were taken out of service.
@@ -92,6 +93,10 @@ class Evidence:
     """Terms of each group before this one, (K,)."""
     served: NDArray[np.int64] = field(init=False)
     """Terms of each group in which its watched classifier was in service, this one included, (K,)."""
+    retired: NDArray[np.bool_] = field(init=False)
+    """Questions whose group left its first term in service before they had an alarm, (Q,)."""
+    unproved: NDArray[np.bool_] = field(init=False)
+    """Groups whose first term ended before a proof, (K,)."""
     climb: NDArray[np.float64] = field(init=False)
     """How far the evidence has climbed since its lowest point, in logarithms, (Q,)."""
     onset: NDArray[np.int64] = field(init=False)
@@ -106,6 +111,7 @@ class Evidence:
         self.sums = np.zeros((q, 3))
         self.limits = np.tile([-1.0, 1.0], (q, 1))
         self.alarmed, self.warned, self.proved, self.terms = (np.zeros(n, np.int64) for n in (q, q, k, k))
+        self.retired, self.unproved = np.zeros(q, bool), np.zeros(k, bool)
         self.climb, self.onset = np.zeros(q), np.zeros(q, np.int64)
         self.served = self.serving.astype(np.int64)
 
@@ -136,21 +142,23 @@ class Evidence:
         """Questions about classifiers in service that have no alarm yet, (Q,)."""
         return self.serving[self.group] & (self.alarmed == 0)
 
-    def family(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Capital of all questions, and which of them share the level by closed testing, (Q,) each.
+    def family(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Capital of questions, which may have an alarm by closed testing, and which share the level for it, (Q,) each.
 
         These are the questions of each group's first term in service, also where it is still to come: their capital is
-        then untouched. Questions of later terms have a capital of their own from the start, so that they may need the
-        most that any could: the number of all questions over the level.
+        then untouched. Those that left it without an alarm still count, with nothing: others must not need less
+        because of questions that were not decided. Questions of later terms have a capital of their own from the start,
+        so that they may need the most that any could: the number of all questions over the level.
         """
         to_come = (self.served == 0)[self.group]
+        first = to_come | (self.at_risk & (self.served == 1)[self.group])
         capital = np.where(to_come, FIRST_ALARMS, self.harm.capital)
-        return capital, to_come | (self.at_risk & (self.served == 1)[self.group])
+        return np.where(first, capital, 0.0), first, first | self.retired
 
     def needed(self) -> NDArray[np.float64]:
         """Capital that an alarm needs, (Q,); missing where there can be none."""
-        capital, first = self.family()
-        bars = np.where(first, thresholds(capital, first, self.level), self.n_questions / self.level)
+        capital, first, sharing = self.family()
+        bars = np.where(first, thresholds(capital, sharing, self.level), self.n_questions / self.level)
         return np.where(self.at_risk, bars, np.nan)
 
     @property
@@ -209,9 +217,10 @@ class Evidence:
 
     def _settle(self, bets: Bets) -> Found:
         """Settle all bets, question by question, and see what they show."""
-        (before, first), at_risk = self.family(), self.at_risk
-        alarm_at = np.where(first, max(int(first.sum()), 1), self.n_questions) / self.level
-        open_proofs = int((self.proved == 0)[self.terms == 0].sum())
+        _, first, sharing = family = self.family()
+        before, at_risk = self.harm.capital, self.at_risk
+        alarm_at = np.where(first, max(int(sharing.sum()), 1), self.n_questions) / self.level
+        open_proofs = int((self.proved == 0)[self.terms == 0].sum() + self.unproved.sum())
         proof_at = np.where(self.terms == 0, max(open_proofs, 1), self.n_groups)[self.group] / self.level
         capital, warnings = np.empty(len(bets.x)), []
         for q, part in bets.by_question():
@@ -227,7 +236,7 @@ class Evidence:
                 warnings.append(Raised(q, int(bets.row[part][int(np.argmax(signs))])))
         self.detectors.waiting += bets.waiting
         self.detectors.restart(np.array([warning.place for warning in warnings], np.intp))
-        alarms = self._alarms(before, first, bets, capital)
+        alarms = self._alarms(family, bets, capital)
         for q, row in alarms.items():
             self.alarmed[q] = row
         # After an alarm, a warning says nothing new.
@@ -237,12 +246,16 @@ class Evidence:
         return Found([Raised(q, row) for q, row in sorted(alarms.items())], warnings, self._prove())
 
     def _alarms(
-        self, before: NDArray[np.float64], first: NDArray[np.bool_], bets: Bets, capital: NDArray[np.float64]
+        self,
+        family: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]],
+        bets: Bets,
+        capital: NDArray[np.float64],
     ) -> dict[int, int]:
         """Questions for which harm is now shown, and the row at which."""
+        before, first, sharing = family
         serving = self.serving[self.group][bets.question]
-        some = (bets.row[serving], bets.question[serving], capital[serving])
-        alarms = first_alarms(before, first, *some, self.level)
+        some = serving & first[bets.question]
+        alarms = first_alarms(before, sharing, bets.row[some], bets.question[some], capital[some], self.level)
         later = serving & (self.at_risk & ~first)[bets.question]
         for i in np.flatnonzero(later & (capital >= self.n_questions / self.level * (1 - 1e-9))):
             alarms.setdefault(int(bets.question[i]), int(bets.row[i]))
@@ -263,7 +276,8 @@ class Evidence:
         capital = np.where(np.isinf(asked).all(axis=1), 0.0, asked.min(axis=1))
         first = (self.proved == 0) & (self.terms == 0)
         # As with alarms: closed testing for first terms, and the most that any could need for later ones.
-        bars = np.where(first, thresholds(capital, first, self.level), self.n_groups / self.level)
+        shared = np.where(first, capital, 0.0), first | self.unproved
+        bars = np.where(first, thresholds(*shared, self.level), self.n_groups / self.level)
         new = np.flatnonzero((self.proved == 0) & (capital >= bars * (1 - 1e-9)))
         self.proved[new] = self.n_rows
         return [Raised(int(g), self.n_rows) for g in new]
@@ -290,6 +304,9 @@ class Evidence:
 
     def begin_term(self, groups: NDArray[np.intp], serving: NDArray[np.bool_]) -> None:
         """Let evidence on some groups start anew, because their classifier was put into service or taken out of it."""
+        ended = np.isin(self.group, groups) & (self.served == 1)[self.group]
+        self.retired |= ended & self.at_risk
+        self.unproved[groups] |= (self.terms[groups] == 0) & (self.proved[groups] == 0)
         self.serving = serving
         self.terms[groups] += 1
         self.proved[groups] = 0
@@ -307,33 +324,7 @@ class Evidence:
 
     def table(self) -> pd.DataFrame:
         """One row per question, with losses in their own units."""
-        worst = np.array([self.losses[i].worst for i in self.loss])
-        weight = np.where(self.sums[:, 0] > 0, self.sums[:, 0], np.nan)
-        own, pooled = (worst * self.sums[:, i] / weight for i in (1, 2))
-        kinds = self.counts.sum(axis=2)
-        low, high = (worst * self.limits[:, i] for i in (0, 1))
-        return pd.DataFrame(
-            {
-                "group": self.group,
-                "part": [self.parts[i] for i in self.part],
-                "loss": [self.losses[i].name for i in self.loss],
-                "rows": kinds.sum(axis=1).astype(np.int64),
-                "own_worse": kinds[:, 1:3].sum(axis=1).astype(np.int64),
-                "own_better": kinds[:, 3:].sum(axis=1).astype(np.int64),
-                "weight": self.sums[:, 0],
-                "own_loss": own,
-                "pooled_loss": pooled,
-                "gain": pooled - own,
-                "low": low,
-                "high": high,
-                "harm_evidence": self.harm.capital,
-                "harm_needed": self.needed(),
-                "benefit_evidence": self.benefit.capital,
-                "change_evidence": self.detectors.evidence,
-                "in_service": self.serving[self.group],
-                "alarm_row": self.alarmed,
-            }
-        )
+        return table_of(self)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that is known, as arrays, for `restore`."""
@@ -356,7 +347,21 @@ class Evidence:
         self.n_rows = int(arrays["n_labelled"])
 
 
-_ARRAYS = ("counts", "sums", "limits", "alarmed", "warned", "proved", "terms", "served", "serving", "climb", "onset")
+_ARRAYS = (
+    "counts",
+    "sums",
+    "limits",
+    "alarmed",
+    "warned",
+    "proved",
+    "terms",
+    "served",
+    "serving",
+    "retired",
+    "unproved",
+    "climb",
+    "onset",
+)
 
 
 def relative_stakes(loss: Loss) -> tuple[float, float]:
