@@ -89,7 +89,7 @@ def test_nobody_is_told_to_deploy_while_a_named_group_is_shown_to_lose():
     assert advice.headline == "Do not deploy: sex = f is shown to lose"
     assert [one.group for one in advice.losing] == ["sex = f"]
     assert "Who loses: sex = f loses 100.00 percentage points" in " ".join(advice.cautions)
-    assert advice.cautions[-1].startswith("Fit again with these attributes shown to the guard")
+    assert advice.cautions[-1].startswith("Fit again with more rows, or with these attributes shown to a guard")
 
 
 def test_some_groups_are_not_enough_if_a_named_group_loses_with_them():

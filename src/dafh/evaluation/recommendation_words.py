@@ -243,7 +243,7 @@ class Told:
         if self.kind == "keep":
             return ""
         loss, (large, small, n_large) = _any_loss(self.result), self._sizes()
-        few = f" {small:,} more have fewer than {SMALLEST_SHOWN} rows, too few to tell." if small else ""
+        few = f" {small:,} more {_have(small)} fewer than {SMALLEST_SHOWN} rows, too few to tell." if small else ""
         if not n_large:
             return f"{shown}All {small:,} named groups have fewer than {SMALLEST_SHOWN} rows, too few to tell."
         size = f" of {SMALLEST_SHOWN} rows and more" if small else ""
@@ -280,7 +280,9 @@ class Told:
         first = lost.drop_duplicates("group").head(3)
         told = [f"{who(row)} loses {_amount(row, self.result.level)}" for _, row in first.iterrows()]
         n_more = lost["group"].nunique() - len(told)
-        more = f"; {n_more:,} more {'is' if n_more == 1 else 'are'} shown to lose" if n_more else ""
+        # The headline counts single attributes only, if any of them loses.
+        crossed = " (combinations of attributes included)" if lost["several"].any() else ""
+        more = f"; {n_more:,} more {'is' if n_more == 1 else 'are'} shown to lose{crossed}" if n_more else ""
         return f"Who loses: {'; '.join(told)}{more}."
 
     def _next(self) -> str:
@@ -292,8 +294,8 @@ class Told:
             )
         if self.kind == "do_not_deploy":
             if len(self.losing):
-                return "Fit again with these attributes shown to the guard, or with more rows, and audit on new rows."
-            return "Let the guard decide again with more rows, or serve these groups otherwise, and audit on new rows."
+                return "Fit again with more rows, or with these attributes shown to a guard, and audit on new rows."
+            return "Fit again with more rows, or let another classifier serve these groups, and audit on new rows."
         alone = supported_alone(self.result)
         if self.kind == "keep" and alone:
             verb = "gains" if len(alone) == 1 else "gain"
@@ -328,6 +330,10 @@ def supported_alone(result: "AuditResult") -> list[str]:
     shown = result.evidence["p_no_gain"] <= result.level / 2
     violated = set(result.questions.loc[result.questions["verdict"] == "violated", "group"].astype(str))
     return [name for name in result.evidence["group"][shown] if name not in violated]
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
 
 
 def _any_loss(result: "AuditResult") -> str:
