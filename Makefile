@@ -42,9 +42,10 @@ bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/watch.py
 
-docs: $(READY)   ## user guide and API reference as web pages, in docs/_build
+# -E runs notebooks again whose text has not changed.
+docs: $(READY)   ## user guide, notebooks and API reference as web pages, in docs/_build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
-	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+	$(BIN)/python -m sphinx -E -W --keep-going -q docs docs/_build
 	@echo docs/_build/index.html
 
 dist: $(READY)   ## wheel and sdist, in dist

@@ -28,6 +28,7 @@ HERE = Path(__file__).parent
 DATASETS = ("adult", "arrest", "violent", "german", "bank")
 SPLITS = (100, 101)
 PAST = 0.4
+ANSWERS = ("supported", "open", "nothing to decide", "missed gain", "wrong")
 # Smaller named groups say nothing on so few rows.
 SMALLEST_GROUP = 50
 PAGE = """# Incumbents that went wrong
@@ -44,9 +45,9 @@ the incumbent, whatever it is. *Threshold 0.5* is the second incumbent with `thr
 the recommendation; *fresh rows* are the other half. Their gain is that of following the recommendation or, where it is
 to keep the incumbent, what deploying would have changed: percentage points of accuracy, with a 95% interval. The worst
 named group is that with the lowest gain among those with {smallest} fresh rows or more. A recommendation is
-**supported** if fresh rows show it (a gain where it says deploy, a loss or harm where it says keep, or if nothing would
-change), **open** if they cannot tell, **wrong** if deploying is shown to lose in total or for a named group, and a
-**missed gain** if keeping the incumbent is shown to give up a gain.
+**supported** if fresh rows show it (a gain where it says deploy, a loss or harm where it says keep), **open** if they
+cannot tell, **wrong** if deploying is shown to lose in total or for a named group, and a **missed gain** if keeping the
+incumbent is shown to give up a gain. Where no group has a classifier of its own, there is **nothing to decide**.
 
 {table}
 
@@ -130,7 +131,7 @@ def one_row(dataset, split, name):
     worst = groups["gain"].idxmin()
     same = model.n_groups_ == 1 or (model.serves_ == model.n_groups_).all()
     gain = "no change" if same else f"{points(total['gain'])} ({points(total['low'])} to {points(total['high'])})"
-    answer = "supported" if same else verdict_on(kind, seen)
+    answer = "nothing to decide" if same else verdict_on(kind, seen)
     last = "–" if same else f"{worst} {points(groups.loc[worst, 'gain'])} ({int(groups.loc[worst, 'rows']):,} rows)"
     line = [dataset, split, name, percent(incumbent.score(test, data.y_test)), kind.replace("_", " ")]
     return [*line, gain, last, answer]
@@ -156,7 +157,7 @@ def main(*, quick):
                 answers.append(row[-1])
                 lines.append(f"| {' | '.join(map(str, row))} |")
                 print(lines[-1], flush=True)
-    counts = {answer: answers.count(answer) for answer in ("supported", "open", "missed gain", "wrong")}
+    counts = {answer: answers.count(answer) for answer in ANSWERS}
     summary = f"Of {len(answers)} recommendations, " + ", ".join(f"{n} {answer}" for answer, n in counts.items()) + "."
     print(summary)
     if not quick:

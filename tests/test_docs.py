@@ -91,7 +91,8 @@ def test_every_option_that_the_page_of_commands_shows_exists():
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    folders = (ROOT / "docs", ROOT / "docs" / "notebooks")
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(page for one in folders for page in one.glob("*.md"))]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

@@ -89,7 +89,7 @@ def run_audit(monkeypatch, result, *options):
         def audit_file(self, *_, **__):
             return result, ()
 
-    monkeypatch.setattr(FileModel, "open", lambda path: Opened())
+    monkeypatch.setattr(FileModel, "open", lambda *_: Opened())
     return CliRunner().invoke(main, ["audit", "model.dafh", "rows.csv", *options])
 
 

@@ -133,7 +133,16 @@ def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_valida
         raise
 
 
-class TakesTables(BaseEstimator):
+class TakesSparse(BaseEstimator):
+    """An estimator that takes sparse matrices, by making them dense, and says so."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class TakesTables(TakesSparse):
     """An estimator that takes tables of any kind, with text, categories and missing values, and says so."""
 
     def __sklearn_tags__(self) -> Any:
@@ -141,7 +150,6 @@ class TakesTables(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.input_tags.sparse = True
         return tags
 
 

@@ -17,6 +17,7 @@ from dafh.checks import (
     RANDOM_STATE,
     Constraints,
     RandomState,
+    TakesSparse,
     check_features,
     check_parameters,
     having,
@@ -48,7 +49,7 @@ def _gives_probabilities(classifier: "DecoupledClassifier") -> bool:
     return all(model is None or hasattr(model, "predict_proba") for model in models)
 
 
-class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
+class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstimator):
     """Fit one classifier for every group of a partition, and a pooled one to compare with.
 
     The rules for difficult groups are the same for all partitions: a group with fewer than `min_group_size` rows in
@@ -140,11 +141,6 @@ class DecoupledClassifier(GuardedMixin, ClassifierMixin, BaseEstimator):
         self.costs = costs
         self.calibration_size = calibration_size
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True  # Made dense.
-        return tags
 
     def fit(
         self,

@@ -296,7 +296,7 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
             "verdict:N",
         ],
     )
-    x = alt.X("from_:Q", title=title, axis=alt.Axis(labelExpr=SIGNED))
+    x = alt.X("from_:Q", title=title, axis=alt.Axis(labelExpr=SIGNED, tickCount=8))
     lines = base.mark_rule(strokeWidth=2).encode(x, alt.X2("to:Q"), color=colour)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X("points:Q", title=title), colour, shape)
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="zero:Q")
