@@ -46,7 +46,7 @@ accuracy 75.0%, pooled 75.0%; Pr without harm 83.3%, classifiers disagree on 33.
 gain in error rate +0.00 percentage points (95% interval -2.40 to +2.40)
 comparisons in which a group looks worse off: 2 observed, 2 significant, 2 after correction for the number of questions
 
- group  against  rows  error now  rival error  gap, points      95% interval  corrected p  answer
+ group  against  rows  own error  rival error  gap, points      95% interval  corrected p  answer
      0   pooled   600       8.3%        25.0%       +16.67  +13.58 to +19.89        1.000  satisfied
      0        1   600       8.3%        41.7%       +33.33  +29.38 to +37.26        1.000  satisfied
      1   pooled   600      41.7%        25.0%       -16.67  -19.89 to -13.58       <0.001  violated
@@ -54,13 +54,13 @@ comparisons in which a group looks worse off: 2 observed, 2 significant, 2 after
 
 Named groups against the pooled classifier:
 
- group    against  rows  error now  rival error  gap, points    95% interval  corrected p  answer
+ group    against  rows  own error  rival error  gap, points    95% interval  corrected p  answer
  sex = f   pooled   600      16.7%        16.7%        +0.00  -3.45 to +3.45        1.000  undecided
  sex = m   pooled   600      33.3%        33.3%        +0.00  -3.45 to +3.45        1.000  undecided
 
-Decisions with the pooled classifier and now (flagged: the second label is predicted):
+Decisions with the pooled classifier and with this model (flagged: the second label is predicted):
 
- group      rows  flagged, pooled → now  false positive rate, pooled → now  false negative rate, pooled → now
+ group      rows  flagged, pooled → own  false positive rate, pooled → own  false negative rate, pooled → own
  all rows  1,200          25.0% → 25.0%                      25.0% → 25.0%                              – → –
  0           600           25.0% → 8.3%                       25.0% → 8.3%                              – → –
  1           600          25.0% → 41.7%                      25.0% → 41.7%                              – → –

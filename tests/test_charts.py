@@ -114,10 +114,13 @@ def rates(*names, **columns):
 
 def test_a_rate_is_drawn_twice_in_different_shapes():
     chart = plots.decisions(rates("all rows", "group 0"), "fpr")
-    assert chart.layer[1].data.groupby("side")["value"].first().to_dict() == {"now": 0.2, "pooled classifier": 0.4}
+    assert chart.layer[1].data.groupby("side")["value"].first().to_dict() == {
+        "pooled classifier": 0.4,
+        "this model": 0.2,
+    }
     scale = chart.to_dict()["layer"][1]["encoding"]["shape"]["scale"]
     assert len(set(scale["range"])) == 2
-    assert {"pooled classifier", "now", "false positive rate", "all rows", "group 0"} <= set(texts(chart))
+    assert {"pooled classifier", "this model", "false positive rate", "all rows", "group 0"} <= set(texts(chart))
 
 
 def test_a_rate_that_is_unknown_is_listed_but_not_drawn():

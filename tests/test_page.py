@@ -77,7 +77,7 @@ def test_the_table_of_groups_has_errors_and_gains():
     assert first["served by"] == "classifier 0"
     assert (first["what to do"], second["what to do"]) == ("deploy", "keep the pooled one")
     assert (first["people"], first["share"]) == ("200", "50.0%")
-    assert (first["error now"], first["pooled error"]) == ("10.0%", "30.0%")
+    assert (first["own error"], first["pooled error"]) == ("10.0%", "30.0%")
     assert first["gain, points"].startswith("+20.00 (+14.")  # With its interval.
     assert first["answer"] == "✔ satisfied"
     assert second["gain, points"].startswith("-10.00 (-1")
@@ -126,7 +126,7 @@ def test_what_is_unknown_is_a_dash():
     empty = audit(y, np.column_stack([y, y]), np.zeros(40, int), pooled=1 - y)
     row = table(render(summarize(result=empty)), "Groups and the classifier that serves each, on the people tested")[1]
     assert row["people"] == "0"
-    assert row["error now"] == row["pooled error"] == "–"
+    assert row["own error"] == row["pooled error"] == "–"
     assert row["gain, points"].startswith("–")
     assert "nan" not in json.dumps(row).lower()
 
@@ -311,7 +311,9 @@ def test_every_rule_has_a_box_with_size_gain_and_server():
     tested = table(page_of("rules"), "Groups and the classifier that serves each, on the people tested")
     for rule, row in zip(figures.itertuples(), tested, strict=True):
         # The figures beside a rule are those of the table below; those of training stand apart and say so.
-        assert f"{row['people']} of the people tested ({row['share']}), served by its own classifier" in text
+        assert (
+            f"{row['people']} of the people tested ({row['share']}), in this model served by its own classifier" in text
+        )
         told = f"In training it had {percent(rule.rows)} of the rows, and its own classifier a gain of"
         assert f"{told} {points(rule.gain)} percentage points on calibration rows." in text
     assert "More about group 1" in text

@@ -32,10 +32,10 @@ def test_every_loss_has_its_own_chart_and_table_with_its_unit():
     page = page_of_losses()
     cost = table(page, "Gains over the pooled classifier: cost")
     rate = table(page, "Gains over the pooled classifier: false negative rate")
-    assert cost[0]["cost now"] == "35.00"  # 5 × 10% of the positive rows and 1 × 20% of the negative ones.
+    assert cost[0]["own cost"] == "35.00"  # 5 × 10% of the positive rows and 1 × 20% of the negative ones.
     assert cost[0]["rival cost"] == "105.00"
     assert cost[0]["gap, per 100 rows"].startswith("+70.00 (")
-    assert (rate[0]["false negative now"], rate[0]["rival false negative"]) == ("10.0%", "40.0%")
+    assert (rate[0]["own false negative"], rate[0]["rival false negative"]) == ("10.0%", "40.0%")
     assert rate[0]["gap, points"].startswith("+30.00 (")
     assert "gain in cost" in chart(page, "gains_cost")["layer"][1]["encoding"]["x"]["title"]
     assert "The audit tested the cost and false negative rate." in section(page, "gains")
@@ -43,11 +43,11 @@ def test_every_loss_has_its_own_chart_and_table_with_its_unit():
 
 def test_decisions_before_and_after_are_shown_for_every_group():
     page = page_of_losses()
-    rows = table(page, "Decisions with the pooled classifier and now")
+    rows = table(page, "Decisions with the pooled classifier and with this model")
     assert [row["who"] for row in rows] == ["all rows", "group 0", "group 1"]
-    assert rows[1]["false positive rate, pooled → now"] == "10.0% → 20.0%"
-    assert rows[1]["false negative rate, pooled → now"] == "40.0% → 10.0%"
-    assert rows[1]["flagged, pooled → now"] == "35.0% → 55.0%"
+    assert rows[1]["false positive rate, pooled → own"] == "10.0% → 20.0%"
+    assert rows[1]["false negative rate, pooled → own"] == "40.0% → 10.0%"
+    assert rows[1]["flagged, pooled → own"] == "35.0% → 55.0%"
     (drawn,) = (data for data in chart(page, "rate_fpr")["datasets"].values() if "before" in data[0])
     assert [(row["before"], row["now"]) for row in drawn[1:]] == [(0.1, 0.2), (0.1, 0.3)]
 

@@ -89,7 +89,7 @@ def test_nobody_is_told_to_deploy_while_a_named_group_is_shown_to_lose():
     assert advice.headline == "Do not deploy: sex = f is shown to lose"
     assert [one.group for one in advice.losing] == ["sex = f"]
     assert "Who loses: sex = f loses 100.00 percentage points" in " ".join(advice.cautions)
-    assert advice.cautions[-1].startswith("Fit again with more rows, or with these attributes shown to a guard")
+    assert advice.cautions[-1].startswith("Fit again with these attributes protected")
 
 
 def test_some_groups_are_not_enough_if_a_named_group_loses_with_them():
@@ -126,7 +126,7 @@ def test_a_small_group_is_undecided_and_not_safe():
     """Forty rows, all of them better off: a loss of more than a point is ruled out only with more of them."""
     advice = audited((0.1, 0.2), sizes=(N, 40)).recommendation
     assert (advice.kind, advice.deploy, advice.keep) == ("deploy_some", ("0",), ("1",))
-    assert advice.groups[1].reason.startswith("a loss of more than 1 percentage point is not ruled out (+10.00, ")
+    assert advice.groups[1].reason.startswith("a loss of more than 1 percentage point is not ruled out (gain +10.00, ")
 
 
 def test_a_group_without_rows_is_kept():
@@ -140,7 +140,7 @@ def test_a_small_loss_is_ruled_out_by_many_rows_even_where_the_gain_is_not_shown
     first = result.recommendation.groups[0]
     assert result.questions["verdict"].iloc[0] == "undecided"
     assert first.action == "deploy"
-    assert first.reason.startswith("a loss of more than 1 percentage point is ruled out (+0.1")
+    assert first.reason.startswith("a loss of more than 1 percentage point is ruled out (gain +0.1")
 
 
 def test_without_a_gain_the_pooled_classifier_stays():
@@ -176,9 +176,13 @@ def test_a_kind_of_error_that_rises_is_pointed_out_unless_it_was_tested():
     y, row = np.tile([0, 1], 1000), np.arange(2000)
     rows = {"y": y, "predictions": np.where(row < 300, 0, y), "pooled": np.where(row < 1500, 1, y)}
     told = " ".join(audit(**rows, groups=np.zeros(2000, int)).recommendation.cautions)
-    assert "Mind that the false negative rate rises by 15.0 percentage points on these rows" in told
+    # 150 misses more and 750 false alarms fewer.
+    assert (
+        "Before you deploy: the false negative rate rises by 15.0 percentage points, which pays only while a false "
+        "negative costs less than 5.0 times a false positive." in told
+    )
     halves = " ".join(audit(**rows, groups=row // 1000).recommendation.cautions)
-    assert "rises by 15.0 and the false negative rate in group 0 rises by 30.0 percentage points" in halves
+    assert "the false negative rate in group 0 rises by 30.0 percentage points, which pays only while" in halves
     tested = audit(**rows, groups=np.zeros(2000, int), losses=("error", "fnr"))
     assert tested.recommendation.kind == "do_not_deploy"
     assert "Mind" not in " ".join(tested.recommendation.cautions)

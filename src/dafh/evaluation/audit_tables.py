@@ -58,7 +58,7 @@ def summary_tables(result: "AuditResult") -> list[tuple[str, pd.DataFrame, tuple
         tables.append((title, display_questions(shown, result.level), ("group", "answer")))
     if result.rates is not None:
         shown = result.rates.head(1 + len(result.matrix.sizes) + _MOST_NAMED_GROUPS_IN_SUMMARY)
-        title = "Decisions with the pooled classifier and now (flagged: the second label is predicted):"
+        title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted):"
         tables.append((title, display_rates(shown), ("group",)))
     return tables
 
@@ -102,7 +102,7 @@ def display_questions(questions: pd.DataFrame, level: float) -> pd.DataFrame:
             "loss": [TITLES[name] for name in questions["loss"]],
             "against": questions["rival"].astype(str),
             "rows": [f"{n:,.0f}" for n in questions["n"]],
-            "now": [own for own, _ in written],
+            "own": [own for own, _ in written],
             "rival": [rival for _, rival in written],
             _gap_title(set(questions["loss"])): [points(g) for g in questions["gap"]],
             f"{100 * (1 - level):g}% interval": [f"{points(low)} to {points(high)}" for low, high in limits],
@@ -114,7 +114,7 @@ def display_questions(questions: pd.DataFrame, level: float) -> pd.DataFrame:
         return table
     # One loss is named in the head of the table, not in every line.
     title = TITLES[questions["loss"].iloc[0]].removesuffix(" rate") if len(questions) else "error"
-    return table.drop(columns="loss").rename(columns={"now": f"{title} now", "rival": f"rival {title}"})
+    return table.drop(columns="loss").rename(columns={"own": f"own {title}", "rival": f"rival {title}"})
 
 
 def _gap_title(losses: set[str]) -> str:
@@ -129,9 +129,9 @@ def _level_of(loss: str, value: float) -> str:
 
 
 def display_rates(rates: pd.DataFrame) -> pd.DataFrame:
-    """Format the shares flagged and the kinds of error, each as "with the pooled classifier → now"."""
+    """Format the shares flagged and the kinds of error, each as "with the pooled classifier → with this model"."""
     columns = {"group": rates["group"], "rows": [f"{n:,.0f}" for n in rates["rows"]]}
     for name, title in (("flagged", "flagged"), ("fpr", "false positive rate"), ("fnr", "false negative rate")):
         pairs = zip(rates[f"{name}_pooled"], rates[name], strict=True)
-        columns[f"{title}, pooled → now"] = [f"{percent(before)} → {percent(now)}" for before, now in pairs]
+        columns[f"{title}, pooled → own"] = [f"{percent(before)} → {percent(now)}" for before, now in pairs]
     return pd.DataFrame(columns)

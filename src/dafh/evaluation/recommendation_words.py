@@ -10,6 +10,7 @@ import pandas as pd
 from dafh.evaluation.deployment import SMALL_LOSS, tolerated
 from dafh.evaluation.losses import TITLES, LossName
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
+from dafh.evaluation.rates import break_even
 from dafh.evaluation.verdict import in_points, shortened, unit_of, who
 from dafh.text import listed, percent, points
 
@@ -69,13 +70,13 @@ def reason(action: str, about: pd.DataFrame, main: pd.Series, p_loss: float, res
     if not main["n"]:
         return "it has no test rows"
     if p_loss > result.level:
-        return f"{_any_loss(result)} is not ruled out ({gain})"
+        return f"{_any_loss(result)} is not ruled out (gain {gain})"
     if action == "deploy" and main["verdict"] == "satisfied" and not result.margin:
-        return f"it is shown not to lose ({gain})"
+        return f"a loss is ruled out (gain {gain})"
     if action == "deploy":
-        return f"{_any_loss(result)} is ruled out ({gain})"
+        return f"{_any_loss(result)} is ruled out (gain {gain})"
     if main["gap"] > 0 and result.verdict.status == "harm":
-        return f"it does not lose as a whole ({gain}), but the model does harm elsewhere"
+        return f"as a whole it does not lose (gain {gain}), but some people in it or elsewhere do"
     return f"no gain is shown ({gain})" if main["gap"] > 0 else f"it gains nothing on these rows ({gain})"
 
 
@@ -93,17 +94,17 @@ class Told:
 
     def headline(self) -> str:
         """Say what to do, without a full stop."""
-        deployed, kept = self._of("deploy"), self._of("keep")
+        deployed, kept, unless = self._of("deploy"), self._of("keep"), self._unless()
         if self.kind == "deploy_some":
             return (
                 f"Deploy for {groups_in_words(deployed)} only, and keep the pooled classifier for "
                 + groups_in_words(kept)
+                + unless
             )
         if self.kind == "deploy":
-            if len(deployed) < len(self.groups):
-                return f"Deploy for {groups_in_words(deployed)}"
             n_groups = len(deployed)
-            return "Deploy" if n_groups == 1 else f"Deploy for {'both' if n_groups == 2 else f'all {n_groups}'} groups"
+            whom = "" if n_groups == 1 else f" for {'both' if n_groups == 2 else f'all {n_groups}'} groups"
+            return f"Deploy{whom if n_groups == len(self.groups) else f' for {groups_in_words(deployed)}'}{unless}"
         if self.kind == "do_not_deploy":
             names, verb = self._losers()
             return f"Do not deploy: {listed(shortened(names))} {verb}"
@@ -210,27 +211,49 @@ class Told:
         ]
         return f"{'; '.join([flagged, *kinds])}."
 
-    def _dearer(self) -> str:
-        """Warn of a kind of error that gets more frequent, unless the audit tested it: the total can hide that."""
+    def _rises(self) -> list[tuple[str, LossName, float, float]]:
+        """Kinds of error that get more frequent and were not tested: where, which, by how much, and its break-even.
+
+        The total can hide them: it counts every error alike.
+        """
         tested = set(self.result.losses)
         if self.rates is None or "cost" in tested or not self.kind.startswith("deploy"):
-            return ""
+            return []
         n_groups, deployed = len(self.groups), set(self._of("deploy"))
-        told = []
+        found = []
         for place, row in self.rates.head(1 + n_groups).reset_index(drop=True).iterrows():
             if place != _ALL_ROWS and (n_groups == 1 or str(row["group"]) not in deployed):
                 continue
             where, limit = ("", SMALL_LOSS) if place == _ALL_ROWS else (f" in group {row['group']}", _STEEP)
-            for name in _KINDS:
-                risen = row[name] - row[f"{name}_pooled"]
-                if name not in tested and risen > limit:
-                    told.append(f"the {TITLES[name]}{where} rises by {100 * risen:.1f}")
+            found += [
+                (where, name, float(row[name] - row[f"{name}_pooled"]), break_even(row, name))
+                for name in _KINDS
+                if name not in tested and row[name] - row[f"{name}_pooled"] > limit
+            ]
+        return found
+
+    def _unless(self) -> str:
+        """Condition of the recommendation where a kind of error gets much more frequent."""
+        names = {name for _, name, risen, _ in self._rises() if risen > _STEEP}
+        # Where both kinds rise, each in another group, no price of one against the other decides.
+        if len(names) != 1:
+            return ""
+        (dear,) = names
+        (cheap,) = set(_KINDS) - names
+        return f", unless a {_ERROR[dear]} costs much more than a {_ERROR[cheap]}"
+
+    def _dearer(self) -> str:
+        told = []
+        for where, name, risen, price in self._rises():
+            (other,) = {*_KINDS} - {name}
+            pays = f", which pays only while a {_ERROR[name]} costs less than {price:.1f} times a {_ERROR[other]}"
+            told.append(
+                f"the {TITLES[name]}{where} rises by {100 * risen:.1f} percentage points"
+                + (pays if np.isfinite(price) else "")
+            )
         if not told:
             return ""
-        return (
-            f"Mind that {listed(told)} percentage points on these rows: if such errors cost more than others, audit "
-            "with these costs."
-        )
+        return f"Before you deploy: {'; '.join(told)}. If such errors may cost more, audit with these costs."
 
     def _who_loses(self) -> str:
         """Say who is shown to lose, and for whom a loss is not ruled out."""
@@ -294,7 +317,7 @@ class Told:
             )
         if self.kind == "do_not_deploy":
             if len(self.losing):
-                return "Fit again with more rows, or with these attributes shown to a guard, and audit on new rows."
+                return "Fit again with these attributes protected, or with more rows, and audit on new rows."
             return "Fit again with more rows, or let another classifier serve these groups, and audit on new rows."
         alone = supported_alone(self.result)
         if self.kind == "keep" and alone:
@@ -312,12 +335,16 @@ class Told:
         if self.result.named is None:
             return Figure("Shown to lose", value, "named groups were not tested")
         large, small, n_large = self._sizes()
-        note = f"{len(large):,} of {n_large:,} named groups might" if n_large else "named groups"
+        n_others = n_large - int((~self.losing["small"]).sum())
+        might = "might, if it were deployed" if self.kind == "keep" else "might"
+        note = f"{len(large):,} of {n_others:,} {'other ' if losers else ''}named groups {might}"
+        note = note if n_large else "named groups"
         few = f"{';' if n_large else ':'} {small:,} {'more ' if n_large else ''}are too small to tell" if small else ""
         return Figure("Shown to lose", value, note + few)
 
 
 _KINDS: tuple[LossName, ...] = ("fpr", "fnr")
+_ERROR = {"fpr": "false positive", "fnr": "false negative"}
 _RATES = (
     ("flagged", "Flagged", "of people get the positive label"),
     ("fpr", "False positive rate", "flagged, of those who should not be"),

@@ -19,7 +19,7 @@ RATE_TITLES: dict[RateName, str] = {
 }
 """What each rate is called."""
 # Shape as well as colour, for readers who cannot tell the colours apart.
-_SIDES = {"pooled classifier": ("#767676", "diamond"), "now": ("#1f5fb0", "circle")}
+_SIDES = {"pooled classifier": ("#767676", "diamond"), "this model": ("#1f5fb0", "circle")}
 _MOST_LINES = 30
 
 
@@ -73,7 +73,7 @@ def decisions(result: AuditResult | pd.DataFrame, rate: RateName = "flagged") ->
         {"name": names, "before": table[f"{rate}_pooled"].astype(float), "now": table[rate].astype(float)}
     ).assign(rows=table["rows"].to_numpy())
     sides = pairs.melt(["name", "rows"], ["before", "now"], "side", "value")
-    sides["side"] = sides["side"].map({"before": "pooled classifier", "now": "now"})
+    sides["side"] = sides["side"].map({"before": "pooled classifier", "now": "this model"})
     x_title = RATE_TITLES[rate]
     axis = alt.Axis(format="%", tickCount=4)
     # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.

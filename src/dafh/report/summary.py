@@ -159,7 +159,7 @@ def _losses(final: Any, result: AuditResult | None) -> list[dict[str, str]] | No
 
 
 def _rates(result: AuditResult | None) -> list[dict[str, Any]] | None:
-    """How often each group is flagged, and which errors are made, with the pooled classifier and now."""
+    """How often each group is flagged, and which errors are made, with the pooled classifier and with this model."""
     rates = None if result is None else named_rates(result)
     return None if rates is None else _records(rates.head(_MOST_RATES))
 

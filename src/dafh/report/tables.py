@@ -76,7 +76,7 @@ def _question_columns(loss: str) -> tuple[_Column, ...]:
         ("group", lambda row: str(row["group"])),
         ("against", lambda row: "pooled" if row["rival"] == "pooled" else f"classifier {row['rival']}"),
         ("people", lambda row: f"{row['n']:,.0f}"),
-        (f"{short} now", _level("own_loss")),
+        (f"own {short}", _level("own_loss")),
         (f"rival {short}", _level("rival_loss")),
         (f"gap, {unit}", _with_interval("gap")),
         ("corrected p of harm", lambda row: _number(row["p_corrected"], "{:.3f}")),
@@ -97,7 +97,7 @@ def _serving_columns(loss: str) -> tuple[_Column, ...]:
         ("what to do", lambda row: _ACTIONS[row["action"]]),
         ("people", lambda row: _number(row.get("rows"), "{:,.0f}")),
         ("share", lambda row: _percent(row.get("share"))),
-        (f"{short} now", _level("own_loss")),
+        (f"own {short}", _level("own_loss")),
         (f"pooled {short}", _level("rival_loss")),
         (f"gain, {unit}", _with_interval("gap")),
         ("answer", lambda row: VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
@@ -130,7 +130,7 @@ _CHECKS: tuple[_Column, ...] = (
 )
 _TOTALS: tuple[_Column, ...] = (
     ("loss", _title),
-    ("now", _level("own_loss")),
+    ("own", _level("own_loss")),
     ("pooled", _level("pooled_loss")),
     ("gain", _with_interval("gain")),
     ("unit", lambda row: Loss(row["loss"]).unit),
@@ -138,9 +138,9 @@ _TOTALS: tuple[_Column, ...] = (
 _RATES: tuple[_Column, ...] = (
     ("who", lambda row: row["name"]),
     ("people", lambda row: f"{row['rows']:,.0f}"),
-    ("flagged, pooled → now", lambda row: _change(row, "flagged")),
-    ("false positive rate, pooled → now", lambda row: _change(row, "fpr")),
-    ("false negative rate, pooled → now", lambda row: _change(row, "fnr")),
+    ("flagged, pooled → own", lambda row: _change(row, "flagged")),
+    ("false positive rate, pooled → own", lambda row: _change(row, "fpr")),
+    ("false negative rate, pooled → own", lambda row: _change(row, "fnr")),
 )
 
 
