@@ -18,7 +18,7 @@ demo: $(READY)   ## the paper's synthetic experiment: a table and a figure
 	$(BIN)/dafh demo
 
 test: $(READY)   ## the fast tests and the docstring examples
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 slow: $(READY)   ## simulations and full studies
 	$(BIN)/python -m pytest -m slow

@@ -129,16 +129,18 @@ MARKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("chart", MARKS)
-def test_tooltips_say_what_a_mark_stands_for(opened, chart):
+def test_tooltips_say_what_a_mark_stands_for(opened):
     page, _, _ = opened()
-    if not page.locator(f"#chart-{chart}").count():
-        pytest.skip("this report has no such chart")
-    page.locator(f"#chart-{chart} svg .mark-{MARKS[chart]} path").first.hover(force=True)
     tooltip = page.locator("#vg-tooltip-element.visible")
-    tooltip.wait_for(timeout=3000)
-    assert tooltip.locator("tr").count() >= 3
-    assert page.locator("#vg-tooltip-element img").count() == 0
+    found = [chart for chart in MARKS if page.locator(f"#chart-{chart}").count()]
+    assert len(found) >= 6
+    for chart in found:
+        page.locator(f"#chart-{chart} svg .mark-{MARKS[chart]} path").first.hover(force=True)
+        tooltip.wait_for(timeout=3000)
+        assert tooltip.locator("tr").count() >= 3, chart
+        assert page.locator("#vg-tooltip-element img").count() == 0, chart
+        page.mouse.move(0, 0)
+        tooltip.wait_for(state="hidden", timeout=3000)
 
 
 @pytest.mark.parametrize("width", [360, 1400])
