@@ -56,14 +56,18 @@ def try_out(kind: str, dist: Path) -> tuple[str, str]:
         try:
             run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", file, *limits], folder)
             installed = time.monotonic()
-            for command in readme_commands():
+            commands = readme_commands()
+            (fit,) = (command for command in commands if command[1] == "fit")
+            for command in commands:
                 run([folder / "venv" / "bin" / command[0], *command[1:]], folder)
             done = time.monotonic()
+            # A second time, with what the first has compiled: old versions of JAX crashed here.
+            run([folder / "venv" / "bin" / fit[0], *fit[1:]], folder)
             report = folder / "report.html"
             assert report.stat().st_size > 100_000, "the report is empty"
             seconds = f"{installed - start:.0f} | {done - installed:.0f} | works"
         except subprocess.CalledProcessError as caught:
-            error = caught.stderr.decode(errors="replace")
+            error = caught.stderr.decode(errors="replace") + f"exit code {caught.returncode}"
             seconds = f"– | – | {error.strip().splitlines()[-1][:120]}"
         versions = found_versions(python)
         return f"| {platform.python_version()} | {kind.replace('-', ', ')} | {versions} | {seconds} |", error
@@ -93,6 +97,7 @@ def found_versions(python: Path) -> str:
 def run(command: list[object], folder: Path) -> None:
     """Run a command outside of the clone, so that nothing but the environment can be imported."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    clean["DAFH_COMPILATION_CACHE"] = str(folder / "compiled")
     subprocess.run([str(part) for part in command], cwd=folder, env=clean, capture_output=True, check=True)
 
 

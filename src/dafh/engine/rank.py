@@ -84,8 +84,6 @@ def _end_with_parent() -> None:
 
 def main(arguments: list[str]) -> None:
     """Meet the others, train, and write the result."""
-    if not hasattr(jax, "shard_map"):
-        raise InputError("Training in several processes needs a newer version of JAX: pip install -U jax.")
     # JAX does not annotate these, and strict type checking refuses calls of such functions.
     update: Any = jax.config.update
     leave: Any = jax.distributed.shutdown
