@@ -23,7 +23,6 @@ from dafh.rivals.baselines import make_baseline
 from model_files import people
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
-DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +30,6 @@ def one_thread():
     """On tables this small, the threads of gradient boosting spend their time waiting for each other."""
     with threadpool_limits(1):
         yield
-
-
-def there_and_back(model, tmp_path, **options):
-    dafh.save(model, tmp_path / "model.dafh", **options)
-    return dafh.load(tmp_path / "model.dafh", **options)
 
 
 # ---- card and details ----

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.utils import Bunch
 
-from dafh import DecoupledClassifier, Monitor, Scorecard, load, save
+from dafh import DecoupledClassifier, Monitor, Scorecard
 from dafh.exceptions import InputError
 from dafh.partitions import IntersectionPartition
 from watched import bad_rows, fresh_model, good_rows, parts_of, same_evidence
@@ -289,62 +289,6 @@ def test_without_a_reference_the_first_rows_are_it(model):
     assert monitor.drift()["hits"].sum() > 1500
 
 
-# ---- service ----
-
-
-def test_after_an_alarm_the_pooled_classifier_serves(tmp_path):
-    model = fresh_model()
-    monitor = Monitor(model)
-    monitor.update(bad_rows().X, bad_rows().y, name="October")
-    harmed = sorted({alarm.group for alarm in monitor.alarms})
-    changes = monitor.apply()
-    assert [change.group for change in changes] == harmed
-    assert "served by the pooled classifier instead of its own, from row 1,500 on (batch 1), because harm was" in str(
-        changes[0]
-    )
-    final, X = model.steps[-1][1], model[:-1].transform(bad_rows().X)
-    every, group = final.predict_all(X), final.predict_group(X)
-    served = np.isin(group, harmed)
-    assert (model.predict(bad_rows().X)[served] == every[served, -1]).all()
-    assert "harm was shown" in str(final.guard_report_)
-    assert monitor.apply() == []
-    assert monitor.service == changes
-    save(model, tmp_path / "model.dafh")
-    assert (load(tmp_path / "model.dafh").predict(bad_rows().X) == model.predict(bad_rows().X)).all()
-
-
-def test_a_classifier_comes_back_only_with_proof(tmp_path):
-    model = fresh_model()
-    monitor = Monitor(model)
-    monitor.update(bad_rows().X, bad_rows().y)
-    taken_out = [change.group for change in monitor.apply()]
-    assert not monitor.table().set_index("group")["in_service"][taken_out].any()
-    for seed in (11, 12):
-        rows = good_rows(1500, seed=seed)
-        monitor.update(rows.X, rows.y)
-    back = monitor.apply()
-    assert sorted(change.group for change in back) == taken_out
-    assert all(change.after == "its own" for change in back)
-    assert "it was shown to be better than the pooled classifier at row" in back[0].reason
-    save(model, tmp_path / "model.dafh")
-    assert len(monitor.service) == 2 * len(taken_out)
-
-
-def test_without_evidence_nothing_changes(model):
-    monitor = Monitor(model)
-    assert monitor.apply() == []
-    monitor.update(good_rows().X[:50], good_rows().y[:50])
-    assert monitor.apply() == []
-
-
-def test_a_warning_takes_a_classifier_out_of_service_only_if_asked_to():
-    monitor = Monitor(fresh_model(), level=1e-9, run_length=300)
-    monitor.update(bad_rows().X[:300], bad_rows().y[:300])
-    assert [notice.kind for notice in monitor.notices] == ["change"] * len(monitor.notices) != []
-    assert monitor.apply() == []
-    assert "there were signs of harm at row" in monitor.apply(on_warnings=True)[0].reason
-
-
 # ---- other models, and bad input ----
 
 
@@ -425,46 +369,3 @@ def test_a_monitor_prints_as_a_table(model):
     monitor.update(bad_rows().X, bad_rows().y)
     assert "1,500 labelled rows in 1 batch, " in str(monitor)
     assert "<table" in monitor._repr_html_()
-
-
-# ---- the level, over all terms ----
-
-
-def test_a_group_that_never_served_has_all_its_capital_when_it_does():
-    model = fresh_model()
-    final = model.steps[-1][1]
-    final.set_params(guard="proof").recalibrate(model[:-1].transform(bad_rows(300).X), bad_rows(300).y)
-    monitor = Monitor(model)
-    monitor.update(good_rows().X, good_rows().y)
-    assert [change.after for change in monitor.apply()] == ["its own", "its own"]
-    np.testing.assert_allclose(monitor.table()["harm_evidence"], 0.99)
-    np.testing.assert_allclose(monitor.table()["benefit_evidence"], 0.1)
-
-
-def test_a_second_term_in_service_has_what_is_left_and_needs_the_most():
-    monitor = Monitor(fresh_model())
-    monitor.update(bad_rows().X, bad_rows().y)
-    out = [change.group for change in monitor.apply()]
-    for seed in (11, 12):
-        monitor.update(good_rows(1500, seed=seed).X, good_rows(1500, seed=seed).y)
-    monitor.apply()
-    table = monitor.table().set_index("group").loc[out]
-    np.testing.assert_allclose(table["harm_evidence"], 0.005)
-    np.testing.assert_allclose(table["harm_needed"], 2 / 0.05)
-    monitor.update(bad_rows(1500, seed=3).X, bad_rows(1500, seed=3).y)
-    assert {alarm.group for alarm in monitor.alarms if alarm.batch == 4} <= set(out)
-
-
-def test_groups_that_may_serve_later_share_the_level():
-    model = fresh_model()
-    final = model.steps[-1][1]
-    both, one = Monitor(model), None
-    both.update(good_rows().X[:100], good_rows().y[:100])
-    final.serves_ = np.array([0, 2])
-    final._apply_serving()
-    one = Monitor(model)
-    one.update(good_rows().X[:100], good_rows().y[:100])
-    needed = [monitor.table()["harm_needed"].to_numpy() for monitor in (both, one)]
-    assert np.isnan(needed[1][1])
-    assert needed[1][0] == pytest.approx(1 / 0.05 + 1 / 0.05 - 0.99)
-    assert needed[0][0] > 20

@@ -12,7 +12,7 @@ from dafh.exceptions import InputError
 from dafh.tables.files import DataFile
 from dafh.tables.schema import TableSchema, check_columns
 from dafh.tables.writing import TableWriter
-from tables import written
+from tables import guessed, written
 
 
 def everything(n=60):
@@ -133,11 +133,6 @@ def test_numbers_of_any_size_are_read():
     schema = TableSchema.guess(table, "y")
     assert schema.features == {"n": "number", "m": "number"}
     assert schema.features_of(table)["n"].tolist()[1:3] == [1, 2]
-
-
-def guessed(**columns):
-    table = pd.DataFrame(columns).assign(y=lambda t: np.arange(len(t)) % 2)
-    return TableSchema.guess(table, "y", categories=[name for name in columns if name == "code"]), table
 
 
 def test_dates_written_in_another_way_are_refused_and_placeholders_are_gaps():
@@ -306,52 +301,6 @@ def test_names_that_the_table_has_not_are_refused_for_every_option(option):
 def test_naming_a_column_twice_is_naming_it_once():
     twice, once = (TableSchema.guess(everything(), "y", drop=["age"] * n, sensitive=["sex"] * n) for n in (2, 1))
     assert twice == once
-
-
-# ---- dates ----
-
-WRITTEN = {
-    "ISO8601": "{0.year}-{0.month:02d}-{0.day:02d}",
-    "%d.%m.%Y": "{0.day}.{0.month}.{0.year}",
-    "%m/%d/%Y": "{0.month:02d}/{0.day:02d}/{0.year}",
-    "%d/%m/%Y": "{0.day:02d}/{0.month:02d}/{0.year}",
-}
-DATES = pd.Series(pd.date_range("1999-12-01", periods=60, freq="11D"))
-
-
-@pytest.mark.parametrize("form", WRITTEN)
-def test_dates_are_known_in_every_format(form):
-    schema, table = guessed(d=DATES.map(WRITTEN[form].format))
-    assert schema.features == {"d": f"date {form}"}
-    assert (schema.features_of(table)["d"] == DATES).all()
-
-
-@pytest.mark.parametrize("form", WRITTEN)
-@pytest.mark.parametrize("gap", ["", "?", "NULL", "unknown", "0000-00-00", "00/00/0000", "00.00.0000"])
-def test_gaps_among_dates_are_gaps_in_all_formats(form, gap):
-    texts = DATES.map(WRITTEN[form].format)
-    schema, table = guessed(d=[gap, *texts[1:]])
-    assert schema.features == {"d": f"date {form}"}
-    assert schema.features_of(table)["d"].isna().tolist() == [True] + [False] * 59
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["2020-06-01T10:00:00Z", "2020-06-01 12:00:00+02:00", "2020-06-01T06:00-04:00", "2020-06-01 10:00:00.000000"],
-)
-def test_instants_are_the_same_in_every_time_zone(text):
-    schema = TableSchema("y", {"d": "date ISO8601"})
-    assert schema.features_of(pd.DataFrame({"d": [text]}))["d"].iloc[0] == pd.Timestamp("2020-06-01 10:00")
-
-
-@pytest.mark.parametrize("text", ["{0.year}/{0.month}/{0.day}", "{0.year}/{0.month:02d}/{0.day:02d}"])
-def test_slashes_may_part_a_date_that_begins_with_the_year(text):
-    schema, table = guessed(d=DATES.map(text.format))
-    assert (schema.features_of(table)["d"] == DATES).all()
-
-
-def test_dates_that_do_not_exist_are_no_dates():
-    assert guessed(d=["2020-02-30", "2020-01-01"] * 20)[0].features == {"d": "category"}
 
 
 # ---- held-out rows as a file holds them ----
