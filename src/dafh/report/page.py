@@ -51,7 +51,7 @@ def render(summary: dict[str, Any]) -> str:
     """
     library, script, style = chart_library(), asset("page.js"), asset("page.css")
     charts = make_charts(summary)
-    return _template().render(
+    return template("page.html").render(
         summary=summary,
         sign=_SIGNS[summary["recommendation"]["kind"]],
         charts=charts,
@@ -74,12 +74,16 @@ def render(summary: dict[str, Any]) -> str:
 
 
 @functools.cache
-def _template() -> jinja2.Template:
-    """Return the compiled template: to compile it takes longer than to fill it in."""
+def template(name: str) -> jinja2.Template:
+    """Return a compiled template of this folder: to compile it takes longer than to fill it in."""
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(asset),
     )
-    return environment.from_string(asset("page.html"))
+    return environment.get_template(name)
 
 
 def security_policy(*scripts: str) -> str:

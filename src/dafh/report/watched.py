@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 from markupsafe import Markup
 
@@ -11,7 +10,7 @@ import dafh
 from dafh import plots
 from dafh.evaluation.losses import TITLES, Loss
 from dafh.report.charts import as_json
-from dafh.report.page import asset, chart_library, security_policy
+from dafh.report.page import asset, chart_library, security_policy, template
 from dafh.tables.writing import replacing
 from dafh.text import listed, percent, plain, points
 from dafh.watch.display import evidence_in_words, has_changed, limits_in_words
@@ -123,11 +122,8 @@ def write_watch_page(summary: dict[str, Any], path: str | Path) -> None:
 def render_watch(summary: dict[str, Any]) -> str:
     """Turn what `summarize_watch` returns into a page."""
     library, script, style = chart_library(), asset("page.js"), asset("page.css")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     drawn = {name: chart.properties(width="container").to_dict() for name, chart in _charts(summary).items()}
-    return environment.from_string(asset("watched.html")).render(
+    return template("watched.html").render(
         summary=summary,
         charts={name: as_json(chart) for name, chart in drawn.items()},
         tables=_tables(summary),
