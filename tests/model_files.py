@@ -30,6 +30,12 @@ def quick(**changes):
     return DAFHClassifier(**{"n_groups": 2, "groups": "rules", "pooled": "linear", "random_state": 0, **changes})
 
 
+def there_and_back(model, tmp_path, **options):
+    """Save a model and load it again."""
+    dafh.save(model, tmp_path / "model.dafh", **options)
+    return dafh.load(tmp_path / "model.dafh", **options)
+
+
 def people(n=300, seed=0):
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(

@@ -25,7 +25,7 @@ from dafh.models import read_card
 from dafh.models.trees import as_boosted_trees
 from dafh.partitions import PooledPartition, RulePartition
 from dafh.rivals.baselines import make_baseline
-from model_files import ANSWERS, EXAMPLES, SVC_TYPES, Parts, people
+from model_files import ANSWERS, EXAMPLES, SVC_TYPES, Parts, people, there_and_back
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 DATA = Path(__file__).parent / "data"
@@ -36,11 +36,6 @@ def one_thread():
     """On tables this small, the threads of gradient boosting spend their time waiting for each other."""
     with threadpool_limits(1):
         yield
-
-
-def there_and_back(model, tmp_path, **options):
-    dafh.save(model, tmp_path / "model.dafh", **options)
-    return dafh.load(tmp_path / "model.dafh", **options)
 
 
 # ---- round trips ----

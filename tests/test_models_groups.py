@@ -19,7 +19,7 @@ from dafh.exceptions import InputError
 from dafh.models import read_card
 from dafh.tables.bins import Binning
 from dafh.tables.encoder import TableEncoder
-from model_files import NETWORK, Parts, find, people, quick
+from model_files import NETWORK, Parts, find, people, quick, there_and_back
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 METHODS = ("predict", "predict_proba", "predict_group", "predict_all", "decision_function", "group_proba")
@@ -31,11 +31,6 @@ def one_thread():
     """On tables this small, threads spend their time waiting for each other."""
     with threadpool_limits(1):
         yield
-
-
-def there_and_back(model, tmp_path, **options):
-    dafh.save(model, tmp_path / "model.dafh", **options)
-    return dafh.load(tmp_path / "model.dafh", **options)
 
 
 def new_rows():
