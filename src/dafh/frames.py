@@ -64,7 +64,13 @@ def to_pandas(table: Table) -> pd.DataFrame:
     if isinstance(native, nw.DataFrame):
         # Column by column through NumPy: the libraries' own conversions disagree about dates and gaps.
         return pd.DataFrame({name: _values(native[name]) for name in native.columns})
-    return pd.DataFrame(cast(Any, table))
+    try:
+        return pd.DataFrame(cast(Any, table))
+    except Exception as error:  # Whatever an object raises that is asked for rows it does not have.
+        raise InputError(
+            "A table is needed (rows and columns, or one value for each row), not a value of type "
+            f"{type(table).__name__}."
+        ) from error
 
 
 def _values(column: "nw.Series[Any]") -> NDArray[Any]:
