@@ -5,6 +5,7 @@ Goes on where the last run with the same seed ended. Every failure is made small
 """
 
 import argparse
+import hashlib
 import json
 import sys
 import time
@@ -55,7 +56,7 @@ def _keep(folder: Path, name: str, case: Case, outcome: Outcome) -> None:
     """Print a failure, and write it to a file."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(case, indent=1)
-    path = folder / f"{name}-{abs(hash(text)) % 10**10}.json"
+    path = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}.json"
     path.write_text(text)
     shown = text if len(text) < 3_000 else f"{text[:3_000]} …"
     print(
