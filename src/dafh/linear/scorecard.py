@@ -314,8 +314,8 @@ def _check_size(n_coefficients: int, n_outputs: int) -> None:
     most = int((_LARGEST_CURVATURE / n_outputs) ** 0.5)
     if n_coefficients > most:
         raise InputError(
-            f"The columns have {n_coefficients:,} bins in all, and a scorecard takes up to {most:,}: leave columns out, "
-            "or take a linear pooled classifier."
+            f"The columns have {n_coefficients:,} bins in all, and a scorecard takes up to {most:,}: leave columns "
+            "out, or take a linear pooled classifier."
         )
 
 

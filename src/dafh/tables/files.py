@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -28,10 +29,8 @@ from dafh.tables.writing import STDIN
 from dafh.text import clipped, listed, quoted, shown
 
 ROWS_PER_CHUNK = 50_000
-MOST_COLUMNS = 10_000
-"""What a column holds is guessed and remembered one by one."""
-LONGEST_NAME = 10_000
-"""Letters of the name of a column."""
+MOST_COLUMNS, LONGEST_NAME = 10_000, 10_000
+"""Columns of a table, and letters of the name of one: what a column holds is guessed and remembered one by one."""
 _LINES_OF_NAMES = 50
 _UNWANTED = "\0"
 _BYTE_ORDER_MARKS = (
@@ -159,6 +158,7 @@ class DataFile:
         sample = _first_lines(head, encoding)
         declared = declared_delimiter(sample[0]) if sample else None
         sample = sample[1:] if declared else sample
+        sample = list(dropwhile(lambda line: not line.strip(), sample))  # Blank lines before the header are no rows.
         if not sample:
             raise InputError(f"{self.name} is empty.")
         self.layout = layout = self._guess_layout(sample, declared)
