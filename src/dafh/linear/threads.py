@@ -71,10 +71,12 @@ def _set_threads(library: Any, number: int) -> None:
     Since its version 3.8, threadpoolctl lets only the thread that came first set a limit, until it gives that right
     back, and ignores all others without a word: predictions in eight threads then took four times as long.
     """
-    give_back = getattr(library, "clear_controlling_thread", lambda force: None)
-    give_back(force=True)
+    give_back = getattr(library, "clear_controlling_thread", None)
+    if give_back is not None:
+        give_back(force=True)
     library.set_num_threads(number)
-    give_back(force=True)
+    if give_back is not None:
+        give_back(force=True)
 
 
 def in_threads(function: Callable[[Task], Result], tasks: Iterable[Task], n_rows: int) -> list[Result]:
