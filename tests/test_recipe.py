@@ -65,8 +65,8 @@ def test_a_setting_nobody_knows_is_refused():
 
 
 REFUSED = {
-    "group_hidden": (100, "a sequence of ints from 1 to 16384"),
-    "classifier_hidden": ("10", "a sequence of ints from 1 to 16384"),
+    "group_hidden": (100, "a sequence of up to 10 ints from 1 to 16384"),
+    "classifier_hidden": ("10", "a sequence of up to 10 ints from 1 to 16384"),
     "start": ("hot", r"a str among \{'cold', 'pooled', 'rules'\}"),
     "noise": ([], "a non-negative number or a list of such numbers to vary over the replicas"),
     "surrogate": ("hinge", r"a str among \{'margin', 'paper'\}"),

@@ -43,6 +43,11 @@ def prepare(folder: Path) -> None:
         dafh.save(model, folder / f"{name}.dafh", trusted=SVC_TYPES)
         rows[name] = arguments
     (folder / "rows.pickle").write_bytes(pickle.dumps(rows))  # Written and read by this program alone.
+    prepare_commands(folder)
+
+
+def prepare_commands(folder: Path) -> None:
+    """Write the files that commands make, with a card that says how tables are read."""
     people(300).to_csv(folder / "people.csv", index=False)
     options = ["--target", "hired", "--sensitive", "sex", "--protect", "sex", "--groups", "2", "--by", "rules"]
     for number, more in enumerate([[], ["--incumbent-score", "age", "--incumbent-threshold", "40"]]):

@@ -33,7 +33,10 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     for path in [paths] if isinstance(paths, str | Path) else paths:
         whole = check_path(path)
         if whole.is_dir():
-            inside = [one for one in whole.rglob("*") if one.is_file() and one.suffix in _SUFFIXES]
+            try:
+                inside = [one for one in whole.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
+            except OSError as error:
+                raise InputError(f"{whole} cannot be read as a folder of tables: {error.strerror}.") from error
             # As other engines do: names that begin with a dot or an underscore are no data.
             matches = [one for one in inside if not any(part[0] in "._" for part in one.relative_to(whole).parts)]
         elif whole.exists():

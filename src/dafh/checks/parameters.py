@@ -69,11 +69,13 @@ def instance_of(kind: type) -> Allowed:
     return Allowed(f"an instance of {kind.__name__}", lambda value: isinstance(value, kind))
 
 
-def sequence_of(kind: Allowed, words: str) -> Allowed:
-    """Allow sequences whose members are all of one kind."""
+def sequence_of(kind: Allowed, words: str, most: float = np.inf) -> Allowed:
+    """Allow sequences whose members are all of one kind, and no more than `most` of them."""
 
     def holds(value: Any) -> bool:
-        return not isinstance(value, str) and np.iterable(value) and all(kind.holds(member) for member in value)
+        # What can be gone through only once, such as a generator, would be used up by this check.
+        listed = not isinstance(value, str) and np.iterable(value) and hasattr(value, "__len__")
+        return listed and len(value) <= most and all(kind.holds(member) for member in value)
 
     return Allowed(words, holds)
 

@@ -98,6 +98,7 @@ def check_table(
         values, labels = (checked, np.empty(0)) if unlabelled else checked
         return pd.DataFrame(values), labels
     _check_unique_names(X)
+    _check_unique_names(y)
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     table = to_pandas(cast(Table, X)).reset_index(drop=True)
     if not table.shape[1] or len(table) < least:
@@ -209,7 +210,7 @@ def one_column(values: ArrayLike, n_rows: int, name: str, entry: str) -> "pd.Ser
 
 def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None:
     """Refuse labels that a fitted classifier cannot predict, and another number of them than rows."""
-    labels = np.asarray(y)
+    labels = as_array(y, "y")
     if labels.shape != (n_rows,):
         raise InputError(f"y has the shape {labels.shape}, X has {n_rows} rows: give one label for each.")
     unknown = pd.unique(labels[~pd.Series(labels).isin(classes).to_numpy()])

@@ -13,7 +13,7 @@ from dafh.checks import Allowed, Constraints, check_parameters, number, one_of, 
 _PR_WEIGHT_PER_RIVAL = 0.02
 _AUTO = one_of("auto")
 _YES_OR_NO = Allowed("a bool", lambda value: isinstance(value, bool | np.bool_))
-_WIDTHS = sequence_of(whole_number(1, 2**14), "a sequence of ints from 1 to 16384")
+_WIDTHS = sequence_of(whole_number(1, 2**14), "a sequence of up to 10 ints from 1 to 16384", most=10)
 _SETTING = number(0, closed="left")
 # One number, or several that are spread over the replicas; an empty list would leave a replica without a setting.
 _VARIED = (

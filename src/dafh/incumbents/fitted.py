@@ -86,14 +86,17 @@ class Incumbent(ClassifierMixin, BaseEstimator):
         for name, given in {"columns": self.columns, "only": self.only}.items():
             if given is None:
                 continue
-            is_list = np.iterable(given) and not isinstance(given, str)
+            is_list = isinstance(given, Sequence | np.ndarray | pd.Index) and not isinstance(given, str)
             if not is_list or not all(isinstance(column, str) for column in given):
                 raise InputError(f"{name} of Incumbent must be a list of names of columns, got {shown(given)}.")
         if self.labels is None:
             return
         labels = as_array(self.labels, "labels")
-        if labels.ndim != 1 or labels.dtype.kind not in "OUbiuf" or len({type(one) for one in labels.tolist()}) != 1:
-            raise InputError(f"labels of Incumbent must be a list of texts or numbers, got {shown(self.labels)}.")
+        of_one_kind = labels.ndim == 1 and len({type(one) for one in labels.tolist()}) == 1
+        if not of_one_kind or labels.dtype.kind not in "OUbiuf" or len(pd.unique(labels)) < len(labels):
+            raise InputError(
+                f"labels of Incumbent must be a list of different texts or numbers, got {shown(self.labels)}."
+            )
 
     def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn how to ask the model, and what its scores or labels mean; the model itself is not fitted."""
