@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from dafh.exceptions import InputError
 from dafh.tables.writing import STDIN
 
 BYTES_TO_GUESS_BY = 2**22
@@ -16,6 +17,8 @@ BYTES_TO_GUESS_BY = 2**22
 
 def open_stream(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, BinaryIO]:
     """Open for reading, unpacked if it is packed; return the first bytes, and the stream from its beginning."""
+    if str(path) == STDIN and sys.stdin is None:
+        raise InputError("Standard input is closed: name a file to read.")
     stream: BinaryIO = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
     head, stream = _look_ahead(stream, 2)
     if head == b"\x1f\x8b":

@@ -4,7 +4,7 @@ import io
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,7 +114,9 @@ class WatchStore:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise InputError(f"{self.path} cannot be written: {error}.") from error
             raise InputError(
                 f"{self.path} is in use by another process, for more than {self._wait:g} seconds: try again later."
             ) from error
@@ -126,12 +128,15 @@ class WatchStore:
                 for statement in _TABLES:
                     connection.execute(statement)
             yield
+            connection.execute("COMMIT")
         except BaseException as error:
-            connection.execute("ROLLBACK")
+            # After some errors SQLite has gone back already. If going back fails, too, whoever opens the file next
+            # does it.
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
                 raise InputError(f"{self.path} cannot be written: {error}.") from error
             raise
-        connection.execute("COMMIT")
 
     # ---- reading ----
 

@@ -1,0 +1,74 @@
+"""Replace a file in one step, so that no half file is ever left."""
+
+import contextlib
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from dafh.exceptions import InputError
+from dafh.storage.leftovers import create_beside, sweep_files
+from dafh.text import clipped
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path` that takes its place at the end, and vanishes if anything fails.
+
+    What a link points to is replaced, not the link, and keeps its rights. A device or a named pipe is written to as it
+    is. What killed processes have left in the folder is removed.
+    """
+    check_writable(path)
+    if is_special(path):
+        yield path
+        return
+    path = path.resolve()
+    sweep_files(path.parent)
+    # A result is an ordinary file, but one that only its owner may read must not become readable to all.
+    handle, temporary = create_beside(path, stat.S_IMODE(path.stat().st_mode) if path.exists() else None)
+    try:
+        yield temporary
+        # Without this, a power cut soon afterwards can leave an empty file, though the name is the new one already.
+        os.fsync(handle)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a path that cannot be written to, before the work and not after it."""
+    try:
+        folder = path.resolve().parent
+        if path.is_dir():
+            raise InputError(f"{path} is a folder, not a file to write to.")
+        if not folder.is_dir():
+            raise InputError(f"There is no folder {clipped(folder, 300)} to write {clipped(path.name)} to.")
+        if os.path.lexists(path) and not os.access(path, os.W_OK) and path.exists():
+            raise InputError(f"{path} cannot be written: no permission.")
+        # Asking for permission is not enough: file systems have their own reasons.
+        if not is_special(path):
+            tempfile.TemporaryFile(dir=folder).close()
+    except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{clipped(path, 300)} cannot be written: {_reason(error)}.") from error
+
+
+def is_special(path: Path) -> bool:
+    """Whether there is something that is neither a file nor a folder, such as /dev/null: it must not be replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _reason(error: Exception) -> str:
+    """Say in a few words why a path cannot be used."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number == errno.ENOENT:  # The folder exists, or the path would have been refused before.
+        return "the working folder no longer exists"
+    if number == errno.ELOOP or isinstance(error, RuntimeError):  # Python 3.12 and older raise their own error.
+        return "its symbolic links form a circle"
+    if number is None:
+        return "it has letters that no path can have"
+    return os.strerror(number).lower()
