@@ -6,6 +6,7 @@ import functools
 import gzip
 import hashlib
 import json
+import pickle
 import re
 import shutil
 import socket
@@ -124,6 +125,18 @@ def _made_up_table():
     return mock.patch("dafh.datasets.FETCHERS", {"made-up": lambda: found})
 
 
+def _experiment(folder):
+    """Run the experiment in a process of its own, since JAX has threads and this one makes children by fork."""
+    run = "import pickle; from dafh.study.synthetic import run_synthetic as run"
+    code = f"{run}; pickle.dump(run(400), open('made', 'wb'))"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=folder)
+
+
+def _known_experiment():
+    made = pickle.loads(Path("made").read_bytes())
+    return mock.patch("dafh.study.synthetic.run_synthetic", return_value=made)
+
+
 @contextlib.contextmanager
 def _short_training():
     from dafh import Recipe
@@ -182,7 +195,13 @@ COMMANDS = [
         _watched(5, 6, 7),
     ),
     Command("watch report", ("watch", "report", "watch.db", "--out", "watch.html"), _watched(1)),
-    Command("data fetch", ("data", "fetch", "raw"), _raw_file, _one_data_set, environment={"XDG_CACHE_HOME": "{folder}/cache"}),
+    Command(
+        "data fetch",
+        ("data", "fetch", "raw"),
+        _raw_file,
+        _one_data_set,
+        environment={"XDG_CACHE_HOME": "{folder}/cache"},
+    ),
     Command("data export", ("data", "export", "made-up", "--out", "people.csv"), _people, _made_up_table),
     Command("reproduce", ("reproduce", "k2", "--splits", "2", "--out", "study"), lambda _: None, _made_up_results),
     Command(
@@ -201,12 +220,12 @@ COMMANDS = [
     ),
     Command(
         "fit with checkpoints of a network",
-        ("fit", "rows", "--target", "y", "--by", "network", "--groups", "2", "--out", "model.dafh", "--checkpoint", "kept"),
+        ("fit", "rows", "--target", "y", "--by", "network", "--groups", "2", "--out", "m.dafh", "--checkpoint", "kept"),
         _large,
         _short_training,
         slow=True,
     ),
-    Command("demo", ("demo", "--samples", "400", "--out", "figure.svg"), _people, slow=True),
+    Command("demo", ("demo", "--out", "figure.svg"), _experiment, _known_experiment, slow=True),
 ]  # fmt: skip
 
 
@@ -218,10 +237,10 @@ def cluster():
         address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
     dask = [sys.executable, "-m", "dask"]
     where = ["--host", "127.0.0.1", "--port", address.rpartition(":")[2], "--no-dashboard"]
-    worker = [address, "--nthreads", "1", "--no-dashboard", "--local-directory", tempfile.mkdtemp()]
+    worker = [address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", tempfile.mkdtemp()]
     for command in ([*dask, "scheduler", *where], [*dask, "worker", *worker]):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        atexit.register(process.terminate)
+        atexit.register(process.kill)
     # Asked by another process: a client has threads, and this one makes children by fork.
     code = f"from distributed import Client; Client({address!r}).wait_for_workers(1, timeout=60)"
     subprocess.run([sys.executable, "-c", code], check=True)

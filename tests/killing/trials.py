@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from killing import faults
 from killing.commands import COMMANDS, cluster, content, is_whole
+from killing.environments import try_surroundings
 
 SEED = 0
 
@@ -217,7 +219,10 @@ def try_all(commands, n_kills, n_full, folder, report=lambda count: None):
     return counts
 
 
-HEADER = "| command | changes of files in a run | kills | lost | partial | mixed | not resumed | stray | full disk | wrong |"
+HEADER = (
+    "| command | changes of files in a run | kills | lost | partial | mixed "
+    "| not resumed | stray | full disks | wrong |"
+)
 
 
 def main():
@@ -225,25 +230,30 @@ def main():
     parser.add_argument("--kills", type=int, default=100, help="kills of all commands together")
     parser.add_argument("--full", type=int, default=10, help="full disks for each command")
     parser.add_argument("--only", action="append", help="a command of the table")
+    parser.add_argument("--surroundings", action="store_true", help="also try odd surroundings")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     if not faults.is_loaded():
         with tempfile.TemporaryDirectory() as folder:
-            pid = os.posix_spawn(sys.executable, [sys.executable, "-m", "killing.trials", *sys.argv[1:]], faults.compiled(folder))
-            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            again = [sys.executable, "-m", "killing.trials", *sys.argv[1:]]
+            return subprocess.run(again, env=faults.compiled(folder), check=False).returncode
     chosen = [command for command in COMMANDS if command.name in (asked.only or [c.name for c in COMMANDS])]
     show = (lambda count: None) if asked.json else lambda count: print(line(count), flush=True)
     if not asked.json:
         print(HEADER, "|---" * 10 + "|", sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # Some surroundings are those of another user.
         counts = try_all(chosen, asked.kills, asked.full, folder, show)
+        ended = try_surroundings(Path(folder) / "surroundings") if asked.surroundings else []
     if asked.json:
-        print(json.dumps([asdict(count) for count in counts]))
-    else:
-        total = Count("all", *(sum(getattr(c, n) for c in counts) for n in list(Count.__annotations__)[1:-1]))
-        print(line(total))
+        print(json.dumps({"commands": list(map(asdict, counts)), "surroundings": list(map(asdict, ended))}))
+        return 0
+    print(line(Count("all", *(sum(getattr(c, n) for c in counts) for n in list(Count.__annotations__)[1:-1]))))
     reasons = [reason for count in counts for reason in count.reasons]
-    print(*reasons, sep="\n", file=sys.stderr)
+    reasons += [f"{one.name}: {'; '.join(one.wrong)}" for one in ended if one.wrong]
+    if ended:
+        print(f"\n{len(ended)} odd surroundings, {sum(bool(one.wrong) for one in ended)} with something wrong.")
+    print(*reasons, sep="\n", file=sys.stderr, end="\n" if reasons else "")
     return int(bool(reasons))
 
 

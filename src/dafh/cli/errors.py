@@ -41,6 +41,7 @@ class OneSentence(click.Group):
         except SystemExit as end:
             # What is left in the buffer is written now. When Python does it at the end, a full disk is exit code 120.
             if (error := _flush()) is not None and end.code in (0, None):
+                error.filename = "standard output"
                 sys.exit(_end(error))
             raise
         except OSError as error:  # Standard error is full, and click had something to say.
@@ -104,7 +105,8 @@ def _end(error: Exception) -> int:
     """Say what went wrong, and return the exit code."""
     from dafh.exceptions import DAFHError  # Here, so that `dafh --help` imports nothing else.
 
-    flushed = _flush()
+    if _flush() is not None and isinstance(error, OSError):
+        error.filename = "standard output"
     if isinstance(error, BrokenPipeError):  # The reader, `head` for example, has closed the pipe.
         return _CLOSED_PIPE
     if isinstance(error, DAFHError):
@@ -113,7 +115,7 @@ def _end(error: Exception) -> int:
         _print("dafh: There is not enough memory for this: use fewer rows or columns, or a machine with more.")
     elif isinstance(error, OSError) and error.strerror:
         # A full disk, a folder that vanished: users can do something about it, and we cannot.
-        where = "standard output: " if flushed is not None else f"{error.filename}: " if error.filename else ""
+        where = f"{error.filename}: " if error.filename else ""
         _print(f"dafh: {where}{_without_folder() or error.strerror}.")
     else:
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -133,7 +135,7 @@ def _without_folder() -> str:
 
 def _print(text: str) -> None:
     """Print to standard error; where that is full or closed, the exit code has to do."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(ValueError):
         say(text)
 
 

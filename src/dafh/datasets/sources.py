@@ -47,22 +47,23 @@ _FETCH_ERRORS = (
 )  # fmt: skip
 
 
-def cache_directory() -> Path:
-    """Folder for fetched data in the user's cache."""
+def cache_directory() -> Path | None:
+    """Folder for fetched data in the user's cache; None for a user without a home."""
     home = platformdirs.user_cache_path("dafh")
-    if not home.is_absolute():  # "~/.cache", which would become a folder called "~" in the working folder.
-        raise DataNotFoundError(
-            f"There is no home folder to keep data in: set {DIRECTORY_VARIABLE} to a folder that has the files, or "
-            "XDG_CACHE_HOME to one that they may be written to."
-        )
-    return home / "data"
+    # Without a home this is "~/.cache", and would become a folder called "~" in the working folder.
+    return home / "data" if home.is_absolute() else None
 
 
 def obtain(
     file: RawFile, *, cache: Path | None = None, progress: Progress | None = None, timeout: float = TIMEOUT_SECONDS
 ) -> Path:
     """Return the path of a verified copy of the file; fetch it only if there is none on this machine."""
-    cache = cache_directory() if cache is None else cache
+    cache = cache or cache_directory()
+    if cache is None:
+        raise DataNotFoundError(
+            f"There is no home folder to keep data in: set {DIRECTORY_VARIABLE} to a folder that has {file.name}, or "
+            "XDG_CACHE_HOME to one that it may be written to."
+        )
     sweep_files(cache)
     failures: list[str] = []
     for label, folder in ((f"${DIRECTORY_VARIABLE}", os.environ.get(DIRECTORY_VARIABLE)), ("the cache", cache)):

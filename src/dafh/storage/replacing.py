@@ -12,6 +12,8 @@ from dafh.exceptions import InputError
 from dafh.storage.leftovers import create_beside, sweep_files
 from dafh.text import clipped
 
+_OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -21,21 +23,33 @@ def replacing(path: Path) -> Iterator[Path]:
     is. What killed processes have left in the folder is removed.
     """
     check_writable(path)
-    if is_special(path):
-        yield path
-        return
-    path = path.resolve()
-    sweep_files(path.parent)
-    # A result is an ordinary file, but one that only its owner may read must not become readable to all.
-    handle, temporary = create_beside(path, stat.S_IMODE(path.stat().st_mode) if path.exists() else None)
+    with _named_in_errors(path):
+        if is_special(path):
+            yield path
+            return
+        target = path.resolve()
+        sweep_files(target.parent)
+        # A result is an ordinary file, but one that only its owner may read must not become readable to all.
+        handle, temporary = create_beside(target, stat.S_IMODE(target.stat().st_mode) if target.exists() else None)
+        try:
+            yield temporary
+            # Without this, a power cut soon afterwards can leave an empty file under the new name.
+            os.fsync(handle)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def _named_in_errors(path: Path) -> Iterator[None]:
+    """Say in errors of writing which file could not be written: the system knows the reason only."""
     try:
-        yield temporary
-        # Without this, a power cut soon afterwards can leave an empty file, though the name is the new one already.
-        os.fsync(handle)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-        os.close(handle)
+        yield
+    except OSError as error:
+        if error.errno in _OF_WRITING and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def check_writable(path: Path) -> None:
