@@ -42,9 +42,9 @@ def create_beside(path: Path, mode: int | None) -> tuple[int, Path]:
             handle = os.open(made, flags, 0o666)
         except FileExistsError:
             continue
-        if mode is not None:
-            os.chmod(made, mode)
         if _hold(handle):
+            if mode is not None:
+                os.chmod(made, mode)
             return handle, made
         os.close(handle)
 
