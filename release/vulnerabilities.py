@@ -1,9 +1,9 @@
 """Ask whether a locked version has a known vulnerability.
 
 ``python release/vulnerabilities.py`` runs `pip-audit`, in an environment of its own, on requirements-dev.lock: with the
-data of the package index first, and then with those of OSV. The exit code is 0 if every package was looked up and nothing is
-known against it, 1 if something is, and 2 if packages could not be looked up: many mirrors of the index offer files and
-no data on vulnerabilities, and then nothing was checked. `pip-audit` by itself reports success in that case.
+data of the package index first, and then with those of OSV. The exit code is 0 if every package was looked up and
+nothing is known against it, 1 if something is, and 2 if packages could not be looked up: many mirrors of the index
+offer files and no data on vulnerabilities, and then nothing was checked. `pip-audit` alone reports success then.
 """
 
 import argparse
