@@ -30,6 +30,7 @@ class Surroundings:
 
 
 SCORE = ("predict", "model.dafh", "people.csv")
+WATCH = ("watch", "model.dafh", "people.csv", "--state")
 FIT = ("fit", "people.csv", "--target", "hired")
 TO_FILE = (*SCORE, "--out", "scored.csv")
 AUDIT = ("audit", "model.dafh", "model.test.parquet")
@@ -119,6 +120,7 @@ CASES = [
     Surroundings("a full device", (*SCORE, "--out", "full.csv"), 2, device("full.csv", 7), root=True),
     Surroundings("a full device for Parquet", (*SCORE, "--out", "f.parquet"), 2, device("f.parquet", 7), root=True),
     Surroundings("a device for a model", (*FIT, "--test-size", "0.2", "--out", "null"), 2, device("null", 3), True),
+    Surroundings("a device for a state", (*WATCH, "null"), 2, device("null", 3), root=True),
     Surroundings("a link", (*SCORE, "--out", "link.csv"), 0, linked("scored.csv")),
     Surroundings("a link to nothing", (*SCORE, "--out", "link.csv"), 0, linked("new.csv")),
     Surroundings("a link to itself", (*SCORE, "--out", "link.csv"), 2, linked("link.csv")),
@@ -130,7 +132,7 @@ CASES = [
                  (*FIT, "--test-size", "0.2", "--out", f"{'n' * 245}.dafh"), 2),
     Surroundings("a table with a name that is too long", ("predict", "model.dafh", _LONG), 2),
     Surroundings("a model with a name that is too long", ("show", _LONG), 2),
-    Surroundings("a state with a name that is too long", ("watch", "model.dafh", "people.csv", "--state", _LONG), 2),
+    Surroundings("a state with a name that is too long", (*WATCH, _LONG), 2),
     Surroundings("full standard output", SCORE, 2, full(1)),
     Surroundings("full standard output for help", ("--help",), 2, full(1)),
     Surroundings("full standard output for help of a command", ("fit", "--help"), 2, full(1)),
@@ -162,8 +164,8 @@ CASES = [
     Surroundings("a deleted working folder and help", ("--help",), 0, deleted_folder),
     Surroundings("a folder that is read-only", TO_FILE, 2, as_nobody(folder_rights=0o555), root=True),
     Surroundings("a file that is read-only", TO_FILE, 2, as_nobody(file_rights=0o444), root=True),
-    Surroundings("a state in a folder that is read-only", ("watch", "model.dafh", "people.csv", "--state", "watch.db"),
-                 2, as_nobody(folder_rights=0o555), root=True),
+    Surroundings("a state in a folder that is read-only", (*WATCH, "watch.db"), 2, as_nobody(folder_rights=0o555),
+                 root=True),
     Surroundings("a user without a home", ("data", "list"), 0, nobody_without_home, root=True),
 ]  # fmt: skip
 

@@ -73,7 +73,11 @@ def check_writable(path: Path) -> None:
 
 def is_special(path: Path) -> bool:
     """Whether there is something that is neither a file nor a folder, such as /dev/null: it must not be replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
 
 
 def _reason(error: Exception) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
+from dafh.storage.replacing import is_special
 from dafh.text import plain
 from dafh.watch.monitor import Monitor
 from dafh.watch.notices import Notice, ServiceChange, Update
@@ -71,6 +72,9 @@ class WatchStore:
         self.path, self._wait = Path(path), wait
         if must_exist and not self.path.exists():
             raise InputError(f"There is no state file {self.path}.")
+        if is_special(self.path):
+            # SQLite would write to a device, report success, and have nothing when it is opened again.
+            raise InputError(f"{self.path} is no file that can keep a state.")
         try:
             # Without a mode of its own, Python would begin and end transactions where it likes.
             self._connection = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
