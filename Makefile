@@ -25,7 +25,7 @@ slow: $(READY)   ## simulations, full studies, and laws with ten times as many e
 
 # About half an hour on one core. The fast tests try a few of them.
 kill: $(READY)   ## kill every command within its writes, fill the disk, and try odd surroundings
-	PYTHONPATH=tests $(BIN)/python -m killing.trials --surroundings
+	PYTHONPATH=tests $(BIN)/python -m killing --surroundings
 
 check: $(READY)  ## format, lint, types
 	$(BIN)/ruff format --check .

@@ -41,7 +41,6 @@ class Command:
     arguments: tuple[str, ...]
     prepare: Callable[[Path], None]
     patch: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
-    slow: bool = False
     check: tuple[str, ...] = ()
     """A command that must refuse files of two runs side by side."""
     environment: dict[str, str] = field(default_factory=dict)
@@ -216,16 +215,14 @@ COMMANDS = [
         ("fit", "{folder}/rows", "--target", "y", "--by", "rules", "--out", "model.dafh", "--cluster", "{cluster}"),
         _large,
         _small_sample,
-        slow=True,
     ),
     Command(
         "fit with checkpoints of a network",
         ("fit", "rows", "--target", "y", "--by", "network", "--groups", "2", "--out", "m.dafh", "--checkpoint", "kept"),
         _large,
         _short_training,
-        slow=True,
     ),
-    Command("demo", ("demo", "--out", "figure.svg"), _experiment, _known_experiment, slow=True),
+    Command("demo", ("demo", "--out", "figure.svg"), _experiment, _known_experiment),
 ]  # fmt: skip
 
 

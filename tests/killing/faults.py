@@ -24,10 +24,6 @@ def compiled(folder):
     return {**os.environ, _VARIABLE: str(made), "OMP_NUM_THREADS": "1"}
 
 
-def is_loaded():
-    return hasattr(ctypes.CDLL(None), "dafh_arm")
-
-
 def arm(kind, at, folder):
     """From now on, count changes below a folder; kill within one of them, or let the disk be full after some bytes."""
     # Processes that this one starts are not meant.

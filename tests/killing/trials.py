@@ -1,6 +1,6 @@
 """Kill commands within their writes, and let them find the disk full; then run them again, and compare.
 
-``python -m killing.trials --kills 100 --full 10`` tries every command and prints what became of its files: `make kill`.
+``python -m killing --kills 100 --full 10`` tries every command and prints what became of its files: `make kill`.
 All trials are children of one process by fork, so that imports are paid for once.
 """
 
@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -233,10 +232,6 @@ def main():
     parser.add_argument("--surroundings", action="store_true", help="also try odd surroundings")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
-    if not faults.is_loaded():
-        with tempfile.TemporaryDirectory() as folder:
-            again = [sys.executable, "-m", "killing.trials", *sys.argv[1:]]
-            return subprocess.run(again, env=faults.compiled(folder), check=False).returncode
     chosen = [command for command in COMMANDS if command.name in (asked.only or [c.name for c in COMMANDS])]
     show = (lambda count: None) if asked.json else lambda count: print(line(count), flush=True)
     if not asked.json:
