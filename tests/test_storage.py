@@ -189,3 +189,16 @@ def test_the_same_rows_give_the_same_packed_bytes(tmp_path):
         with TableWriter(tmp_path / name) as writer:
             writer.write(pd.DataFrame({"a": [1, 2]}))
     assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "other.csv.gz").read_bytes()
+
+
+def test_without_locks_files_are_closed_before_they_are_replaced_and_nothing_is_swept(tmp_path, monkeypatch):
+    for module in ("leftovers", "replacing"):
+        monkeypatch.setattr(f"dafh.storage.{module}.CAN_HOLD", False)
+    (tmp_path / LEFT).write_text("half")
+    closed, close = [], os.close
+    monkeypatch.setattr(os, "close", lambda handle: closed.append(handle) or close(handle))
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda *paths: replace(*paths) if closed else pytest.fail("still open"))
+    with replacing(tmp_path / "a.txt") as temporary:
+        temporary.write_text("x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [LEFT, "a.txt"]

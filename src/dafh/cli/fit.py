@@ -201,7 +201,7 @@ def fit(
     from contextlib import ExitStack
     from time import monotonic
 
-    check_places(out, with_test_rows=options["test_size"] > 0)
+    _check_places(out, with_test_rows=options["test_size"] > 0)
     from dafh.blocks.cluster import connected
     from dafh.engine.ranks import ranks_for
     from dafh.progress import pass_reporter
@@ -253,7 +253,7 @@ def fit(
     click.echo(f"\nNext: {next_step}")
 
 
-def check_places(out: Path, *, with_test_rows: bool) -> None:
+def _check_places(out: Path, *, with_test_rows: bool) -> None:
     """Refuse places that cannot be written to before the work, not after it."""
     check_writable(out)
     if with_test_rows:

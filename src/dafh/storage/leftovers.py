@@ -20,6 +20,8 @@ try:
 except ImportError:  # Windows has no such locks: there, what a killed process leaves stays.
     fcntl = None  # type: ignore[assignment]
 
+CAN_HOLD = fcntl is not None
+"""Whether files can be held by locks that end with their process."""
 PREFIX = ".dafh-part-"
 """How the names of unfinished files begin."""
 FOLDER_PREFIX = "dafh-job-"
@@ -51,7 +53,7 @@ def create_beside(path: Path, mode: int | None) -> tuple[int, Path]:
 
 def sweep_files(folder: Path) -> None:
     """Remove unfinished files whose process is gone."""
-    if fcntl is None:
+    if not CAN_HOLD:
         return
     for path in _named(folder, PREFIX):
         handle = _take(path)
@@ -92,7 +94,7 @@ def _create_folder(where: Path) -> tuple[Path, int]:
 
 
 def _sweep_folder(path: Path) -> None:
-    if fcntl is None:
+    if not CAN_HOLD:
         return
     with contextlib.suppress(OSError):
         os.rmdir(path)  # Only if it is empty: its process was killed before it could hold it.
@@ -104,7 +106,7 @@ def _sweep_folder(path: Path) -> None:
 
 def _hold(handle: int) -> bool:
     """Lock a file that was just made; False if somebody else has found and removed it in the moment before."""
-    if fcntl is None:
+    if not CAN_HOLD:
         return True
     with contextlib.suppress(OSError):  # A file system without locks: nobody can take it from us either.
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dafh.exceptions import InputError
-from dafh.storage.leftovers import create_beside, sweep_files
+from dafh.storage.leftovers import CAN_HOLD, create_beside, sweep_files
 from dafh.text import clipped
 
 _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -30,15 +30,21 @@ def replacing(path: Path) -> Iterator[Path]:
         target = path.resolve()
         sweep_files(target.parent)
         # A result is an ordinary file, but one that only its owner may read must not become readable to all.
-        handle, temporary = create_beside(target, stat.S_IMODE(target.stat().st_mode) if target.exists() else None)
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        handle: int | None
+        handle, temporary = create_beside(target, mode)
         try:
             yield temporary
             # Without this, a power cut soon afterwards can leave an empty file under the new name.
             os.fsync(handle)
+            if not CAN_HOLD:  # Windows replaces no file that is open, and has no lock that would end here.
+                os.close(handle)
+                handle = None
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
-            os.close(handle)
+            if handle is not None:
+                os.close(handle)
 
 
 @contextlib.contextmanager
