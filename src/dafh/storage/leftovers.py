@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from dafh.storage.nameless import temporary_folder
+
 try:
     import fcntl
 except ImportError:  # Windows has no such locks: there, what a killed process leaves stays.
@@ -69,7 +71,7 @@ def shared_folder(where: Path | None) -> Iterator[Path]:
 
     Without `where`, it is made where temporary files are.
     """
-    where = Path(tempfile.gettempdir()) if where is None else where
+    where = temporary_folder() if where is None else where
     where.mkdir(parents=True, exist_ok=True)
     for old in _named(where, FOLDER_PREFIX):
         _sweep_folder(old)

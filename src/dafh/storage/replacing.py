@@ -4,12 +4,12 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from dafh.exceptions import InputError
 from dafh.storage.leftovers import CAN_HOLD, create_beside, sweep_files
+from dafh.storage.nameless import nameless_file
 from dafh.text import clipped
 
 _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -70,7 +70,7 @@ def check_writable(path: Path) -> None:
             raise InputError(f"{path} cannot be written: no permission.")
         # Asking for permission is not enough: file systems have their own reasons.
         if not is_special(path):
-            tempfile.TemporaryFile(dir=folder).close()
+            nameless_file(folder).close()
     except (OSError, RuntimeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
