@@ -46,6 +46,7 @@ class Count:
     def note(self, what, moment, detail):
         setattr(self, what, getattr(self, what) + 1)
         self.reasons.append(f"{self.command}, {what} at {moment}: {detail}")
+        print(self.reasons[-1], file=sys.stderr, flush=True)
 
 
 # ---- one run ----
@@ -244,12 +245,10 @@ def main():
         print(json.dumps({"commands": list(map(asdict, counts)), "surroundings": list(map(asdict, ended))}))
         return 0
     print(line(Count("all", *(sum(getattr(c, n) for c in counts) for n in list(Count.__annotations__)[1:-1]))))
-    reasons = [reason for count in counts for reason in count.reasons]
-    reasons += [f"{one.name}: {'; '.join(one.wrong)}" for one in ended if one.wrong]
+    wrong = [f"{one.name}: {'; '.join(one.wrong)}" for one in ended if one.wrong]
     if ended:
-        print(f"\n{len(ended)} odd surroundings, {sum(bool(one.wrong) for one in ended)} with something wrong.")
-    print(*reasons, sep="\n", file=sys.stderr, end="\n" if reasons else "")
-    return int(bool(reasons))
+        print(f"\n{len(ended)} odd surroundings, {len(wrong)} with something wrong.", *wrong, sep="\n")
+    return int(bool(wrong) or any(count.reasons for count in counts))
 
 
 def line(count):
