@@ -181,7 +181,7 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(folder, mo
 def test_a_full_disk_is_one_sentence_and_stays_a_device(folder):
     result = run("predict", folder / "model.dafh", folder / "people.csv", "--out", "/dev/full")
     assert result.exit_code == 2
-    assert result.stderr.splitlines()[-1] == "dafh: No space left on device."
+    assert result.stderr.splitlines()[-1] == "dafh: /dev/full: No space left on device."
     assert not Path("/dev/full").is_file()
 
 

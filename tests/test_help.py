@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from command_line import run
 from dafh.cli import main
-from dafh.cli.errors import OneSentence
+from dafh.cli.errors import OneSentence, with_debug
 from dafh.cli.output import print_json
 from dafh.exceptions import DAFHWarning, InputError
 
@@ -140,7 +140,7 @@ class OddWarning(UserWarning):
     pass
 
 
-def failing(error):
+def failing(error, *options):
     """Run a command that fails in some way within a group like that of dafh."""
 
     @click.group(cls=OneSentence)
@@ -153,9 +153,10 @@ def failing(error):
         warnings.warn("for developers", OddWarning, stacklevel=1)
         raise error
 
+    with_debug(group)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        return CliRunner().invoke(group, ["fail"])
+        return CliRunner().invoke(group, ["fail", *options])
 
 
 @pytest.mark.parametrize(
@@ -166,6 +167,7 @@ def failing(error):
         (click.exceptions.Exit(1), 1, ""),
         (OSError(28, "No space left on device", "out.csv"), 2, "dafh: out.csv: No space left on device."),
         (OSError(5, "Input/output error"), 2, "dafh: Input/output error."),
+        (MemoryError(), 2, "dafh: There is not enough memory for this"),
         (KeyboardInterrupt(), 130, "dafh: interrupted."),
         (click.Abort(), 130, "dafh: interrupted."),
         (ZeroDivisionError("by\n zero"), 70, "dafh: unexpected error, please report it: ZeroDivisionError: by zero"),
@@ -185,10 +187,19 @@ def test_our_own_warnings_are_notes_and_those_of_libraries_are_not_shown():
     assert failing(click.exceptions.Exit(0)).stderr == "Note: for users\n"
 
 
-def test_those_who_ask_for_a_traceback_get_it(monkeypatch):
-    monkeypatch.setenv("DAFH_TRACEBACK", "1")
-    assert isinstance(failing(ZeroDivisionError("by zero")).exception, ZeroDivisionError)
-    assert isinstance(failing(OSError(28, "full")).exception, OSError)
+@pytest.mark.parametrize(
+    ("error", "code"), [(ZeroDivisionError("by zero"), 70), (OSError(28, "full"), 2), (InputError("no"), 2)]
+)
+def test_those_who_ask_for_a_traceback_get_it_with_the_same_sentence_and_exit_code(error, code):
+    asked, usual = failing(error, "--debug"), failing(error)
+    assert asked.exit_code == usual.exit_code == code
+    assert "Traceback" in asked.stderr
+    assert asked.stderr.splitlines()[-1] == usual.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=IDS)
+def test_every_command_can_show_where_an_error_comes_from(path):
+    assert isinstance(COMMANDS[path], click.Group) or "--debug" in run(*path, "--help").stdout
 
 
 def test_json_is_readable_and_never_holds_what_json_has_not(capsys):

@@ -46,7 +46,7 @@ def test_test_rows_are_not_trained_on_and_are_written_beside_the_model(tmp_path,
     table = grouped_table(5000)
     path = written_in_files(tmp_path / "rows", table, 3)
     read, model = trained(path, test_size=0.3)
-    beside = read.save(model, tmp_path / "m.dafh")
+    beside = read.save(model, tmp_path / "m.dafh").test_rows
     test = pd.read_parquet(beside)
     assert 1350 < len(test) < 1650
     card = json.loads(run("show", tmp_path / "m.dafh", "--json").stdout)
@@ -54,6 +54,11 @@ def test_test_rows_are_not_trained_on_and_are_written_beside_the_model(tmp_path,
     assert list(test.columns) == list(table.columns)
     trained_on = pd.concat(read.raw.through(read.rows).each(lambda block: block))
     assert len(trained_on.merge(test, on=["x0", "x1"])) == 0
+    assert run("audit", tmp_path / "m.dafh", beside).exit_code == 0  # They are the rows that the model knows.
+    test.head(-1).to_parquet(beside)
+    refused = run("audit", tmp_path / "m.dafh", beside)
+    assert refused.exit_code == 2
+    assert "does not hold the test rows of m.dafh" in refused.stderr
 
 
 def test_files_in_another_order_have_the_same_test_rows(tmp_path, small_sample):
@@ -62,7 +67,7 @@ def test_files_in_another_order_have_the_same_test_rows(tmp_path, small_sample):
     for seed, n_files in ((1, 2), (2, 5)):
         path = written_in_files(tmp_path / str(seed), table, n_files, seed=seed)
         read, model = trained(path, test_size=0.2)
-        rows = pd.read_parquet(read.save(model, tmp_path / f"{seed}.dafh"))
+        rows = pd.read_parquet(read.save(model, tmp_path / f"{seed}.dafh").test_rows)
         found.append(rows.sort_values("x0", ignore_index=True))
     pd.testing.assert_frame_equal(*found)
 
@@ -99,7 +104,7 @@ def test_what_is_said_about_columns_counts_in_large_tables_too(tmp_path, small_s
     read, model = trained(path, protect=["sex"], person="who", time="day", drop=["x3"], test_size=0.2)
     assert list(read.schema.features) == ["x0", "x1", "x2", "age", "job"]
     assert model[-1].guard_report_ is not None
-    test = pd.read_parquet(read.save(model, tmp_path / "m.dafh"))
+    test = pd.read_parquet(read.save(model, tmp_path / "m.dafh").test_rows)
     kept = table.loc[~table["x0"].isin(test["x0"]), "day"]
     assert test["day"].min() > kept.max() - pd.Timedelta(days=2)  # The last rows.
 

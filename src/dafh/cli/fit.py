@@ -201,7 +201,7 @@ def fit(
     from contextlib import ExitStack
     from time import monotonic
 
-    check_writable(out)
+    _check_places(out, with_test_rows=options["test_size"] > 0)
     from dafh.blocks.cluster import connected
     from dafh.engine.ranks import ranks_for
     from dafh.progress import pass_reporter
@@ -231,7 +231,7 @@ def fit(
         for note in (table.headline(), *table.notes, *_offers(table.schema)):
             say(note)
         model = table.fit(make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options))  # type: ignore[arg-type]
-        test_rows = table.save(model, out)
+        card, test_rows = table.save(model, out)
         cutoff = table.about_cutoff(model) if incumbent is not None else None
     fitted = model[-1]
     epochs = "" if fitted.history_ is None else f"; kept epoch {fitted.best_epoch_} of {len(fitted.history_)}"
@@ -239,9 +239,7 @@ def fit(
     if cutoff is not None:
         say(f"Note: {cutoff} Own classifiers keep its cut-off, unless you add --threshold 0.5 or --costs.")
     if as_json:
-        from dafh.models.files import read_card
-
-        print_json({**read_card(out), "file": str(out), "test_rows": None if test_rows is None else str(test_rows)})
+        print_json({**card, "file": str(out), "test_rows": None if test_rows is None else str(test_rows)})
         return
     _print_groups(fitted)
     click.echo(f"\nModel: {out}")
@@ -253,6 +251,20 @@ def fit(
         click.echo(f"Test rows: {test_rows}")
         next_step = f"dafh audit {out} {test_rows}"
     click.echo(f"\nNext: {next_step}")
+
+
+def _check_places(out: Path, *, with_test_rows: bool) -> None:
+    """Refuse places that cannot be written to before the work, not after it."""
+    check_writable(out)
+    if with_test_rows:
+        from dafh.storage.replacing import is_special
+        from dafh.workflows.set_aside import held_out_path
+
+        if is_special(out):
+            raise click.UsageError(
+                f"Test rows are written beside the model, and {out} is no file: leave out --test-size."
+            )
+        check_writable(held_out_path(out))
 
 
 def _incumbent(options: dict[str, Any]) -> Any:

@@ -1,13 +1,18 @@
 """Output for readers and for programs."""
 
+import contextlib
 import json
 
 import click
 
 
 def say(text: str) -> None:
-    """Print what is not the result. It goes to standard error, so that a pipe carries the result alone."""
-    click.echo(text, err=True)
+    """Print what is not the result. It goes to standard error, so that a pipe carries the result alone.
+
+    If standard error is full or closed, the note is lost: a result must not be lost with it.
+    """
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)
 
 
 def print_json(value: object) -> None:

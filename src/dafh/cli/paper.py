@@ -34,11 +34,13 @@ def demo(seed: int, samples: int, out: Path) -> None:
         raise click.BadParameter(f"{out.name} must end in .png, .svg or .html.", param_hint="--out")
     check_writable(out)
     from dafh.plots.partitions import synthetic_panels
+    from dafh.storage.replacing import replacing
     from dafh.study.synthetic import run_synthetic
 
     experiment = run_synthetic(samples, random_state=seed, verbose=1)
     _print_demo(experiment.table(), len(experiment.y))
-    synthetic_panels(experiment).save(out, **({"scale_factor": 2} if out.suffix == ".png" else {}))
+    with replacing(out) as temporary:
+        synthetic_panels(experiment).save(temporary, **({"scale_factor": 2} if out.suffix == ".png" else {}))
     click.echo(f"\nFigure: {out.resolve()}")
 
 

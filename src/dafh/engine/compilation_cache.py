@@ -24,7 +24,9 @@ def cache_directory() -> Path | None:
         return None
     if choice:
         return Path(choice)
-    return platformdirs.user_cache_path("dafh") / "compiled" / _processor_fingerprint()
+    home = platformdirs.user_cache_path("dafh")
+    # Without a home folder this is "~/.cache", and would become a folder called "~" in the working folder.
+    return home / "compiled" / _processor_fingerprint() if home.is_absolute() else None
 
 
 def enable_compilation_cache() -> None:

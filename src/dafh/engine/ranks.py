@@ -5,15 +5,13 @@ starts a rank watches it. If one is lost, the others are ended and an error says
 started it is gone.
 """
 
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +20,7 @@ from urllib.parse import urlsplit
 
 from dafh.blocks.lanes import N_LANES
 from dafh.exceptions import InputError, RankLostError
+from dafh.storage.leftovers import shared_folder
 
 Launch = Callable[[Path, int], None]
 """Starts so many ranks for the job in a folder, and returns when all have ended well."""
@@ -239,16 +238,12 @@ class Ranks:
             yield None
             return
         where = self.checkpoint_folder
-        try:
-            if where is not None:
-                where.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(prefix="dafh-job-", dir=where))
-        except OSError as error:
-            raise InputError(f"The folder {where} cannot be written: {error.strerror or error}.") from error
-        try:
+        with ExitStack() as stack:
+            try:
+                made = stack.enter_context(shared_folder(where))
+            except OSError as error:
+                raise InputError(f"The folder {where} cannot be written: {error.strerror or error}.") from error
             yield made
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
 
 
 _in_use: ContextVar[Ranks | None] = ContextVar("ranks", default=None)

@@ -98,8 +98,8 @@ def fit_pooled(
     missing = np.setdiff1d(np.arange(len(rows.classes)), rows.label)
     if len(missing):
         raise InputError(
-            f"All rows of the class {quoted(rows.classes[missing[0]])} are held out to judge, and none is left to train "
-            "with: give more rows of it, or leave the class out."
+            f"All rows of the class {quoted(rows.classes[missing[0]])} are held out to judge, and none is left to "
+            "train with: give more rows of it, or leave the class out."
         )
     if isinstance(pooled, Scorecard):
         scorecard = clone(pooled)

@@ -31,7 +31,8 @@ _ENTRIES = {
     "groups": int, "groups_by": str, "served_by": list, "pooled": str, "columns": list, "losses": list,
 }  # fmt: skip
 _DETAILS = {
-    "data": str, "rows": int, "rows_kept_back": int, "schema": dict, "fingerprints": list, "guesses": list,
+    "data": str, "rows": int, "rows_kept_back": int, "test_fingerprint": str, "schema": dict, "fingerprints": list,
+    "guesses": list,
 }  # fmt: skip
 """Entries that the command line adds, and relies on when it reads them."""
 _OWN = {*_ENTRIES, "guard", "rules", "threshold"}

@@ -28,7 +28,7 @@ from dafh.models.container import Arrays, Content, MalformedError, parse, read_c
 from dafh.models.description import Fields, NotPlainError, Reader, Writer
 from dafh.models.foreign import ForeignReader, foreign_writer
 from dafh.models.kinds import KINDS
-from dafh.tables.writing import replacing
+from dafh.storage.replacing import replacing
 
 _MODELS = (DAFHClassifier, DecoupledClassifier, Scorecard)
 
@@ -78,6 +78,24 @@ def save(
     True
     """
     path = check_path(path)
+    content = file_content(model, details=details, trusted=trusted)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def file_content(model: Any, *, details: Mapping[str, object] | None = None, trusted: Sequence[str] = ()) -> bytes:
+    """Return what `save` writes, for whoever writes it together with something else.
+
+    Parameters are those of `save`.
+
+    Examples
+    --------
+    >>> import dafh
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(400, random_state=0)
+    >>> file_content(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y))[:4]
+    b'dafh'
+    """
     final = final_classifier(model)
     if not isinstance(final, _MODELS):
         raise InputError(
@@ -97,8 +115,7 @@ def save(
         _build(read_content(io.BytesIO(content), len(content)), ForeignReader(trusted))
     except (MalformedError, NotPlainError, UnicodeEncodeError) as error:
         raise InputError(f"This model cannot be saved: {error}.") from error
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+    return content
 
 
 def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
@@ -179,6 +196,11 @@ def read_card(path: str | Path) -> dict[str, Any]:
         return cards.read(_read(check_path(path)).card)
     except MalformedError as error:
         raise InputError(f"{path} cannot be read: {error}.") from error
+
+
+def card_of(content: bytes) -> dict[str, Any]:
+    """Return the card of what `file_content` has made."""
+    return cards.read(read_content(io.BytesIO(content), len(content)).card)
 
 
 def _read(path: Path) -> Content:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from dafh.exceptions import InputError
+from dafh.storage.replacing import replacing
 from dafh.study.aims import aim_table, gain_table, share_table
 from dafh.study.reproduce import (
     STABILITY_NOTE,
@@ -32,7 +33,8 @@ def write_document(store: Path, file: Path) -> None:
     parts += _paper(results, store.parent) if _has(results, "paper", "grid") else [_WITHOUT_PAPER]
     errata = pd.DataFrame(_ERRATA, columns=["in the paper", "what we find", "where it is shown"])
     parts += ["## Where the paper as printed cannot be right", markdown(errata)]
-    file.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    with replacing(file) as temporary:
+        temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def _has(results: pd.DataFrame, protocol: str, method: str) -> bool:

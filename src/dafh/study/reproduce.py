@@ -17,6 +17,7 @@ from dafh.exceptions import InputError
 from dafh.groups.recipe import Recipe
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
+from dafh.storage.replacing import replacing
 from dafh.study.grid import MOMENTUM, grid_settings
 from dafh.study.methods import execute
 from dafh.study.published import CHOSEN_SETTINGS
@@ -230,12 +231,13 @@ def write_table(
     """Write a table as CSV (all digits), Markdown and LaTeX."""
     stem = request.out / "tables" / f"{request.protocol}-{name}"
     paths = [stem.with_suffix(suffix) for suffix in (".csv", ".md", ".tex")]
-    paths[0].write_text(summary.to_csv(index=False), encoding="utf-8")
-    paths[1].write_text(f"# {title}\n\n{markdown(shown)}\n\n{note}\n", encoding="utf-8")
     latex = shown.to_latex(index=False, escape=True, caption=f"{title}. {note}", label=f"tab:{name}")
     for sign, command in _LATEX.items():
         latex = latex.replace(sign, command)
-    paths[2].write_text(latex, encoding="utf-8")
+    texts = (summary.to_csv(index=False), f"# {title}\n\n{markdown(shown)}\n\n{note}\n", latex)
+    for path, text in zip(paths, texts, strict=True):
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     return paths
 
 
@@ -254,6 +256,7 @@ def write_figure(request: Request, name: str, results: pd.DataFrame) -> list[Pat
     else:
         chart = plots.attribute_panels(results[results["method"] == "composition"])
     paths = [request.out / "figures" / f"{name}{suffix}" for suffix in (".png", ".svg")]
-    chart.save(paths[0], scale_factor=2)
-    chart.save(paths[1])
+    for path, options in zip(paths, ({"scale_factor": 2}, {}), strict=True):
+        with replacing(path) as temporary:
+            chart.save(temporary, **options)
     return paths

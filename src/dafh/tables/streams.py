@@ -4,10 +4,11 @@ import contextlib
 import gzip
 import io
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from dafh.exceptions import InputError
+from dafh.storage.nameless import nameless_file
 from dafh.tables.writing import STDIN
 
 BYTES_TO_GUESS_BY = 2**22
@@ -16,6 +17,8 @@ BYTES_TO_GUESS_BY = 2**22
 
 def open_stream(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, BinaryIO]:
     """Open for reading, unpacked if it is packed; return the first bytes, and the stream from its beginning."""
+    if str(path) == STDIN and sys.stdin is None:
+        raise InputError("Standard input is closed: name a file to read.")
     stream: BinaryIO = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
     head, stream = _look_ahead(stream, 2)
     if head == b"\x1f\x8b":
@@ -54,8 +57,8 @@ def seekable(stream: BinaryIO, stack: contextlib.ExitStack) -> BinaryIO:
     """Return a stream that can jump: Parquet has its index at the end, where a pipe cannot go first."""
     if stream.seekable():
         return stream
-    spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    spool = stack.enter_context(nameless_file())
     while block := stream.read(2**20):
         spool.write(block)
     spool.seek(0)
-    return spool
+    return cast(BinaryIO, spool)

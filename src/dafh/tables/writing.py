@@ -3,10 +3,9 @@
 import contextlib
 import csv
 import gzip
-import os
+import io
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dafh.exceptions import InputError
+from dafh.storage.replacing import replacing
 from dafh.tables.cells import NotSimpleError, csv_lines
 from dafh.tables.values import is_number
 
@@ -21,53 +21,6 @@ STDIN = "-"
 """The name of standard input, and of standard output."""
 # How spreadsheets recognise a formula; a tab or a line break before it does not stop them.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` that takes its place at the end, and vanishes if anything fails.
-
-    What a link points to is replaced, not the link. A device or a named pipe is written to as it is.
-    """
-    check_writable(path)
-    if _is_special(path):
-        yield path
-        return
-    path = path.resolve()
-    # Not the whole name: with the letters that are added, a long one would be too long for the file system.
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    try:
-        yield Path(temporary)
-        # mkstemp makes files that only their owner may read; a result is an ordinary file.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def check_writable(path: Path) -> None:
-    """Refuse a path that cannot be written to, before the work and not after it."""
-    folder = path.resolve().parent
-    if path.is_dir():
-        raise InputError(f"{path} is a folder, not a file to write to.")
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {folder} to write {path.name} to.")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise InputError(f"{path} cannot be written: no permission.")
-    if _is_special(path):
-        return
-    try:  # Asking for permission is not enough: file systems have their own reasons.
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {(error.strerror or 'no permission').lower()}.") from error
-
-
-def _is_special(path: Path) -> bool:
-    """Whether there is something that is neither a file nor a folder, such as /dev/null: it must not be replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 class TableWriter:
@@ -84,18 +37,21 @@ class TableWriter:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> "TableWriter":
-        if str(self.path) == STDIN:
-            self._target: Any = sys.stdout
-        else:
-            self._target = self._stack.enter_context(replacing(Path(self.path)))
-        if Path(self.path).suffix == ".parquet":
-            self._write = self._write_parquet
-            self._parquet: Any = None
-        else:
-            self._write = self._write_csv
-            if isinstance(self._target, Path):
-                opened = gzip.open if self._target.suffix == ".gz" else open
-                self._target = self._stack.enter_context(opened(self._target, "wt", encoding="utf-8", newline=""))
+        with contextlib.ExitStack() as stack:
+            if str(self.path) != STDIN:
+                self._target: Any = stack.enter_context(replacing(Path(self.path)))
+            elif sys.stdout is None:
+                raise InputError("Standard output is closed: name a file to write to.")
+            else:
+                self._target = sys.stdout
+            if Path(self.path).suffix == ".parquet":
+                self._write = self._write_parquet
+                self._parquet: Any = None
+            else:
+                self._write = self._write_csv
+                if isinstance(self._target, Path):
+                    self._target = _opened(self._target, stack)
+            self._stack = stack.pop_all()
         self._started = False
         return self
 
@@ -150,8 +106,19 @@ class TableWriter:
                 # A column without values so far must take text later; all other types are known from the start.
                 if pyarrow.types.is_null(kind):
                     schema = schema.set(place, schema.field(place).with_type(pyarrow.string()))
-            self._parquet = self._stack.enter_context(pyarrow.parquet.ParquetWriter(self._target, schema))
+            # Opened here: by itself Arrow asks for positions, which pipes do not have, and words errors its own way.
+            file = self._stack.enter_context(open(self._target, "wb"))  # noqa: SIM115
+            self._parquet = self._stack.enter_context(pyarrow.parquet.ParquetWriter(file, schema))
         self._parquet.write_table(pyarrow.Table.from_pandas(table, schema=self._parquet.schema, preserve_index=False))
+
+
+def _opened(path: Path, stack: contextlib.ExitStack) -> Any:
+    """Open a text file, packed if its name ends in .gz."""
+    file: Any = stack.enter_context(open(path, "wb"))  # noqa: SIM115
+    if path.suffix == ".gz":
+        # Without name and time, which would be those of a temporary file: the same rows give the same bytes.
+        file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+    return stack.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline=""))
 
 
 def _is_formula(value: object) -> bool:

@@ -5,7 +5,7 @@ import io
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
+from dafh.storage.replacing import is_special
 from dafh.text import plain
 from dafh.watch.inputs import Reference
 from dafh.watch.monitor import Monitor
@@ -96,6 +97,9 @@ class WatchStore:
         self.path, self._wait = Path(path), wait
         if must_exist and not self.path.exists():
             raise InputError(f"There is no state file {self.path}.")
+        if is_special(self.path):
+            # SQLite would write to a device, report success, and have nothing when it is opened again.
+            raise InputError(f"{self.path} is no file that can keep a state.")
         try:
             # Without a mode of its own, Python would begin and end transactions where it likes.
             self._connection = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
@@ -142,7 +146,9 @@ class WatchStore:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise InputError(f"{self.path} cannot be written: {error}.") from error
             raise InputError(
                 f"{self.path} is in use by another process, for more than {self._wait:g} seconds: try again later."
             ) from error
@@ -154,12 +160,15 @@ class WatchStore:
                 for statement in _TABLES:
                     connection.execute(statement)
             yield
+            connection.execute("COMMIT")
         except BaseException as error:
-            connection.execute("ROLLBACK")
+            # After some errors SQLite has gone back already. If going back fails, too, whoever opens the file next
+            # does it.
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
                 raise InputError(f"{self.path} cannot be written: {error}.") from error
             raise
-        connection.execute("COMMIT")
 
     # ---- reading ----
 

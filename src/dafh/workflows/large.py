@@ -23,7 +23,6 @@ from dafh.blocks.sampling import EVERYTHING, Keys, Part, Wanted, draw_rows, rand
 from dafh.estimators import training_rows
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
-from dafh.models.files import save
 from dafh.rows.roles import DECLARED, LABEL, PERSON, TIME, WEIGHT
 from dafh.tables.files import DataFile
 from dafh.tables.hashes import mixed, row_hashes, value_hashes
@@ -33,7 +32,8 @@ from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.values import guess_kind, to_floats, with_gaps
 from dafh.tables.writing import TableWriter
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
-from dafh.workflows.training import class_shares_in_words, details_of, held_out_path
+from dafh.workflows.set_aside import Saved, save_with_test_rows
+from dafh.workflows.training import class_shares_in_words, details_of
 
 _ROWS_TO_GUESS_BY = 10_000
 # Bytes: of Python and its libraries; of a value of the sample while groups are learned; of a value of a block.
@@ -235,19 +235,17 @@ class LargeTable:
         """Say nothing about cut-offs, which would take another pass over the rows."""
         return None
 
-    def save(self, model: Pipeline, path: Path) -> Path | None:
-        """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
+    def save(self, model: Pipeline, path: Path) -> Saved:
+        """Write a model that was fitted on the table, and the held-out rows beside it."""
         prints = dict.fromkeys(fingerprint(sums) for sums in (self.found.sums, self.found.training_sums))
         n_rows = self.found.n_known - self.found.n_test
-        save(model, path, details=details_of(self, model, n_rows, self.found.n_test, tuple(prints)))
-        if not self.found.n_test:
-            return None
-        beside = held_out_path(path)
-        with TableWriter(beside) as writer:
-            for rows in self.raw.each(_TestRows(self.rows)):
-                if len(rows):
-                    writer.write(rows.reset_index(drop=True))
-        return beside
+        details = details_of(self, model, n_rows, tuple(prints))
+        return save_with_test_rows(model, path, details, self.found.sums - self.found.training_sums, self._write_test)
+
+    def _write_test(self, writer: TableWriter) -> None:
+        for rows in self.raw.each(_TestRows(self.rows)):
+            if len(rows):
+                writer.write(rows.reset_index(drop=True))
 
 
 def rows_per_block(memory: float, n_columns: int, n_threads: int | None = None) -> int:

@@ -24,6 +24,7 @@ from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
 from dafh.workflows.python_models import schema_of_model
+from dafh.workflows.set_aside import check_test_rows
 
 if TYPE_CHECKING:
     from dafh.evaluation.losses import Costs, Loss
@@ -68,6 +69,7 @@ class FileModel:
 
     file: ModelFile
     schema: TableSchema
+    path: Path
 
     @classmethod
     def open(cls, path: Path, target: str | None = None) -> "FileModel":
@@ -83,9 +85,9 @@ class FileModel:
         file = open_model(path)
         schema = file.card.get("schema")
         if schema is None:
-            return cls(file, schema_of_model(file.model, target or ""))
+            return cls(file, schema_of_model(file.model, target or ""), path)
         try:
-            return cls(file, TableSchema.from_dict(schema))
+            return cls(file, TableSchema.from_dict(schema), path)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{path} has a malformed schema: it does not say what its columns hold.") from error
 
@@ -140,8 +142,7 @@ class FileModel:
         unseen.add(_find_unseen(self.model, features))
         read = [*unread.notes(), *unseen.notes(len(features))]
         notes = [*data.notes, *without_target(table, known), *read, *unknown, *uncounted]
-        if fingerprint(hash_sums(labelled_hashes(features, y))) in self.file.card.get("fingerprints", []):
-            notes.append(SAME_ROWS)
+        notes += self._about_rows(data, target, hash_sums(labelled_hashes(features, y)))
         return LabelledRows(features, y, attributes, tuple(notes), persons, weights)
 
     def _weights(self, known: pd.DataFrame, weight: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
@@ -272,8 +273,7 @@ class FileModel:
         weights, uncounted = self._weights(about_rows, weight)
         left = no_target(n_read - len(about_rows))
         notes = [*data.notes, *left, *unread.notes(), *unseen.notes(len(about_rows)), *unknown, *uncounted]
-        if fingerprint(sums) in self.file.card.get("fingerprints", []):
-            notes.append(SAME_ROWS)
+        notes += self._about_rows(data, target, sums)
         return DecidedRows(
             np.concatenate(codes),
             np.concatenate([one.groups for one in served]),
@@ -284,6 +284,13 @@ class FileModel:
             weights,
             tuple(notes),
         )
+
+    def _about_rows(self, data: DataFile, target: str, sums: NDArray[np.uint64]) -> list[str]:
+        """Refuse rows of another fit, and say so if the model was trained on these."""
+        found = fingerprint(sums)
+        if target == self.schema.target:  # With other labels, they are other rows.
+            check_test_rows(self.path, self.file.card, data.path, found)
+        return [SAME_ROWS] if found in self.file.card.get("fingerprints", []) else []
 
     def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> "tuple[Loss, ...]":
         from dafh.evaluation.losses import check_losses

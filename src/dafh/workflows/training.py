@@ -22,17 +22,17 @@ from dafh.explanation.cutoffs import cutoff_in_words
 from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
 from dafh.incumbents.columns import IncumbentColumns
-from dafh.models.files import save
 from dafh.rows.held_out import set_rows_aside
 from dafh.tables.encoder import tabular_pipeline
 from dafh.tables.files import DataFile
 from dafh.tables.labels import labelled_rows, read_labels, without_target
 from dafh.tables.schema import TableSchema, check_columns, persons_of
-from dafh.tables.writing import STDIN, TableWriter
+from dafh.tables.writing import STDIN
 from dafh.text import clipped, quoted
 from dafh.watch.inputs import Reference
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import split_names
+from dafh.workflows.set_aside import Saved, save_with_test_rows
 
 _FEWEST_ROWS = 20
 
@@ -46,8 +46,10 @@ class TrainingTable:
     y: NDArray[Any]
     schema: TableSchema
     notes: tuple[str, ...]
-    test_rows: pd.DataFrame | None
+    test_rows: pd.DataFrame
     """Rows set aside: not used in training, nor in anything learned from values."""
+    test_sums: NDArray[np.uint64]
+    """Sums of their hashes."""
     fingerprints: tuple[str, ...]
     features: pd.DataFrame
     """Features of the training rows, typed."""
@@ -127,7 +129,8 @@ class TrainingTable:
             y[~test],
             schema,
             (*data.notes, *without_target(table, known), *schema.notes, *schema.leakage_notes(training)),
-            schema.stored(known)[test].reset_index(drop=True) if test.any() else None,
+            schema.stored(known)[test].reset_index(drop=True),
+            hash_sums(hashes[test]),
             tuple(dict.fromkeys(fingerprint(hash_sums(part)) for part in (hashes, hashes[~test]))),
             features[~test],
             {name: values[~test] for name, values in guard_options.items()},
@@ -146,17 +149,10 @@ class TrainingTable:
         """Say whether a model in use would make fewer errors at another cut-off than its own."""
         return cutoff_in_words(model, self.features, self.y)
 
-    def save(self, model: Pipeline, path: Path) -> Path | None:
-        """Write a model that was fitted on the table, and the held-out rows beside it; return where those are."""
-        n_test = 0 if self.test_rows is None else len(self.test_rows)
-        details = details_of(self, model, len(self.y), n_test, self.fingerprints)
-        save(model, path, details=details | {"reference": self._reference(model)})
-        if self.test_rows is None:
-            return None
-        beside = held_out_path(path)
-        with TableWriter(beside) as writer:
-            writer.write(self.test_rows)
-        return beside
+    def save(self, model: Pipeline, path: Path) -> Saved:
+        """Write a model that was fitted on the table, and the held-out rows beside it."""
+        details = details_of(self, model, len(self.y), self.fingerprints) | {"reference": self._reference(model)}
+        return save_with_test_rows(model, path, details, self.test_sums, lambda writer: writer.write(self.test_rows))
 
     def _reference(self, model: Pipeline) -> dict[str, Any]:
         """What training rows look like, for a monitor that compares later ones with them."""
@@ -220,24 +216,16 @@ class AboutTable(Protocol):
         ...
 
 
-def details_of(
-    table: AboutTable, model: Pipeline, n_rows: int, n_test: int, fingerprints: tuple[str, ...]
-) -> dict[str, Any]:
+def details_of(table: AboutTable, model: Pipeline, n_rows: int, fingerprints: tuple[str, ...]) -> dict[str, Any]:
     """What is written about a table into the file of a model that was fitted on it."""
     return {
         "data": table.name,
         "rows": n_rows,
-        "rows_kept_back": n_test,
         "schema": table.schema.to_dict(),
         "fingerprints": list(fingerprints),
         "guesses": list(table.notes),
         "worth": worth_of_groups(model),
     }
-
-
-def held_out_path(model: Path) -> Path:
-    """Where the held-out rows of a model are written."""
-    return model.with_suffix(".test.parquet")
 
 
 def class_shares_in_words(labels: Counter[Any], target: str) -> str:

@@ -1,7 +1,6 @@
 """From a model file, a batch of rows and a state file to the next state: what `dafh watch` does."""
 
 import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,14 +13,14 @@ from numpy.typing import NDArray
 from dafh.exceptions import InputError
 from dafh.explanation.worth import worth_of_groups
 from dafh.models.card import make_card
-from dafh.models.files import save
+from dafh.models.files import file_content
+from dafh.storage.replacing import replacing
 from dafh.tables.files import DataFile
 from dafh.tables.hashes import row_hashes
 from dafh.tables.labels import match_labels
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
 from dafh.tables.values import with_gaps
-from dafh.tables.writing import replacing
 from dafh.text import plain, quoted
 from dafh.watch.inputs import Reference
 from dafh.watch.monitor import Monitor
@@ -30,6 +29,7 @@ from dafh.watch.store import StoredBatch, WatchStore
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import split_names
 from dafh.workflows.serving import FileModel
+from dafh.workflows.set_aside import check_test_rows
 
 # Of so many rows with the values of earlier ones, most are likely to be the same rows.
 _FEWEST_REPEATED = 20
@@ -149,6 +149,8 @@ def watch_batch(
                     f"The model was trained on the rows of {Path(data.name).name}: they are no evidence. Watch rows "
                     "that it has not seen."
                 )
+            if target in (None, loaded.schema.target):
+                check_test_rows(model, loaded.file.card, data.path, rows.labelled_fingerprint())
             mark, new = rows.fingerprint(), store.is_empty
             repeated = None if new else store.batch_of(mark)
             update, notes = None, [*rows.notes, *behind]
@@ -327,10 +329,7 @@ def _apply(
         own = make_card(loaded.model, {})
         details = {name: value for name, value in loaded.file.card.items() if name not in own}
         details["worth"] = worth_of_groups(loaded.model)
-        with tempfile.TemporaryDirectory() as folder:
-            written = Path(folder) / path.name
-            save(loaded.model, written, details=details)
-            content = written.read_bytes()
+        content = file_content(loaded.model, details=details)
         batch = changes[0].batch
         store.put_model(hashlib.sha256(content).hexdigest(), path.name, batch, content)
         store.put_service(batch, changes)
