@@ -58,16 +58,22 @@ def test_a_scorecard_of_too_many_bins_is_refused_before_it_takes_the_memory(monk
 def test_the_threads_of_products_are_limited_from_any_thread():
     libraries = threads._libraries()
     before = [library.get_num_threads() for library in libraries]
+    for library in libraries:
+        threads._set_threads(library, 2)
     seen = []
 
     def work():
         with one_thread():
             seen.extend(library.get_num_threads() for library in libraries)
 
-    with one_thread():  # The main thread has been here first.
-        pass
-    worker = threading.Thread(target=work)
-    worker.start()
-    worker.join()
-    assert seen == [1] * len(libraries)
-    assert [library.get_num_threads() for library in libraries] == before
+    try:
+        with one_thread():  # The main thread has been here first.
+            pass
+        worker = threading.Thread(target=work)
+        worker.start()
+        worker.join()
+        assert seen == [1] * len(libraries)
+        assert [library.get_num_threads() for library in libraries] == [2] * len(libraries)
+    finally:
+        for library, number in zip(libraries, before, strict=True):
+            threads._set_threads(library, number)
