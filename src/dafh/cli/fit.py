@@ -168,7 +168,7 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
     help="Folder for the state of a network that learns from more than 200,000 rows: the same command goes on from "
     "there if it was interrupted. With --cluster, a folder that all workers see: they train the network together.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @data_options
 @JSON
 def fit(

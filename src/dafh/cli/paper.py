@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: dafh demo --seed 7 --out figure.svg")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of data and training.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of data and training."
+)
 @click.option("--samples", type=click.IntRange(min=400), default=20_000, show_default=True, help="Rows to draw.")
 @click.option(
     "--out",

@@ -82,7 +82,8 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read."""
-        return tuple(dict.fromkeys(name for name in (self.score, self.decision) if name is not None))
+        # Asked before `fit` has checked the names: what is no text is refused there.
+        return tuple(dict.fromkeys(name for name in (self.score, self.decision) if isinstance(name, str)))
 
     @property
     def only(self) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ from dafh.frames import Table, check_attributes, check_sensitive_features, is_fr
 from dafh.rows.aside import check_parted
 
 _NO_NUMBERS = np.empty((0, 0))
+LARGEST_WEIGHT = 1e12
+"""Beyond it, penalties are lost in rounding beside the rows."""
 Classes = NDArray[Any] | Callable[[NDArray[Any]], NDArray[Any]]
 """Labels that are known, or a function that finds them from those that occur."""
 
@@ -121,6 +123,11 @@ class CheckedRows:
         attributes: pd.DataFrame | None = None,
     ) -> Self:
         check_classification_targets(labels)
+        if weight.max(initial=0) > LARGEST_WEIGHT:
+            raise InputError(
+                f"sample_weight holds {weight.max():g}; a fit takes weights of up to {LARGEST_WEIGHT:g}: divide all of "
+                "them by the same number."
+            )
         counted = np.flatnonzero(weight > 0)
         present = np.unique(labels[counted])
         if len(present) < 2:

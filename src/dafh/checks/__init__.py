@@ -1,0 +1,73 @@
+"""Checks of what users pass in, each with one sentence that says what to change.
+
+`parameters` has what settings may be; `rows` has tables, labels, weights and what else is known about rows. A check
+that several rooms need goes here; one that a single room needs stays there.
+"""
+
+from dafh.checks.parameters import (
+    LARGEST_SEED,
+    NOTHING,
+    RANDOM_STATE,
+    Allowed,
+    Constraints,
+    RandomState,
+    check_parameters,
+    check_path,
+    fits_float,
+    having,
+    instance_of,
+    is_real,
+    is_whole,
+    number,
+    one_of,
+    sequence_of,
+    whole_number,
+)
+from dafh.checks.rows import (
+    TakesSparse,
+    TakesTables,
+    absolute_times,
+    as_array,
+    check_features,
+    check_known_labels,
+    check_labels,
+    check_persons,
+    check_table,
+    check_times,
+    check_weights,
+    one_column,
+    unchanged_on_error,
+)
+
+__all__ = [
+    "LARGEST_SEED",
+    "NOTHING",
+    "RANDOM_STATE",
+    "Allowed",
+    "Constraints",
+    "RandomState",
+    "TakesSparse",
+    "TakesTables",
+    "absolute_times",
+    "as_array",
+    "check_features",
+    "check_known_labels",
+    "check_labels",
+    "check_parameters",
+    "check_path",
+    "check_persons",
+    "check_table",
+    "check_times",
+    "check_weights",
+    "fits_float",
+    "having",
+    "instance_of",
+    "is_real",
+    "is_whole",
+    "number",
+    "one_column",
+    "one_of",
+    "sequence_of",
+    "unchanged_on_error",
+    "whole_number",
+]
