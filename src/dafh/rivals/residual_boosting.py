@@ -240,7 +240,8 @@ class ResidualBoostingClassifier(TakesSparse, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Table) -> NDArray[Any]:
         """Return the most probable label of each row."""
-        return self.classes_[decide(self._logits(X))]
+        total = self._logits(X)
+        return self.classes_[decide(total)]
 
     def _logits(self, X: Table) -> NDArray[np.float64]:
         check_is_fitted(self)
