@@ -201,16 +201,16 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             self._judge(judges, lambda: self._cross_fitted_rows(unfitted, train, members, seed))
         return self
 
-    def _unfitted(self, seed: int) -> "_Unfitted":
+    def _unfitted(self, seed: int) -> "Unfitted":
         """Copies of what the user brings, or the defaults, with a seed wherever one was left open."""
         estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)
         # The same seed for all: with equal rows, two copies are then equal classifiers.
         pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
         partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
-        return _Unfitted(partition, estimator, pooled)
+        return Unfitted(partition, estimator, pooled)
 
     def _fit_models(
-        self, unfitted: "_Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]]
+        self, unfitted: "Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]]
     ) -> tuple[Classifier, list[Classifier], list[Classifier]]:
         """Pooled classifier, one classifier per group, and those for rows that a tree knows in part."""
         everybody = fit_clone(unfitted.pooled, rows.given, rows.y, rows.fit_weight)
@@ -222,7 +222,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         return everybody, models[: self.n_groups_], models[self.n_groups_ :]
 
     def _cross_fitted_rows(
-        self, unfitted: "_Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]], seed: int
+        self, unfitted: "Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]], seed: int
     ) -> ComparedRows:
         """All rows, each with classifiers that were fitted without its fold."""
         # The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
@@ -369,7 +369,7 @@ def _predict_each(models: list[Classifier], rows: CheckedRows) -> NDArray[Any]:
     return np.column_stack([model.predict(rows.given) for model in models])
 
 
-class _Unfitted(NamedTuple):
+class Unfitted(NamedTuple):
     """Partition and classifiers, seeded and ready to be copied and fitted."""
 
     partition: Partition
