@@ -91,7 +91,7 @@ def test_antigone_prefers_the_setting_that_serves_the_errors_of_the_reference_wi
 
 
 def test_antigone_finds_the_setting_that_serves_a_minority_that_one_model_cannot_serve():
-    """In a tenth of the rows the sign is turned: a classifier that knows the column serves them, a linear one cannot."""
+    """In a tenth of the rows the sign is turned: who knows the column serves them, a linear classifier cannot."""
     rng = np.random.default_rng(1)
     X = np.column_stack([rng.normal(size=3000), rng.random(3000) < 0.1])
     y = np.where(X[:, 1] == 1, X[:, 0] < 0, X[:, 0] > 0).astype(int)

@@ -103,8 +103,13 @@ def _write_decoupled(model: DecoupledClassifier, writer: Writer) -> dict[str, Js
         raise NotPlainError("not fitted")
 
     def own(classifiers: list[Any]) -> Json:
-        # A group with too few rows has the pooled classifier itself, which is written once.
-        return [None if one is model.pooled_ else writer.part(one, "classifier") for one in classifiers]
+        # A group with too few rows has the pooled classifier itself, which is written once. So is one that serves
+        # several groups: later ones have its place in the list.
+        first = {id(one): place for place, one in reversed(list(enumerate(classifiers)))}
+        return [
+            None if one is model.pooled_ else place if (place := first[id(one)]) < k else writer.part(one, "classifier")
+            for k, one in enumerate(classifiers)
+        ]
 
     return {
         "settings": write_settings(model, DECOUPLED_SETTINGS),
@@ -131,8 +136,15 @@ def _read_decoupled(fields: Fields) -> DecoupledClassifier:
     model.pooled_ = fields.part("pooled_classifier", "classifier")
 
     def own(name: str) -> list[Any]:
-        described = fields.items(name, MOST_GROUPS)
-        return [model.pooled_ if one is None else fields.reader.part(one, "classifier") for one in described]
+        found: list[Any] = []
+        for one in fields.items(name, MOST_GROUPS):
+            if isinstance(one, int) and not isinstance(one, bool):
+                if not 0 <= one < len(found):
+                    raise fields.refuse(name, "points outside itself")
+                found.append(found[one])
+            else:
+                found.append(model.pooled_ if one is None else fields.reader.part(one, "classifier"))
+        return found
 
     model._own_estimators, model._substitutes = own("own_classifiers"), own("substitutes")
     if len(model._own_estimators) != model.n_groups_ or len(model._substitutes) != _n_substitutes(model.partition_):
