@@ -36,7 +36,7 @@ _CURVES = {f"{rows}_{metric}" for rows in ("train", "selection") for metric in (
 """What charts and reports draw of the training."""
 
 
-def _limited(constraints: Constraints, **most: int) -> Constraints:
+def limited(constraints: Constraints, **most: int) -> Constraints:
     """Constraints of an estimator, with largest whole numbers for what decides how long a refit takes."""
 
     def limit(kind: Allowed, largest: int) -> Allowed:
@@ -54,7 +54,7 @@ def _limited(constraints: Constraints, **most: int) -> Constraints:
 
 RECIPE_SETTINGS = Buildable(
     Recipe,
-    _limited(
+    limited(
         Recipe._constraints,
         group_hidden=WIDEST_LAYER,
         classifier_hidden=WIDEST_LAYER,
@@ -63,12 +63,12 @@ RECIPE_SETTINGS = Buildable(
         n_folds=1000,
     ),
 )
-_GUARD: Constraints = {"guard_losses": (LOSSES,), "costs": (COSTS, NOTHING)}
+GUARD: Constraints = {"guard_losses": (LOSSES,), "costs": (COSTS, NOTHING)}
 """Where an estimator takes anything and checks it in `fit`, a file is checked at once."""
 DAFH_SETTINGS = Buildable(
-    DAFHClassifier, {**_limited(DAFHClassifier._constraints, n_groups=MOST_GROUPS), **_GUARD}, _PARTS
+    DAFHClassifier, {**limited(DAFHClassifier._constraints, n_groups=MOST_GROUPS), **GUARD}, _PARTS
 )
-DECOUPLED_SETTINGS = Buildable(DecoupledClassifier, {**DecoupledClassifier._constraints, **_GUARD}, _PARTS)
+DECOUPLED_SETTINGS = Buildable(DecoupledClassifier, {**DecoupledClassifier._constraints, **GUARD}, _PARTS)
 
 
 # ---- classifiers that a model serves with ----
@@ -98,7 +98,10 @@ def _read_parameter(fields: Fields, name: str, model: Any) -> None:
 # ---- DecoupledClassifier ----
 
 
-def _write_decoupled(model: DecoupledClassifier, writer: Writer) -> dict[str, Json]:
+def write_decoupled(
+    model: DecoupledClassifier, writer: Writer, known: Buildable = DECOUPLED_SETTINGS
+) -> dict[str, Json]:
+    """Describe a model that was told its groups."""
     if not is_fitted(model):
         raise NotPlainError("not fitted")
 
@@ -112,7 +115,7 @@ def _write_decoupled(model: DecoupledClassifier, writer: Writer) -> dict[str, Js
         ]
 
     return {
-        "settings": write_settings(model, DECOUPLED_SETTINGS),
+        "settings": write_settings(model, known),
         **{name: _write_parameter(model, name, writer) for name in ("partition", "estimator", "pooled")},
         "labels": write_labels(model.classes_),
         **write_columns(model, writer),
@@ -125,8 +128,9 @@ def _write_decoupled(model: DecoupledClassifier, writer: Writer) -> dict[str, Js
     }
 
 
-def _read_decoupled(fields: Fields) -> DecoupledClassifier:
-    model: Any = read_settings(fields, DECOUPLED_SETTINGS)
+def read_decoupled(fields: Fields, known: Buildable = DECOUPLED_SETTINGS) -> Any:
+    """Build a model that was told its groups."""
+    model: Any = read_settings(fields, known)
     for name in ("partition", "estimator", "pooled"):
         _read_parameter(fields, name, model)
     model.classes_ = read_labels(fields, "labels")
@@ -276,7 +280,7 @@ def _read_training(fields: Fields, model: Any) -> None:
 
 
 ESTIMATOR_KINDS: tuple[Kind, ...] = (
-    Kind("decoupled classifier", "classifier", (DecoupledClassifier,), _write_decoupled, _read_decoupled),
+    Kind("decoupled classifier", "classifier", (DecoupledClassifier,), write_decoupled, read_decoupled),
     Kind(
         "recipe",
         "unfitted",
