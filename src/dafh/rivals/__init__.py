@@ -3,7 +3,11 @@
 - `baselines`: `make_baseline` builds the paper's baselines and the controls by name, ready to fit;
 - `training`: trains one model, linear or a network, against weights of the rows; shared by all methods below;
 - `base`: the scikit-learn contract that they share;
-- `dro`: the worst group of a given size, by distributionally robust optimisation.
+- `dro`: the worst group of a given size, by distributionally robust optimisation;
+- `arl`: an adversary that weights regions of columns and label;
+- `bpf`: the worst rows of a given share, Pareto-optimal (blind Pareto fairness);
+- `jtt`: a second training in which the errors of the first count more;
+- `george`: the worst of hidden subclasses, found by clustering.
 
 A new baseline gets its name in `baselines`, with a partition of its own in `dafh.partitions` if it needs one, and a
 line in the tables of `dafh.study.tables` that should show it. If it divides rows by attributes, name it in
@@ -11,7 +15,19 @@ line in the tables of `dafh.study.tables` that should show it. If it divides row
 a subclass of `RivalClassifier`, in a file of its own.
 """
 
+from dafh.rivals.arl import ARLClassifier
 from dafh.rivals.baselines import BASELINES, make_baseline
+from dafh.rivals.bpf import BlindParetoClassifier
 from dafh.rivals.dro import DROClassifier
+from dafh.rivals.george import GeorgeClassifier
+from dafh.rivals.jtt import JTTClassifier
 
-__all__ = ["BASELINES", "DROClassifier", "make_baseline"]
+__all__ = [
+    "BASELINES",
+    "ARLClassifier",
+    "BlindParetoClassifier",
+    "DROClassifier",
+    "GeorgeClassifier",
+    "JTTClassifier",
+    "make_baseline",
+]
