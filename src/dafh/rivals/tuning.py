@@ -20,10 +20,9 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh.checks import check_features, check_weights
 from dafh.classifiers.fitting import fit_clone, seeded
-from dafh.classifiers.logits import class_probabilities
 from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
-from dafh.frames import Table
+from dafh.frames import Table, check_sensitive_features
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.rows.held_out import set_rows_aside
 
@@ -40,7 +39,15 @@ _REFERENCES = (1e-4, 1e-3, 1e-2, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """Settings that were tried, and what selection rows say of each."""
+    """Settings that were tried, and what selection rows say of each.
+
+    Examples
+    --------
+    >>> trials = pd.DataFrame({"log_loss": [0.4, 0.5], "accuracy": [0.80, 0.78], "worst": [0.1, 0.3]})
+    >>> found = Tuning([{"alpha": 0.9}, {"alpha": 0.6}], trials)
+    >>> found.best("log-loss"), found.best("antigone")
+    ({'alpha': 0.9}, {'alpha': 0.6})
+    """
 
     settings: list[dict[str, Any]]
     trials: pd.DataFrame
@@ -65,6 +72,7 @@ def tune(
     ranges: Mapping[str, Sequence[Any]] | None = None,
     budget: int = 8,
     max_rows: int | None = None,
+    sensitive_features: Table | None = None,
     sample_weight: ArrayLike | None = None,
     random_state: int = 0,
 ) -> Tuning:
@@ -82,6 +90,8 @@ def tune(
         Settings to try: all combinations if there are no more, else as many drawn at random.
     max_rows : int, optional
         Rows to tune on, drawn at random; by default all.
+    sensitive_features : data frame, series or array, optional
+        For a rival that needs them to fit and to predict; the criteria never see them.
     sample_weight : array, optional
     random_state : int, default=0
         Draws selection rows and settings; with the same number, all rivals have the same selection rows.
@@ -98,23 +108,27 @@ def tune(
     """
     values, labels = check_features(clone(rival), X, y, reset=True)
     weight = check_weights(sample_weight, len(labels))
-    given = None if sample_weight is None else weight
-    rng = np.random.default_rng(random_state)
-    fit, select = _selection_rows(labels, max_rows, rng)
-    classes = np.unique(labels)
+    attributes = check_sensitive_features(sensitive_features, len(labels))
+    fit, select = _selection_rows(labels, max_rows, np.random.default_rng(random_state))
     right = _reference_is_right(values, labels, fit, select)
+    counted, truth = weight[select], labels[select]
     settings = draw_settings(getattr(rival, "RANGES", {}) if ranges is None else ranges, budget, random_state)
     trials = []
     for setting in settings:
-        unfitted = seeded(clone(rival).set_params(**setting), random_state)
-        model = fit_clone(unfitted, values[fit], labels[fit], None if given is None else given[fit])
-        probability = class_probabilities(model, values[select], classes)
-        decided = model.predict(values[select]) == labels[select]
-        parts = [np.average(decided[part], weights=weight[select][part]) for part in (right, ~right) if part.any()]
+        model = seeded(clone(rival).set_params(**setting), random_state)
+        if attributes is None:
+            model = fit_clone(model, values[fit], labels[fit], None if sample_weight is None else weight[fit])
+            seen: tuple[Any, ...] = (values[select],)
+        else:
+            known = {} if sample_weight is None else {"sample_weight": weight[fit]}
+            model.fit(values[fit], labels[fit], sensitive_features=attributes.iloc[fit], **known)
+            seen = (values[select], attributes.iloc[select])
+        is_right = model.predict(*seen) == truth
+        parts = [np.average(is_right[part], weights=counted[part]) for part in (right, ~right) if part.any()]
         trials.append(
             {
-                "log_loss": log_loss(labels[select], probability, sample_weight=weight[select], labels=classes),
-                "accuracy": float(np.average(decided, weights=weight[select])),
+                "log_loss": log_loss(truth, model.predict_proba(*seen), sample_weight=counted, labels=model.classes_),
+                "accuracy": float(np.average(is_right, weights=counted)),
                 "worst": float(min(parts)),
             }
         )
