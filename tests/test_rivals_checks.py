@@ -32,7 +32,10 @@ def three_classes():
     return make_grouped_classification(300, n_features=4, n_classes=3, random_state=0)
 
 
-@parametrize_with_checks([rival(random_state=0) for rival in RIVALS])
+# Two clusters instead of ten: the checks fit some hundred times.
+@parametrize_with_checks(
+    [rival(random_state=0, **({"max_clusters": 2} if rival is rivals.GeorgeClassifier else {})) for rival in RIVALS]
+)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh.linear.likelihood import row_losses
 from dafh.rivals.dro import ChiSquareBall
-from dafh.rivals.training import Network, Plan, TrainingRows, Weighting, loss_slopes, penalised_risk, train
+from dafh.rivals.training import Network, Plan, TrainingRows, Weighting, losses_and_slopes, penalised_risk, train
 
 
 def some_rows(n_classes=2, n_rows=60, dtype=np.float64):
@@ -42,7 +42,9 @@ def test_slopes_of_losses_agree_with_finite_differences(n_classes):
         step = np.zeros(logits.shape[1])
         step[column] = 1e-6
         change = (row_losses(logits + step, label) - row_losses(logits - step, label)) / 2e-6
-        assert_allclose(loss_slopes(logits, label)[:, column], change, atol=1e-8)
+        losses, slopes = losses_and_slopes(logits, label)
+        assert_allclose(slopes[:, column], change, atol=1e-8)
+        assert_allclose(losses, row_losses(logits, label))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
