@@ -40,7 +40,8 @@ from dafh.partitions import NOBODY, ClusterPartition, Partition
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import set_rows_aside
 
-_GUARD_FOLDS = 5
+# Folds in which rows judge: with many rows, a classifier learns next to nothing from the fifth that five folds add.
+_GUARD_FOLDS, _FEWER_GUARD_FOLDS, _MANY_ROWS = 5, 3, 20_000
 
 
 def _gives_probabilities(classifier: "DecoupledClassifier") -> bool:
@@ -72,8 +73,9 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         Rows that a group needs for a classifier of its own.
     guard : {"veto", "proof"} or None, default=None
         When a group keeps its own classifier; see `dafh.evaluation.guard`. "veto": only if it has a lower loss than the
-        pooled one; in five folds, all rows judge classifiers that were fitted without them (the partition stays as it
-        is). "proof": only if calibration rows, held out of everything else, show that it is not worse. None: always.
+        pooled one; in five folds (three from 20,000 rows on), all rows judge classifiers that were fitted without them
+        (the partition stays as it is). "proof": only if calibration rows, held out of everything else, show that it is
+        not worse. None: always.
     guard_level, guard_margin, guard_losses, costs
         As in `DAFHClassifier`; every classifier decides by its own `predict`.
     calibration_size : float or "auto", default="auto"
@@ -367,7 +369,8 @@ def _guard_folds(rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], N
     """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
     person, time = rows.context.person, rows.context.time
     if time is None:
-        return list(stratified_folds(rows.y, _GUARD_FOLDS, seed, person) or ())
+        n_folds = _GUARD_FOLDS if len(rows) < _MANY_ROWS else _FEWER_GUARD_FOLDS
+        return list(stratified_folds(rows.y, n_folds, seed, person) or ())
     rng = np.random.default_rng(seed)
     kept, last = set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=person, time=time)
     return [(kept, last)] if len(last) else []

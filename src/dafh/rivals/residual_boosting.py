@@ -37,7 +37,7 @@ from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import set_rows_aside
 
-_FOLDS = 5
+_FOLDS = 3
 # A leaf in which all labels are as predicted has hardly any curvature: its step would be unbounded.
 _LEAST_CURVATURE = 1e-3
 
@@ -164,6 +164,9 @@ class ResidualBoostingClassifier(TakesSparse, ClassifierMixin, BaseEstimator):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             unfitted = seeded(StandardizedLogisticRegression() if self.pooled is None else self.pooled, seed)
             self.pooled_ = fit_clone(unfitted, checked.given, checked.y, checked.fit_weight)
+            if self.pooled is None:
+                # With the strength of all rows: choosing it again in each fold takes most of the time on small tables.
+                unfitted = StandardizedLogisticRegression(C=getattr(self.pooled_, "C_"))  # noqa: B009
             rows = self._rows(checked, unfitted, seed)
             kept, apart = set_rows_aside(rows.label, self.validation_size, np.random.default_rng(seed))
             # With hardly any rows, none can be held out, and nothing would speak for a single round.

@@ -22,6 +22,7 @@ from dafh.evaluation.losses import LossName
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.linear.threads import one_thread
 from dafh.partitions import AttributePartition
 from dafh.rivals.convex_concave import Floats, Group, Problem, parity_minimum, solve
 from dafh.rows.checked import CheckedRows
@@ -127,7 +128,8 @@ class ZafarClassifier(DecoupledClassifier):
         scaled = np.column_stack([scaler.transform(rows.X), np.ones(len(rows))])
         # Without the rows of a fold, a small group may be left without any: nothing can be learned for it.
         present = [k for k, group in enumerate(members) if len(group)]
-        thetas = self._solve(rows, scaled, [members[k] for k in present])
+        with one_thread():
+            thetas = self._solve(rows, scaled, [members[k] for k in present])
         own: list[Classifier] = [everybody] * len(members)
         for k, theta in zip(present, thetas, strict=True):
             own[k] = _as_classifier(everybody, theta, scaler)

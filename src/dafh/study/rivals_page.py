@@ -31,14 +31,15 @@ BEGIN, END = "<!-- rivals: begin -->", "<!-- rivals: end -->"
 def write_page(store: Path, page: Path, readme: Path | None = None) -> None:
     """Fill the page, draw its figure, and fill the sentence of the README."""
     results = complete_results(store)
-    _fill(page, _results(results))
+    summary = summarize_rivals(results)
+    _fill(page, _results(results, summary))
     if readme is not None:
         _fill(readme, readme_sentence(results))
     from dafh.plots.rivals import harm_and_worst
 
     figure = page.parent / "figures" / "rivals.png"
     figure.parent.mkdir(exist_ok=True)
-    harm_and_worst(figure_points(summarize_rivals(results))).save(figure, scale_factor=2)
+    harm_and_worst(figure_points(summary)).save(figure, scale_factor=2)
 
 
 def complete_results(store: Path) -> pd.DataFrame:
@@ -54,8 +55,7 @@ def complete_results(store: Path) -> pd.DataFrame:
         return opened.frame(sorted(needed))
 
 
-def _results(results: pd.DataFrame) -> str:
-    summary = summarize_rivals(results)
+def _results(results: pd.DataFrame, summary: pd.DataFrame) -> str:
     n_splits = results["split"].nunique()
     parts = [
         f"Means of the five data sets, {n_splits} random splits 75/25 of each. {RIVALS_NOTE}",

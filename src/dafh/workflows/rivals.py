@@ -11,7 +11,7 @@ from dafh.evaluation.losses import LossName
 from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
-from dafh.rivals.baselines import RIVALS, ModelClass, make_baseline
+from dafh.rivals.baselines import ModelClass, make_baseline
 from dafh.rivals.tuning import Criterion, tune
 from dafh.tables.encoder import TableEncoder
 from dafh.workflows.large import LargeTable
@@ -54,10 +54,6 @@ def make_rival(
         raise InputError(f"{method} is trained in memory, on at most 200,000 rows: take a sample of the table.")
     if guard is None and table.schema.protected:
         raise InputError("Only the guard protects columns, and it is off: set it to veto or proof.")
-    settings: dict[str, Any] = {}
-    note = None
-    if criterion is not None:
-        settings, note = _tuned(table, method, model, criterion, seed)
     found = make_baseline(
         method,
         model=model,
@@ -65,17 +61,13 @@ def make_rival(
         estimator=_pooled(pooled, seed),
         guard=guard,
         random_state=seed,
-        **settings,
     )
-    return found.set_params(guard_losses=tuple(guard_losses)), note
+    found.set_params(guard_losses=tuple(guard_losses))
+    return found, None if criterion is None else _tune(table, found.estimator, criterion, seed)
 
 
-def _tuned(
-    table: TrainingTable, method: str, model: ModelClass, criterion: Criterion, seed: int
-) -> tuple[dict[str, Any], str]:
-    rival = RIVALS[method]()
-    if "model" in rival.get_params():
-        rival.set_params(model=model)
+def _tune(table: TrainingTable, rival: Any, criterion: Criterion, seed: int) -> str:
+    """Set the parameters that selection rows choose, and say which."""
     columns = np.asarray(TableEncoder(table.schema.columns).fit_transform(table.features), np.float64)
     weight = table.guard_options.get("sample_weight")
     found = tune(
@@ -88,8 +80,9 @@ def _tuned(
         random_state=seed,
     )
     chosen = found.best(criterion)
+    rival.set_params(**chosen)
     words = ", ".join(f"{name} {value:g}" for name, value in chosen.items())
-    return chosen, f"Of {len(found.settings)} settings, {criterion} on selection rows chooses {words}."
+    return f"Of {len(found.settings)} settings, {criterion} on selection rows chooses {words}."
 
 
 def _pooled(name: str, seed: int) -> Any:
