@@ -20,8 +20,8 @@ demo: $(READY)   ## the paper's synthetic experiment: a table and a figure
 test: $(READY)   ## the fast tests and the docstring examples
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-slow: $(READY)   ## simulations and full studies
-	$(BIN)/python -m pytest -m slow
+slow: $(READY)   ## simulations, full studies, and laws with ten times as many examples
+	$(BIN)/python -m pytest -m 'slow or hypothesis' --hypothesis-profile thorough
 
 check: $(READY)  ## format, lint, types
 	$(BIN)/ruff format --check .
@@ -38,6 +38,7 @@ mutation: $(READY) ## small changes of the code that no test notices
 bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/boosting.py
+	$(BIN)/python benchmarks/rivals.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/watch.py

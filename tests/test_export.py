@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sqlglot import exp
 
 import dafh
+from cases import checkerboard
 from command_line import people, run
 from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
 from dafh.cli.export import DIALECTS as OFFERED
@@ -63,8 +64,7 @@ def real_case(dataset, pooled):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("pooled", ["scorecard", "linear"])
-@pytest.mark.parametrize("dataset", list(FETCHERS))
+@pytest.mark.parametrize(("dataset", "pooled"), checkerboard(FETCHERS, ["scorecard", "linear"]))
 def test_sql_scores_the_papers_data_as_the_model_does(dataset, pooled, engine):
     if not all(is_available(file) for file in registry.DATASETS[dataset].files):
         pytest.skip(f"needs the data set {dataset} at hand: DAFH_DATA names no folder")

@@ -1,11 +1,15 @@
 """One model, whatever the way: rows in memory, in files, in a collection, in any order."""
 
+import functools
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from cases import checkerboard
 from dafh import DAFHClassifier, Scorecard
 from dafh.datasets import FETCHERS
 from dafh.estimators import training_rows
@@ -24,14 +28,19 @@ def fitted(X, y="y", n_groups=2, groups="rules", **options):
     return DAFHClassifier(n_groups, groups=groups, random_state=0, **options).fit(X, y, **known)
 
 
-@pytest.mark.parametrize("n_rows", [1500, 6000])
-@pytest.mark.parametrize("n_files", [1, 7])
+@functools.cache
+def in_memory(n_rows):
+    """The model of rows in memory, fitted once. Tests that call it take the small sample, and change nothing in it."""
+    table = grouped_table(n_rows)
+    return fitted(table[FEATURES], table["y"])
+
+
+@pytest.mark.parametrize(("n_rows", "n_files"), checkerboard([1500, 6000], [1, 7]))
 def test_files_in_any_order_give_the_model_of_rows_in_memory(tmp_path, small_sample, n_rows, n_files):
     table = grouped_table(n_rows)
-    in_memory = fitted(table[FEATURES], table["y"])
     from_files = fitted(written_in_files(tmp_path / "rows", table, n_files))
-    assert in_memory.n_groups_ == 2
-    assert_same_model(in_memory, from_files, table[FEATURES])
+    assert from_files.n_groups_ == 2
+    assert_same_model(in_memory(n_rows), from_files, table[FEATURES])
 
 
 @pytest.mark.parametrize("name", ["german", "violent"])
@@ -55,19 +64,19 @@ def test_every_pooled_classifier_has_own_classifiers_from_all_rows(tmp_path, sma
         "fitted boosting": lambda: HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X[:500], y[:500]),
     }
     chosen = models.get(pooled, lambda: pooled)()
-    in_memory = fitted(X, y, pooled=chosen)
+    from_memory = fitted(X, y, pooled=chosen)
     from_files = fitted(written_in_files(tmp_path / "rows", table, 3), pooled=chosen)
-    assert_same_model(in_memory, from_files, X)
+    assert_same_model(from_memory, from_files, X)
 
 
 def test_three_classes_and_weights_are_fitted_in_blocks_as_in_memory(tmp_path, small_sample):
     table = grouped_table(4000, weights=True)[["x0", "x2", "job", "y", "weight"]]
     third = np.random.default_rng(2).random(len(table)) < 0.4 * (table["x0"] > 0)
     table["y"] = np.where(third, 2, (table["y"] == "yes").astype(int))
-    in_memory = fitted(table[["x0", "x2", "job"]], table["y"], sample_weight=table["weight"].to_numpy())
+    from_memory = fitted(table[["x0", "x2", "job"]], table["y"], sample_weight=table["weight"].to_numpy())
     from_files = fitted(written_in_files(tmp_path / "rows", table, 3), sample_weight="weight")
-    assert in_memory.pooled_.intercept_.shape == (3,)
-    assert_same_model(in_memory, from_files, table[["x0", "x2", "job"]])
+    assert from_memory.pooled_.intercept_.shape == (3,)
+    assert_same_model(from_memory, from_files, table[["x0", "x2", "job"]])
 
 
 @pytest.mark.parametrize("pooled", ["scorecard", "linear"])
@@ -99,9 +108,9 @@ def test_more_rows_make_better_coefficients_than_the_sample_alone(small_sample):
 def test_persons_stay_together_and_are_found_in_files(tmp_path, small_sample):
     table = grouped_table(6000)
     table["id"] = np.random.default_rng(3).integers(0, 1500, 6000)
-    in_memory = fitted(table[FEATURES], table["y"], persons=table["id"])
+    from_memory = fitted(table[FEATURES], table["y"], persons=table["id"])
     from_files = fitted(written_in_files(tmp_path / "rows", table, 4), persons="id")
-    assert_same_model(in_memory, from_files, table[FEATURES])
+    assert_same_model(from_memory, from_files, table[FEATURES])
     # No person has rows inside and outside of the sample.
     gathered = training_rows.gather_rows(
         DAFHClassifier()._check_training_rows, table[FEATURES], table["y"], held_out=0.0, sample_weight=None,
@@ -117,22 +126,22 @@ def test_rows_that_prove_are_new_to_all_that_they_judge(tmp_path, small_sample, 
     table = grouped_table(8000)
     table["day"] = np.random.default_rng(4).permutation(8000)
     time = {"time": table["day"]} if how == "by time" else {}
-    in_memory = fitted(table[FEATURES], table["y"], guard="proof", **time)
+    from_memory = fitted(table[FEATURES], table["y"], guard="proof", **time)
     named = {"time": "day"} if how == "by time" else {}
     if how == "at random":
         table = table.drop(columns="day")
     from_files = fitted(written_in_files(tmp_path / "rows", table, 5), guard="proof", **named)
-    assert_same_model(in_memory, from_files, table[FEATURES])
-    assert 1400 < in_memory.guard_report_.table["rows"].sum() < 1800
+    assert_same_model(from_memory, from_files, table[FEATURES])
+    assert 1400 < from_memory.guard_report_.table["rows"].sum() < 1800
 
 
 def test_declared_groups_are_columns_of_the_files(tmp_path, small_sample):
     table = grouped_table(6000)
     table["sex"] = np.random.default_rng(5).choice(["f", "m"], 6000)
-    in_memory = fitted(table[FEATURES], table["y"], guard_features=table[["sex"]])
+    from_memory = fitted(table[FEATURES], table["y"], guard_features=table[["sex"]])
     from_files = fitted(written_in_files(tmp_path / "rows", table, 2), guard_features="sex")
     assert list(from_files.feature_names_in_) == FEATURES
-    np.testing.assert_array_equal(in_memory.serves_, from_files.serves_)
+    np.testing.assert_array_equal(from_memory.serves_, from_files.serves_)
 
 
 def test_a_frequent_row_has_its_share_of_the_sample(small_sample):
@@ -157,8 +166,8 @@ def test_an_unfitted_classifier_of_the_user_is_fitted_on_all_rows_in_memory(smal
 
 
 def test_fresh_rows_for_the_guard_may_be_files(tmp_path, small_sample):
-    table, fresh = grouped_table(1500), grouped_table(1200, seed=8)
-    model, other = (fitted(table[FEATURES], table["y"]) for _ in range(2))
+    fresh = grouped_table(1200, seed=8)
+    model, other = deepcopy(in_memory(1500)), deepcopy(in_memory(1500))
     model.recalibrate(fresh[FEATURES], fresh["y"])
     other.recalibrate(written_in_files(tmp_path / "rows", fresh, 3), "y")
     assert str(model.guard_report_) == str(other.guard_report_)
@@ -169,16 +178,16 @@ def test_a_folder_and_a_list_of_paths_are_sources(tmp_path, small_sample):
     table = grouped_table(1500)
     written_in_files(tmp_path / "rows", table, 3)
     paths = sorted((tmp_path / "rows").glob("*.parquet"))
-    one, other = fitted(tmp_path / "rows"), fitted(paths)
-    assert_same_model(one, other, table[FEATURES])
+    for source in (tmp_path / "rows", paths):
+        assert_same_model(in_memory(1500), fitted(source), table[FEATURES])
 
 
 def test_a_data_set_of_arrow_is_a_source(tmp_path, small_sample):
     dataset = pytest.importorskip("pyarrow.dataset")
-    table = grouped_table(4000)
+    table = grouped_table(6000)
     written_in_files(tmp_path / "rows", table, 3)
     model = fitted(dataset.dataset(tmp_path / "rows", format="parquet"))
-    assert_same_model(fitted(table[FEATURES], table["y"]), model, table[FEATURES])
+    assert_same_model(in_memory(6000), model, table[FEATURES])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cases import first_by_default
 from command_line import run
 from dafh import DAFHClassifier, Recipe
 from dafh.engine import streaming
@@ -106,7 +107,7 @@ def test_the_pooled_classifier_beside_a_network_has_seen_all_rows():
     np.testing.assert_allclose(network.pooled_.intercept_, rules.pooled_.intercept_, atol=1e-9)
 
 
-@pytest.mark.parametrize("known", ["sample_weight", "persons", "time"])
+@pytest.mark.parametrize("known", first_by_default(["sample_weight", "persons", "time"], 1))
 def test_what_is_known_about_rows_is_the_same_in_files(tmp_path, known):
     table = grouped_table(5000, weights=known == "sample_weight")
     rng = np.random.default_rng(3)

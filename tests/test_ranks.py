@@ -115,6 +115,7 @@ def test_a_killed_process_is_an_error_within_seconds_and_a_second_run_goes_on(jo
     assert_same(together, alone(job, course=course))
 
 
+@pytest.mark.slow
 def test_a_killed_process_of_a_worker_ends_all(job, tmp_path):
     distributed, psutil = pytest.importorskip("distributed"), pytest.importorskip("psutil")
     checkpoints = Checkpoints(tmp_path / "kept" / "network.npz", 8, "this")

@@ -111,7 +111,7 @@ def test_a_network_lowers_the_loss_of_the_smaller_population_too(two_populations
     weight = np.array([0.8, 0.2])[group]
     loss = {}
     for alpha in (1, 0.7):
-        model = DROClassifier(alpha, model="network", hidden=2, epochs=30, random_state=0).fit(X, y, weight)
+        model = DROClassifier(alpha, model="network", hidden=2, l2=1, epochs=30, random_state=0).fit(X, y, weight)
         loss[alpha] = row_losses(model.decision_function(X)[:, None], y)[group == 1].mean()
     assert loss[0.7] < loss[1] - 0.05
 

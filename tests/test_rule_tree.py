@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from cases import checkerboard
 from dafh import DAFHClassifier
 from dafh.datasets import DATASETS, FETCHERS
 from dafh.datasets.sources import is_available
@@ -202,8 +203,7 @@ def with_gaps_and_news(X, rng):
     return X
 
 
-@pytest.mark.parametrize("pooled", ["linear", "scorecard"])
-@pytest.mark.parametrize("dataset", list(DATASETS))
+@pytest.mark.parametrize(("dataset", "pooled"), checkerboard(DATASETS, ["scorecard", "linear"]))
 def test_printed_rules_give_every_row_of_the_papers_data_its_group(dataset, pooled):
     if not all(is_available(file) for file in DATASETS[dataset].files):
         pytest.skip(f"needs the data set {dataset} at hand: DAFH_DATA names no folder")

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dafh.groups.serving import CorrectionModel, Standardization
+from dafh.groups.serving import CorrectionModel
+from dafh.linear.standard import Standardization
 
 D, K, M = 3, 4, 2
 

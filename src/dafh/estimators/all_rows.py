@@ -26,6 +26,7 @@ from dafh.linear.designs import DenseDesign, Design
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.passes import Penalty, PointTables, SeenBlock, fit_in_passes
 from dafh.linear.scorecard import Scorecard
+from dafh.linear.standard import Standardization
 
 
 def refit_on_all_rows(
@@ -95,9 +96,9 @@ def _refit_scorecard(model: Scorecard, pooled: PooledFit, kept: Blocks[Arrays]) 
 
 def _refit_regression(model: StandardizedLogisticRegression, rules: FittedGroupRules, kept: Blocks[Arrays]) -> None:
     rows, X = rules.rows, rules.seen.numbers
-    standard = _Standard.of(X, rows.weight)
+    standard = Standardization.of(X, rows.weight)
     design = DenseDesign(standard.of_rows(X))
-    start = np.vstack([model.intercept_ + model.coef_ @ standard.mean, (model.coef_ * standard.scale).T])
+    start = standard.stacked(model.intercept_, model.coef_)
     sample = replace(rules.problem.regression(0), design=design, offset=np.zeros((len(rows), start.shape[1])))
 
     def curvature(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,8 +108,7 @@ def _refit_regression(model: StandardizedLogisticRegression, rules: FittedGroupR
     strength = np.full(len(start), 1 / float(model.C_))
     strength[0] = 1e-6  # Not penalised, but for the last digits.
     found = fit_in_passes(kept, _PooledColumns(standard, start.shape[1]), Penalty(strength), curvature, start[None])[0]
-    model.coef_ = (found[1:] / standard.scale[:, None]).T
-    model.intercept_ = found[0] - model.coef_ @ standard.mean
+    model.intercept_, model.coef_ = standard.unstacked(found)
 
 
 def _refit_corrections(rules: FittedGroupRules, pooled: PooledFit, kept: Blocks[Arrays]) -> RuleModel:
@@ -155,27 +155,10 @@ class _PooledPoints:
 
 
 @dataclass(frozen=True, eq=False)
-class _Standard:
-    """Columns with mean 0 and deviation 1."""
-
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, X: NDArray[Any], weight: NDArray[np.float64]) -> "_Standard":
-        mean = np.average(X, axis=0, weights=weight)
-        scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
-        return cls(mean, np.where(scale > 0, scale, 1.0))
-
-    def of_rows(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        return (X - self.mean) / self.scale
-
-
-@dataclass(frozen=True, eq=False)
 class _PooledColumns:
     """A logistic regression."""
 
-    standard: _Standard
+    standard: Standardization
     n_outputs: int
 
     def see(self, block: Arrays) -> SeenBlock:

@@ -1,7 +1,7 @@
 """DAFHClassifier: groups and their classifiers, learned together."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -31,9 +31,9 @@ from dafh.estimators.bringing import FITTED_MODEL, BringsIncumbent, find_incumbe
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.label_information import label_information, sample_to_measure, warn_if_groups_are_labels
 from dafh.estimators.learning import LearnedGroups, learn_groups
-from dafh.estimators.pooled import PooledName, fit_pooled, resolve_pooled
+from dafh.estimators.pooled import PooledFit, PooledName, fit_pooled, resolve_pooled
 from dafh.estimators.prediction import GroupPrediction
-from dafh.estimators.training_rows import gather_rows, warn_if_sampled
+from dafh.estimators.training_rows import TrainingRows, gather_rows, warn_if_sampled
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
@@ -237,11 +237,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
-            known: dict[str, Any] = {"guard_features": guard_features, "persons": persons, "time": time}
-            known_calibration: dict[str, Any] = {
-                "guard_features": guard_features_calibration,
-                "persons": persons_calibration,
-            }
+            known = {"guard_features": guard_features, "persons": persons, "time": time}
+            known_calibration = {"guard_features": guard_features_calibration, "persons": persons_calibration}
             self._check_calibration(X_calibration, y_calibration, known, known_calibration)
             held_out = 0.0 if X_calibration is not None else self._proof_share()
             training = gather_rows(
@@ -250,21 +247,11 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             self._check_losses()
             threshold = _requested_cutoff(self.threshold, self.costs, len(self.classes_))
             judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
-            # Independent streams: holding out other rows, say, must not change the random start of a network.
-            entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
-            seeds = np.random.SeedSequence(entropy).spawn(4)
-            rng = np.random.default_rng(seeds[1])
-
-            # Before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
-            rows, judges = training.few, judges if training.judges is None else training.judges
-            if training.everything is None:
-                rows, judges = self._hold_out_for_proof(rows, judges, rng)
-            brought = find_incumbent(self.pooled)
-            unfitted = resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
-            rows = _merge_repeated(rows, unfitted)
-            columns = self.feature_names_in_ if rows.given.shape[1] > self.n_features_in_ else None
-            pooled = fit_pooled(unfitted, rows, int(seeds[3].generate_state(1)[0]), training.whole, columns)
-            self.pooled_ = pooled.model
+            seeds = _Seeds.of(self.random_state)
+            rng = np.random.default_rng(seeds.rows)
+            rows, judges = self._divide(training, judges, rng)
+            unfitted, rows = self._choose_pooled(rows, threshold)
+            pooled = self._fit_pooled(unfitted, rows, training, seeds)
             learned = learn_groups(
                 rows,
                 unfitted,
@@ -276,11 +263,11 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
                 calibration=_fold_calibration(self.calibration_size) if self.guard and judges is None else 0.0,
                 threshold=threshold,
                 rng=rng,
-                seeds=(seeds[0], seeds[2]),
+                seeds=(seeds.start, seeds.batches),
                 verbose=self.verbose,
             )
             if training.everything is not None:
-                learned = refit_on_all_rows(self, training.everything, pooled, learned, seeds[2])
+                learned = refit_on_all_rows(self, training.everything, pooled, learned, seeds.batches)
             self._view = pooled.view.settled()
             self._keep(learned)
             self._judge(judges, learned.compared)
@@ -291,6 +278,30 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         return self
 
     # ---- steps of fit ----
+
+    def _divide(
+        self, training: TrainingRows, judges: CheckedRows | None, rng: np.random.Generator
+    ) -> tuple[CheckedRows, CheckedRows | None]:
+        """Rows to learn from, and rows that judge, where a part of the rows is kept from everything else.
+
+        That comes before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
+        """
+        judges = judges if training.judges is None else training.judges
+        if training.everything is not None:
+            return training.few, judges
+        return self._hold_out_for_proof(training.few, judges, rng)
+
+    def _choose_pooled(self, rows: CheckedRows, threshold: float | None) -> tuple[Any, CheckedRows]:
+        """The pooled classifier, fitted or not, and the rows as it takes them."""
+        brought = find_incumbent(self.pooled)
+        unfitted = resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
+        return unfitted, _merge_repeated(rows, unfitted)
+
+    def _fit_pooled(self, unfitted: Any, rows: CheckedRows, training: TrainingRows, seeds: "_Seeds") -> PooledFit:
+        columns = self.feature_names_in_ if rows.given.shape[1] > self.n_features_in_ else None
+        pooled = fit_pooled(unfitted, rows, int(seeds.pooled.generate_state(1)[0]), training.whole, columns)
+        self.pooled_ = pooled.model
+        return pooled
 
     def _keep(self, learned: LearnedGroups) -> None:
         self._trained: TrainedGroups = learned.model
@@ -337,6 +348,20 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         if self.rules_ is not None:
             shares = np.bincount(group, weight, self.n_groups_) / weight.sum()
             self.rules_ = self.rules_.with_shares(shares)
+
+
+class _Seeds(NamedTuple):
+    """Independent streams: holding out other rows, say, must not change the random start of a network."""
+
+    start: np.random.SeedSequence
+    rows: np.random.SeedSequence
+    batches: np.random.SeedSequence
+    pooled: np.random.SeedSequence
+
+    @classmethod
+    def of(cls, random_state: RandomState) -> "_Seeds":
+        entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
+        return cls(*np.random.SeedSequence(entropy).spawn(4))
 
 
 def _merge_repeated(rows: CheckedRows, unfitted: Any) -> CheckedRows:

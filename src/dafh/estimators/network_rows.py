@@ -23,8 +23,8 @@ from dafh.estimators.training_rows import Weighing
 from dafh.groups.continuation import go_on
 from dafh.groups.network import ChosenReplica
 from dafh.groups.rules import RuleTree
-from dafh.groups.serving import Standardization
 from dafh.groups.trained import NetworkModel
+from dafh.linear.standard import Standardization
 from dafh.tables.hashes import mixed, value_hashes
 
 # Rows that decide whether all rows have made the network better: enough to see 0.0005 of log-loss, a twentieth at most.
@@ -107,7 +107,7 @@ class _Encode:
 
 
 def _standardized(numbers: NDArray[Any], columns: Standardization) -> NDArray[np.float32]:
-    return ((numbers - columns.center) / columns.scale).astype(np.float32)
+    return columns.of_rows(numbers).astype(np.float32)
 
 
 def _size(block: Arrays) -> tuple[NDArray[Any], ...]:

@@ -23,6 +23,7 @@ from dafh.linear.designs import DenseDesign, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression, Solution, fit_penalized
 from dafh.linear.scorecard import Scorecard, ScorecardFit
+from dafh.linear.standard import Standardization
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.encoder import TableEncoder
@@ -257,12 +258,10 @@ def _nested_regressions(
 ) -> NDArray[np.float64]:
     """Logistic regression on standardised columns, with the strength that was chosen for all rows."""
     linear = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    mean = np.average(seen.numbers, axis=0, weights=rows.weight)
-    scale = np.sqrt(np.average((seen.numbers - mean) ** 2, axis=0, weights=rows.weight))
-    scale = np.where(scale > 0, scale, 1.0)
+    standard = Standardization.of(seen.numbers, rows.weight)
     offset = np.zeros((len(rows), len(linear.coef_)))
-    regression = Regression(DenseDesign((seen.numbers - mean) / scale), rows.label, rows.weight, offset)
-    start = np.vstack([linear.intercept_ + linear.coef_ @ mean, (linear.coef_ * scale).T])
+    regression = Regression(DenseDesign(standard.of_rows(seen.numbers)), rows.label, rows.weight, offset)
+    start = standard.stacked(linear.intercept_, linear.coef_)
     penalty = np.full(len(start), 1.0 / float(linear.C_))
 
     def refit(some: Regression) -> Solution:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dafh.linear.basis import make_basis
 from dafh.linear.designs import BinnedDesign, DenseDesign, Design, sum_points
+from dafh.linear.standard import mean_and_deviation
 from dafh.rows.seen import SeenRows
 
 # With more coefficients than this, groups are only shifted and stretched.
@@ -169,8 +170,7 @@ def _standardization(X: NDArray[Any], weight: NDArray[np.float64]) -> tuple[NDAr
 
     A rare category that is standardised would count as much as a frequent one, and be followed on a handful of rows.
     """
-    mean = np.average(X, axis=0, weights=weight)
-    deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    mean, deviation = mean_and_deviation(X, weight)
     low, high = X.min(axis=0), X.max(axis=0)
     two = np.array([bool(((column == a) | (column == b)).all()) for column, a, b in zip(X.T, low, high, strict=True)])
     center, scale = np.where(two, low, mean), np.where(two, high - low, deviation)

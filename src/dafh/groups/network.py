@@ -20,7 +20,8 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.recipe import Recipe
-from dafh.groups.serving import CorrectionModel, Linear, Standardization
+from dafh.groups.serving import CorrectionModel, Linear
+from dafh.linear.standard import Standardization
 from dafh.progress import epoch_reporter
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
@@ -182,7 +183,7 @@ def fit_population(
         What a row counts for the classifiers of other groups, in a population with starts; see `fit_corrections`.
     """
     # JAX is needed from here on; imported here, the rest of the package does without it.
-    from dafh.engine.population import Plan, train_population
+    from dafh.engine.population import train_population
     from dafh.engine.selection import Selection
 
     warm = recipe.start != "cold"
@@ -190,16 +191,7 @@ def fit_population(
     scaler = StandardScaler().fit(rows.X, sample_weight=rows.weight)
     columns = Standardization(scaler.mean_, scaler.scale_)
     seen = _engine_rows(rows, base, starts, scaler.transform(rows.X), held_out, warm=warm)
-    n_columns = rows.X.shape[1]
-    plan = Plan(
-        group_sizes=(n_columns + seen.answers.shape[-1], *recipe.group_hidden, n_groups),
-        classifier_sizes=(n_columns, *recipe.classifier_hidden, base.shape[-1]),
-        surrogate=recipe.surrogate,
-        optimizer=recipe.optimizer,
-        momentum=recipe.momentum,
-        alternate=recipe.alternate,
-        anchor_moves_groups=recipe.anchor_moves_groups,
-    )
+    plan = _plan(recipe, n_groups, seen, n_outputs=base.shape[-1])
     grid = recipe.grid()
     max_epochs, patience = recipe.schedule(len(rows), from_rules=starts is not None)
     rule = Selection(held_out.n_folds, recipe.weight_of_pr(n_groups), patience, last=recipe.select == "last")
@@ -249,6 +241,21 @@ def fit_population(
 
 def _answers(starts: Sequence[NetworkStart] | None, block: int, rows: NDArray[np.intp]) -> NDArray[np.bool_] | None:
     return None if starts is None else starts[block].answers[rows]
+
+
+def _plan(recipe: Recipe, n_groups: int, rows: "Rows", n_outputs: int) -> "Plan":
+    from dafh.engine.population import Plan
+
+    n_columns = rows.x.shape[1]
+    return Plan(
+        group_sizes=(n_columns + rows.answers.shape[-1], *recipe.group_hidden, n_groups),
+        classifier_sizes=(n_columns, *recipe.classifier_hidden, n_outputs),
+        surrogate=recipe.surrogate,
+        optimizer=recipe.optimizer,
+        momentum=recipe.momentum,
+        alternate=recipe.alternate,
+        anchor_moves_groups=recipe.anchor_moves_groups,
+    )
 
 
 def _engine_rows(

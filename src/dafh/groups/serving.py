@@ -9,11 +9,12 @@ and passes the answers on.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dafh.linear.standard import Standardization
 from dafh.linear.threads import one_thread
 
 if TYPE_CHECKING:  # The engine imports JAX, which serving does without.
@@ -26,13 +27,6 @@ _BLOCK_ROWS = 8192
 _MILD_OFFSET = 100.0
 # Two groups closer than this, relative to their logits, are told apart in double precision.
 _CLOSE_CALL = 1e-3
-
-
-class Standardization(NamedTuple):
-    """Mean and standard deviation by which columns were standardised."""
-
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
 
 
 class Linear(Protocol):

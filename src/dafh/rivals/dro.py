@@ -34,8 +34,9 @@ class DROClassifier(RivalClassifier):
         Logistic regression, solved to convergence, or a network with one hidden layer.
     hidden : int, default=100
         Width of the hidden layer.
-    l2 : float, default=1
-        Penalty on squared weights of standardised columns, as 1 / C in scikit-learn.
+    l2 : float or None, default=None
+        Penalty on squared weights of standardised columns, as 1 / C in scikit-learn. None: 1 for a linear model, 20 for
+        a network.
     max_iter : int, default=1000
         Most steps of L-BFGS, for a linear model.
     epochs : int, default=20
@@ -78,7 +79,7 @@ class DROClassifier(RivalClassifier):
         *,
         model: str = "linear",
         hidden: int = 100,
-        l2: float = 1.0,
+        l2: float | None = None,
         max_iter: int = 1000,
         epochs: int = 20,
         random_state: RandomState = None,

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 
 from dafh.checks import Constraints, RandomState, whole_number
@@ -34,8 +33,9 @@ class GeorgeClassifier(RivalClassifier):
         A linear model, solved to convergence, or a network with one hidden layer.
     hidden : int, default=100
         Width of the hidden layer.
-    l2 : float, default=1
-        Penalty on squared weights of standardised columns, as 1 / C in scikit-learn.
+    l2 : float or None, default=None
+        Penalty on squared weights of standardised columns, as 1 / C in scikit-learn. None: 1 for a linear model, 20 for
+        a network.
     max_iter : int, default=1000
         Most steps of L-BFGS in one round, for a linear model.
     epochs : int, default=20
@@ -89,7 +89,7 @@ class GeorgeClassifier(RivalClassifier):
         n_components: int = 2,
         model: str = "linear",
         hidden: int = 100,
-        l2: float = 1.0,
+        l2: float | None = None,
         max_iter: int = 1000,
         epochs: int = 20,
         random_state: RandomState = None,
@@ -203,22 +203,24 @@ class ClusterWeights(Weighting):
 
     def worst(self, losses: Floats) -> tuple[float, NDArray[np.float64]]:
         """Logarithm of the mean exponentiated loss of a cluster, and the weights after one step."""
-        exponents = self._exponents(self._cluster_losses(losses))
-        value = logsumexp(exponents)
-        return float(value) / self._step, self._spread(np.exp(exponents - value))
+        value, stepped = self._stepped(self._cluster_losses(losses))
+        return value, self._spread(stepped)
 
     def move(self, losses: Floats) -> bool:
         """Take an exponentiated step, and say whether the weighted loss is the largest one."""
         by_cluster = self._cluster_losses(losses)
-        exponents = self._exponents(by_cluster)
-        self.cluster_weights = np.exp(exponents - logsumexp(exponents))
+        _, self.cluster_weights = self._stepped(by_cluster)
         self.current = self._spread(self.cluster_weights)
         self.gap = float(by_cluster.max() - self.cluster_weights @ by_cluster)
         return self.gap < self._ENOUGH
 
-    def _exponents(self, by_cluster: NDArray[np.float64]) -> NDArray[np.float64]:
-        # A cluster that has faded away entirely stays away; the floor keeps its logarithm finite.
-        return np.log(np.maximum(self.cluster_weights, 1e-300)) + self._step * by_cluster
+    def _stepped(self, by_cluster: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Logarithm of the mean exponentiated loss, and the weights after one step."""
+        # Relative to the largest loss, so that no exponential overflows.
+        highest = by_cluster.max()
+        grown = self.cluster_weights * np.exp(self._step * (by_cluster - highest))
+        total = grown.sum()
+        return float(highest + np.log(total) / self._step), grown / total
 
     def _cluster_losses(self, losses: Floats) -> NDArray[np.float64]:
         return np.bincount(self._cluster, self._inside * losses, len(self.cluster_weights)).astype(np.float64)

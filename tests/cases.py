@@ -1,0 +1,17 @@
+"""Cases of parametrized tests, divided between `make test` and `make slow`."""
+
+import pytest
+
+
+def checkerboard(rows, columns):
+    """Return all pairs for `pytest.mark.parametrize`, every second one of them slow: each row and column stays."""
+    return [
+        pytest.param(row, column, marks=pytest.mark.slow if (i + j) % 2 else ())
+        for i, row in enumerate(rows)
+        for j, column in enumerate(columns)
+    ]
+
+
+def first_by_default(cases, n):
+    """Return the cases, all but the first n of them slow."""
+    return [*cases[:n], *(pytest.param(case, marks=pytest.mark.slow) for case in cases[n:])]
