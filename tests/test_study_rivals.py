@@ -1,6 +1,7 @@
 """Rivals side by side: what a job measures, what the tables say of it, and how the page is filled."""
 
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from sklearn.utils import Bunch
 
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
+from dafh.rivals import ZafarClassifier
 from dafh.study import methods, rivals
 from dafh.study.methods import execute, load_split
 from dafh.study.rivals import Judge, rival_jobs, rivals_fingerprint
@@ -71,7 +73,8 @@ def test_the_yardstick_is_compared_with_itself(toy):
     assert (row["disagreement"], row["worst_gain"], row["harmed"], row["people_harmed"]) == (0, 0, [], 0)
 
 
-def test_zafar_sees_the_attribute_and_gains_by_it(toy):
+def test_zafar_sees_the_attribute_and_gains_by_it(toy, monkeypatch):
+    monkeypatch.setattr(rivals, "ZafarClassifier", partial(ZafarClassifier, preference="impact"))
     rows = run("zafar")
     assert len(rows) == 4
     assert rows[1]["accuracy"] > rows[1]["pooled_accuracy"] + 0.1
