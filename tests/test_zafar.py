@@ -68,7 +68,8 @@ def test_a_convex_step_is_what_a_solver_of_scipy_finds(envious):
     problem = problem_of(*envious)
     start = np.tile(parity_minimum(problem.groups, problem.share, 1e-2), 2)
     tangents = problem.tangents(start)
-    ours = constrained_minimum(problem.loss, tangents, start, 1e-7)
+    ours, multipliers = constrained_minimum(problem.loss, tangents, start, 1e-7)
+    assert (multipliers >= 0).all()
     rule = NonlinearConstraint(lambda p: tangents(p)[0], -np.inf, 0, jac=lambda p: tangents(p)[1])
     theirs = minimize(
         problem.loss, start, jac=True, method="SLSQP", constraints=rule, options={"ftol": 1e-12, "maxiter": 500}
