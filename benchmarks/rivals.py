@@ -50,8 +50,10 @@ PAGE = """# Rivals on Adult
 
 Written by `python benchmarks/rivals.py`: development split {split}, {rows:,} training rows, {columns} columns without
 race and sex. Published figures are those of Lahoti et al. (2020), with two hidden layers of 64 and 32 units and the
-data set's own test rows; they were noted from memory, and not checked against the paper again. Groups are white and black men and women; "all" is every test row. The smallest group has
-{smallest:,} test rows, {positive} of them with the label: the standard error of its AUC is about {error:.3f}.
+data set's own test rows; they were noted from memory, and not checked against the paper again.
+
+Groups are white and black men and women; "all" is every test row. The smallest group has {smallest:,} test rows,
+{positive} of them with the label: the standard error of its AUC is about {error:.3f}.
 
 ## AUC
 
