@@ -163,6 +163,13 @@ def test_a_cluster_of_one_point_adds_nothing_to_the_silhouette():
     assert_allclose(find_clusters(x, np.ones(6), most=5), [0, 0, 0, 1, 1, 1])
 
 
+@pytest.mark.parametrize("n_points", [1, 2, 3])
+def test_there_are_fewer_clusters_than_different_points(n_points):
+    points = np.random.default_rng(0).normal(size=(n_points, 3))[np.arange(30) % n_points]
+    noise = np.random.default_rng(1).uniform(-1e-15, 1e-15, points.shape)
+    assert find_clusters(points + noise, np.ones(30), most=5).max() + 1 <= max(n_points - 1, 1)
+
+
 def test_clusters_take_weights_for_row_counts(subclasses):
     X = subclasses[0][:100]
     counts = np.random.default_rng(0).integers(1, 4, 100)

@@ -69,7 +69,7 @@ class DROClassifier(RivalClassifier):
     (1000, 2)
     """
 
-    # The authors fix alpha. Lahoti et al. tune the threshold eta over the same number of steps; alpha is the same dial.
+    # The authors fix alpha, and Lahoti et al. tune the threshold eta: alpha is the same dial, as the size of a group.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"alpha": (0.2, 0.4, 0.6, 0.7, 0.8, 0.9)}
     _constraints: ClassVar[Constraints] = {"alpha": (number(0, 1, closed="right"),)}
 

@@ -149,6 +149,8 @@ def find_clusters(x: NDArray[np.float64], weight: NDArray[np.float64], most: int
     >>> find_clusters(x, np.ones(6), most=4)
     array([0, 0, 1, 1, 2, 2])
     """
+    # Equal rows may have components that differ in the last digit, which would count them as different points.
+    x = np.round(x / max(float(np.abs(x).max()), 1e-300), 9)
     best, found = -np.inf, np.zeros(len(x), np.intp)
     centres, cluster = np.average(x, axis=0, weights=weight)[None], found
     for _ in range(2, min(most, len(np.unique(x, axis=0)) - 1) + 1):

@@ -25,7 +25,7 @@ Floats = NDArray[Any]
 Layers = list[tuple[Floats, Floats]]
 """Weights and biases, layer by layer."""
 
-# Of Adam. Rates of 1e-3 and 3e-3 differ by less than 0.1 points of accuracy on Adult; 3e-3 needs half the epochs.
+# Of Adam. After 20 epochs, rates of 1e-3, 3e-3 and 1e-2 differ by at most 0.015 in log-loss (German, Arrest, Adult).
 _RATE, _FIRST_DECAY, _SECOND_DECAY = 3e-3, 0.9, 0.999
 # Rows in a mini-batch; fewer where that gives less than so many batches: a network needs steps as well as epochs.
 _BATCH_SIZE, _SMALLEST_BATCH, _BATCHES = 256, 16, 40
@@ -173,7 +173,7 @@ def losses_and_slopes(logits: Floats, label: NDArray[np.intp]) -> tuple[Floats, 
         slopes = expit(logits)
         slopes[:, 0] -= label
         return row_losses(logits, label), slopes
-    # Losses and probabilities from the same exponentials; SciPy's two functions take eight times as long on few rows.
+    # Losses and probabilities from the same exponentials: with SciPy's two functions, small fits took twice as long.
     own, highest = (np.arange(len(label)), label), logits.max(axis=1, keepdims=True)
     slopes = np.exp(logits - highest)
     total = slopes.sum(axis=1, keepdims=True)
@@ -183,18 +183,16 @@ def losses_and_slopes(logits: Floats, label: NDArray[np.intp]) -> tuple[Floats, 
     return losses, slopes
 
 
-def train(
-    rows: TrainingRows, weighting: Weighting, plan: Plan, rng: np.random.Generator, start: Floats | None = None
-) -> Trained:
-    """Train a model against a weighting, from its own start or from given parameters."""
+def train(rows: TrainingRows, weighting: Weighting, plan: Plan, rng: np.random.Generator) -> Trained:
+    """Train a model against a weighting."""
     network = Network(rows.x.shape[1], plan.hidden, rows.n_outputs)
-    first = network.start(rng) if start is None else start
+    start = network.start(rng)
     if plan.hidden:
-        return _train_by_batches(network, rows, weighting, plan, rng, first)
-    if start is not None or type(weighting) is Weighting:
-        return _solve(network, rows, weighting, plan, first)
+        return _train_by_batches(network, rows, weighting, plan, rng, start)
+    if type(weighting) is Weighting:
+        return _solve(network, rows, weighting, plan, start)
     # From where all rows count alike. At the zero model all losses are equal, and no row is worse off than another.
-    plain = _solve(network, rows, Weighting(rows.share), plan, first)
+    plain = _solve(network, rows, Weighting(rows.share), plan, start)
     found = _solve(network, rows, weighting, plan, plain.parameters)
     return Trained(found.parameters, plain.n_iter + found.n_iter)
 
@@ -248,28 +246,37 @@ def _train_by_batches(
     rng: np.random.Generator,
     start: Floats,
 ) -> Trained:
-    """Train a network by Adam, with a rate that falls to zero: it then stops at a place and not on its way."""
-    parameters = start.copy()
-    first, second = np.zeros_like(parameters), np.zeros_like(parameters)
-    n_rows = len(rows.label)
+    """Train a network in mini-batches; a batch stands for all rows."""
+    parameters, n_rows = start.copy(), len(rows.label)
     n_batches = max(n_rows // int(np.clip(n_rows // _BATCHES, _SMALLEST_BATCH, _BATCH_SIZE)), 1)
-    strength = plan.l2 / rows.weight.sum()
-    plain = Weighting(rows.share)
+    optimizer = _Adam(parameters, plan.epochs * n_batches)
+    strength, plain = plan.l2 / rows.weight.sum(), Weighting(rows.share)
     for epoch in range(plan.epochs):
         # The network learns alone at first: at its start all losses are equal, and no row is worse off than another.
         acting = weighting if epoch >= plan.epochs * _ALONE else plain
         acting.move(row_losses(network.forward(parameters, rows.x)[-1], rows.label))
-        for position, batch in enumerate(np.array_split(rng.permutation(n_rows), n_batches)):
+        for batch in np.array_split(rng.permutation(n_rows), n_batches):
             inputs = network.forward(parameters, rows.x[batch])
             losses, slopes = losses_and_slopes(inputs[-1], rows.label[batch])
-            # Times rows per batch row: a batch stands for all rows.
             counts = (acting.of_batch(batch, losses) * (n_rows / len(batch))).astype(network.dtype)
             gradient = network.backward(parameters, inputs, counts[:, None] * slopes)
-            gradient += network.dtype(strength) * network.penalised(parameters)
-            step = epoch * n_batches + position
-            first += (1 - _FIRST_DECAY) * (gradient - first)
-            second += (1 - _SECOND_DECAY) * (gradient * gradient - second)
-            rate = _RATE * (1 - step / (plan.epochs * n_batches)) * np.sqrt(1 - _SECOND_DECAY ** (step + 1))
-            rate /= 1 - _FIRST_DECAY ** (step + 1)
-            parameters -= network.dtype(rate) * first / (np.sqrt(second) + np.float32(1e-8))
+            optimizer.step(parameters, gradient + network.dtype(strength) * network.penalised(parameters))
     return Trained(parameters, plan.epochs)
+
+
+class _Adam:
+    """Adam with a rate that falls to zero in a straight line: training then ends at a place, and not on its way."""
+
+    def __init__(self, parameters: Floats, n_steps: int) -> None:
+        self._first, self._second = np.zeros_like(parameters), np.zeros_like(parameters)
+        self._n_done, self._n_steps = 0, n_steps
+
+    def step(self, parameters: Floats, gradient: Floats) -> None:
+        """Change the parameters in place."""
+        rate = _RATE * (1 - self._n_done / self._n_steps)
+        self._n_done += 1
+        self._first += (1 - _FIRST_DECAY) * (gradient - self._first)
+        self._second += (1 - _SECOND_DECAY) * (gradient * gradient - self._second)
+        # Both means start at zero, and are too small at first.
+        rate *= np.sqrt(1 - _SECOND_DECAY**self._n_done) / (1 - _FIRST_DECAY**self._n_done)
+        parameters -= parameters.dtype.type(rate) * self._first / (np.sqrt(self._second) + parameters.dtype.type(1e-8))
