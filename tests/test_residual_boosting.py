@@ -5,10 +5,17 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
 from dafh.rivals.residual_boosting import ResidualBoostingClassifier
+
+
+# Small where that changes nothing about the contract.
+@parametrize_with_checks([ResidualBoostingClassifier(LogisticRegression(), max_rounds=2, max_depth=1)])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
 
 
 @pytest.fixture(scope="module")
