@@ -116,17 +116,17 @@ def make_baseline(
     if name not in BASELINES:
         raise InputError(f"There is no baseline {name!r}: choose from {', '.join(BASELINES)}.")
     if name == "zafar":
-        return _set(ZafarClassifier(guard=guard, random_state=random_state), name, model, settings)
+        return _with_settings(ZafarClassifier(guard=guard, random_state=random_state), name, model, settings)
+    if name not in RIVALS:
+        _with_settings(None, name, model, settings)
     if name in _PARTITIONS:
         partition = _PARTITIONS[name]()
         if "estimator" in partition.get_params():
             partition.set_params(estimator=estimator)
         if "n_groups" in partition.get_params():
             partition.set_params(n_groups=2 if n_groups is None else n_groups)
-        found = DecoupledClassifier(partition, estimator, guard=guard, random_state=random_state)
-        return _set(found, name, model, settings, {})
-    rival = RIVALS[name]() if name in RIVALS else clone(_CONTROLS[name])
-    rival = _set(rival, name, model, settings, None if name in RIVALS else {})
+        return DecoupledClassifier(partition, estimator, guard=guard, random_state=random_state)
+    rival = _with_settings(RIVALS[name](), name, model, settings) if name in RIVALS else clone(_CONTROLS[name])
     seeds = {key: random_state for key in rival.get_params() if key.split("__")[-1] == "random_state"}
     rival.set_params(**seeds)
     pooled = StandardizedLogisticRegression() if estimator is None else estimator
@@ -136,15 +136,12 @@ def make_baseline(
     return DecoupledClassifier(groups, rival, pooled=pooled, fit_on="all", guard=guard, random_state=random_state)
 
 
-def _set(
-    estimator: Any, name: str, model: ModelClass, settings: dict[str, Any], known: dict[str, Any] | None = None
-) -> Any:
-    """Set the parameters of a rival; `known` takes the place of its own, and is empty for what has none to set."""
-    reserved = {"model", "random_state", "guard", "pooled"}
-    available = estimator.get_params(deep=False) if known is None else known
+def _with_settings(rival: Any, name: str, model: ModelClass, settings: dict[str, Any]) -> Any:
+    """Set the parameters of a rival; None stands for a baseline that has none to set."""
+    available = {} if rival is None else rival.get_params(deep=False)
+    free = sorted(set(available) - {"model", "random_state", "guard", "pooled"})
     for key in settings:
-        if key not in available or key in reserved:
-            free = sorted(set(available) - reserved)
+        if key not in free:
             has = f"choose from {', '.join(free)}" if free else "it has none"
             raise InputError(f"The baseline {name!r} has no setting {key!r}: {has}.")
     if model not in ("linear", "network"):
@@ -153,4 +150,4 @@ def _set(
         settings = {**settings, "model": model}
     elif model != "linear":
         raise InputError(f"The baseline {name!r} trains no network: leave model at 'linear'.")
-    return estimator.set_params(**settings)
+    return None if rival is None else rival.set_params(**settings)

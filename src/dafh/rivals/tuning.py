@@ -19,7 +19,7 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 from dafh.checks import check_features, check_weights
-from dafh.classifiers.fitting import fit_clone, seeded
+from dafh.classifiers.fitting import seeded
 from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_sensitive_features
@@ -107,32 +107,47 @@ def tune(
     (2, ['learning_rate', 'max_depth'])
     """
     values, labels = check_features(clone(rival), X, y, reset=True)
-    weight = check_weights(sample_weight, len(labels))
+    weight = None if sample_weight is None else check_weights(sample_weight, len(labels))
     attributes = check_sensitive_features(sensitive_features, len(labels))
     fit, select = _selection_rows(labels, max_rows, np.random.default_rng(random_state))
     right = _reference_is_right(values, labels, fit, select)
-    counted, truth = weight[select], labels[select]
+    trial = _Trial(values, labels, weight, attributes, fit, select, right)
     settings = draw_settings(getattr(rival, "RANGES", {}) if ranges is None else ranges, budget, random_state)
-    trials = []
-    for setting in settings:
-        model = seeded(clone(rival).set_params(**setting), random_state)
-        if attributes is None:
-            model = fit_clone(model, values[fit], labels[fit], None if sample_weight is None else weight[fit])
-            seen: tuple[Any, ...] = (values[select],)
-        else:
-            known = {} if sample_weight is None else {"sample_weight": weight[fit]}
-            model.fit(values[fit], labels[fit], sensitive_features=attributes.iloc[fit], **known)
-            seen = (values[select], attributes.iloc[select])
+    found = [trial.of(seeded(clone(rival).set_params(**setting), random_state)) for setting in settings]
+    return Tuning(settings, pd.DataFrame(found))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """The rows on which every setting is fitted, and those by which it is judged."""
+
+    X: NDArray[Any]
+    labels: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    attributes: pd.DataFrame | None
+    fit: NDArray[np.intp]
+    select: NDArray[np.intp]
+    right: NDArray[np.bool_]
+    """Whether the reference classifier is right about each selection row."""
+
+    def of(self, model: Any) -> dict[str, float]:
+        """Fit a model that is not fitted, and return what selection rows say of it."""
+        known: dict[str, Any] = {} if self.weight is None else {"sample_weight": self.weight[self.fit]}
+        seen: list[Any] = [self.X[self.select]]
+        if self.attributes is not None:
+            known["sensitive_features"] = self.attributes.iloc[self.fit]
+            seen.append(self.attributes.iloc[self.select])
+        model.fit(self.X[self.fit], self.labels[self.fit], **known)
+        truth = self.labels[self.select]
+        weight = np.ones(len(truth)) if self.weight is None else self.weight[self.select]
         is_right = model.predict(*seen) == truth
-        parts = [np.average(is_right[part], weights=counted[part]) for part in (right, ~right) if part.any()]
-        trials.append(
-            {
-                "log_loss": log_loss(truth, model.predict_proba(*seen), sample_weight=counted, labels=model.classes_),
-                "accuracy": float(np.average(is_right, weights=counted)),
-                "worst": float(min(parts)),
-            }
-        )
-    return Tuning(settings, pd.DataFrame(trials))
+        parts = [part for part in (self.right, ~self.right) if part.any()]
+        probability = model.predict_proba(*seen)
+        return {
+            "log_loss": float(log_loss(truth, probability, sample_weight=weight, labels=model.classes_)),
+            "accuracy": float(np.average(is_right, weights=weight)),
+            "worst": float(min(np.average(is_right[part], weights=weight[part]) for part in parts)),
+        }
 
 
 def draw_settings(ranges: Mapping[str, Sequence[Any]], budget: int, seed: int) -> list[dict[str, Any]]:
