@@ -46,10 +46,12 @@ def test_trees_are_newton_steps_as_scikit_learn_takes_them(curved):
     """With a constant pooled classifier and no logit to split by, this is gradient boosting as it is known."""
     X, y = curved
     start = LogisticRegression(C=1e-9)
-    ours = ResidualBoostingClassifier(start, learning_rate=0.5, max_depth=2, min_samples_leaf=1, random_state=0)
+    ours = ResidualBoostingClassifier(start, learning_rate=0.5, max_depth=2, min_samples_leaf=50, random_state=0)
     ours.fit(X, y)
     rounds = ours.n_rounds_
-    theirs = GradientBoostingClassifier(n_estimators=rounds, learning_rate=0.5, max_depth=2, random_state=0).fit(X, y)
+    theirs = GradientBoostingClassifier(
+        n_estimators=rounds, learning_rate=0.5, max_depth=2, min_samples_leaf=50, random_state=0
+    ).fit(X, y)
     assert rounds > 5
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=0.02)
 
@@ -76,6 +78,16 @@ def test_a_row_of_weight_zero_is_no_row(curved):
     np.testing.assert_array_equal(*(model.predict_proba(X) for model in fits))
     unweighted = ResidualBoostingClassifier(random_state=0).fit(X[counted], y[counted])
     assert not np.allclose(unweighted.predict_proba(X), fits[0].predict_proba(X))
+
+
+def test_no_leaf_moves_far_where_the_pooled_classifier_is_certain():
+    """Certain and right: there is hardly any curvature, and a Newton step without a ridge would be in the millions."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2)) * [4, 1]
+    y = (X[:, 0] + 2 * (X[:, 1] > 0) * np.sign(X[:, 0]) > 3).astype(int)
+    model = ResidualBoostingClassifier(max_rounds=5, random_state=0).fit(X, y)
+    assert model.n_rounds_ > 0
+    assert max(np.abs(tree.value).max() for trees in model.trees_ for tree in trees) < 3
 
 
 @pytest.mark.parametrize(("setting", "value"), [("learning_rate", 0), ("max_depth", 0), ("patience", 0)])
