@@ -42,6 +42,7 @@ mutation: $(READY) ## small changes of the code that no test notices
 bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/boosting.py
+	$(BIN)/python benchmarks/rivals.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/watch.py

@@ -65,8 +65,8 @@ def test_a_setting_nobody_knows_is_refused():
 
 
 REFUSED = {
-    "group_hidden": (100, "a sequence of positive ints"),
-    "classifier_hidden": ("10", "a sequence of positive ints"),
+    "group_hidden": (100, "a sequence of up to 10 ints from 1 to 16384"),
+    "classifier_hidden": ("10", "a sequence of up to 10 ints from 1 to 16384"),
     "start": ("hot", r"a str among \{'cold', 'pooled', 'rules'\}"),
     "noise": ([], "a non-negative number or a list of such numbers to vary over the replicas"),
     "surrogate": ("hinge", r"a str among \{'margin', 'paper'\}"),
@@ -81,14 +81,14 @@ REFUSED = {
     "group_learning_rate": (True, "a non-negative number or a list"),
     "classifier_learning_rate": ([[0.1]], "a non-negative number or a list"),
     "final_rate": (0, r"a float in the range \(0, 1\]"),
-    "average_steps": (0, r"an int in the range \[1, inf\)"),
+    "average_steps": (0, r"an int in the range \[1, 1000000000\]"),
     "alternate": (1, "a bool"),
-    "n_replicas": (0, r"an int in the range \[1, inf\)"),
-    "batch_size": (0.5, r"an int in the range \[1, inf\)"),
-    "max_epochs": (0, r"an int in the range \[1, inf\) or a str among \{'auto'\}"),
-    "patience": ("none", r"an int in the range \[1, inf\) or a str among \{'auto'\}"),
+    "n_replicas": (10**9, r"an int in the range \[1, 1000\]"),
+    "batch_size": (0.5, r"an int in the range \[1, 1000000000\]"),
+    "max_epochs": (0, r"an int in the range \[1, 1000000\] or a str among \{'auto'\}"),
+    "patience": ("none", r"an int in the range \[1, 1000000\] or a str among \{'auto'\}"),
     "select": ("first", r"a str among \{'best', 'last'\}"),
-    "n_folds": (0, r"an int in the range \[1, inf\) or a str among \{'auto'\}"),
+    "n_folds": (0, r"an int in the range \[1, 100\] or a str among \{'auto'\}"),
     "pr_weight": (-0.1, r"a float in the range \[0, inf\) or a str among \{'auto'\}"),
 }
 

@@ -64,7 +64,13 @@ def to_pandas(table: Table) -> pd.DataFrame:
     if isinstance(native, nw.DataFrame):
         # Column by column through NumPy: the libraries' own conversions disagree about dates and gaps.
         return pd.DataFrame({name: _values(native[name]) for name in native.columns})
-    return pd.DataFrame(cast(Any, table))
+    try:
+        return pd.DataFrame(cast(Any, table))
+    except Exception as error:  # Whatever an object raises that is asked for rows it does not have.
+        raise InputError(
+            "A table is needed (rows and columns, or one value for each row), not a value of type "
+            f"{type(table).__name__}."
+        ) from error
 
 
 def _values(column: "nw.Series[Any]") -> NDArray[Any]:
@@ -96,4 +102,8 @@ def check_attributes(attributes: Table, n_rows: int, name: str = "sensitive_feat
         raise InputError(f"{name} has {len(table)} rows, the data have {n_rows}: give one row for each.")
     if not table.shape[1]:
         raise InputError(f"{name} has no columns: give at least one attribute.")
+    for position in range(table.shape[1]):
+        column = table.iloc[:, position]
+        if column.dtype == object and any(isinstance(value, list | dict | set | np.ndarray) for value in column):
+            raise InputError(f"{name} holds lists or records: an attribute is text, a number or a date.")
     return table.set_axis([f"attribute {n}" if isinstance(n, int) else str(n) for n in table.columns], axis=1)

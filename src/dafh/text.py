@@ -122,6 +122,20 @@ def clipped(text: object, width: int = 60) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def shown(value: object, width: int = 120) -> str:
+    """Write any value as Python does, in one line, for a message about it.
+
+    Examples
+    --------
+    >>> shown("a"), shown([1, 2]), shown(10**5000)
+    ("'a'", '[1, 2]', 'a value of type int')
+    """
+    try:
+        return clipped(repr(value), width)
+    except Exception:  # Numbers of thousands of digits, and objects whose own representation fails.
+        return f"a value of type {type(value).__name__}"
+
+
 def quoted(text: object, width: int = 60) -> str:
     """Clip a name or a value from the data and put it into quotation marks.
 

@@ -11,6 +11,7 @@ import pandas as pd
 from dafh.blocks.base import Arrays, Blocks, Result
 from dafh.blocks.memory import ROWS_PER_BLOCK, in_order
 from dafh.blocks.spool import keep_in_file
+from dafh.checks.parameters import check_path
 from dafh.exceptions import InputError
 from dafh.tables.arrow import arrow_to_pandas
 from dafh.tables.files import DataFile
@@ -30,9 +31,12 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in [paths] if isinstance(paths, str | Path) else paths:
-        whole = Path(path)
+        whole = check_path(path)
         if whole.is_dir():
-            inside = [one for one in whole.rglob("*") if one.is_file() and one.suffix in _SUFFIXES]
+            try:
+                inside = [one for one in whole.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
+            except OSError as error:
+                raise InputError(f"{whole} cannot be read as a folder of tables: {error.strerror}.") from error
             # As other engines do: names that begin with a dot or an underscore are no data.
             matches = [one for one in inside if not any(part[0] in "._" for part in one.relative_to(whole).parts)]
         elif whole.exists():

@@ -34,6 +34,10 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
     def text(value: Any) -> str:
         return clipped(value, 300)
 
+    def names_of(entry: str) -> list[Any]:
+        """Return names that the schema lists; a card may come from anywhere, and hold anything in their place."""
+        return list(schema[entry]) if isinstance(schema.get(entry), list | dict) else []
+
     columns, schema = card.get("columns") or [], card.get("schema") or {}
     names = ", ".join(text(column.get("name")) for column in columns[:12])
     return [
@@ -48,10 +52,10 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
         ("Columns", f"{len(columns)}: {names}{', …' if len(columns) > 12 else ''}"),
         ("Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "unknown"),
         ("Target", text(schema.get("target", "unknown"))),
-        ("Sensitive", ", ".join(map(text, schema.get("sensitive", []))) or "none named"),
-        *([("Protected", ", ".join(map(text, schema["protected"])))] if schema.get("protected") else []),
+        ("Sensitive", ", ".join(map(text, names_of("sensitive"))) or "none named"),
+        *([("Protected", ", ".join(map(text, names_of("protected"))))] if names_of("protected") else []),
         *([("Persons", f"rows with the same {text(schema['person'])}")] if schema.get("person") else []),
-        *([("Time", ", ".join(map(text, schema["time"])))] if schema.get("time") else []),
+        *([("Time", ", ".join(map(text, names_of("time"))))] if names_of("time") else []),
         ("Losses", ", ".join(TITLES[loss] for loss in card.get("losses") or []) or "none"),
         *([("Cut-off", f"a probability of {card['threshold']:.3g}")] if card.get("threshold") else []),
         ("Guard", text((card.get("guard") or {}).get("summary", "off")).removeprefix("Guard ")),

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: dafh demo --seed 7 --out figure.svg")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of data and training.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of data and training."
+)
 @click.option("--samples", type=click.IntRange(min=400), default=20_000, show_default=True, help="Rows to draw.")
 @click.option(
     "--out",
@@ -71,6 +73,7 @@ def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out
       clustering       K = 2, 3, 4 against Clustering
       manual           the manual partition on Arrest
       harm             violations, gains and disparity of DAFH, Trivial, LR-All, TreeLR
+      rivals           other ways to be fair without demographics, and whom each of them harms
       synthetic        figure: the synthetic data
       convergence      figure: convergence on Violent
       composition      figure: composition of the groups on Arrest

@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from dafh.checks import Allowed
+from dafh.checks.parameters import Allowed
 from dafh.classifiers.fitting import is_fitted
 from dafh.exceptions import InputError
 from dafh.frames import Table
@@ -27,7 +27,7 @@ def find_incumbent(pooled: Any) -> Brought | None:
     if isinstance(pooled, str):
         return None
     if isinstance(pooled, Incumbent):
-        check_incumbent(pooled.model)
+        pooled.check()
         return pooled.__sklearn_clone__()
     if isinstance(pooled, IncumbentColumns):
         return pooled
@@ -52,7 +52,7 @@ def match_incumbent(brought: Brought, rows: CheckedRows) -> Any:
     """Match what was brought with the rows of a fit; a model that needs no help is returned as it is."""
     if isinstance(brought, IncumbentColumns):
         # Fitted by the user on other rows, perhaps: then it stays so.
-        return brought if is_fitted(brought) else IncumbentColumns(**brought.get_params()).fit(*_of(rows))
+        return brought if is_fitted(brought) else IncumbentColumns(**brought.get_params(deep=False)).fit(*_of(rows))
     return brought.fit(*_of(rows)).as_it_is(rows.given)
 
 

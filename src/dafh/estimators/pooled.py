@@ -187,6 +187,8 @@ def _last_step(model: Any, seen: SeenRows) -> tuple[Any, Any]:
     if _shares_encoder(model, seen):
         names = model.steps[0][1].get_feature_names_out()
         return model.steps[-1][1], pd.DataFrame(seen.numbers, columns=names, copy=False)
+    if isinstance(model, StandardizedLogisticRegression):
+        _ = seen.numbers  # Refuses gaps, which training rows did not have, in a sentence of ours.
     return model, seen.given
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dafh.checks.rows import as_array
 from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, Table, is_frame
-from dafh.text import listed
+from dafh.text import listed, shown
 
 
 def audit(
@@ -117,11 +118,15 @@ def _check_columns(predictions: Mapping[Any, ArrayLike] | Table) -> tuple[NDArra
     elif is_frame(predictions):
         names = list(frame.columns)
     else:
-        columns = np.asarray(predictions)
+        columns = as_array(predictions, "predictions")
+        if not columns.ndim:
+            raise InputError(f"predictions must have one row per sample, got {shown(predictions)}.")
         return (columns[:, None] if columns.ndim == 1 else columns), None
     if len(set(names)) < len(names):
         raise InputError("predictions has two columns of the same name: give every group a column of its own.")
-    parts = [np.asarray(frame[name]) for name in names]
+    parts = [as_array(frame[name], "predictions") for name in names]
+    if not parts or {part.shape for part in parts} != {(len(parts[0]) if parts[0].ndim else -1,)}:
+        raise InputError("predictions must have columns of the same length, one label per sample in each.")
     # Stacked, NumPy would turn the numbers into text without a word, and no label would be right any more.
     if len({part.dtype.kind in "OUS" for part in parts}) > 1:
         raise InputError(
@@ -134,16 +139,25 @@ def _number_groups(
     groups: ArrayLike, n_models: int, names: list[Any] | None, own: ArrayLike | None
 ) -> tuple[NDArray[Any], Sequence[object], NDArray[np.intp]]:
     """Return the group of each row as a number, the names of the groups, and the column that serves each."""
-    given = np.asarray(groups)
+    given = as_array(groups, "groups")
+    if given.ndim != 1:
+        raise InputError(f"groups must have one entry per sample, got shape {given.shape}.")
     # A column of group numbers read from a file with gaps elsewhere is often a float column.
     if given.dtype.kind == "b" or (given.dtype.kind == "f" and np.array_equal(given, np.floor(given))):
         given = given.astype(np.intp)
     if own is not None:
-        served_by = np.asarray(own)
+        served_by = as_array(own, "own")
+        if served_by.ndim != 1:
+            raise InputError(f"own must have one entry per group, got shape {served_by.shape}.")
         return given, range(len(served_by)), served_by
     if n_models == 1:
-        codes, values = pd.factorize(given, sort=True)
-        labels = [*pd.Index(values).tolist(), *([MISSING] if (codes < 0).any() else [])]
+        try:
+            codes, values = pd.factorize(given, sort=True)
+        except TypeError as error:
+            raise InputError("groups holds lists or records: a group is text or a number.") from error
+        # Dates are written in more than one way, and a group has one name.
+        known = [name if isinstance(name, str | int | float) else str(name) for name in pd.Index(values).tolist()]
+        labels = [*known, *([MISSING] if (codes < 0).any() else [])]
         return np.where(codes < 0, len(labels) - 1, codes), labels, np.zeros(len(labels), np.intp)
     if names is not None:
         return _match_names(given, names), names, np.arange(n_models)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.text import listed
+from dafh.text import listed, shown
 
 LossName = Literal["error", "fpr", "fnr", "cost"]
 LOSS_NAMES: tuple[LossName, ...] = get_args(LossName)
@@ -51,13 +51,15 @@ class Costs:
         if isinstance(costs, Costs):
             return costs
         if not isinstance(costs, Mapping) or set(costs) != {"fp", "fn"}:
-            raise InputError(f"costs must have the entries 'fp' and 'fn', such as {{'fp': 1, 'fn': 5}}, got {costs!r}.")
+            raise InputError(
+                f"costs must have the entries 'fp' and 'fn', such as {{'fp': 1, 'fn': 5}}, got {shown(costs)}."
+            )
         try:
             fp, fn = float(costs["fp"]), float(costs["fn"])
-        except (TypeError, ValueError):
-            raise InputError(f"costs must be numbers, got {dict(costs)!r}.") from None
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"costs must be numbers, got {shown(dict(costs))}.") from None
         if not (0 < fp < np.inf and 0 < fn < np.inf):
-            raise InputError(f"Both costs must be positive numbers, got {dict(costs)!r}.")
+            raise InputError(f"Both costs must be positive numbers, got {shown(dict(costs))}.")
         return cls(fp, fn)
 
     @property
@@ -130,11 +132,12 @@ def check_losses(names: str | Sequence[str], costs: "Mapping[str, float] | Costs
     >>> [loss.title for loss in check_losses(("error", "fnr"))]
     ['error rate', 'false negative rate']
     """
-    given = [names] if isinstance(names, str) else list(names)
-    unknown = [name for name in given if name not in LOSS_NAMES]
+    given = [names] if isinstance(names, str) else list(names) if np.iterable(names) else [None]
+    # Compared as text only: an array in the list would be compared cell by cell.
+    unknown = [name for name in given if not isinstance(name, str) or name not in LOSS_NAMES]
     if unknown or not given:
         known = listed([repr(name) for name in LOSS_NAMES])
-        raise InputError(f"Losses must be one or more of {known}, got {names!r}.")
+        raise InputError(f"Losses must be one or more of {known}, got {shown(names)}.")
     if "cost" in given and costs is None:
         raise InputError("The loss 'cost' needs costs, such as costs={'fp': 1, 'fn': 5}.")
     checked = None if costs is None else Costs.check(costs)

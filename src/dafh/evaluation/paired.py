@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from dafh.checks import check_labels, check_persons, check_weights
+from dafh.checks.rows import as_array, check_labels, check_persons, check_weights
 from dafh.evaluation.equality import EqualByValue
 from dafh.evaluation.losses import Loss
 from dafh.exceptions import InputError
@@ -77,7 +77,8 @@ class ComparedRows(EqualByValue):
         attributes : data frame with n rows, optional
             Attributes that define declared groups.
         """
-        y, predictions, groups, pooled = (np.asarray(values) for values in (y, predictions, groups, pooled))
+        given = {"y": y, "predictions": predictions, "groups": groups, "pooled": pooled}
+        y, predictions, groups, pooled = (as_array(values, name) for name, values in given.items())
         if predictions.ndim != 2:
             raise InputError(
                 "predictions must have one row per sample and one column per classifier, "
@@ -239,7 +240,9 @@ def _check_groups(
     n_models: int, groups: NDArray[Any], own: ArrayLike | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Validate the group of each row and the classifier of each group; by default, classifier k serves group k."""
-    served_by = np.arange(n_models) if own is None else np.asarray(own)
+    served_by = np.arange(n_models) if own is None else as_array(own, "own")
+    if served_by.ndim != 1 or not len(served_by):
+        raise InputError(f"own must have one entry per group, got shape {served_by.shape}.")
     if not np.issubdtype(groups.dtype, np.integer) or groups.min() < 0 or groups.max() >= len(served_by):
         raise InputError(f"groups must be integers from 0 to {len(served_by) - 1}, one per sample.")
     if not np.issubdtype(served_by.dtype, np.integer) or served_by.min() < 0 or served_by.max() > n_models:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dafh.checks.parameters import is_real, is_whole
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.audit_tables import figure_lines, summary_tables, worst_first
@@ -26,7 +27,7 @@ from dafh.evaluation.served import ServedPredictions
 from dafh.evaluation.verdict import Verdict
 from dafh.exceptions import InputError
 from dafh.frames import Table
-from dafh.text import plain, render_html, render_text
+from dafh.text import plain, render_html, render_text, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,9 +274,11 @@ class AuditResult(AuditFigures, EqualByValue):
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:
-    if not 0 < level < 0.5:
-        raise InputError(f"level must lie between 0 and 0.5, got {level!r}: 0.05 accepts one wrong audit in twenty.")
-    if not 0 <= margin < 1:
-        raise InputError(f"margin must be at least 0 and below 1, got {margin!r}: 0.01 is one percentage point.")
-    if depth < 1:
-        raise InputError(f"depth must be at least 1, got {depth!r}: 1 tests every attribute by itself.")
+    if not is_real(level) or not 0 < level < 0.5:
+        raise InputError(
+            f"level must lie between 0 and 0.5, got {shown(level)}: 0.05 accepts one wrong audit in twenty."
+        )
+    if not is_real(margin) or not 0 <= margin < 1:
+        raise InputError(f"margin must be at least 0 and below 1, got {shown(margin)}: 0.01 is one percentage point.")
+    if not is_whole(depth) or depth < 1:
+        raise InputError(f"depth must be at least 1, got {shown(depth)}: 1 tests every attribute by itself.")

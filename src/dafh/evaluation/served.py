@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dafh.classifiers.pipelines import split_pipeline
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.equality import EqualByValue
+from dafh.exceptions import InputError
 from dafh.frames import Table
 
 
@@ -42,6 +43,11 @@ class ServedPredictions(EqualByValue):
     def of(cls, model: GroupModel, X: Table, sensitive_features: Table | None = None) -> "ServedPredictions":
         """Ask a fitted model, or the pipeline that ends in one."""
         model, X = split_pipeline(model, X)
+        if not hasattr(model, "predict_all"):
+            raise InputError(
+                "A fitted DAFHClassifier or DecoupledClassifier is needed, or a pipeline that ends in one, not a "
+                f"{type(model).__name__}."
+            )
         labels = model.predict_all(X)
         takes_attributes = "sensitive_features" in inspect.signature(model.predict_group).parameters
         known = {"sensitive_features": sensitive_features} if takes_attributes else {}

@@ -9,7 +9,7 @@ from dafh.exceptions import InputError
 from dafh.export.dialects import DIALECTS
 from dafh.export.plan import Plan, make_plan
 from dafh.tables.schema import TableSchema
-from dafh.text import quoted
+from dafh.text import quoted, shown
 
 TABLE = "rows_to_score"
 """Name of the table where none is given."""
@@ -66,15 +66,28 @@ def to_sql(
     >>> [label for label, probability in database.execute(statement)]
     [0, 1]
     """
-    if dialect not in DIALECTS:
+    if not isinstance(dialect, str) or dialect not in DIALECTS:
         raise InputError(f"There is no dialect {quoted(dialect)}: choose from {', '.join(DIALECTS)}.")
+    _check_texts(table=[table], keep=keep, notes=notes)
+    if schema is not None and not isinstance(schema, TableSchema):
+        raise InputError(f"schema must be a TableSchema, got {shown(schema)}.")
     if importlib.util.find_spec("sqlglot") is None:
         raise InputError("Models are written as SQL with sqlglot, which is not installed: pip install 'dafh[sql]'.")
     from dafh.export.statement import write_statement
 
     plan = make_plan(model, schema)
+    if "" in plan.columns:
+        raise InputError(
+            "A column of the model has no name, and no database has such a column: name it, and fit again."
+        )
     statement = write_statement(plan, DIALECTS[dialect], table, list(dict.fromkeys(keep)))
     return f"{_header(plan, dialect, notes)}\n{statement}\n"
+
+
+def _check_texts(**given: Sequence[str]) -> None:
+    for name, values in given.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, str) for v in values):
+            raise InputError(f"{name} must be text, or a list of texts, got {shown(values)}.")
 
 
 def _header(plan: Plan, dialect: str, notes: Sequence[str]) -> str:

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dafh.checks import Allowed, Constraints, check_parameters, number, one_of, sequence_of, whole_number
+from dafh.checks.parameters import Allowed, Constraints, check_parameters, number, one_of, sequence_of, whole_number
 
 # A row has as many classifiers to envy as there are groups: those of the other groups, and the pooled one.
 _PR_WEIGHT_PER_RIVAL = 0.02
 _AUTO = one_of("auto")
 _YES_OR_NO = Allowed("a bool", lambda value: isinstance(value, bool | np.bool_))
-_WIDTHS = sequence_of(whole_number(1), "a sequence of positive ints")
+_WIDTHS = sequence_of(whole_number(1, 2**14), "a sequence of up to 10 ints from 1 to 16384", most=10)
 _SETTING = number(0, closed="left")
 # One number, or several that are spread over the replicas; an empty list would leave a replica without a setting.
 _VARIED = (
@@ -137,14 +137,14 @@ class Recipe(BaseEstimator):
         "group_learning_rate": _VARIED,
         "classifier_learning_rate": _VARIED,
         "final_rate": (number(0, 1, closed="right"),),
-        "average_steps": (whole_number(1),),
+        "average_steps": (whole_number(1, 10**9),),
         "alternate": (_YES_OR_NO,),
-        "n_replicas": (whole_number(1),),
-        "batch_size": (whole_number(1),),
-        "max_epochs": (whole_number(1), _AUTO),
-        "patience": (whole_number(1), _AUTO),
+        "n_replicas": (whole_number(1, 1_000),),
+        "batch_size": (whole_number(1, 10**9),),
+        "max_epochs": (whole_number(1, 10**6), _AUTO),
+        "patience": (whole_number(1, 10**6), _AUTO),
         "select": (one_of("best", "last"),),
-        "n_folds": (whole_number(1), _AUTO),
+        "n_folds": (whole_number(1, 100), _AUTO),
         "pr_weight": (number(0, closed="left"), _AUTO),
     }
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import check_weights, unchanged_on_error
+from dafh.checks.rows import as_array, check_weights, unchanged_on_error
 from dafh.classifiers.fitting import is_fitted
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas
@@ -17,7 +17,7 @@ from dafh.incumbents.columns import check_there
 from dafh.incumbents.scales import LabelShares, ScoreCurve
 from dafh.tables.labels import find_labels
 from dafh.tables.reader import as_given
-from dafh.text import listed, quoted
+from dafh.text import listed, quoted, shown
 
 # Rows that are enough to see in which shape a model gives its labels.
 _FEW_ROWS = 100
@@ -80,10 +80,28 @@ class Incumbent(ClassifierMixin, BaseEstimator):
         """Copy what was said about the model, and share the model: a copy that is not fitted would be another one."""
         return Incumbent(self.model, labels=self.labels, columns=self.columns, only=self.only)
 
+    def check(self) -> None:
+        """Refuse what is no fitted model, and what was said about it in a way that cannot be understood."""
+        check_incumbent(self.model)
+        for name, given in {"columns": self.columns, "only": self.only}.items():
+            if given is None:
+                continue
+            is_list = isinstance(given, Sequence | np.ndarray | pd.Index) and not isinstance(given, str)
+            if not is_list or not all(isinstance(column, str) for column in given):
+                raise InputError(f"{name} of Incumbent must be a list of names of columns, got {shown(given)}.")
+        if self.labels is None:
+            return
+        labels = as_array(self.labels, "labels")
+        of_one_kind = labels.ndim == 1 and len({type(one) for one in labels.tolist()}) == 1
+        if not of_one_kind or labels.dtype.kind not in "OUbiuf" or len(pd.unique(labels)) < len(labels):
+            raise InputError(
+                f"labels of Incumbent must be a list of different texts or numbers, got {shown(self.labels)}."
+            )
+
     def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn how to ask the model, and what its scores or labels mean; the model itself is not fitted."""
         with unchanged_on_error(self):
-            check_incumbent(self.model)
+            self.check()
             self._model = self.model
             self._by_number = self.labels is not None
             self._names = self._found_columns(X)

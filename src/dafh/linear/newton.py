@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, lapack
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
 from dafh.classifiers.logits import residual
 from dafh.linear.designs import Design
@@ -25,6 +25,7 @@ _LEAST_CURVATURE = 1e-8
 _MOST_STEPS = 100
 _MOST_CONJUGATE_STEPS = 20
 _SMALLEST_DAMPING = 2.0**-20
+_LOST_IN_ROUNDING = 1e-10
 # A curvature is summed anew where, at the pace of the last step, this many more would not do: it costs about as much.
 _STEPS_FOR_A_CURVATURE = 8
 # Strengths that evidence may choose; at the upper end a coefficient is 0 for all that can be seen.
@@ -260,7 +261,13 @@ class _Factor:
     """A curvature with its penalty, factored."""
 
     def __init__(self, matrix: NDArray[np.float64]) -> None:
-        self.lower, _ = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        try:
+            self.lower, _ = cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            # Weights so large that the penalty is lost in rounding. A step with a little more curvature is shorter, and
+            # still one downhill.
+            more = _LOST_IN_ROUNDING * np.diag(matrix).max() * np.eye(len(matrix))
+            self.lower, _ = cho_factor(matrix + more, lower=True, check_finite=False)
 
     def solve(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         return cho_solve((self.lower, True), vector, check_finite=False)

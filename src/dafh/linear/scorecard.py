@@ -11,18 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import (
-    Constraints,
-    TakesTables,
-    check_parameters,
-    check_persons,
-    check_table,
-    check_weights,
-    number,
-    one_of,
-    unchanged_on_error,
-    whole_number,
-)
+from dafh.checks.parameters import Constraints, check_parameters, number, one_of, whole_number
+from dafh.checks.rows import TakesTables, check_persons, check_table, check_weights, unchanged_on_error
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.exceptions import InputError
@@ -46,6 +36,8 @@ _MOST_COEFFICIENTS = 800
 _ALWAYS_COEFFICIENTS = 200
 _COEFFICIENTS_PER_ROW = 0.5
 _FEWEST_BINS = 2
+# Entries of the curvature, of which a fit holds about five copies: 1.4 GB.
+_LARGEST_CURVATURE = 6_000**2
 _MOST_LINES = 6
 
 
@@ -296,6 +288,7 @@ def fit_scorecard(
     """Fit a scorecard to rows in its bins; the factor is that of the model where it has one."""
     basis = make_basis(model.binning_, codes, weight, smooth=True)
     offset = np.zeros((len(label), 1 if n_classes == 2 else n_classes))
+    _check_size(len(basis.block), *offset.shape[1:])
     rows = Regression(BinnedDesign(codes, basis.tables), label, weight, offset)
     found = fit_by_evidence(rows, basis.block)
     given = model.strength_
@@ -304,6 +297,16 @@ def fit_scorecard(
     if factor != 1:
         solution = fit_penalized(rows, factor * found.penalty, start=found.coefficients)
     return ScorecardFit(rows, basis.block, factor, solution)
+
+
+def _check_size(n_coefficients: int, n_outputs: int) -> None:
+    """Refuse a scorecard whose curvature would take gigabytes, before it does."""
+    most = int((_LARGEST_CURVATURE / n_outputs) ** 0.5)
+    if n_coefficients > most:
+        raise InputError(
+            f"The columns have {n_coefficients:,} bins in all, and a scorecard takes up to {most:,}: leave columns "
+            "out, or take a linear pooled classifier."
+        )
 
 
 def choose_factor(rows: Regression, found: Solution, seed: int, person: NDArray[np.intp] | None = None) -> float:

@@ -17,6 +17,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from dafh.checks.parameters import check_path
 from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
@@ -77,7 +78,7 @@ def save(
     True
     """
     content = file_content(model, details=details, trusted=trusted)
-    with replacing(Path(path)) as temporary:
+    with replacing(check_path(path)) as temporary:
         temporary.write_bytes(content)
 
 
@@ -160,7 +161,7 @@ def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
     (2, 'synthetic')
     """
     foreign = ForeignReader(trusted)
-    content = _read(Path(path))
+    content = _read(check_path(path))
     try:
         file = _build(content, foreign)
     except MalformedError as error:
@@ -191,7 +192,7 @@ def read_card(path: str | Path) -> dict[str, Any]:
     ('DecoupledClassifier', 'StandardizedLogisticRegression', 2)
     """
     try:
-        return cards.read(_read(Path(path)).card)
+        return cards.read(_read(check_path(path)).card)
     except MalformedError as error:
         raise InputError(f"{path} cannot be read: {error}.") from error
 

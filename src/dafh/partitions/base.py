@@ -8,13 +8,17 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from dafh.checks.parameters import is_whole
 from dafh.exceptions import InputError
+from dafh.text import shown
 
 Features = NDArray[np.float64]
 Labels = NDArray[np.generic]
 Attributes = pd.DataFrame | None
 Weights = NDArray[np.float64] | None
 
+MOST_GROUPS = 10_000
+"""Each has a name and, in a classifier, a model of its own."""
 NOBODY = -1
 """Group of a row that fits none of the groups; the pooled classifier serves it."""
 
@@ -68,8 +72,11 @@ class Partition(BaseEstimator):
         return [np.flatnonzero(groups == k) for k in range(self.n_groups_)]
 
     def _check_n_groups(self, n_groups: int) -> None:
-        if n_groups < 1:
-            raise InputError(f"{type(self).__name__} needs n_groups of at least 1, got {n_groups}.")
+        if not is_whole(n_groups) or not 1 <= n_groups <= MOST_GROUPS:
+            raise InputError(
+                f"{type(self).__name__} needs n_groups of at least 1, and at most {MOST_GROUPS:,}; got "
+                f"{shown(n_groups)}."
+            )
 
     def _require(self, sensitive_features: Attributes) -> pd.DataFrame:
         if sensitive_features is None:
@@ -84,6 +91,8 @@ def choose_columns(table: pd.DataFrame, attributes: Sequence[str] | None) -> lis
     if isinstance(attributes, str):
         # A string is a sequence of its letters, and the message would be about a column 's'.
         raise InputError(f"attributes must be a list of columns: write [{attributes!r}].")
+    if not np.iterable(attributes) or not all(isinstance(name, str) for name in attributes):
+        raise InputError(f"attributes must be a list of names of columns, got {shown(attributes)}.")
     names = list(dict.fromkeys(attributes))
     if not names:
         raise InputError("attributes is empty: name at least one column of sensitive_features, or pass None for all.")

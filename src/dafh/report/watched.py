@@ -9,6 +9,7 @@ from markupsafe import Markup
 import dafh
 from dafh import plots
 from dafh.evaluation.losses import TITLES, Loss
+from dafh.exceptions import InputError
 from dafh.report.charts import as_json
 from dafh.report.page import asset, chart_library, security_policy, template
 from dafh.storage.replacing import replacing
@@ -26,6 +27,8 @@ _MOST_LINES = 6
 def summarize_watch(store: WatchStore, *, title: str | None = None) -> dict[str, Any]:
     """Plain values of a state, for the page and for programs."""
     batches = store.batches()
+    if not batches:
+        raise InputError(f"{store.path} has no batch yet.")
     state = store.plain_state()
     questions, shares = _over_time(batches)
     notices = [notice.to_dict() for notice in store.notices()]

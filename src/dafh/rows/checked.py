@@ -10,19 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
-from dafh.checks import (
-    check_features,
-    check_known_labels,
-    check_persons,
-    check_times,
-    check_weights,
-)
+from dafh.checks.rows import check_features, check_known_labels, check_persons, check_times, check_weights
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows
 from dafh.rows.aside import check_parted
 
 _NO_NUMBERS = np.empty((0, 0))
+LARGEST_WEIGHT = 1e12
+"""Beyond it, penalties are lost in rounding beside the rows."""
 Classes = NDArray[Any] | Callable[[NDArray[Any]], NDArray[Any]]
 """Labels that are known, or a function that finds them from those that occur."""
 
@@ -121,6 +117,11 @@ class CheckedRows:
         attributes: pd.DataFrame | None = None,
     ) -> Self:
         check_classification_targets(labels)
+        if weight.max(initial=0) > LARGEST_WEIGHT:
+            raise InputError(
+                f"sample_weight holds {weight.max():g}; a fit takes weights of up to {LARGEST_WEIGHT:g}: divide all of "
+                "them by the same number."
+            )
         counted = np.flatnonzero(weight > 0)
         present = np.unique(labels[counted])
         if len(present) < 2:

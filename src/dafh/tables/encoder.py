@@ -13,9 +13,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from dafh.exceptions import InputError
 from dafh.frames import MISSING, OTHER, Table
 from dafh.tables.reader import TableReader, check_seen_columns, checked_frame
 from dafh.tables.values import as_kind, category_codes, to_floats, typed_kind
+from dafh.text import shown
 
 # Columns of 0 and 1 that one column of categories may become; its rare categories share the last of them.
 _MOST_CATEGORIES = 60
@@ -182,13 +184,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for column in categories:
             names += [f"{column.name}={value}" for value in column.categories]
             names += [f"{column.name}={OTHER}"] * column.has_other
-        return np.array(names, dtype=object)
+        return np.array(_told_apart(names), dtype=object)
 
     def _parts(self) -> tuple[list[NumberColumn], list[NumberColumn], list[CategoryColumn]]:
         """Columns in the order of the output: numbers, those of them with a column for gaps, categories."""
         numbers = [column for column in self.columns_ if isinstance(column, NumberColumn)]
         categories = [column for column in self.columns_ if isinstance(column, CategoryColumn)]
         return numbers, [column for column in numbers if column.has_gaps], categories
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Number names that occur again: a category may be called "(other)", and a column "age is missing"."""
+    found: dict[str, None] = {}
+    for name in names:
+        new, number = name, 2
+        while new in found:
+            new, number = f"{name} ({number})", number + 1
+        found[new] = None
+    return list(found)
 
 
 def tabular_pipeline(estimator: BaseEstimator, kinds: Mapping[str, str] | None = None) -> Pipeline:
@@ -221,6 +234,8 @@ def tabular_pipeline(estimator: BaseEstimator, kinds: Mapping[str, str] | None =
     >>> model.predict(pd.DataFrame({"age": [55], "city": ["Tromsø"]}))
     array([1])
     """
+    if not isinstance(estimator, BaseEstimator) and not hasattr(estimator, "__sklearn_tags__"):
+        raise InputError(f"An estimator is needed, such as DAFHClassifier(), not {shown(estimator)}.")
     # A fitted model that the user brings was fitted on rows as they come, not as we read them.
     as_they_came = bool(getattr(estimator, "brings_incumbent", False))
     first = TableReader(kinds, keep_given=as_they_came) if takes_tables(estimator) else TableEncoder(kinds)

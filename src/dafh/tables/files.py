@@ -8,11 +8,13 @@ import codecs
 import contextlib
 import csv
 import io
+from collections import Counter
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import pandas as pd
 
@@ -24,12 +26,11 @@ from dafh.tables.records import PlainRecords
 from dafh.tables.streams import BYTES_TO_GUESS_BY, open_stream, seekable
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
-from dafh.text import clipped, listed, quoted
-
-if TYPE_CHECKING:
-    pass
+from dafh.text import clipped, listed, quoted, shown
 
 ROWS_PER_CHUNK = 50_000
+MOST_COLUMNS, LONGEST_NAME = 10_000, 10_000
+"""Columns of a table, and letters of the name of one: what a column holds is guessed and remembered one by one."""
 _LINES_OF_NAMES = 50
 _UNWANTED = "\0"
 _BYTE_ORDER_MARKS = (
@@ -157,6 +158,7 @@ class DataFile:
         sample = _first_lines(head, encoding)
         declared = declared_delimiter(sample[0]) if sample else None
         sample = sample[1:] if declared else sample
+        sample = list(dropwhile(lambda line: not line.strip(), sample))  # Blank lines before the header are no rows.
         if not sample:
             raise InputError(f"{self.name} is empty.")
         self.layout = layout = self._guess_layout(sample, declared)
@@ -198,6 +200,7 @@ class DataFile:
 
         file = pyarrow.parquet.ParquetFile(seekable(stream, stack))
         names = file.schema_arrow.names
+        self._check_names(names)
         self._check_unique(names)
         nested = [field.name for field in file.schema_arrow if is_nested(field.type)]
         if nested:
@@ -236,8 +239,18 @@ class DataFile:
                 for group in range(about.num_row_groups)
             ] or [self]
 
+    def _check_names(self, names: list[str]) -> None:
+        """Refuse more columns, or longer names, than there is room for, and names that no other program could use."""
+        if len(names) > MOST_COLUMNS:
+            raise InputError(f"{self.name} has {len(names):,} columns; a table may have up to {MOST_COLUMNS:,}.")
+        strange = next((name for name in names if _UNWANTED in name or len(name) > LONGEST_NAME), None)
+        if strange is not None:
+            what = "the letter NUL" if _UNWANTED in strange else f"more than {LONGEST_NAME:,} letters"
+            raise InputError(f"{self.name} has a column whose name has {what}, {quoted(strange)}: rename it.")
+
     def _check_unique(self, names: list[str]) -> None:
-        repeated = [quoted(name) for name in dict.fromkeys(names) if names.count(name) > 1]
+        counted = Counter(names)
+        repeated = [quoted(name) for name, times in counted.items() if times > 1]
         if repeated:
             what = f"{listed(repeated[:5])}{' and others' if len(repeated) > 5 else ''}"
             raise InputError(f"{self.name} has more than one column called {what}: rename them, or leave them out.")
@@ -245,10 +258,10 @@ class DataFile:
     def _guess_layout(self, sample: list[str], declared: str | None) -> Layout:
         delimiter = self.delimiter or declared
         # The parser of pandas that reads in pieces knows delimiters of one byte only.
-        if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+        if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0'):
             raise InputError(
-                f"The delimiter {delimiter!r} cannot be used: it must be one character of ASCII, and neither a "
-                "quotation mark nor a line break."
+                f"The delimiter {shown(delimiter, 40)} cannot be used: it must be one character of ASCII, and neither "
+                "a quotation mark nor a line break."
             )
         layout = Layout.guess(sample, delimiter=delimiter, has_header=self.header, decimal=self.decimal)
         if layout.decimal == "," and self.decimal is None:
@@ -270,6 +283,7 @@ class DataFile:
         names = [name.strip() or f"column_{number}" for number, name in enumerate(first, 1)]
         unwanted = {name for name in names if name in self.leave_out and names.count(name) > 1}
         self.left_out[:] = sorted(unwanted)
+        self._check_names(names)
         names = [f"{_UNWANTED}{i}" if name in unwanted else name for i, name in enumerate(names)]
         self._check_unique(names)
         return names + empty
@@ -365,6 +379,9 @@ def _told_in_one_sentence(name: str, encoding: str) -> Iterator[None]:
         raise InputError(f"{name} cannot be read: no permission.") from error
     except UnicodeError as error:
         known = encoding.removesuffix("-sig").upper()
+        if "BOM" in str(error):  # What Python's UTF-16 and UTF-32 ask for, and what few programs on Windows leave out.
+            way = f"name its order: {known.lower()}-le (most common) or {known.lower()}-be"
+            raise InputError(f"{name} has no byte order mark, which {known} begins with: {way}.") from error
         raise InputError(f"{name} is not {known} text: name its encoding (latin-1 reads most others).") from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
         raise InputError(f"{name} cannot be read as a table: {_first_line(error)}.") from error

@@ -8,8 +8,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.tables.values import typed_kind, with_gaps
-from dafh.text import listed, quoted
+from dafh.tables.values import is_number, typed_kind, with_gaps
+from dafh.text import clipped, listed, quoted
 
 _MOST_CLASSES = 50
 
@@ -43,9 +43,12 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
         texts = [_label_text(value) for value in values]
         whole = all(_WHOLE.fullmatch(text) for text in texts) and len(set(texts)) == len(texts)  # "1" is not "01".
         labels = [int(text) for text in texts] if whole else [str(value) for value in values]
-        if pd.api.types.is_float_dtype(column.dtype) and isinstance(labels[0], str):
+        fraction = next((text for text in texts if _is_fraction(text)), None)
+        # The same in a text file, where a number is text, and in a typed one: numbers are measured, labels are given.
+        if fraction is not None and all(is_number(text) for text in texts):
             raise InputError(
-                f"The target {name} holds fractions like {texts[0]}; class labels are whole numbers or text."
+                f"The target {name} holds fractions like {clipped(fraction, 20)}; class labels are whole numbers or "
+                "text."
             )
     if len(set(labels)) < 2:
         raise InputError(f"The target {name} has one value only ({quoted(values[0])}): there is nothing to learn.")
@@ -88,6 +91,10 @@ def find_labels(column: pd.Series, classes: NDArray[Any]) -> tuple[NDArray[np.in
 
 
 _WHOLE = re.compile(r"-?\d{1,18}", flags=re.ASCII)
+
+
+def _is_fraction(text: str) -> bool:
+    return is_number(text) and not float(text).is_integer()
 
 
 def _label_text(value: object) -> str:

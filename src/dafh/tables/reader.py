@@ -54,6 +54,8 @@ class TableReader(TransformerMixin, BaseEstimator):
     def fit(self, X: Table, y: object = None) -> Self:
         """Learn which column holds what."""
         frame = checked_frame(X)
+        if any(is_given(name) for name in frame.columns):
+            raise InputError(f"Names of columns must not begin with {_GIVEN!r}: rename them.")
         given = dict(self.kinds or {})
         check_seen_columns(frame, list(given))
         columns = {name: given.get(name) or typed_kind(frame[name]) or "category" for name in frame.columns}

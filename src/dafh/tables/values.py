@@ -32,6 +32,7 @@ FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 # that the column is not one of numbers: codes of illnesses are nearly all numbers, and must stay categories.
 _LEAST_READ = 0.95
 _MOST_WORDS = 5
+_DIGIT_FIRST = re.compile(r"\s*\d")
 
 
 class Reading(NamedTuple):
@@ -97,7 +98,7 @@ def with_gaps(column: pd.Series) -> pd.Series:
         return column
     codes, values = _factorized(column)
     gap = np.array([*(str(value).strip() in MISSING_WORDS for value in values), True])
-    return column.where(~gap[codes])
+    return column.where(~gap[codes]) if gap[:-1].any() else column
 
 
 def guess_kind(column: pd.Series, decimal: str = ".") -> str:
@@ -123,6 +124,10 @@ def guess_kind(column: pd.Series, decimal: str = ".") -> str:
         return "flag"
     days = ~texts.map(_is_no_day).to_numpy(bool)
     texts, counts = texts[days], counts[days]
+    # Dates begin with a digit. Without this look, pandas reads "today" as one, and a table of thousands of columns of
+    # words takes twice as long to guess.
+    if not any(_DIGIT_FIRST.match(text) for text in texts.head(100)):
+        return "category"
     for form in DATE_FORMATS:
         # A look at some values spares most columns of text the slow reading of all.
         some = _parse_dates(texts.head(100), form).notna()
@@ -258,10 +263,17 @@ def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
     if is_date(column):
         return pd.Series(np.nan, column.index, name=column.name)
     if column.dtype == object and typed_kind(column) in ("number", "flag"):
-        return column.map(float, na_action="ignore").astype(float)
+        return column.map(_as_float, na_action="ignore").astype(float)
     codes, values = _factorized(column)
     numbers = _parse_numbers(pd.Series(values.astype(str), dtype=object), decimal).to_numpy(np.float64)
     return pd.Series(np.append(numbers, np.nan)[codes], column.index, name=column.name)
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # Whole numbers of hundreds of digits count as infinite, and so as missing.
+        return np.inf
 
 
 def read_numbers(texts: list[str]) -> NDArray[np.float64]:

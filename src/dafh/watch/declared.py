@@ -2,20 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.checks.parameters import fits_float
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes
 from dafh.tables.bins import BinnedColumn, Binning, CategoryBins, NumberBins
-from dafh.tables.values import as_categories, is_ordered
+from dafh.tables.values import DATE, DATE_FORMATS, as_categories, is_ordered
 from dafh.text import clipped
 
 # As in an audit: numbers and dates with more values than this are cut into quarters.
 _MOST_VALUES = 12
+# Codes of bins are bytes.
+_MOST_BINS = 256
 NOT_DECLARED = -1
 """Part of a row whose value was not there when subgroups were declared."""
 
@@ -62,7 +66,24 @@ class DeclaredAttribute:
         fixed: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in rest.items()
         }
-        return cls(NumberBins(**fixed) if values["cut"] else CategoryBins(**fixed), tuple(values["present"]))
+        bins: BinnedColumn = NumberBins(**fixed) if values["cut"] else CategoryBins(**fixed)
+        present = tuple(values["present"])
+        if not _is_sound(bins) or not all(type(code) is int and 0 <= code < bins.n_bins for code in present):
+            raise ValueError("an attribute that declares subgroups is malformed")
+        return cls(bins, present)
+
+
+def _is_sound(bins: BinnedColumn) -> bool:
+    """Whether bins that were read from a file are made as `Binning.learn` makes them."""
+    if not isinstance(bins.name, str) or bins.n_bins > _MOST_BINS:
+        return False
+    if isinstance(bins, CategoryBins):
+        named = all(isinstance(category, str) for category in bins.categories)
+        return named and len(set(bins.categories)) == len(bins.categories) and isinstance(bins.has_other, bool)
+    numbers = (*bins.cuts, *bins.centers)
+    ordered = all(one < other for one, other in pairwise(bins.cuts))
+    known = bins.kind in ("number", "flag") or bins.kind == DATE + DATE_FORMATS[0]
+    return known and ordered and all(fits_float(n) for n in numbers) and len(bins.centers) == len(bins.cuts) + 1
 
 
 @dataclass(frozen=True)

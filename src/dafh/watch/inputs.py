@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.stats import drift_evidence, thresholds
 from dafh.tables.bins import named_table
 from dafh.tables.values import category_codes, to_floats, typed_kind
-from dafh.text import clipped, percent
+from dafh.text import clipped, percent, quoted
 
 # A column with more categories than this is a name or a number plate, of which new ones come with every row.
 _MOST_CATEGORIES = 2_000
@@ -79,6 +80,9 @@ class Reference:
     def count(self, X: Table, group: NDArray[np.intp]) -> NDArray[np.int64]:
         """Rows that have each property, in the order of `shares`."""
         table = named_table(X)
+        absent = [name for name in self.missing if name not in table.columns]
+        if absent:
+            raise InputError(f"The reference rows had a column {quoted(absent[0])}, which these rows do not have.")
         missing, unseen = [], []
         for name in self.missing:
             gaps, names, rows = _looked_at(table[name])
@@ -102,14 +106,21 @@ class Reference:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Take what `to_dict` gave."""
-        return cls(
+        """Take what `to_dict` gave, and refuse counts that no rows can have."""
+        found = cls(
             int(values["rows"]),
             tuple(int(n) for n in values["groups"]),
             {str(name): int(n) for name, n in values["missing"].items()},
             {str(name): tuple(map(int, some)) for name, some in values["categories"].items()},
             None if values["no_group"] is None else int(values["no_group"]),
         )
+        counts = [*found.groups, *found.missing.values(), found.no_group or 0]
+        if not 1 <= found.n_rows <= 10**15 or not all(0 <= n <= found.n_rows for n in counts):
+            raise ValueError("its reference counts more rows than there were")
+        if not set(found.categories) <= set(found.missing):
+            raise ValueError("its reference knows categories of other columns")
+        _ = found.known  # Refuses hashes of more than 64 bits.
+        return found
 
 
 def _hashes(names: list[str]) -> NDArray[np.uint64]:

@@ -16,6 +16,7 @@ from dafh.watch.inputs import InputDrift, Reference
 from dafh.watch.notices import Notice, ServiceChange, Update
 from dafh.watch.pending import DecidedRows, match
 from dafh.watch.settings import Settings
+from dafh.watch.stored import check_arrays, check_codes
 
 
 class Ledger:
@@ -215,8 +216,13 @@ class Ledger:
         reference = None if values["reference"] is None else Reference.from_dict(values["reference"])
         parts = DeclaredParts.from_list(values["parts"])
         settings = Settings.from_dict(values["settings"])
+        # Before room is made for so many questions.
+        if len(arrays["counts"]) != len(arrays["serving"]) * len(parts.names) * len(settings.losses):
+            raise ValueError("it has other questions than arrays")
         about = (settings, parts, arrays["serving"], int(values["n_classes"]), reference)
         ledger = cls(*about, divides_all=bool(values["divides_all"]))
+        check_arrays(arrays, ledger.to_state()[1])
+        check_codes(arrays, len(arrays["serving"]), ledger.n_classes, len(parts.names))
         ledger.evidence.restore(arrays)
         ledger.pending = DecidedRows.restored(arrays)
         ledger.known_ids, ledger.persons = arrays["known_ids"], arrays["persons"]

@@ -8,13 +8,15 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from dafh.checks.parameters import fits_float, is_whole
+from dafh.checks.rows import as_array
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.frames import Table, to_pandas
 from dafh.tables.hashes import row_hashes
-from dafh.text import render_html, render_text
+from dafh.text import render_html, render_text, shown
 from dafh.watch.declared import DeclaredParts
 from dafh.watch.display import display
 from dafh.watch.inputs import Reference
@@ -90,7 +92,9 @@ class Monitor:
             )
         check_is_fitted(self._final)
         asked = losses_to_watch(self._final, losses, costs)
-        self.settings = Settings(level, asked, largest_weight, float(run_length), drift_margin)
+        self.settings = Settings(
+            level, asked, largest_weight, float(run_length) if fits_float(run_length) else run_length, drift_margin
+        )
         k = int(self._final.n_groups_)
         serves = np.asarray(self._final.serves_)
         # The same for good: evidence is about one classifier.
@@ -157,6 +161,7 @@ class Monitor:
         Update
             What was counted, and what is new.
         """
+        _check_name(name)
         final, given = split_pipeline(self.model, X)
         decided = final.decide_twice(given, self.watched, sensitive_features)
         table, n = to_pandas(X), len(decided.group)
@@ -196,7 +201,8 @@ class Monitor:
         """
         if self._ledger is None:
             raise InputError("No rows are waiting for labels: call update first.")
-        codes, known = read_labels(y, self._final.classes_, len(np.asarray(y)))
+        _check_name(name)
+        codes, known = read_labels(y, self._final.classes_, as_array(y, "y").size)
         return self._ledger.label(hashed(ids, len(codes), "ids"), codes, known, name)
 
     def _check_persons(self, persons: ArrayLike | None) -> None:
@@ -293,7 +299,12 @@ class Monitor:
         """Go on with what `to_state` gave, for the same model."""
         monitor = cls(model)
         monitor.settings = Settings.from_dict(values["settings"])
-        monitor.watched = np.array(values["watched"], np.intp)
+        k, watched = int(monitor._final.n_groups_), values["watched"]
+        if len(watched) != k or not all(is_whole(one) and 0 <= one < k for one in watched):
+            raise InputError("The state belongs to a model with other groups.")
+        if values["n_classes"] != len(monitor._final.classes_) or arrays["serving"].shape != (k,):
+            raise InputError("The state belongs to a model with other groups or labels.")
+        monitor.watched = np.array(watched, np.intp)
         monitor._ledger = Ledger.from_state(values, arrays, list(notices), list(service))
         return monitor
 
@@ -316,3 +327,8 @@ class Monitor:
         n, batches = len(self.alarms), self._ledger.n_batches
         words = "no alarm" if not n else f"{n} alarm{'s' * (n > 1)}"
         return f"Monitor: {self.n_rows:,} labelled rows in {batches} batch{'es' * (batches != 1)}, {words}."
+
+
+def _check_name(name: object) -> None:
+    if name is not None and not isinstance(name, str):
+        raise InputError(f"name must be the name of a batch, as text, got {shown(name)}.")

@@ -7,19 +7,26 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks import check_known_labels
+from dafh.checks.rows import as_array, check_known_labels
 from dafh.exceptions import InputError
+from dafh.frames import to_pandas
 from dafh.tables.hashes import value_hashes
 
 
 def hashed(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.uint64]:
     """Identifiers as numbers: 7, 7.0 and "7" are the same one."""
-    column = pd.Series(values) if not isinstance(values, pd.Series) else values.reset_index(drop=True)
+    table = to_pandas(values)
+    if table.shape[1] != 1:
+        raise InputError(f"{name} has {table.shape[1]} columns: give one identifier for each row.")
+    column = table.iloc[:, 0].reset_index(drop=True)
     if len(column) != n_rows:
         raise InputError(f"{name} has {len(column)} entries, the data have {n_rows} rows: give one for each.")
     if column.isna().any():
         raise InputError(f"{name} has missing values: every row needs one.")
-    return value_hashes(column)
+    try:
+        return value_hashes(column)
+    except TypeError as error:
+        raise InputError(f"{name} holds lists or records: an identifier is text or a number.") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +120,14 @@ def read_labels(y: ArrayLike | None, classes: NDArray[Any], n_rows: int) -> tupl
     """Labels as positions of classes, and which are known."""
     if y is None:
         return np.zeros(n_rows, np.intp), np.zeros(n_rows, bool)
-    values = np.asarray(y)
+    values = as_array(y, "y")
     if values.shape != (n_rows,):
         raise InputError(f"y has the shape {values.shape}, X has {n_rows} rows: give one label for each.")
     known = ~pd.isna(values)
-    codes = pd.Index(classes).get_indexer(values).astype(np.intp)
+    try:
+        codes = pd.Index(classes).get_indexer(values).astype(np.intp)
+    except TypeError as error:
+        raise InputError("y holds lists or records: a label is text or a number.") from error
     if (codes[known] < 0).any():
         check_known_labels(values[known], classes, int(known.sum()))
     return codes, known

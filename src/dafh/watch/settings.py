@@ -7,9 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks import check_weights
+from dafh.checks.parameters import is_real
+from dafh.checks.rows import check_weights
 from dafh.evaluation.losses import Loss, check_losses
 from dafh.exceptions import InputError
+from dafh.text import shown
+
+# Sums of so many rows, or of rows of such a weight, are still exact enough.
+_LARGEST = 1e15
 
 
 @dataclass(frozen=True)
@@ -24,14 +29,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        if not 0 < self.level < 0.5:
-            raise InputError(f"level must lie between 0 and 0.5, got {self.level!r}.")
-        if self.largest_weight is not None and not 0 < self.largest_weight < np.inf:
-            raise InputError(f"largest_weight must be a positive number, got {self.largest_weight!r}.")
-        if not 1 <= self.run_length < np.inf:
-            raise InputError(f"run_length is a number of rows, 1 or more, got {self.run_length!r}.")
-        if not 0 <= self.drift_margin < 1:
-            raise InputError(f"drift_margin is a share from 0 up to, but without, 1, got {self.drift_margin!r}.")
+        if not is_real(self.level) or not 0 < self.level < 0.5:
+            raise InputError(f"level must lie between 0 and 0.5, got {shown(self.level)}.")
+        if self.largest_weight is not None and not _is_finite(self.largest_weight, above=0):
+            raise InputError(f"largest_weight must be a positive number, got {shown(self.largest_weight)}.")
+        if not _is_finite(self.run_length) or self.run_length < 1:
+            raise InputError(f"run_length is a number of rows, 1 or more, got {shown(self.run_length)}.")
+        if not is_real(self.drift_margin) or not 0 <= self.drift_margin < 1:
+            raise InputError(f"drift_margin is a share from 0 up to, but without, 1, got {shown(self.drift_margin)}.")
 
     def weights(self, sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
         """Weights relative to the largest that was declared."""
@@ -61,6 +66,11 @@ class Settings:
         """Take what `to_dict` gave."""
         rest = {name: values[name] for name in ("largest_weight", "run_length", "drift_margin")}
         return cls(level=values["level"], losses=check_losses(values["losses"], values["costs"]), **rest)
+
+
+def _is_finite(value: object, above: float = -np.inf) -> bool:
+    """Whether a value is a number that a float can hold."""
+    return is_real(value) and above < value <= _LARGEST  # type: ignore[operator]
 
 
 def losses_to_watch(

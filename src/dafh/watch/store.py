@@ -1,5 +1,6 @@
 """The books of a monitor in one file, which stays whole if the process is killed: a batch is in it, or it is not."""
 
+import hashlib
 import io
 import json
 import sqlite3
@@ -16,8 +17,25 @@ from numpy.typing import NDArray
 from dafh.exceptions import InputError
 from dafh.storage.replacing import is_special
 from dafh.text import plain
+from dafh.watch.inputs import Reference
 from dafh.watch.monitor import Monitor
 from dafh.watch.notices import Notice, ServiceChange, Update
+from dafh.watch.settings import Settings
+from dafh.watch.stored import (
+    COUNTS,
+    LONGEST_VALUE,
+    QUESTION,
+    SHARE,
+    check_tables,
+    checked,
+    checked_change,
+    checked_list,
+    checked_notice,
+    checked_state,
+    read_arrays,
+    read_json,
+    read_soundly,
+)
 
 _FORMAT = 1
 # Marks the file as ours ("dafw" in ASCII), so that we never write to a database of another program.
@@ -41,6 +59,13 @@ class KnownModel:
     name: str
     content: bytes | None
     """What is to be written in place of the file, where `apply` has changed who serves whom."""
+
+    def is_sound(self) -> bool:
+        """Whether it is made as `put_model` makes it: what is written in place of a model file has its checksum."""
+        named = isinstance(self.checksum, str) and isinstance(self.name, str)
+        if self.content is None or not named:
+            return named
+        return isinstance(self.content, bytes) and hashlib.sha256(self.content).hexdigest() == self.checksum
 
 
 @dataclass(frozen=True)
@@ -78,6 +103,7 @@ class WatchStore:
         try:
             # Without a mode of its own, Python would begin and end transactions where it likes.
             self._connection = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
         except sqlite3.Error as error:
             raise InputError(f"{self.path} cannot be opened: {error}.") from error
         try:
@@ -98,6 +124,8 @@ class WatchStore:
             raise InputError(f"{self.path} belongs to another program: choose another file for the state.")
         if tables and version != _FORMAT:
             raise InputError(f"{self.path} was written by another version of dafh (format {version}, not {_FORMAT}).")
+        with read_soundly(self.path):
+            check_tables(self._connection, _TABLES)
 
     def __enter__(self) -> Self:
         return self
@@ -154,28 +182,41 @@ class WatchStore:
     def models(self) -> list[KnownModel]:
         """Model files that the state belongs to, the one in use last."""
         found = self._connection.execute("SELECT checksum, name, content FROM models ORDER BY number")
-        return [KnownModel(*row) for row in found]
+        with read_soundly(self.path):
+            known = [KnownModel(*row) for row in found]
+            if not all(one.is_sound() for one in known):
+                raise ValueError("it holds a model that is not what it should be")
+            return known
 
     def monitor(self, model: Any) -> Monitor:
         """Go on where the last batch ended."""
-        values, arrays = self._connection.execute("SELECT plain, arrays FROM state").fetchone()
-        return Monitor.from_state(model, json.loads(values), _read_arrays(arrays), self.notices(), self.service())
+        with read_soundly(self.path):
+            values, arrays = self._connection.execute("SELECT plain, arrays FROM state").fetchone()
+            said = self.notices(), self.service()
+            return Monitor.from_state(model, checked_state(read_json(values)), read_arrays(arrays), *said)
 
     def plain_state(self) -> dict[str, Any]:
         """Settings and counts, without the arrays."""
-        return dict(json.loads(self._connection.execute("SELECT plain FROM state").fetchone()[0]))
+        with read_soundly(self.path):
+            (text,) = self._connection.execute("SELECT plain FROM state").fetchone()
+            values = checked_state(read_json(text))
+            Settings.from_dict(values["settings"])
+            Reference.from_dict(values["reference"])
+            return values
 
     def notices(self) -> list[Notice]:
         """All that was noticed, in its order."""
-        return [Notice(**_without_sentence(row)) for row in self._plain("notices")]
+        with read_soundly(self.path):
+            return [Notice(**checked_notice(row)) for row in self._plain("notices")]
 
     def service(self) -> list[ServiceChange]:
         """All changes of who serves whom."""
-        return [ServiceChange(**_without_sentence(row)) for row in self._plain("service")]
+        with read_soundly(self.path):
+            return [ServiceChange(**checked_change(row)) for row in self._plain("service")]
 
     def _plain(self, table: str) -> list[dict[str, Any]]:
         found = self._connection.execute(f"SELECT plain FROM {table} ORDER BY number")
-        return [json.loads(text) for (text,) in found]
+        return [read_json(text) for (text,) in found]
 
     def batch_of(self, fingerprint: str) -> StoredBatch | None:
         """Return the batch that had exactly these rows, if there was one."""
@@ -188,13 +229,19 @@ class WatchStore:
 
     def _batches(self) -> Iterator[tuple[StoredBatch, str]]:
         query = "SELECT number, name, added, counts, evidence, drift, fingerprint FROM batches ORDER BY number"
-        for number, name, added, *texts, mark in self._connection.execute(query):
-            yield StoredBatch(number, name, added, *(json.loads(text) for text in texts)), mark
+        with read_soundly(self.path):
+            for number, name, added, counts, evidence, drift, mark in self._connection.execute(query):
+                if [type(value) for value in (number, name, added, mark)] != [int, str, str, str]:
+                    raise TypeError("a batch has no name")
+                about = checked(read_json(counts), COUNTS), checked_list(read_json(evidence), QUESTION)
+                yield StoredBatch(number, name, added, *about, checked_list(read_json(drift), SHARE)), mark
 
     def hashes(self) -> NDArray[np.uint64]:
         """Hashes of the values of all rows so far."""
-        found = [np.frombuffer(blob, np.uint64) for (blob,) in self._connection.execute("SELECT hashes FROM batches")]
-        return np.concatenate(found) if found else np.zeros(0, np.uint64)
+        with read_soundly(self.path):
+            blobs = self._connection.execute("SELECT hashes FROM batches")
+            found = [np.frombuffer(blob, np.uint64) for (blob,) in blobs]
+            return np.concatenate(found) if found else np.zeros(0, np.uint64)
 
     # ---- writing, within a transaction ----
 
@@ -229,10 +276,6 @@ class WatchStore:
         self._connection.executemany(f"INSERT INTO {table} (batch, plain) VALUES (?, ?)", rows)
 
 
-def _without_sentence(entry: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != "sentence"}
-
-
 def _as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
@@ -241,8 +284,3 @@ def _write_arrays(arrays: dict[str, NDArray[Any]]) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
-
-
-def _read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    with np.load(io.BytesIO(content), allow_pickle=False) as found:
-        return dict(found.items())

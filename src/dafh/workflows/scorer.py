@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dafh.checks.parameters import check_path
 from dafh.workflows.serving import FileModel
 
 
@@ -47,7 +48,7 @@ class Scorer:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = str(path)
+        self.path = str(check_path(path))
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Score the rows of a data frame; one without rows too, which engines use to learn the columns."""

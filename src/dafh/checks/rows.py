@@ -1,9 +1,7 @@
-"""Checks of what users pass in, each with one sentence that says what to change."""
+"""Features, labels, weights and what else is known about rows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
@@ -15,93 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from dafh.exceptions import InputError
 from dafh.frames import Table, dense, is_frame, to_pandas
-
-# ---- parameters of estimators ----
-
-
-@dataclass(frozen=True)
-class Allowed:
-    """One kind of value that a parameter may have: in words, and as a test."""
-
-    words: str
-    holds: Callable[[Any], bool]
-
-
-RandomState = int | np.random.RandomState | None
-"""What a parameter `random_state` may be."""
-Constraints = Mapping[str, tuple[Allowed, ...]]
-"""What each parameter of an estimator may be: any of the kinds listed."""
-
-
-def whole_number(least: int) -> Allowed:
-    """Allow whole numbers from `least` on."""
-    return Allowed(f"an int in the range [{least}, inf)", lambda value: _is(value, Integral) and value >= least)
-
-
-def number(low: float, high: float = np.inf, *, closed: str = "neither") -> Allowed:
-    """Allow numbers between two limits; `closed` says which of them are included: left, right or neither."""
-    # The words of scikit-learn's own messages, which users know.
-    left, right = "[" if closed == "left" else "(", "]" if closed == "right" else ")"
-
-    def holds(value: Any) -> bool:
-        return _is(value, Real) and (
-            low < value < high or (closed == "left" and value == low) or (closed == "right" and value == high)
-        )
-
-    return Allowed(f"a float in the range {left}{low:g}, {high:g}{right}", holds)
-
-
-def one_of(*names: str) -> Allowed:
-    """Allow a few words."""
-    words = f"a str among {{{', '.join(map(repr, sorted(names)))}}}"
-    return Allowed(words, lambda value: isinstance(value, str) and value in names)
-
-
-def having(*methods: str) -> Allowed:
-    """Allow objects with some methods, such as classifiers."""
-    words = f"an object that has {', '.join(map(repr, methods))}"
-    return Allowed(words, lambda value: all(callable(getattr(value, method, None)) for method in methods))
-
-
-def instance_of(kind: type) -> Allowed:
-    """Allow objects of a class."""
-    return Allowed(f"an instance of {kind.__name__}", lambda value: isinstance(value, kind))
-
-
-def sequence_of(kind: Allowed, words: str) -> Allowed:
-    """Allow sequences whose members are all of one kind."""
-
-    def holds(value: Any) -> bool:
-        return not isinstance(value, str) and np.iterable(value) and all(kind.holds(member) for member in value)
-
-    return Allowed(words, holds)
-
-
-NOTHING = Allowed("None", lambda value: value is None)
-RANDOM_STATE = Allowed(
-    "an int of at least 0, a numpy.random.RandomState or None",
-    lambda value: value is None or isinstance(value, np.random.RandomState) or (_is(value, Integral) and value >= 0),
-)
-
-
-def _is(value: object, kind: type) -> bool:
-    """Whether a value is a number of this kind; True and False are not."""
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
-
-
-def check_parameters(estimator: BaseEstimator, constraints: Constraints) -> None:
-    """Refuse the first parameter of an estimator that is none of what it may be."""
-    for name, kinds in constraints.items():
-        value = getattr(estimator, name)
-        if not any(kind.holds(value) for kind in kinds):
-            *others, last = (kind.words for kind in kinds)
-            allowed = f"{', '.join(others)} or {last}" if others else last
-            raise InputError(
-                f"The {name!r} parameter of {type(estimator).__name__} must be {allowed}. Got {value!r} instead."
-            )
-
-
-# ---- data ----
+from dafh.text import shown
 
 
 @contextmanager
@@ -118,6 +30,7 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_validation", *, reset: bool) -> Any:
     """Validate X, and y where given, as floating point numbers; text gets a hint instead of a conversion error."""
+    _check_unique_names(X)
     try:
         return validate_data(
             estimator,
@@ -130,7 +43,11 @@ def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_valida
     except ValueError as error:
         if "convert string" in str(error):
             raise InputError(_text_message(estimator, X)) from error
+        if "setting an array element" in str(error):
+            raise InputError("X holds lists or records: leave those columns out, or take them apart.") from error
         raise
+    except (OverflowError, TypeError) as error:
+        raise InputError(f"X cannot be read as numbers: {shown(str(error))}.") from error
 
 
 class TakesSparse(BaseEstimator):
@@ -163,7 +80,9 @@ def check_table(
     """
     X = dense(X)
     least = 1 if not reset else 2
-    unlabelled = isinstance(y, str)
+    unlabelled = isinstance(y, str) and y == "no_validation"
+    if isinstance(y, str) and not unlabelled:
+        raise InputError(f"y must hold one label for each row; {shown(y)} is one text.")
     if y is None:
         raise InputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if not is_frame(X):
@@ -174,11 +93,12 @@ def check_table(
             if "convert string" in str(error):
                 raise InputError("X holds text: pass a data frame, in which every column has a type.") from error
             raise
+        except (OverflowError, TypeError) as error:
+            raise InputError(f"X cannot be read as numbers: {shown(str(error))}.") from error
         values, labels = (checked, np.empty(0)) if unlabelled else checked
         return pd.DataFrame(values), labels
-    # Before scikit-learn looks: of the libraries it asks, one has an error of its own for repeated names.
-    if len(set(map(str, X.columns))) < len(list(X.columns)):
-        raise InputError("Names of columns must be unique.")
+    _check_unique_names(X)
+    _check_unique_names(y)
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     table = to_pandas(cast(Table, X)).reset_index(drop=True)
     if not table.shape[1] or len(table) < least:
@@ -192,6 +112,12 @@ def check_table(
     if pd.isna(labels).any():
         raise InputError("y has missing values: leave those rows out.")
     return table, labels
+
+
+def _check_unique_names(X: Any) -> None:
+    # Before scikit-learn looks: of the libraries it asks, one has an error of its own for repeated names.
+    if is_frame(X) and len(set(map(str, X.columns))) < len(list(X.columns)):
+        raise InputError("Names of columns must be unique.")
 
 
 def _text_message(estimator: BaseEstimator, X: Table) -> str:
@@ -214,9 +140,15 @@ def _is_number(kind: object) -> bool:
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
     """Validate row weights; None counts every row once, and one number counts all rows alike."""
+    _check_unique_names(sample_weight)
     if sample_weight is None or np.isscalar(sample_weight):
         sample_weight = np.full(n_rows, 1.0 if sample_weight is None else sample_weight)
-    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    try:
+        weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    except (OverflowError, TypeError, ValueError) as error:
+        if isinstance(error, ValueError) and "convert" not in str(error):
+            raise
+        raise InputError(f"sample_weight cannot be read as numbers: {shown(str(error))}.") from error
     if weights.shape != (n_rows,):
         raise InputError(f"sample_weight has the shape {weights.shape}, X has {n_rows} rows: give one weight for each.")
     if (weights < 0).any():
@@ -230,7 +162,10 @@ def check_persons(persons: ArrayLike | None, n_rows: int) -> NDArray[np.intp] | 
     """Number the persons that rows belong to; a row without an identifier is a person of its own."""
     if persons is None:
         return None
-    codes, _ = pd.factorize(_one_column(persons, n_rows, "persons", "one identifier"))
+    try:
+        codes, _ = pd.factorize(one_column(persons, n_rows, "persons", "one identifier"))
+    except TypeError as error:
+        raise InputError("persons holds lists or records: an identifier is text or a number.") from error
     unknown = codes < 0
     codes[unknown] = codes.max(initial=-1) + 1 + np.arange(unknown.sum())
     return codes.astype(np.intp)
@@ -240,7 +175,7 @@ def check_times(time: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | No
     """Times as numbers: numbers, dates, or text that reads as dates."""
     if time is None:
         return None
-    values = absolute_times(_one_column(time, n_rows, "time", "one time"))
+    values = absolute_times(one_column(time, n_rows, "time", "one time"))
     if not np.isfinite(values).all():
         raise InputError("time has missing values: every row needs one, to be before or after the others.")
     return values
@@ -257,7 +192,16 @@ def absolute_times(column: "pd.Series[Any]") -> NDArray[np.float64]:
     return column.to_numpy(np.float64)
 
 
-def _one_column(values: ArrayLike, n_rows: int, name: str, entry: str) -> "pd.Series[Any]":
+def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Take an array of any shape from what a caller passes; lists of different lengths make none."""
+    try:
+        return np.asarray(values)
+    except Exception as error:  # Whatever an object raises that is asked for values it does not have.
+        raise InputError(f"{name} cannot be read as an array: {shown(str(error))}.") from error
+
+
+def one_column(values: ArrayLike, n_rows: int, name: str, entry: str) -> "pd.Series[Any]":
+    """Take one value for each row from anything that holds one column."""
     table = to_pandas(values)
     if table.shape != (n_rows, 1):
         raise InputError(f"{name} has the shape {table.shape} for {n_rows:,} rows: give {entry} for each row.")
@@ -266,7 +210,7 @@ def _one_column(values: ArrayLike, n_rows: int, name: str, entry: str) -> "pd.Se
 
 def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None:
     """Refuse labels that a fitted classifier cannot predict, and another number of them than rows."""
-    labels = np.asarray(y)
+    labels = as_array(y, "y")
     if labels.shape != (n_rows,):
         raise InputError(f"y has the shape {labels.shape}, X has {n_rows} rows: give one label for each.")
     unknown = pd.unique(labels[~pd.Series(labels).isin(classes).to_numpy()])
@@ -279,6 +223,7 @@ def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None
 
 def check_labels(y: NDArray[Any], predictions: list[NDArray[Any]]) -> None:
     """Refuse true and predicted labels that cannot be compared: gaps, texts with numbers, probabilities."""
+    _check_plain(y, *predictions)
     if pd.isna(y).any():
         raise InputError("y has missing values: leave those rows out.")
     if any(bool(pd.isna(column).any()) for column in predictions):
@@ -291,6 +236,16 @@ def check_labels(y: NDArray[Any], predictions: list[NDArray[Any]]) -> None:
             )
     if _is_whole(y) and not all(_is_whole(column) for column in predictions):
         raise InputError("predictions must be labels, as y has them, not probabilities or scores.")
+
+
+def _check_plain(*columns: NDArray[Any]) -> None:
+    """Refuse labels that cannot be put into an order together: records, dates beside numbers."""
+    try:
+        np.unique(np.concatenate([np.unique(column) for column in columns]))
+    except TypeError as error:
+        # None among texts is told as a gap.
+        if not any(bool(pd.isna(column).any()) for column in columns if column.dtype.kind == "O"):
+            raise InputError("Labels must be texts or numbers, and y and predictions of one kind.") from error
 
 
 def _first(labels: NDArray[Any]) -> object:

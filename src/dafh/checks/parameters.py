@@ -1,0 +1,150 @@
+"""What parameters of estimators and functions may be, and paths."""
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from dafh.exceptions import InputError
+from dafh.text import shown
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """One kind of value that a parameter may have: in words, and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+RandomState = int | np.random.RandomState | None
+"""What a parameter `random_state` may be."""
+Constraints = Mapping[str, tuple[Allowed, ...]]
+"""What each parameter of an estimator may be: any of the kinds listed."""
+
+
+def whole_number(least: int, most: float = np.inf) -> Allowed:
+    """Allow whole numbers from `least` on, up to `most` where memory or time set a limit."""
+    upper = "inf)" if most == np.inf else f"{most}]"
+    # Beyond 64 bits no library below can count.
+    return Allowed(
+        f"an int in the range [{least}, {upper}",
+        lambda value: _is(value, Integral) and least <= value <= min(most, 2**63),
+    )
+
+
+def number(low: float, high: float = np.inf, *, closed: str = "neither") -> Allowed:
+    """Allow numbers between two limits; `closed` says which of them are included: left, right or neither."""
+    # The words of scikit-learn's own messages, which users know.
+    left, right = "[" if closed == "left" else "(", "]" if closed == "right" else ")"
+
+    def holds(value: Any) -> bool:
+        return fits_float(value) and (
+            low < value < high or (closed == "left" and value == low) or (closed == "right" and value == high)
+        )
+
+    return Allowed(f"a float in the range {left}{low:g}, {high:g}{right}", holds)
+
+
+def one_of(*names: str) -> Allowed:
+    """Allow a few words."""
+    words = f"a str among {{{', '.join(map(repr, sorted(names)))}}}"
+    return Allowed(words, lambda value: isinstance(value, str) and value in names)
+
+
+def having(*methods: str) -> Allowed:
+    """Allow objects with some methods, such as classifiers."""
+    words = f"an object that has {', '.join(map(repr, methods))}"
+    return Allowed(words, lambda value: all(callable(getattr(value, method, None)) for method in methods))
+
+
+def instance_of(kind: type) -> Allowed:
+    """Allow objects of a class."""
+    return Allowed(f"an instance of {kind.__name__}", lambda value: isinstance(value, kind))
+
+
+def sequence_of(kind: Allowed, words: str, most: float = np.inf) -> Allowed:
+    """Allow sequences whose members are all of one kind, and no more than `most` of them."""
+
+    def holds(value: Any) -> bool:
+        # What can be gone through only once, such as a generator, would be used up by this check.
+        listed = not isinstance(value, str) and np.iterable(value) and hasattr(value, "__len__")
+        return listed and len(value) <= most and all(kind.holds(member) for member in value)
+
+    return Allowed(words, holds)
+
+
+NOTHING = Allowed("None", lambda value: value is None)
+RANDOM_STATE = Allowed(
+    "an int from 0 to 2**32 - 1, a numpy.random.RandomState or None",
+    lambda value: (
+        value is None
+        or isinstance(value, np.random.RandomState)
+        or (_is(value, Integral) and 0 <= value <= LARGEST_SEED)
+    ),
+)
+
+
+LARGEST_SEED = 2**32 - 1
+"""NumPy's older generators, which scikit-learn uses, take no larger one."""
+
+
+def _is(value: object, kind: type) -> bool:
+    """Whether a value is a number of this kind; True and False are not."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+
+
+def is_real(value: object) -> bool:
+    """Whether a value is a number and not a truth value.
+
+    Examples
+    --------
+    >>> is_real(0.5), is_real("0.5"), is_real(True)
+    (True, False, False)
+    """
+    return _is(value, Real)
+
+
+def fits_float(value: object) -> bool:
+    """Whether a value is a number that a float can hold: whole numbers of 400 digits are too large for one."""
+    try:
+        return is_real(value) and not np.isnan(float(value))  # type: ignore[arg-type]
+    except OverflowError:
+        return False
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number and not a truth value."""
+    return _is(value, Integral)
+
+
+def check_parameters(estimator: BaseEstimator, constraints: Constraints) -> None:
+    """Refuse the first parameter of an estimator that is none of what it may be."""
+    for name, kinds in constraints.items():
+        value = getattr(estimator, name)
+        if not any(kind.holds(value) for kind in kinds):
+            *others, last = (kind.words for kind in kinds)
+            allowed = f"{', '.join(others)} or {last}" if others else last
+            raise InputError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {allowed}. Got {shown(value)} instead."
+            )
+
+
+def check_path(path: object) -> Path:
+    """Take a path as `pathlib` does; refuse what no file system has as a name."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise InputError(f"A path must be text or a pathlib.Path, got {shown(path)}.")
+    try:
+        os.stat(path)
+    except (OSError, ValueError) as error:
+        # Too long, or with letters that no name may have. Whether there is a file is asked later, by whoever needs it.
+        if isinstance(error, ValueError) or error.errno == errno.ENAMETOOLONG:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"{shown(str(path))} cannot be used as a path: {reason.lower()}.") from error
+    return Path(path)
