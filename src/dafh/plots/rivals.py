@@ -79,7 +79,7 @@ def _labels(panel: pd.DataFrame) -> list[str]:
     labels = [""] * len(panel)
     for side in (far & (harmed < 0.5), far & (harmed >= 0.5)):
         last = -1
-        for place in sorted(np.flatnonzero(side), key=lambda place: -worst[place]):
+        for place in sorted(np.flatnonzero(side).tolist(), key=lambda place: -worst[place]):
             if last >= 0 and worst[last] - worst[place] < close:
                 labels[last] += f"; {names[place]}"
             else:
