@@ -7,22 +7,18 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
-from dafh.checks import (
+from dafh.checks.parameters import (
     NOTHING,
     RANDOM_STATE,
-    check_features,
-    check_known_labels,
-    check_labels,
     check_parameters,
-    check_weights,
     having,
     instance_of,
     number,
     one_of,
     sequence_of,
-    unchanged_on_error,
     whole_number,
 )
+from dafh.checks.rows import check_features, check_known_labels, check_labels, check_weights, unchanged_on_error
 from dafh.exceptions import InputError
 
 # ---- kinds of parameters ----

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from dafh import DAFHClassifier, DecoupledClassifier
-from dafh.checks import check_persons, check_times
+from dafh.checks.rows import check_persons, check_times
 from dafh.estimators.learning import _nested_folds
 from dafh.exceptions import InputError
 from dafh.partitions import PooledPartition

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from dafh import Scorecard
-from dafh.checks import check_table
+from dafh.checks.rows import check_table
 from dafh.exceptions import InputError
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import TableView

@@ -11,7 +11,7 @@ import pandas as pd
 from dafh.blocks.base import Arrays, Blocks, Result
 from dafh.blocks.memory import ROWS_PER_BLOCK, in_order
 from dafh.blocks.spool import keep_in_file
-from dafh.checks import check_path
+from dafh.checks.parameters import check_path
 from dafh.exceptions import InputError
 from dafh.tables.arrow import arrow_to_pandas
 from dafh.tables.files import DataFile

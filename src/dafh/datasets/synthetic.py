@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch, check_random_state
 
-from dafh.checks import RandomState
+from dafh.checks.parameters import RandomState
 from dafh.exceptions import InputError
 
 

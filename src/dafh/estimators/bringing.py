@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from dafh.checks import Allowed
+from dafh.checks.parameters import Allowed
 from dafh.classifiers.fitting import is_fitted
 from dafh.exceptions import InputError
 from dafh.frames import Table

@@ -9,20 +9,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from dafh.checks import (
+from dafh.checks.parameters import (
     NOTHING,
     RANDOM_STATE,
     Constraints,
     RandomState,
-    TakesTables,
     check_parameters,
     having,
     instance_of,
     number,
     one_of,
-    unchanged_on_error,
     whole_number,
 )
+from dafh.checks.rows import TakesTables, unchanged_on_error
 from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier

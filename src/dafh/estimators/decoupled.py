@@ -12,20 +12,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import (
+from dafh.checks.parameters import (
     NOTHING,
     RANDOM_STATE,
     Constraints,
     RandomState,
-    TakesSparse,
-    check_features,
     check_parameters,
     having,
     instance_of,
     one_of,
-    unchanged_on_error,
     whole_number,
 )
+from dafh.checks.rows import TakesSparse, check_features, unchanged_on_error
 from dafh.classifiers.fitting import fit_clone, fit_group, seeded, stratified_folds
 from dafh.classifiers.logits import class_probabilities
 from dafh.classifiers.protocols import Classifier

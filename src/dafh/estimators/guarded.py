@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.blocks.sources import as_blocks
-from dafh.checks import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
+from dafh.checks.parameters import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
 from dafh.estimators.training_rows import fresh_rows
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.guard_report import GuardKind, GuardReport

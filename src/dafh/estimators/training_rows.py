@@ -13,7 +13,7 @@ from dafh.blocks.base import Blocks
 from dafh.blocks.memory import MemoryBlocks, row_slices
 from dafh.blocks.sampling import EVERYTHING, Part, Repeated, Wanted, count_rows, draw_rows
 from dafh.blocks.sources import as_blocks
-from dafh.checks import check_weights
+from dafh.checks.rows import check_weights
 from dafh.classifiers.fitting import is_fitted
 from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.frames import is_frame, to_pandas

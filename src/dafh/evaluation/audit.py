@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks import as_array
+from dafh.checks.rows import as_array
 from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.result import AuditResult

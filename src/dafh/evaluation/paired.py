@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from dafh.checks import as_array, check_labels, check_persons, check_weights
+from dafh.checks.rows import as_array, check_labels, check_persons, check_weights
 from dafh.evaluation.equality import EqualByValue
 from dafh.evaluation.losses import Loss
 from dafh.exceptions import InputError

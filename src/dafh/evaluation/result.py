@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks import is_real, is_whole
+from dafh.checks.parameters import is_real, is_whole
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.audit_tables import figure_lines, summary_tables, worst_first

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dafh.checks import Allowed, Constraints, check_parameters, number, one_of, sequence_of, whole_number
+from dafh.checks.parameters import Allowed, Constraints, check_parameters, number, one_of, sequence_of, whole_number
 
 # A row has as many classifiers to envy as there are groups: those of the other groups, and the pooled one.
 _PR_WEIGHT_PER_RIVAL = 0.02

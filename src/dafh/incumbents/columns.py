@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import NOTHING, Allowed, Constraints, check_parameters, check_weights, unchanged_on_error
+from dafh.checks.parameters import NOTHING, Allowed, Constraints, check_parameters
+from dafh.checks.rows import check_weights, unchanged_on_error
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas
 from dafh.incumbents.scales import LabelShares, ScoreCurve

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import as_array, check_weights, unchanged_on_error
+from dafh.checks.rows import as_array, check_weights, unchanged_on_error
 from dafh.classifiers.fitting import is_fitted
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
-from dafh.checks import check_persons
+from dafh.checks.rows import check_persons
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, out_of_fold_probabilities
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.frames import Table

@@ -11,18 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import (
-    Constraints,
-    TakesTables,
-    check_parameters,
-    check_persons,
-    check_table,
-    check_weights,
-    number,
-    one_of,
-    unchanged_on_error,
-    whole_number,
-)
+from dafh.checks.parameters import Constraints, check_parameters, number, one_of, whole_number
+from dafh.checks.rows import TakesTables, check_persons, check_table, check_weights, unchanged_on_error
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.exceptions import InputError

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from dafh.checks import NOTHING, Allowed, Constraints
+from dafh.checks.parameters import NOTHING, Allowed, Constraints
 from dafh.classifiers.fitting import is_fitted
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier

@@ -17,7 +17,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import check_path
+from dafh.checks.parameters import check_path
 from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier

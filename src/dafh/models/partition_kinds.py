@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dafh.checks import NOTHING, Allowed, number, sequence_of, whole_number
+from dafh.checks.parameters import NOTHING, Allowed, number, sequence_of, whole_number
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import LONGEST_TEXT, Fields, Kind, NotPlainError, Writer
 from dafh.models.settings import Buildable, read_settings, write_settings

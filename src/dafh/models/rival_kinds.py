@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dafh.checks import NOTHING, Allowed, Constraints
+from dafh.checks.parameters import NOTHING, Allowed, Constraints
 from dafh.classifiers.fitting import is_fitted
 from dafh.models.container import Json, MalformedError
 from dafh.models.description import Fields, Kind, NotPlainError, Writer

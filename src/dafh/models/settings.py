@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-from dafh.checks import NOTHING, Allowed, Constraints, number, one_of, sequence_of, whole_number
+from dafh.checks.parameters import NOTHING, Allowed, Constraints, number, one_of, sequence_of, whole_number
 from dafh.evaluation.losses import LOSS_NAMES
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dafh.checks import is_whole
+from dafh.checks.parameters import is_whole
 from dafh.exceptions import InputError
 from dafh.text import shown
 

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import StandardScaler
 
-from dafh.checks import RandomState
+from dafh.checks.parameters import RandomState
 from dafh.partitions.base import Attributes, Features, Labels, Partition, Weights
 
 

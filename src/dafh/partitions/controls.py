@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from dafh.checks import RandomState
+from dafh.checks.parameters import RandomState
 from dafh.partitions.base import Attributes, Features, Labels, Partition, Weights
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks import RandomState
+from dafh.checks.parameters import RandomState
 from dafh.exceptions import InputError
 from dafh.partitions.base import NOBODY, Attributes, Features, Labels, Partition, Weights
 from dafh.partitions.controls import draw_salt, hashed_group

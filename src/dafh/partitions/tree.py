@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from dafh.checks import RandomState
+from dafh.checks.parameters import RandomState
 from dafh.classifiers.fitting import fit_group
 from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError

@@ -12,20 +12,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import (
+from dafh.checks.parameters import (
     NOTHING,
     RANDOM_STATE,
     Constraints,
     RandomState,
-    TakesSparse,
-    check_features,
     check_parameters,
-    check_weights,
     number,
     one_of,
-    unchanged_on_error,
     whole_number,
 )
+from dafh.checks.rows import TakesSparse, check_features, check_weights, unchanged_on_error
 from dafh.classifiers.logits import decide, to_probabilities
 from dafh.exceptions import InputError
 from dafh.frames import Table

@@ -10,7 +10,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dafh.checks import RandomState
+from dafh.checks.parameters import RandomState
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.evaluation.guard_report import GuardKind

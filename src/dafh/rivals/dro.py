@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.checks import Constraints, RandomState, number
+from dafh.checks.parameters import Constraints, RandomState, number
 from dafh.rivals.base import RivalClassifier
 from dafh.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
 

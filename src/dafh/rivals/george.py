@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from dafh.checks import Constraints, RandomState, whole_number
+from dafh.checks.parameters import Constraints, RandomState, whole_number
 from dafh.rivals.base import RivalClassifier
 from dafh.rivals.training import Floats, Network, Plan, Trained, TrainingRows, Weighting, train
 

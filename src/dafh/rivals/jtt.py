@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dafh.checks import NOTHING, Constraints, RandomState, number, whole_number
+from dafh.checks.parameters import NOTHING, Constraints, RandomState, number, whole_number
 from dafh.classifiers.logits import decide
 from dafh.rivals.base import RivalClassifier
 from dafh.rivals.training import Network, Plan, Trained, TrainingRows, Weighting, train

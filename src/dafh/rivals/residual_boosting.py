@@ -16,19 +16,17 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import (
+from dafh.checks.parameters import (
     NOTHING,
     RANDOM_STATE,
     Constraints,
     RandomState,
-    TakesSparse,
-    check_features,
     check_parameters,
     having,
     number,
-    unchanged_on_error,
     whole_number,
 )
+from dafh.checks.rows import TakesSparse, check_features, unchanged_on_error
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, fit_clone, out_of_fold_probabilities, seeded
 from dafh.classifiers.logits import class_probabilities, decide, logits, residual, to_probabilities
 from dafh.classifiers.protocols import Classifier

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
-from dafh.checks import check_features, check_weights
+from dafh.checks.rows import check_features, check_weights
 from dafh.classifiers.fitting import seeded
 from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
-from dafh.checks import NOTHING, RANDOM_STATE, Allowed, Constraints, RandomState, number, one_of
+from dafh.checks.parameters import NOTHING, RANDOM_STATE, Allowed, Constraints, RandomState, number, one_of
 from dafh.classifiers.fitting import fit_clone, seeded
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.decoupled import DecoupledClassifier, Unfitted

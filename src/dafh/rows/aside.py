@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from dafh.checks import check_table
+from dafh.checks.rows import check_table
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas
 from dafh.tables.reader import is_given

@@ -10,13 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
-from dafh.checks import (
-    check_features,
-    check_known_labels,
-    check_persons,
-    check_times,
-    check_weights,
-)
+from dafh.checks.rows import check_features, check_known_labels, check_persons, check_times, check_weights
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.blocks.sampling import Keys, random_places
-from dafh.checks import absolute_times
+from dafh.checks.rows import absolute_times
 from dafh.exceptions import InputError
 from dafh.rows.checked import CheckedRows
 from dafh.tables.bins import named_table

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.checks import fits_float
+from dafh.checks.parameters import fits_float
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes
 from dafh.tables.bins import BinnedColumn, Binning, CategoryBins, NumberBins

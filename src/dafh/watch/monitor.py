@@ -8,7 +8,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks import as_array, fits_float, is_whole
+from dafh.checks.parameters import fits_float, is_whole
+from dafh.checks.rows import as_array
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier

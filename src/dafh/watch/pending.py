@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks import as_array, check_known_labels
+from dafh.checks.rows import as_array, check_known_labels
 from dafh.exceptions import InputError
 from dafh.frames import to_pandas
 from dafh.tables.hashes import value_hashes

@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks import check_weights, is_real
+from dafh.checks.parameters import is_real
+from dafh.checks.rows import check_weights
 from dafh.evaluation.losses import Loss, check_losses
 from dafh.exceptions import InputError
 from dafh.text import shown

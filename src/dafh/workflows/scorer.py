@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dafh.checks import check_path
+from dafh.checks.parameters import check_path
 from dafh.workflows.serving import FileModel
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.blocks.files import find_files, with_columns
-from dafh.checks import check_persons, check_times
+from dafh.checks.rows import check_persons, check_times
 from dafh.classifiers.pipelines import split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
