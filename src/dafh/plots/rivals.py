@@ -1,6 +1,7 @@
 """Rivals side by side: how the worst named group is served, against how many people are harmed."""
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from dafh.plots.style import LINE_COLOURS
@@ -8,6 +9,8 @@ from dafh.plots.style import LINE_COLOURS
 _FAMILIES = {"rival": LINE_COLOURS[1], "DAFH": LINE_COLOURS[0], "plain model": LINE_COLOURS[4]}
 # Labels of points further to the left would cover each other: most methods harm nobody, or few.
 _LABELLED_FROM = 0.05
+# Share of a panel's height that a label takes.
+_TOO_CLOSE = 0.06
 
 
 def harm_and_worst(points: pd.DataFrame) -> alt.FacetChart:
@@ -29,8 +32,9 @@ def harm_and_worst(points: pd.DataFrame) -> alt.FacetChart:
     >>> chart.data["label"].tolist()
     ['ARL', '']
     """
-    labelled = (points["guard"] == "no") & (points["harmed"] >= _LABELLED_FROM)
-    table = points.assign(label=points["name"].where(labelled, ""))
+    table = points.reset_index(drop=True).assign(label="")
+    for _, panel in table.groupby(["dataset", "tuning"]):
+        table.loc[panel.index, "label"] = _labels(panel)
     families = list(_FAMILIES)
     base = alt.Chart().encode(
         alt.X(
@@ -65,3 +69,19 @@ def harm_and_worst(points: pd.DataFrame) -> alt.FacetChart:
         .resolve_scale(y="independent")
         .properties(title=alt.Title("Whom rivals harm", subtitle="dashed line: worst group with the pooled classifier"))
     )
+
+
+def _labels(panel: pd.DataFrame) -> list[str]:
+    """Names of the points of a panel that are labelled; points whose labels would cover each other share one."""
+    worst, harmed = panel["worst"].to_numpy(float), panel["harmed"].to_numpy(float)
+    names, close = panel["name"].to_list(), _TOO_CLOSE * float(worst.max() - worst.min())
+    far = (panel["guard"] == "no").to_numpy() & (harmed >= _LABELLED_FROM)
+    labels = [""] * len(panel)
+    for side in (far & (harmed < 0.5), far & (harmed >= 0.5)):
+        last = -1
+        for place in sorted(np.flatnonzero(side).tolist(), key=lambda place: -worst[place]):
+            if last >= 0 and worst[last] - worst[place] < close:
+                labels[last] += f"; {names[place]}"
+            else:
+                labels[place], last = names[place], place
+    return labels
