@@ -46,6 +46,7 @@ fuzz: $(READY)   ## ten minutes of hostile tables, model files, states, exports 
 bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/boosting.py
+	$(BIN)/python benchmarks/rivals.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/watch.py

@@ -21,7 +21,8 @@ from dafh.partitions import (
     RulePartition,
     TreePartition,
 )
-from dafh.rivals import BASELINES, make_baseline
+from dafh.rivals import BASELINES, ZafarClassifier, make_baseline
+from dafh.rivals.baselines import RIVALS
 
 KINDS = {
     "pooled": PooledPartition,
@@ -48,9 +49,50 @@ def test_a_name_stands_for_one_kind_of_partition(name):
     assert type(make_baseline(name).partition) is KINDS[name]
 
 
-def test_the_names_are_those_of_the_paper_and_the_capacity_controls():
-    assert set(BASELINES) == {*KINDS, "majority", "mlp", "boosting"}
+def test_the_names_are_those_of_the_paper_the_capacity_controls_and_the_rivals():
+    assert set(BASELINES) == {*KINDS, "majority", "mlp", "boosting", *RIVALS, "zafar"}
     assert len(BASELINES) == len(set(BASELINES))
+
+
+@pytest.mark.parametrize("name", [name for name in RIVALS if name != "residual-boosting"])
+def test_a_rival_is_one_model_for_all_rows_with_its_own_settings(name):
+    setting, values = next(iter(RIVALS[name].RANGES.items()))
+    model = make_baseline(name, model="network", random_state=3, **{setting: values[0]})
+    assert type(model.estimator) is RIVALS[name]
+    assert (model.estimator.model, model.estimator.random_state) == ("network", 3)
+    assert getattr(model.estimator, setting) == values[0]
+    assert type(model.partition) is PooledPartition
+
+
+def test_a_rival_under_a_guard_is_judged_in_clusters_against_the_pooled_classifier(rows):
+    X, y, _ = rows
+    model = make_baseline("residual-boosting", guard="veto", n_groups=3, random_state=0).fit(X, y)
+    assert type(model.partition) is ClusterPartition
+    assert (model.fit_on, model.n_groups_, len(model.guard_report_.table)) == ("all", 3, 3)
+    assert make_baseline("arl", guard="veto").partition.n_groups == 8
+
+
+def test_zafar_divides_rows_by_the_attribute(rows):
+    X, y, table = rows
+    model = make_baseline("zafar", preference="impact").fit(X, y, sensitive_features=table[["sex"]])
+    assert isinstance(model, ZafarClassifier)
+    assert model.score(X, y, sensitive_features=table[["sex"]]) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("dro", {"alpah": 0.5}, "'dro' has no setting 'alpah': choose from alpha, epochs, hidden, l2, max_iter"),
+        ("clustering", {"alpha": 0.5}, "'clustering' has no setting 'alpha': it has none"),
+        ("boosting", {"max_iter": 3}, "'boosting' has no setting 'max_iter': it has none"),
+        ("zafar", {"model": "network"}, "'zafar' trains no network"),
+        ("residual-boosting", {"model": "network"}, "'residual-boosting' trains no network"),
+        ("arl", {"model": "forest"}, "model must be 'linear' or 'network', got 'forest'"),
+    ],
+)
+def test_settings_that_a_baseline_does_not_have_are_refused(name, settings, message):
+    with pytest.raises(InputError, match=message):
+        make_baseline(name, **settings)
 
 
 @pytest.mark.parametrize(("name", "n_groups"), [("clustering", 5), ("random", 7)])

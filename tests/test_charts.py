@@ -392,3 +392,19 @@ def test_an_audit_of_one_row_can_be_drawn():
     result = audit([1], [[1]], [0], pooled=[0])
     assert "0.0%" in texts(plots.preference_matrix(result))
     assert len(marks(plots.gains(result), "point")) == 1
+
+
+def test_points_of_rivals_whose_labels_would_cover_each_other_share_one():
+    points = pd.DataFrame(
+        {
+            "dataset": "bank",
+            "tuning": "log-loss",
+            "name": ["ARL", "DRO", "JTT", "pooled"],
+            "family": "rival",
+            "guard": "no",
+            "worst": [0.5, 0.501, 0.3, 0.7],
+            "harmed": [0.9, 0.95, 0.9, 0.0],
+            "pooled": 0.7,
+        }
+    )
+    assert plots.harm_and_worst(points).data["label"].tolist() == ["", "DRO; ARL", "JTT", ""]

@@ -78,7 +78,7 @@ def test_the_commands_of_the_readme_work_as_typed(tmp_path, monkeypatch):
 
 
 def test_every_command_that_a_page_shows_exists():
-    for page in (*PAGES, "docs/commands.md", "docs/guarantee.md", "docs/watch.md"):
+    for page in (*PAGES, "docs/commands.md", "docs/guarantee.md", "docs/rivals.md", "docs/watch.md"):
         for words in re.findall(r"^ {4}dafh (\w+)|`dafh (\w+)", (ROOT / page).read_text(), flags=re.M):
             assert set(words) - {""} <= set(main.commands), page
 

@@ -153,8 +153,9 @@ def _prepare_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # Gets the lowest number that is free, which is this one.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Names of files may hold bytes that are no letters.
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+            # Names of files may hold bytes that are no letters. A stream that has become another one by dup2 refuses.
+            with contextlib.suppress(OSError):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _flush() -> OSError | None:

@@ -73,6 +73,7 @@ def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out
       clustering       K = 2, 3, 4 against Clustering
       manual           the manual partition on Arrest
       harm             violations, gains and disparity of DAFH, Trivial, LR-All, TreeLR
+      rivals           other ways to be fair without demographics, and whom each of them harms
       synthetic        figure: the synthetic data
       convergence      figure: convergence on Violent
       composition      figure: composition of the groups on Arrest

@@ -1,7 +1,7 @@
 """DecoupledClassifier: one copy of any classifier for every part of any partition."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from dafh.checks.parameters import (
     check_parameters,
     having,
     instance_of,
+    one_of,
     whole_number,
 )
 from dafh.checks.rows import TakesSparse, check_features, unchanged_on_error
@@ -37,7 +38,8 @@ from dafh.partitions import NOBODY, ClusterPartition, Partition
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import set_rows_aside
 
-_GUARD_FOLDS = 5
+# Folds in which rows judge: with many rows, a classifier learns next to nothing from the fifth that five folds add.
+_GUARD_FOLDS, _FEWER_GUARD_FOLDS, _MANY_ROWS = 5, 3, 20_000
 
 
 def _gives_probabilities(classifier: "DecoupledClassifier") -> bool:
@@ -62,12 +64,16 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         Copied for every group; None is logistic regression, fitted to convergence.
     pooled : classifier or None, default=None
         Copied and fitted on all rows, for comparison; None is the same as `estimator`.
+    fit_on : {"group", "all"}, default="group"
+        Rows that own classifiers are fitted on. "all": one copy of `estimator`, fitted on all rows, serves every group,
+        and the guard chooses group by group between it and the pooled classifier. This is the guard for any model.
     min_group_size : int, default=1
         Rows that a group needs for a classifier of its own.
     guard : {"veto", "proof"} or None, default=None
         When a group keeps its own classifier; see `dafh.evaluation.guard`. "veto": only if it has a lower loss than the
-        pooled one; in five folds, all rows judge classifiers that were fitted without them (the partition stays as it
-        is). "proof": only if calibration rows, held out of everything else, show that it is not worse. None: always.
+        pooled one; in five folds (three from 20,000 rows on), all rows judge classifiers that were fitted without them
+        (the partition stays as it is). "proof": only if calibration rows, held out of everything else, show that it is
+        not worse. None: always.
     guard_level, guard_margin, guard_losses, costs
         As in `DAFHClassifier`; every classifier decides by its own `predict`.
     calibration_size : float or "auto", default="auto"
@@ -108,6 +114,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         "partition": (instance_of(Partition), NOTHING),
         "estimator": (having("fit", "predict"), NOTHING),
         "pooled": (having("fit", "predict"), NOTHING),
+        "fit_on": (one_of("group", "all"),),
         "min_group_size": (whole_number(1),),
         "random_state": (RANDOM_STATE,),
         **GuardedMixin._guard_constraints,
@@ -119,6 +126,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         estimator: Classifier | None = None,
         *,
         pooled: Classifier | None = None,
+        fit_on: Literal["group", "all"] = "group",
         min_group_size: int = 1,
         guard: GuardKind | None = None,
         guard_level: float = 0.05,
@@ -131,6 +139,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         self.partition = partition
         self.estimator = estimator
         self.pooled = pooled
+        self.fit_on = fit_on
         self.min_group_size = min_group_size
         self.guard = guard
         self.guard_level = guard_level
@@ -199,19 +208,22 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             self._judge(judges, lambda: self._cross_fitted_rows(unfitted, train, members, seed))
         return self
 
-    def _unfitted(self, seed: int) -> "_Unfitted":
+    def _unfitted(self, seed: int) -> "Unfitted":
         """Copies of what the user brings, or the defaults, with a seed wherever one was left open."""
         estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)
         # The same seed for all: with equal rows, two copies are then equal classifiers.
         pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
         partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
-        return _Unfitted(partition, estimator, pooled)
+        return Unfitted(partition, estimator, pooled)
 
     def _fit_models(
-        self, unfitted: "_Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]]
+        self, unfitted: "Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]]
     ) -> tuple[Classifier, list[Classifier], list[Classifier]]:
         """Pooled classifier, one classifier per group, and those for rows that a tree knows in part."""
         everybody = fit_clone(unfitted.pooled, rows.given, rows.y, rows.fit_weight)
+        if self.fit_on == "all":
+            other = fit_clone(unfitted.estimator, rows.given, rows.y, rows.fit_weight)
+            return everybody, [other] * self.n_groups_, [other] * (len(members) - self.n_groups_)
         models = []
         for group in members:
             part = rows.take(group)
@@ -220,7 +232,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         return everybody, models[: self.n_groups_], models[self.n_groups_ :]
 
     def _cross_fitted_rows(
-        self, unfitted: "_Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]], seed: int
+        self, unfitted: "Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]], seed: int
     ) -> ComparedRows:
         """All rows, each with classifiers that were fitted without its fold."""
         # The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
@@ -230,7 +242,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members[: self.n_groups_]]
             everybody, own, _ = self._fit_models(unfitted, rows.take(kept), rest)
             judges.append(held_out)
-            labels.append(_predict_each([*own, everybody], rows.take(held_out)))
+            labels.append(_predict_each([*own, everybody], rows.take(held_out).given))
         if not judges:
             return ComparedRows.none(self.n_groups_)
         # All folds at once: compared one by one, each would scale its weights and number its persons by itself.
@@ -240,7 +252,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
 
     def _compare(self, rows: CheckedRows) -> ComparedRows | None:
         groups = self.partition_.assign(rows.X, rows.attributes)
-        return self._compare_labels(rows, groups, _predict_each([*self._own_estimators, self.pooled_], rows))
+        return self._compare_labels(rows, groups, _predict_each([*self._own_estimators, self.pooled_], rows.given))
 
     def _compare_labels(self, rows: CheckedRows, groups: NDArray[np.intp], labels: NDArray[Any]) -> ComparedRows | None:
         """Compare classifiers on the rows that belong to a group; the pooled one serves all others anyway.
@@ -308,8 +320,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         """Label of each row by every classifier, (n, `n_groups_` + 1); the pooled classifier is the last column."""
         check_is_fitted(self)
         values = check_features(self, X, reset=False)
-        given = X if is_frame(X) else values
-        return np.column_stack([model.predict(given) for model in [*self.estimators_, self.pooled_]])
+        return _predict_each([*self.estimators_, self.pooled_], X if is_frame(X) else values)
 
     def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
         """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
@@ -356,18 +367,20 @@ def _guard_folds(rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], N
     """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
     person, time = rows.context.person, rows.context.time
     if time is None:
-        return list(stratified_folds(rows.y, _GUARD_FOLDS, seed, person) or ())
+        n_folds = _GUARD_FOLDS if len(rows) < _MANY_ROWS else _FEWER_GUARD_FOLDS
+        return list(stratified_folds(rows.y, n_folds, seed, person) or ())
     rng = np.random.default_rng(seed)
     kept, last = set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=person, time=time)
     return [(kept, last)] if len(last) else []
 
 
-def _predict_each(models: list[Classifier], rows: CheckedRows) -> NDArray[Any]:
-    """Label of each row by every classifier, one column for each."""
-    return np.column_stack([model.predict(rows.given) for model in models])
+def _predict_each(models: list[Classifier], given: Any) -> NDArray[Any]:
+    """Label of each row by every classifier, one column for each; one that is there several times is asked once."""
+    labels = {id(model): model.predict(given) for model in dict(zip(map(id, models), models, strict=True)).values()}
+    return np.column_stack([labels[id(model)] for model in models])
 
 
-class _Unfitted(NamedTuple):
+class Unfitted(NamedTuple):
     """Partition and classifiers, seeded and ready to be copied and fitted."""
 
     partition: Partition

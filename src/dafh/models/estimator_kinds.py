@@ -36,7 +36,7 @@ _CURVES = {f"{rows}_{metric}" for rows in ("train", "selection") for metric in (
 """What charts and reports draw of the training."""
 
 
-def _limited(constraints: Constraints, **most: int) -> Constraints:
+def limited(constraints: Constraints, **most: int) -> Constraints:
     """Constraints of an estimator, with largest whole numbers for what decides how long a refit takes."""
 
     def limit(kind: Allowed, largest: int) -> Allowed:
@@ -54,7 +54,7 @@ def _limited(constraints: Constraints, **most: int) -> Constraints:
 
 RECIPE_SETTINGS = Buildable(
     Recipe,
-    _limited(
+    limited(
         Recipe._constraints,
         group_hidden=WIDEST_LAYER,
         classifier_hidden=WIDEST_LAYER,
@@ -63,12 +63,12 @@ RECIPE_SETTINGS = Buildable(
         n_folds=1000,
     ),
 )
-_GUARD: Constraints = {"guard_losses": (LOSSES,), "costs": (COSTS, NOTHING)}
+GUARD: Constraints = {"guard_losses": (LOSSES,), "costs": (COSTS, NOTHING)}
 """Where an estimator takes anything and checks it in `fit`, a file is checked at once."""
 DAFH_SETTINGS = Buildable(
-    DAFHClassifier, {**_limited(DAFHClassifier._constraints, n_groups=MOST_GROUPS), **_GUARD}, _PARTS
+    DAFHClassifier, {**limited(DAFHClassifier._constraints, n_groups=MOST_GROUPS), **GUARD}, _PARTS
 )
-DECOUPLED_SETTINGS = Buildable(DecoupledClassifier, {**DecoupledClassifier._constraints, **_GUARD}, _PARTS)
+DECOUPLED_SETTINGS = Buildable(DecoupledClassifier, {**DecoupledClassifier._constraints, **GUARD}, _PARTS)
 
 
 # ---- classifiers that a model serves with ----
@@ -98,16 +98,24 @@ def _read_parameter(fields: Fields, name: str, model: Any) -> None:
 # ---- DecoupledClassifier ----
 
 
-def _write_decoupled(model: DecoupledClassifier, writer: Writer) -> dict[str, Json]:
+def write_decoupled(
+    model: DecoupledClassifier, writer: Writer, known: Buildable = DECOUPLED_SETTINGS
+) -> dict[str, Json]:
+    """Describe a model that was told its groups."""
     if not is_fitted(model):
         raise NotPlainError("not fitted")
 
     def own(classifiers: list[Any]) -> Json:
-        # A group with too few rows has the pooled classifier itself, which is written once.
-        return [None if one is model.pooled_ else writer.part(one, "classifier") for one in classifiers]
+        # A group with too few rows has the pooled classifier itself, which is written once. So is one that serves
+        # several groups: later ones have its place in the list.
+        first = {id(one): place for place, one in reversed(list(enumerate(classifiers)))}
+        return [
+            None if one is model.pooled_ else place if (place := first[id(one)]) < k else writer.part(one, "classifier")
+            for k, one in enumerate(classifiers)
+        ]
 
     return {
-        "settings": write_settings(model, DECOUPLED_SETTINGS),
+        "settings": write_settings(model, known),
         **{name: _write_parameter(model, name, writer) for name in ("partition", "estimator", "pooled")},
         "labels": write_labels(model.classes_),
         **write_columns(model, writer),
@@ -120,8 +128,9 @@ def _write_decoupled(model: DecoupledClassifier, writer: Writer) -> dict[str, Js
     }
 
 
-def _read_decoupled(fields: Fields) -> DecoupledClassifier:
-    model: Any = read_settings(fields, DECOUPLED_SETTINGS)
+def read_decoupled(fields: Fields, known: Buildable = DECOUPLED_SETTINGS) -> Any:
+    """Build a model that was told its groups."""
+    model: Any = read_settings(fields, known)
     for name in ("partition", "estimator", "pooled"):
         _read_parameter(fields, name, model)
     model.classes_ = read_labels(fields, "labels")
@@ -131,8 +140,15 @@ def _read_decoupled(fields: Fields) -> DecoupledClassifier:
     model.pooled_ = fields.part("pooled_classifier", "classifier")
 
     def own(name: str) -> list[Any]:
-        described = fields.items(name, MOST_GROUPS)
-        return [model.pooled_ if one is None else fields.reader.part(one, "classifier") for one in described]
+        found: list[Any] = []
+        for one in fields.items(name, MOST_GROUPS):
+            if isinstance(one, int) and not isinstance(one, bool):
+                if not 0 <= one < len(found):
+                    raise fields.refuse(name, "points outside itself")
+                found.append(found[one])
+            else:
+                found.append(model.pooled_ if one is None else fields.reader.part(one, "classifier"))
+        return found
 
     model._own_estimators, model._substitutes = own("own_classifiers"), own("substitutes")
     if len(model._own_estimators) != model.n_groups_ or len(model._substitutes) != _n_substitutes(model.partition_):
@@ -264,7 +280,7 @@ def _read_training(fields: Fields, model: Any) -> None:
 
 
 ESTIMATOR_KINDS: tuple[Kind, ...] = (
-    Kind("decoupled classifier", "classifier", (DecoupledClassifier,), _write_decoupled, _read_decoupled),
+    Kind("decoupled classifier", "classifier", (DecoupledClassifier,), write_decoupled, read_decoupled),
     Kind(
         "recipe",
         "unfitted",

@@ -77,9 +77,8 @@ def save(
     >>> bool((dafh.load(path).predict(data.X) == model.predict(data.X)).all())
     True
     """
-    path = check_path(path)
     content = file_content(model, details=details, trusted=trusted)
-    with replacing(path) as temporary:
+    with replacing(check_path(path)) as temporary:
         temporary.write_bytes(content)
 
 

@@ -6,6 +6,7 @@
 - `training`: accuracy and Pr without harm over the epochs of a network;
 - `partitions`: two features, the groups, and the decision borders of their classifiers;
 - `study`: figures of the paper;
+- `rivals`: the worst named group against people harmed, for many methods;
 - `watch`: a model in use, batch by batch;
 - `style`: colours, sizes and axis labels.
 
@@ -16,6 +17,7 @@ on colour alone: add a shape, a dash or a label.
 from dafh.plots.audit import composition, envy, gains, named_groups, preference_matrix
 from dafh.plots.decisions import RATE_TITLES, decisions, named_rates
 from dafh.plots.partitions import partition_panel, side_by_side, synthetic_panels
+from dafh.plots.rivals import harm_and_worst
 from dafh.plots.scorecard import scorecard_bins, scorecard_chart
 from dafh.plots.study import attribute_panels, study_convergence
 from dafh.plots.training import CURVES, convergence, curve
@@ -33,6 +35,7 @@ __all__ = [
     "evidence_over_time",
     "gain_over_time",
     "gains",
+    "harm_and_worst",
     "named_groups",
     "named_rates",
     "partition_panel",

@@ -84,6 +84,10 @@ def execute(job: Job) -> list[Row]:
         from dafh.study.grid import execute_grid
 
         return execute_grid(job)
+    if job.method.startswith("rival-"):
+        from dafh.study.rivals import execute_rival
+
+        return execute_rival(job)
     remove = "all" if job.method in BY_ATTRIBUTES else "paper"
     data = load_split(job.dataset, job.split, remove)
     if job.method in _SEVERAL_ROWS:

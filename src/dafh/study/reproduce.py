@@ -21,13 +21,22 @@ from dafh.storage.replacing import replacing
 from dafh.study.grid import MOMENTUM, grid_settings
 from dafh.study.methods import execute
 from dafh.study.published import CHOSEN_SETTINGS
+from dafh.study.rivals import rival_jobs, rivals_fingerprint
+from dafh.study.rivals_tables import (
+    RIVALS_NOTE,
+    display_rivals,
+    figure_points,
+    harmed_table,
+    over_data_sets,
+    summarize_rivals,
+)
 from dafh.study.runner import Job, run_jobs
 from dafh.study.store import ResultStore
 from dafh.study.tables import BESIDE, DATASETS, METRICS, SETTING, TABLES, Table, summarize, with_yardsticks
 from dafh.text import markdown
 
 FIGURES = ("synthetic", "convergence", "composition")
-ARTEFACTS = ("hyperparameters", *TABLES, "stability", *FIGURES)
+ARTEFACTS = ("hyperparameters", *TABLES, "stability", "rivals", *FIGURES)
 STORE = "results.sqlite"
 _PACKAGES = ("dafh", "jax", "optax", "scikit-learn", "numpy", "scipy")
 _LATEX = {"±": r"$\pm$", "–": "--", "Δ": r"$\Delta$", "λ": r"$\lambda$", "×": r"$\times$"}
@@ -102,7 +111,7 @@ def reproduce(
         jobs = request.jobs()
         run_jobs(jobs, store, execute, n_jobs=n_jobs, made_by=fingerprint(), on_done=on_done)
         results = store.frame(sorted(job.key for job in jobs))
-    files = []
+        files = _rivals(request, store, n_jobs, on_done) if "rivals" in request.names else []
     for table in request.tables():
         summary = summarize(table, results, request.protocol)
         note = f"{table.note} {provenance(request)}".strip()
@@ -120,6 +129,27 @@ def reproduce(
         if name in request.names:
             files += write_figure(request, name, results)
     return files
+
+
+def _rivals(
+    request: Request, store: ResultStore, n_jobs: int, on_done: Callable[[Job, int, int, float | None], None] | None
+) -> list[Path]:
+    """Run the jobs about rivals, which the protocol changes nothing about, and write their tables and figure."""
+    from dafh.plots.rivals import harm_and_worst
+
+    honest = replace(request, protocol="honest")
+    jobs = rival_jobs(range(request.n_splits))
+    # A fingerprint of their own: a change of a rival must not make the paper's tables anew.
+    run_jobs(jobs, store, execute, n_jobs=n_jobs, made_by=rivals_fingerprint(), on_done=on_done)
+    results = store.frame(sorted(job.key for job in jobs))
+    summary = summarize_rivals(results)
+    note = f"{RIVALS_NOTE} {provenance(honest)}"
+    means = over_data_sets(summary)
+    files = write_table(honest, "rivals", "Rivals, by data set", summary, display_rivals(summary), note)
+    files += write_table(honest, "rivals-means", "Rivals, mean of all data sets", means, display_rivals(means), note)
+    who = harmed_table(results)
+    files += write_table(honest, "rivals-harmed", "Whom rivals harm", who, who, note)
+    return files + _save_chart(honest, "rivals", harm_and_worst(figure_points(summary)))
 
 
 def _make_folders(out: Path) -> None:
@@ -255,6 +285,10 @@ def write_figure(request: Request, name: str, results: pd.DataFrame) -> list[Pat
         chart = plots.study_convergence(steps, {name: float(honest[name].mean()) for name in ("pr", "accuracy")})
     else:
         chart = plots.attribute_panels(results[results["method"] == "composition"])
+    return _save_chart(request, name, chart)
+
+
+def _save_chart(request: Request, name: str, chart: Any) -> list[Path]:
     paths = [request.out / "figures" / f"{name}{suffix}" for suffix in (".png", ".svg")]
     for path, options in zip(paths, ({"scale_factor": 2}, {}), strict=True):
         with replacing(path) as temporary:

@@ -15,6 +15,7 @@ from dafh.blocks.files import find_files, with_columns
 from dafh.checks.rows import check_persons, check_times
 from dafh.classifiers.pipelines import split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
+from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import LossName
 from dafh.exceptions import InputError
@@ -140,8 +141,8 @@ class TrainingTable:
         """Say how many rows there are, and the share of each label."""
         return class_shares_in_words(Counter(self.y.tolist()), self.schema.target)
 
-    def fit(self, model: DAFHClassifier) -> Pipeline:
-        """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
+    def fit(self, model: DAFHClassifier | DecoupledClassifier) -> Pipeline:
+        """Fit a pipeline that reads tables and ends in a DAFHClassifier or in a rival."""
         options = {f"model__{name}": values for name, values in self.guard_options.items()}
         return tabular_pipeline(model, self.schema.columns).fit(self.features, self.y, **options)
 

@@ -1,0 +1,88 @@
+"""Fill the results into docs/rivals.md and README.md from the stored results: no number is typed by hand.
+
+``python -m dafh.study.rivals_page STORE docs/rivals.md README.md`` writes what stands between the marks of each file,
+and draws the figure beside the page.
+"""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from dafh.exceptions import InputError
+from dafh.study.rivals import PREFIX, rival_jobs
+from dafh.study.rivals_tables import (
+    RIVALS_NOTE,
+    display_rivals,
+    figure_points,
+    harmed_table,
+    over_data_sets,
+    readme_sentence,
+    summarize_rivals,
+    verdict_sentences,
+)
+from dafh.study.store import ResultStore
+from dafh.study.tables import DATASETS
+from dafh.text import markdown
+
+BEGIN, END = "<!-- rivals: begin -->", "<!-- rivals: end -->"
+
+
+def write_page(store: Path, page: Path, readme: Path | None = None) -> None:
+    """Fill the page, draw its figure, and fill the sentence of the README."""
+    results = complete_results(store)
+    summary = summarize_rivals(results)
+    _fill(page, _results(results, summary))
+    if readme is not None:
+        _fill(readme, readme_sentence(results))
+    from dafh.plots.rivals import harm_and_worst
+
+    figure = page.parent / "figures" / "rivals.png"
+    figure.parent.mkdir(exist_ok=True)
+    harm_and_worst(figure_points(summary)).save(figure, scale_factor=2)
+
+
+def complete_results(store: Path) -> pd.DataFrame:
+    """Return the results of all rivals; refuse a store in which a job is missing."""
+    with ResultStore(store) as opened:
+        keys = {key for key in opened.keys() if f"/{PREFIX}" in key}  # noqa: SIM118 - a method, not a mapping
+        splits = sorted({int(key.rpartition("split")[2]) for key in keys})
+        needed = {job.key for split in splits for job in rival_jobs(range(split, split + 1))}
+        missing = needed - keys
+        if not keys or missing:
+            what = f"lacks {len(missing)} of {len(needed)} results" if keys else "has no results"
+            raise InputError(f"The store {what} about rivals: run dafh reproduce rivals first.")
+        return opened.frame(sorted(needed))
+
+
+def _results(results: pd.DataFrame, summary: pd.DataFrame) -> str:
+    n_splits = results["split"].nunique()
+    parts = [
+        f"Means of the five data sets, {n_splits} random splits 75/25 of each. {RIVALS_NOTE}",
+        markdown(display_rivals(over_data_sets(summary))),
+        "\n".join(f"- {sentence}" for sentence in verdict_sentences(results)),
+        "![Accuracy of the worst named group against people harmed](figures/rivals.png)",
+        "### Whom they harm",
+        "Named groups that are shown to be harmed, with the number of splits in which they are. Methods that are not "
+        "listed harm nobody as far as these rows can show: German has 250 test rows, and hides what is smaller than "
+        "several percentage points.",
+        markdown(harmed_table(results)),
+        "### By data set",
+    ]
+    for dataset in DATASETS:
+        shown = display_rivals(summary[summary["dataset"] == dataset].reset_index(drop=True))
+        parts += [f"#### {dataset.capitalize()}", markdown(shown.drop(columns="data set"))]
+    return "\n\n".join(parts)
+
+
+def _fill(file: Path, text: str) -> None:
+    """Replace what stands between the marks of a file."""
+    before, found, rest = file.read_text(encoding="utf-8").partition(BEGIN)
+    _, closed, after = rest.partition(END)
+    if not found or not closed:
+        raise InputError(f"{file} has no place for the results: a line {BEGIN} and a line {END}.")
+    file.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_page(*(Path(name) for name in sys.argv[1:]))
