@@ -178,7 +178,7 @@ def state(n_batches, rows_each):
 
 
 def parts(quick):
-    n_fits, network = (30, 10) if quick else (1_000, 1_000)
+    n_fits, network = (30, 10) if quick else (1_000, 200)
     recipe = Recipe(n_replicas=1, max_epochs=1, group_hidden=(8,), n_folds=1)
     return {
         "threads": lambda: threads(5_000 if quick else 50_000),

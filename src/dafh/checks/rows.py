@@ -213,6 +213,8 @@ def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None
     labels = as_array(y, "y")
     if labels.shape != (n_rows,):
         raise InputError(f"y has the shape {labels.shape}, X has {n_rows} rows: give one label for each.")
+    if labels.dtype.kind == "V":
+        raise InputError("y holds records: a label is text or a number.")
     unknown = pd.unique(labels[~pd.Series(labels).isin(classes).to_numpy()])
     if len(unknown):
         raise InputError(

@@ -17,7 +17,7 @@ from dafh.tables.leakage import ROWS_TO_COMPARE, positions, predicts
 from dafh.tables.left_out import ROWS_TO_JUDGE_BY, SHARED, nothing_to_learn
 from dafh.tables.schema_words import named, sentences_of
 from dafh.tables.unread import UnreadValues
-from dafh.tables.values import as_categories, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
+from dafh.tables.values import as_categories, checked_kinds, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
 from dafh.text import clipped, quoted
 
 _DROPPED = "as you said"
@@ -169,19 +169,19 @@ class TableSchema:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "TableSchema":
-        """Take what `to_dict` gave."""
+        """Take what `to_dict` gave; a ValueError, or the like, says that it is something else."""
         return cls(
             str(values["target"]),
-            dict(values["features"]),
-            dict(values["sensitive"]),
-            dict(values["left_out"]),
+            checked_kinds(values["features"]),
+            checked_kinds(values["sensitive"]),
+            {str(name): str(reason) for name, reason in values["left_out"].items()},
             tuple(values["notes"]),
             str(values["decimal"]),
-            {str(name): list(words) for name, words in values["gap_words"].items()},
-            dict(values["protected"]),
+            {str(name): [str(word) for word in words] for name, words in values["gap_words"].items()},
+            checked_kinds(values["protected"]),
             None if values["person"] is None else str(values["person"]),
-            dict(values["time"]),
-            dict(values.get("pooled", {})),
+            checked_kinds(values["time"]),
+            checked_kinds(values.get("pooled", {})),
             None if values.get("weight") is None else str(values["weight"]),
         )
 

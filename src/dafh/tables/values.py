@@ -6,7 +6,7 @@ later table in the same way, and `to_floats` turns numbers, flags and dates into
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -90,6 +90,14 @@ def typed_kind(column: pd.Series) -> str | None:
     if inside in ("date", "datetime", "datetime64"):
         return DATE + DATE_FORMATS[0]
     return "flag" if inside == "boolean" else None
+
+
+def checked_kinds(kinds: Mapping[str, str]) -> dict[str, str]:
+    """Return kinds by column, as a file has them; a ValueError for one that there is not."""
+    known = {"number", "flag", "category", *(DATE + form for form in DATE_FORMATS)}
+    if not all(kind in known for kind in kinds.values()):
+        raise ValueError("a column is of an unknown kind")
+    return {str(name): kind for name, kind in kinds.items()}
 
 
 def with_gaps(column: pd.Series) -> pd.Series:
