@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test slow kill check format mutation bench docs lock locked vulnerabilities dist reproducible matrix clean
+.PHONY: help demo test slow kill check format mutation fuzz bench docs lock locked vulnerabilities dist reproducible matrix clean
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 17
 
@@ -39,6 +39,10 @@ format: $(READY) ## rewrite the code in the house format
 mutation: $(READY) ## small changes of the code that no test notices
 	$(BIN)/python benchmarks/mutation.py --write
 
+# What is kept in .fuzz lets the next run go on; FUZZ="--seconds 60 tables" says how long, and which kinds.
+fuzz: $(READY)   ## ten minutes of hostile tables, model files, states, exports and calls
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz $(FUZZ)
+
 bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/boosting.py
@@ -46,6 +50,7 @@ bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/watch.py
+	$(BIN)/python benchmarks/load.py
 
 # -E runs notebooks again whose text has not changed.
 docs: $(READY)   ## user guide, notebooks and API reference as web pages, in docs/_build

@@ -42,9 +42,9 @@ def test_an_error_inside_gives_the_threads_back(two_threads):
 
 def test_of_several_threads_the_first_limits_and_the_last_takes_it_back(monkeypatch):
     events, inside, first_left = [], Barrier(2), Barrier(2)
-    limited = SimpleNamespace(restore_original_limits=lambda: events.append("taken back"))
-    fake = SimpleNamespace(limit=lambda **_: events.append("limited") or limited)
-    monkeypatch.setattr(threads, "_controller", lambda: fake)
+    words = {1: "limited", 2: "taken back"}
+    fake = SimpleNamespace(get_num_threads=lambda: 2, set_num_threads=lambda number: events.append(words[number]))
+    monkeypatch.setattr(threads, "_libraries", lambda: [fake])
 
     def stay(leaves_first):
         with one_thread():

@@ -106,4 +106,7 @@ def check_attributes(attributes: Table, n_rows: int, name: str = "sensitive_feat
         column = table.iloc[:, position]
         if column.dtype == object and any(isinstance(value, list | dict | set | np.ndarray) for value in column):
             raise InputError(f"{name} holds lists or records: an attribute is text, a number or a date.")
-    return table.set_axis([f"attribute {n}" if isinstance(n, int) else str(n) for n in table.columns], axis=1)
+    names = [f"attribute {n}" if isinstance(n, int) else str(n) for n in table.columns]
+    if len(set(names)) < len(names):
+        raise InputError(f"{name} has two columns of the same name: rename one.")
+    return table.set_axis(names, axis=1)

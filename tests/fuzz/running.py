@@ -19,6 +19,7 @@ HANGS = 120.0
 """Seconds on the clock without an answer."""
 _MOST_MEMORY = 4 * 2**30
 _ATTEMPTS_AFTER_A_CRASH = 20
+_CASES_OF_A_WORKER = 1_000
 _COUNTED = ("refused", "accepted", "failed", "crashed", "hung", "slow", "large")
 
 
@@ -122,6 +123,9 @@ def run_kind(
     try:
         number = progress.next.get(kind.name, 0)
         while not until(number):
+            if number % _CASES_OF_A_WORKER == _CASES_OF_A_WORKER - 1:  # What libraries keep adds up over thousands.
+                worker.stop()
+                worker = Worker(kind)
             case = drawn(kind, progress.seed, number)
             outcome = worker.outcome(case)
             if outcome.is_failure:

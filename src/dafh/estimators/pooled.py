@@ -15,6 +15,7 @@ from dafh.classifiers.fitting import fit_clone, fit_group, is_fitted, seeded
 from dafh.classifiers.logits import class_probabilities, decide, find_cutoff, logits, to_probabilities
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import Classifier
+from dafh.exceptions import InputError
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
 from dafh.incumbents.fitted import Incumbent
@@ -27,6 +28,7 @@ from dafh.linear.standard import Standardization
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.encoder import TableEncoder
+from dafh.text import quoted
 
 PooledName = Literal["scorecard", "linear"]
 # With fewer rows than this, five folds are worth their time; above it, three judge as surely.
@@ -93,6 +95,12 @@ def fit_pooled(
         binning = pooled.binning_ if isinstance(pooled, Scorecard) else None
         kind: Kind = "points" if binning is not None else "columns" if _is_linear(pooled) else "logits"
         return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning, columns), kind, fitted_here=False)
+    missing = np.setdiff1d(np.arange(len(rows.classes)), rows.label)
+    if len(missing):
+        raise InputError(
+            f"All rows of the class {quoted(rows.classes[missing[0]])} are held out to judge, and none is left to "
+            "train with: give more rows of it, or leave the class out."
+        )
     if isinstance(pooled, Scorecard):
         scorecard = clone(pooled)
         sums = scorecard.fit_keeping_sums(rows.given, rows.y, rows.fit_weight, rows.context.person)

@@ -93,7 +93,8 @@ class Incumbent(ClassifierMixin, BaseEstimator):
             return
         labels = as_array(self.labels, "labels")
         of_one_kind = labels.ndim == 1 and len({type(one) for one in labels.tolist()}) == 1
-        if not of_one_kind or labels.dtype.kind not in "OUbiuf" or len(pd.unique(labels)) < len(labels):
+        plain = of_one_kind and isinstance(labels.tolist()[0], str | bool | int | float)
+        if not plain or len(set(labels.tolist())) < len(labels):
             raise InputError(
                 f"labels of Incumbent must be a list of different texts or numbers, got {shown(self.labels)}."
             )

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from dafh.checks.parameters import is_whole
 from dafh.exceptions import InputError
-from dafh.text import shown
+from dafh.text import clipped, shown
 
 Features = NDArray[np.float64]
 Labels = NDArray[np.generic]
@@ -90,7 +90,7 @@ def choose_columns(table: pd.DataFrame, attributes: Sequence[str] | None) -> lis
         return list(table.columns)
     if isinstance(attributes, str):
         # A string is a sequence of its letters, and the message would be about a column 's'.
-        raise InputError(f"attributes must be a list of columns: write [{attributes!r}].")
+        raise InputError(f"attributes must be a list of columns: write [{shown(attributes)}].")
     if not np.iterable(attributes) or not all(isinstance(name, str) for name in attributes):
         raise InputError(f"attributes must be a list of names of columns, got {shown(attributes)}.")
     names = list(dict.fromkeys(attributes))
@@ -104,4 +104,5 @@ def require_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
     """Refuse a table of attributes that lacks one of these columns."""
     for name in names:
         if name not in table.columns:
-            raise InputError(f"sensitive_features has no column {name!r}; it has {', '.join(table.columns)}.")
+            there = clipped(", ".join(table.columns), 300)
+            raise InputError(f"sensitive_features has no column {shown(name)}; it has {there}.")

@@ -29,7 +29,7 @@ from dafh.tables.writing import STDIN
 from dafh.text import clipped, listed, quoted, shown
 
 ROWS_PER_CHUNK = 50_000
-MOST_COLUMNS, LONGEST_NAME = 10_000, 10_000
+MOST_COLUMNS, LONGEST_NAME = 10_000, 2**18
 """Columns of a table, and letters of the name of one: what a column holds is guessed and remembered one by one."""
 _LINES_OF_NAMES = 50
 _UNWANTED = "\0"

@@ -110,7 +110,7 @@ class WatchStore:
             self._check_owner()
         except BaseException as error:
             self.close()
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, sqlite3.Error | UnicodeError) and not isinstance(error, InputError):
                 raise InputError(f"{self.path} cannot be used as a state: {error}.") from error
             raise
 
