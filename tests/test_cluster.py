@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -40,10 +41,11 @@ def test_partitions_give_the_model_of_rows_in_memory(two_workers, small_sample, 
     assert_same_model(fitted(table[FEATURES], table["y"]), fitted(collection), table[FEATURES])
 
 
-def test_workers_read_files_themselves(two_workers, tmp_path):
+def test_workers_read_files_themselves_whatever_folder_they_work_in(two_workers, tmp_path, monkeypatch):
     table = grouped_table(1000)
     written_in_files(tmp_path / "rows", table, 3)
-    files = FileBlocks.open([DataFile(path) for path in sorted((tmp_path / "rows").iterdir())])
+    monkeypatch.chdir(tmp_path)
+    files = FileBlocks.open([DataFile(path) for path in sorted(Path("rows").iterdir())])
     blocks = DaskBlocks.of_files(files)
     assert sum(blocks.each(len)) == 1000
     (total,) = blocks.total(lambda block: (block["x0"].sum(),))

@@ -355,7 +355,7 @@ def test_a_recalibration_that_fails_leaves_the_model_as_it_was():
         ({"guard_level": 0.5}, r"'guard_level' parameter .* must be a float in the range \(0, 0.5\). Got 0.5"),
         ({"guard_margin": 1}, r"'guard_margin' parameter .* must be a float in the range \[0, 1\). Got 1"),
         ({"calibration_size": 0}, r"'calibration_size' .* a float in the range \(0, 1\) or a str among \{'auto'\}"),
-        ({"random_state": -3}, "'random_state' parameter .* must be an int of at least 0, a numpy.random.RandomState"),
+        ({"random_state": -3}, "'random_state' parameter .* must be an int from 0 to .*, a numpy.random.RandomState"),
     ],
 )
 def test_parameters_that_cannot_be_used(options, message):

@@ -6,13 +6,15 @@ threads here where there is none. What a lost worker held is made again by the o
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dafh.blocks.base import Arrays, Block, Blocks, Result, add
-from dafh.blocks.files import FileBlocks
+from dafh.blocks.files import FileBlocks, Piece
 from dafh.exceptions import InputError
 
 # Sums of this many blocks are added up where they are, before they are sent.
@@ -81,7 +83,7 @@ class DaskBlocks(Blocks[Block]):
     def of_files(cls, files: FileBlocks) -> "DaskBlocks[pd.DataFrame]":
         """Let workers read files, which must lie where they can see them."""
         dask = import_dask()
-        tasks = [dask.delayed(_read_piece)(dask.delayed(piece)) for piece in files.pieces]
+        tasks = [dask.delayed(_read_piece)(dask.delayed(_anywhere(piece))) for piece in files.pieces]
         return DaskBlocks(tasks, files.columns)
 
     def each(self, function: Callable[[Block], Result]) -> Iterator[Result]:
@@ -121,6 +123,13 @@ def _apply(function: Callable[[Any], Any], block: Any) -> Any:
 
 def _sum(results: Sequence[Any]) -> Any:
     return reduce(add, results)
+
+
+def _anywhere(piece: Any) -> Any:
+    """Return a piece whose path does not depend on the folder that a process works in."""
+    if not isinstance(piece, Piece):
+        return piece
+    return replace(piece, file=replace(piece.file, path=Path(piece.file.path).absolute()))
 
 
 def _read_piece(piece: Any) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from dafh.exceptions import InputError
+from dafh.exceptions import InputError, InputTypeError
 from dafh.frames import Table, dense, is_frame, to_pandas
 from dafh.text import shown
 
@@ -47,7 +47,7 @@ def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_valida
             raise InputError("X holds lists or records: leave those columns out, or take them apart.") from error
         raise
     except (OverflowError, TypeError) as error:
-        raise InputError(f"X cannot be read as numbers: {shown(str(error))}.") from error
+        raise InputTypeError(f"X cannot be read as numbers: {shown(str(error))}.") from error
 
 
 class TakesSparse(BaseEstimator):
@@ -94,7 +94,7 @@ def check_table(
                 raise InputError("X holds text: pass a data frame, in which every column has a type.") from error
             raise
         except (OverflowError, TypeError) as error:
-            raise InputError(f"X cannot be read as numbers: {shown(str(error))}.") from error
+            raise InputTypeError(f"X cannot be read as numbers: {shown(str(error))}.") from error
         values, labels = (checked, np.empty(0)) if unlabelled else checked
         return pd.DataFrame(values), labels
     _check_unique_names(X)
