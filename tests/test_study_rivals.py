@@ -211,9 +211,11 @@ def test_the_sentences_count_the_fits(results):
     sentences = verdict_sentences(results)
     # Five rivals, two models and two criteria on five data sets and two splits; JTT harms on one of the data sets.
     assert "harmed in 8 of 200 fits" in sentences[0]
-    assert "harmed in 0 of 200 fits" in sentences[1]
-    assert "harmed in 0 of 20 fits" in sentences[3]
-    assert "in 8 of 200 fits, and in 0 of 200 once the guard" in readme_sentence(results)
+    assert "harmed in 0 of 40 fits" in sentences[1]  # Two rivals with one criterion.
+    assert "harmed in 0 of 200 fits" in sentences[2]
+    assert "harmed in 0 of 20 fits" in sentences[4]
+    assert "harmed in 0 of 20 fits" in sentences[5]
+    assert "in 8 of 200 fits (DRO and ARL, tuned by log-loss, in 0 of 40), and in 0 of 200" in readme_sentence(results)
 
 
 def test_points_of_the_figure_are_those_of_the_table(summary):
