@@ -1,5 +1,6 @@
 """dafh watch: batches into a state file, and what is said about them."""
 
+import hashlib
 import json
 import shutil
 import sqlite3
@@ -11,7 +12,7 @@ import pytest
 from command_line import run
 from dafh import Monitor
 from dafh.models.card import make_card
-from dafh.models.files import open_model, save
+from dafh.models.files import file_content, open_model, save
 from dafh.watch.store import WatchStore
 from models import rules_case
 from watched import content, watch, watched_folder
@@ -145,8 +146,42 @@ def test_a_model_file_that_was_not_put_in_place_is_mentioned_and_then_replaced(y
     shutil.copy(year[0], state)
     shutil.copy(watched_folder() / "model.dafh", model)  # As if the process was killed before the file was replaced.
     assert "is older than the last change of who serves whom" in watch(state, 8, model=model).stderr
-    assert watch(state, 8, "--apply", model=model).exit_code == 0
+    applied = watch(state, 8, "--apply", model=model)
+    assert applied.exit_code == 0
+    assert "its successor in the state has replaced it" in applied.stderr
     assert model.read_bytes() == year[1].read_bytes()
+
+
+def forged_card(model):
+    file = open_model(model)
+    own = make_card(file.model, {})
+    return file_content(file.model, details={k: v for k, v in file.card.items() if k not in own} | {"data": "forged"})
+
+
+def forged_threshold(model):
+    file = open_model(model)
+    own = make_card(file.model, {})
+    file.model[-1].threshold_ = 0.9
+    return file_content(file.model, details={k: v for k, v in file.card.items() if k not in own})
+
+
+@pytest.mark.parametrize("options", [(), ("--apply",)])
+@pytest.mark.parametrize(
+    "forge", [lambda _: b"#!/bin/sh\n", forged_card, forged_threshold, lambda _: file_content(rules_case().model)]
+)
+def test_a_forged_state_does_not_replace_the_model_file(year, tmp_path, forge, options):
+    state, model = tmp_path / "watch.db", tmp_path / "model.dafh"
+    shutil.copy(year[0], state)
+    shutil.copy(year[1], model)
+    forged, before = forge(model), model.read_bytes()
+    with sqlite3.connect(state) as connection:
+        row = (hashlib.sha256(forged).hexdigest(), model.name, 8, forged)
+        connection.execute("INSERT INTO models (checksum, name, batch, content) VALUES (?, ?, ?, ?)", row)
+    connection.close()
+    result = watch(state, 8, *options, model=model)
+    assert result.exit_code == 2
+    assert "in more than who serves whom" in " ".join(result.stderr.split())
+    assert model.read_bytes() == before
 
 
 def test_json_has_all_that_is_printed(state):

@@ -102,19 +102,23 @@ def file_content(model: Any, *, details: Mapping[str, object] | None = None, tru
             f"not {type(model).__name__}."
         )
     check_is_fitted(final)
-    writer = Writer(KINDS, foreign_writer(trusted))
     try:
         card = cards.make_card(model, details or {})
-        described = writer.part(model, "classifier")
-        description = {"arrays": writer.arrays.table, "column_names": writer.names, "model": described}
-        text = json.dumps(description, ensure_ascii=False, allow_nan=False).encode()
-        content = Content(cards.to_bytes(card), text, writer.arrays.to_bytes()).to_bytes()
+        content = Content(cards.to_bytes(card), *content_of_model(model, trusted=trusted)).to_bytes()
         # Read before it is written: limits and checks are those of `load`, so that nobody is left with a file that
         # cannot be opened.
         _build(read_content(io.BytesIO(content), len(content)), ForeignReader(trusted))
     except (MalformedError, NotPlainError, UnicodeEncodeError) as error:
         raise InputError(f"This model cannot be saved: {error}.") from error
     return content
+
+
+def content_of_model(model: Any, *, trusted: Sequence[str] = ()) -> tuple[bytes, bytes]:
+    """Return the description and the arrays of a model: all that its file says but for the card."""
+    writer = Writer(KINDS, foreign_writer(trusted))
+    described = writer.part(model, "classifier")
+    description = {"arrays": writer.arrays.table, "column_names": writer.names, "model": described}
+    return json.dumps(description, ensure_ascii=False, allow_nan=False).encode(), writer.arrays.to_bytes()
 
 
 def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
@@ -200,6 +204,14 @@ def read_card(path: str | Path) -> dict[str, Any]:
 def card_of(content: bytes) -> dict[str, Any]:
     """Return the card of what `file_content` has made."""
     return cards.read(read_content(io.BytesIO(content), len(content)).card)
+
+
+def model_of(content: bytes) -> ModelFile:
+    """Build the model of what `file_content` has made, or of what someone says that it has made."""
+    try:
+        return _build(read_content(io.BytesIO(content), len(content)), ForeignReader(()))
+    except MalformedError as error:
+        raise InputError(f"This is no model: {error}.") from error
 
 
 def _read(path: Path) -> Content:

@@ -11,9 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.explanation.worth import worth_of_groups
-from dafh.models.card import make_card
-from dafh.models.files import file_content
 from dafh.storage.replacing import replacing
 from dafh.tables.files import DataFile
 from dafh.tables.hashes import row_hashes
@@ -30,6 +27,7 @@ from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import split_names
 from dafh.workflows.serving import FileModel
 from dafh.workflows.set_aside import check_test_rows
+from dafh.workflows.successors import is_successor, successor
 
 # Of so many rows with the values of earlier ones, most are likely to be the same rows.
 _FEWEST_REPEATED = 20
@@ -163,7 +161,7 @@ def watch_batch(
             changes = _apply(monitor, store, loaded, model, on_warnings=on_warnings) if apply else []
         if changes:
             # Only now: had the state not been written, it would not know the new file.
-            _put_in_place(store, model)
+            _put_in_place(_successor(store, loaded), model)
         tables = [plain(table.to_dict("records")) for table in (monitor.table(), monitor.drift())]
         return WatchedBatch(update, repeated, changes, _standing(monitor), tables[0], tables[1], tuple(notes))
 
@@ -246,14 +244,13 @@ def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -
         raise InputError(
             f"{store.path} is the state of another model ({known[0].name}): use another file for the state of {model}."
         )
+    content = _successor(store, loaded)
     if repair:  # The process was killed before the new file was in place.
-        _put_in_place(store, model)
-        return FileModel.open(model, target), known[-1].checksum, []
-    return (
-        loaded,
-        checksum,
-        [f"{model} is older than the last change of who serves whom: its successor is in the state."],
-    )
+        _put_in_place(content, model)
+        note = f"{model} was older than the last change of who serves whom: its successor in the state has replaced it."
+        return FileModel.open(model, target), known[-1].checksum, [note]
+    note = f"{model} is older than the last change of who serves whom: its successor is in the state."
+    return loaded, checksum, [note]
 
 
 def _checksum(path: Path) -> str:
@@ -326,10 +323,7 @@ def _apply(
     """Change who serves whom in the state, with the model file that goes with it."""
     changes = monitor.apply(on_warnings=on_warnings)
     if changes:
-        own = make_card(loaded.model, {})
-        details = {name: value for name, value in loaded.file.card.items() if name not in own}
-        details["worth"] = worth_of_groups(loaded.model)
-        content = file_content(loaded.model, details=details)
+        content = successor(loaded.model, loaded.file.card)
         batch = changes[0].batch
         store.put_model(hashlib.sha256(content).hexdigest(), path.name, batch, content)
         store.put_service(batch, changes)
@@ -337,11 +331,18 @@ def _apply(
     return changes
 
 
-def _put_in_place(store: WatchStore, model: Path) -> None:
-    """Replace the model file by the last one that the state knows."""
+def _successor(store: WatchStore, loaded: FileModel) -> bytes:
+    """Return the last model file that the state knows; as a state may be forged, only its service may be new."""
     content = store.models()[-1].content
-    if content is None:
-        raise InputError(f"{store.path} does not have the model that {quoted(model.name)} should be.")
+    if content is None or not is_successor(content, loaded.file):
+        raise InputError(
+            f"{store.path} cannot be used as a state: its last model differs from {loaded.path}, which was left as it is, "
+            "in more than who serves whom."
+        )
+    return content
+
+
+def _put_in_place(content: bytes, model: Path) -> None:
     with replacing(model) as temporary:
         temporary.write_bytes(content)
 
