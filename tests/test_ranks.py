@@ -193,6 +193,52 @@ def test_a_checkpoint_that_does_not_fit_is_not_gone_on_with(tmp_path, spoil):
     assert found is state
 
 
+def with_bits(content, mark, places):
+    """An archive with other bits in all its headers, here and in its directory."""
+    changed = bytearray(content)
+    for header, place in zip((b"PK\x03\x04", b"PK\x01\x02"), places, strict=True):
+        at = changed.find(header)
+        while at >= 0:
+            changed[at + place] |= mark
+            at = changed.find(header, at + 1)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"n_steps": np.array([1, 2])},
+        {"n_steps": np.array(np.inf)},
+        {"n_steps": np.array(-1)},
+        {"n_steps": np.array(81)},
+        {"leaf_0": np.array([0, np.nan, 0], np.float32)},
+        "one array",
+        "encrypted",
+        "unknown compression",
+        "packed",
+    ],
+    ids=str,
+)
+def test_a_forged_checkpoint_is_not_gone_on_with(tmp_path, forged):
+    path, state = tmp_path / "network.npz", {"a": np.ones(3, np.float32)}
+    sound = {"about": np.array("this"), "n_steps": np.array(80), "leaf_0": np.zeros(3, np.float32)}
+    np.savez(path, **sound)
+    assert load_checkpoint(path, "this", state, 80)[1] == 80
+    if isinstance(forged, dict):
+        np.savez(path, **{**sound, **forged})
+    elif forged == "one array":
+        with path.open("wb") as file:
+            np.save(file, np.zeros(3))
+    elif forged == "packed":
+        np.savez_compressed(path, **sound)
+    else:
+        bits = (1, (6, 8)) if forged == "encrypted" else (99, (8, 10))
+        path.write_bytes(with_bits(path.read_bytes(), *bits))
+    found, n_done = load_checkpoint(path, "this", state, 80)
+    assert n_done == 0
+    assert found is state
+
+
 def test_a_checkpoint_is_replaced_as_a_whole(tmp_path):
     path = tmp_path / "network.npz"
     for n_steps in (5, 6):

@@ -132,7 +132,7 @@ def train_stream(
     state: State = (start, moments, start)
     n_done = 0
     if checkpoints is not None:
-        state, n_done = load_checkpoint(checkpoints.path, checkpoints.about, state)
+        state, n_done = load_checkpoint(checkpoints.path, checkpoints.about, state, course.n_steps)
     written = n_done
     for chunk in _chunks(lanes, course, n_done, peers):
         # Linear, as in training on the sample; by the number of the step, so that it goes on where it was left.

@@ -336,8 +336,8 @@ def _successor(store: WatchStore, loaded: FileModel) -> bytes:
     content = store.models()[-1].content
     if content is None or not is_successor(content, loaded.file):
         raise InputError(
-            f"{store.path} cannot be used as a state: its last model differs from {loaded.path}, which was left as it is, "
-            "in more than who serves whom."
+            f"{store.path} cannot be used as a state: its last model differs from {loaded.path}, which was left as "
+            "it is, in more than who serves whom."
         )
     return content
 
