@@ -215,3 +215,37 @@ def test_the_file_is_marked_as_ours_for_good(path):
     """Stores of earlier runs carry this mark; another one would make all of them another program's."""
     ResultStore(path).close()
     assert path.read_bytes()[68:72] == b"dafh"  # Where SQLite keeps the application id.
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE results SET job = NULL",
+        "UPDATE results SET job = '[]'",
+        "UPDATE results SET rows = '{'",
+        "UPDATE results SET rows = '5'",
+        "UPDATE results SET rows = '[5]'",
+        "UPDATE results SET rows = x'ff'",
+        "UPDATE results SET rows = CAST(x'ff' AS TEXT)",
+        f"UPDATE results SET rows = '{'[' * 100_000}'",
+        "UPDATE results SET key = NULL",
+        "UPDATE results SET seconds = 'long'",
+        "CREATE VIEW more AS SELECT 1",
+        "CREATE TABLE more (a)",
+        "CREATE TRIGGER more AFTER INSERT ON results BEGIN UPDATE results SET rows = '[]'; END",
+    ],
+    ids=lambda statement: statement[:50],
+)
+def test_a_forged_store_is_refused_in_one_sentence(path, statement):
+    with ResultStore(path) as store:
+        store.put("job", {"split": 1}, [{"value": 2}], 0.5)
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+
+    def read():
+        with ResultStore(path) as store:
+            return store.keys(), store.rows(["job"]), store.seconds()
+
+    with pytest.raises(InputError, match=r"cannot be used as results of a study: it is damaged \([^\n]+\)\.$"):
+        read()

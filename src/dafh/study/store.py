@@ -3,18 +3,21 @@
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
 
 from dafh.exceptions import InputError
+from dafh.storage.tables import check_tables
+from dafh.text import clipped
 
 # Changes with the meaning of the results, so that old ones are refused instead of misread.
 _SCHEMA = 2
 # Marks the file as ours ("dafh" in ASCII), so that we never write to a database of another program.
 _APPLICATION = 0x64616668
+_TABLE = "results (key TEXT PRIMARY KEY, job TEXT, rows TEXT, seconds REAL, made_by TEXT)"
 
 
 class ResultStore:
@@ -71,15 +74,15 @@ class ResultStore:
                 f"{self.path} was written by another version of dafh (format {version} instead of {_SCHEMA}): choose "
                 "another folder, or delete the file."
             )
+        with self._read_soundly():
+            check_tables(self._connection, (f"CREATE TABLE {_TABLE}",))
 
     def _create(self) -> None:
         # The marks come before the table. A process killed after the table but before the marks would leave a file that
         # looks like another program's, and every later run would refuse it.
         self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         self._connection.execute(f"PRAGMA user_version = {_SCHEMA}")
-        self._connection.execute(
-            "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, job TEXT, rows TEXT, seconds REAL, made_by TEXT)"
-        )
+        self._connection.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +97,11 @@ class ResultStore:
     def keys(self, made_by: str | None = None) -> set[str]:
         """Keys of all stored jobs, or of those with this `made_by`."""
         query = "SELECT key FROM results WHERE made_by = coalesce(?, made_by)"
-        return {key for (key,) in self._connection.execute(query, (made_by,))}
+        with self._read_soundly():
+            found = {key for (key,) in self._connection.execute(query, (made_by,))}
+            if not all(isinstance(key, str) for key in found):
+                raise TypeError("a job has no key")
+        return found
 
     def put(self, key: str, job: dict[str, Any], rows: list[dict[str, Any]], seconds: float, made_by: str = "") -> None:
         """Write a job with all its rows in one transaction; it replaces an older result of the same job."""
@@ -112,15 +119,41 @@ class ResultStore:
     def _iterate(self, keys: list[str]) -> Iterator[dict[str, Any]]:
         with closing(self._connection.cursor()) as cursor:
             for key in keys:
-                found = cursor.execute("SELECT job, rows FROM results WHERE key = ?", (key,)).fetchone()
-                if found is not None:
-                    job = json.loads(found[0])
-                    yield from ({**job, **row} for row in json.loads(found[1]))
+                with self._read_soundly():
+                    found = cursor.execute("SELECT job, rows FROM results WHERE key = ?", (key,)).fetchone()
+                    rows = [] if found is None else _rows_of_job(*found)
+                yield from rows
 
     def seconds(self) -> dict[str, float]:
         """How long each job took."""
-        return dict(self._connection.execute("SELECT key, seconds FROM results"))
+        with self._read_soundly():
+            found = dict(self._connection.execute("SELECT key, seconds FROM results"))
+            if not all(isinstance(one, float) for one in found.values()):
+                raise TypeError("a job has no time")
+        return found
+
+    @contextmanager
+    def _read_soundly(self) -> Iterator[None]:
+        """Turn whatever is wrong with a damaged or forged file into one sentence."""
+        try:
+            yield
+        except (TypeError, ValueError, RecursionError, sqlite3.Error) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"{self.path} cannot be used as results of a study: it is damaged ({clipped(error, 80)})."
+            ) from error
 
     def frame(self, keys: list[str]) -> pd.DataFrame:
         """Return the rows as a table, which does not depend on when and in what order the jobs ran."""
         return pd.DataFrame(self.rows(keys))
+
+
+def _rows_of_job(job: object, rows: object) -> list[dict[str, Any]]:
+    """Rows with the fields of their job, of texts that `put` has written, or someone else."""
+    if not isinstance(job, str) or not isinstance(rows, str):
+        raise TypeError("a result is not text")
+    fields, found = json.loads(job), json.loads(rows)
+    if not isinstance(fields, dict) or not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise TypeError("a result is not made of rows")
+    return [{**fields, **row} for row in found]

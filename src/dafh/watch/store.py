@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
 from dafh.storage.replacing import is_special
+from dafh.storage.tables import check_tables
 from dafh.text import plain
 from dafh.watch.inputs import Reference
 from dafh.watch.monitor import Monitor
@@ -26,7 +27,6 @@ from dafh.watch.stored import (
     LONGEST_VALUE,
     QUESTION,
     SHARE,
-    check_tables,
     checked,
     checked_change,
     checked_list,

@@ -77,13 +77,6 @@ def read_soundly(path: Path) -> Iterator[None]:
         raise InputError(f"{path} cannot be used as a state: it is damaged ({clipped(error, 80)}).") from error
 
 
-def check_tables(connection: sqlite3.Connection, statements: tuple[str, ...]) -> None:
-    """Refuse a database with other tables than ours, with views or triggers: those are programs, which would be run."""
-    found = connection.execute("SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    if found and sorted(found) != sorted(("table", statement) for statement in statements):
-        raise ValueError("its tables are not those of a state")
-
-
 def read_json(text: object) -> Any:
     """Read JSON without numbers that JSON does not have, or that no count is as large as."""
     if not isinstance(text, str):
