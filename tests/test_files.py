@@ -2,10 +2,13 @@
 
 import gzip
 import io
+import json
 import os
 import sys
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,3 +202,33 @@ def test_nested_columns_of_parquet_are_left_out_and_that_is_said(tmp_path):
 def test_a_header_without_rows_is_told_as_such_in_pieces_too(tmp_path):
     with pytest.raises(InputError, match="a header and no rows"):
         list(DataFile(written(tmp_path, "a,b\n")).chunks(rows=10))
+
+
+def noted(path, **changes):
+    """Write a table whose note by pandas, which is not part of the table, was changed."""
+    table = pa.Table.from_pandas(pd.DataFrame({"age": [30, 41], "x": [1, 2]}), preserve_index=False)
+    note = json.dumps({**json.loads(table.schema.metadata[b"pandas"]), **changes})
+    pq.write_table(table.replace_schema_metadata({b"pandas": note.encode()}), path)
+    return path
+
+
+def test_what_pandas_has_noted_in_a_parquet_file_renames_and_hides_no_column(tmp_path):
+    swapped = [{"name": new, "field_name": old, "pandas_type": "int64", "numpy_type": "int64", "metadata": None}
+               for new, old in (("x", "age"), ("age", "x"))]  # fmt: skip
+    of_names = {"name": None, "field_name": None, "pandas_type": "int64", "numpy_type": "int64", "metadata": None}
+    for changes in ({"columns": swapped}, {"index_columns": ["age"]}, {"column_indexes": [of_names]}):
+        table = DataFile(noted(tmp_path / "t.parquet", **changes)).read()
+        assert table.to_dict("list") == {"age": [30, 41], "x": [1, 2]}
+
+
+@pytest.mark.parametrize("note", [b"{", b"[]", b"\xff"])
+def test_a_parquet_file_with_a_damaged_note_by_pandas_is_read(tmp_path, note):
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({b"pandas": note}), tmp_path / "t.parquet")
+    assert DataFile(tmp_path / "t.parquet").read().to_dict("list") == {"a": [1]}
+
+
+def test_row_names_that_pandas_has_put_into_a_parquet_file_are_no_column(tmp_path):
+    table = pd.DataFrame({"a": [1, 2], "c": pd.Categorical(["x", "y"])}, index=[7, 3])
+    table.to_parquet(tmp_path / "t.parquet")
+    expected = table.reset_index(drop=True).astype({"a": "Int64"})
+    pd.testing.assert_frame_equal(DataFile(tmp_path / "t.parquet").read(), expected)
