@@ -106,6 +106,29 @@ def test_rows_wider_than_the_header_are_refused_and_trailing_delimiters_are_not(
     assert DataFile(written(tmp_path, "a,b\n1,2,\n4,5,\n")).read()["b"].tolist() == [2, 5]
 
 
+@pytest.mark.parametrize("rows", [None, 40])
+@pytest.mark.parametrize(
+    ("line", "complaint"), [("5,1,1,0", "3 cells, and its row 101 has more"), ("5,1,1,,0", "line 102")]
+)
+def test_a_cell_beyond_the_header_is_refused_far_below_trailing_delimiters(tmp_path, rows, line, complaint):
+    file = DataFile(written(tmp_path, "a,b,y\n" + "1,2,0,\n" * 100 + f"{line}\n"))
+    with pytest.raises(InputError, match=complaint):
+        list(file.chunks(rows=rows))
+    with pytest.raises(InputError, match=complaint):
+        list(file.pieces(["a", "b"], ["y"], rows or 1000))
+
+
+def test_blanks_and_short_rows_below_trailing_delimiters_are_read(tmp_path):
+    table = DataFile(written(tmp_path, "a,b\n1,2,\n4,5, \n6,7\n8\n")).read(text=["b"])
+    assert table.fillna("").to_dict("list") == {"a": [1, 4, 6, 8], "b": ["2", "5", "7", ""]}
+
+
+def test_too_long_rows_are_refused_beside_columns_left_out(tmp_path):
+    file = DataFile(written(tmp_path, "a,b,a\n" + "1,2,3\n" * 100 + "1,2,3,4\n"), leave_out=["a"])
+    with pytest.raises(InputError, match="line 102"):
+        file.read()
+
+
 def test_names_with_line_breaks_and_columns_without_names_are_read(tmp_path):
     table = DataFile(written(tmp_path, '"a\nb",,c\n"1\n2",,3\n')).read(text=None)
     assert table.to_dict("list") == {"a\nb": ["1\n2"], "column_2": [""], "c": ["3"]}
