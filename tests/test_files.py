@@ -255,3 +255,20 @@ def test_row_names_that_pandas_has_put_into_a_parquet_file_are_no_column(tmp_pat
     table.to_parquet(tmp_path / "t.parquet")
     expected = table.reset_index(drop=True).astype({"a": "Int64"})
     pd.testing.assert_frame_equal(DataFile(tmp_path / "t.parquet").read(), expected)
+
+
+@pytest.mark.parametrize("names", ["a,b", "a"])
+def test_a_line_without_end_is_refused_before_all_of_it_is_read(tmp_path, monkeypatch, names):
+    monkeypatch.setattr("dafh.tables.streams.LONGEST_LINE", 2**20)
+    row = ",".join("1" * len(names.split(",")))
+    packed = written(tmp_path, gzip.compress(f"{names}\n{row}\n{'1' * 2**23}\n".encode()))
+    for read in (DataFile(packed).chunks(), DataFile(packed).pieces(["a"], [])):
+        with pytest.raises(InputError, match=r"cannot be read: one of its lines is longer than 1,048,576 bytes\.$"):
+            list(read)
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"])
+def test_many_short_lines_are_not_taken_for_a_long_one(tmp_path, monkeypatch, line_break):
+    monkeypatch.setattr("dafh.tables.streams.LONGEST_LINE", 2**14)
+    path = written(tmp_path, ("a,b\n" + "1,2\n" * 2**14).replace("\n", line_break).encode())
+    assert len(DataFile(path).read()) == sum(map(len, DataFile(path).pieces(["a"], ["b"]))) == 2**14

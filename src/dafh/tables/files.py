@@ -23,7 +23,7 @@ from dafh.tables.arrow import arrow_to_pandas, is_nested
 from dafh.tables.coded import CodedReader, CodedTable
 from dafh.tables.layout import Layout, cells, declared_delimiter
 from dafh.tables.records import PlainRecords
-from dafh.tables.streams import BYTES_TO_GUESS_BY, open_stream, seekable
+from dafh.tables.streams import BYTES_TO_GUESS_BY, limited, open_stream, seekable
 from dafh.tables.unnamed import UNWANTED, names_beyond, unwanted_among, without_unwanted
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
@@ -113,7 +113,7 @@ class DataFile:
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
             else:
-                yield from self._text_chunks(self._open_text(head), stream, rows, text)
+                yield from self._text_chunks(self._open_text(head), limited(stream), rows, text)
 
     def pieces(
         self, numbers: Collection[str], text: Collection[str] | None, rows: int = ROWS_PER_CHUNK
@@ -133,7 +133,7 @@ class DataFile:
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
                 return
-            opened = self._open_text(head)
+            opened, stream = self._open_text(head), limited(stream)
             if opened.is_simple:
                 layout = opened.layout
                 records = PlainRecords(stream, layout.delimiter, layout.has_header)
