@@ -178,7 +178,7 @@ def test_the_same_seed_gives_the_same_groups_forever():
 
 @pytest.mark.parametrize("partition", [RandomPartition(0), ClusterPartition(0), RandomPartition(-1)])
 def test_fewer_than_one_group_is_refused(partition):
-    with pytest.raises(InputError, match="needs n_groups of at least 1, got"):
+    with pytest.raises(InputError, match="needs n_groups of at least 1, and at most 10,000; got"):
         partition.fit(no_rows(3), None)
 
 

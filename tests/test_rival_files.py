@@ -91,6 +91,15 @@ def column_that_is_not_there(parts):
     parts.set_array(column, array)
 
 
+def tree_that_is_a_chain(parts):
+    """Every left child is a leaf, and every right one goes on, 40 times."""
+    trees = find(parts.model, "residual boosting")["trees"]
+    chain = np.zeros((81, 2), int)
+    chain[0:80:2] = np.column_stack([np.arange(1, 81, 2), np.arange(2, 82, 2)])
+    for number, array in zip(trees[0], (chain, np.zeros(81, int), np.zeros(81), np.zeros(81)), strict=True):
+        parts.set_array(number, array.astype(parts.array(number).dtype))
+
+
 def tree_without_its_parts(parts):
     find(parts.model, "residual boosting")["trees"][0] = [0]
 
@@ -111,6 +120,7 @@ def classifier_of_a_later_group(parts):
         (("dro", "network"), too_many_steps, "the parameter 'epochs' of .* is out of range"),
         (("residual-boosting", ""), endless_walk, "points outside itself"),
         (("residual-boosting", ""), column_that_is_not_there, "points outside its range"),
+        (("residual-boosting", ""), tree_that_is_a_chain, "is too deep"),
         (("residual-boosting", ""), tree_without_its_parts, "the entry 'trees' of .* is malformed"),
         (("zafar", ""), label_that_is_a_list, "the parameter 'accepted' of .* is out of range"),
         (("zafar", ""), classifier_of_a_later_group, "the entry 'own_classifiers' of .* points outside itself"),

@@ -1,10 +1,12 @@
 """Probabilities, logits and labels of any classifier, with the classes in one order."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
+from sklearn.utils import gen_batches
 
 from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
@@ -12,6 +14,8 @@ from dafh.frames import Table
 
 # Probabilities are kept this far from 0: a classifier that claims to be certain can then still be corrected.
 SMALLEST_PROBABILITY = 1e-6
+# Values of one layer that are held at a time: 128 MB.
+_LARGEST_LAYER = 2**24
 
 
 def class_probabilities(model: Classifier, X: Table, classes: NDArray[np.generic]) -> NDArray[np.float64]:
@@ -25,6 +29,12 @@ def class_probabilities(model: Classifier, X: Table, classes: NDArray[np.generic
     known = np.isin(model.classes_, classes)
     probabilities[:, np.searchsorted(classes, np.asarray(model.classes_)[known])] = predicted[:, known]
     return probabilities
+
+
+def by_blocks(function: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any], width: int) -> NDArray[Any]:
+    """Apply a network to blocks of rows, so that the layer of a given width stays small however many rows there are."""
+    parts = gen_batches(len(rows), max(_LARGEST_LAYER // max(width, 1), 1))
+    return np.concatenate([function(rows[part]) for part in parts])
 
 
 def logits(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -48,7 +48,10 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
         *([("Groups", text(card["worth"]))] if isinstance(card.get("worth"), str) else []),
         *_rule_lines(card.get("rules")),
         ("Labels", ", ".join(text(label) for label in card.get("labels") or [])),
-        ("Settings", ", ".join(f"{n} = {text(v)}" for n, v in (card.get("settings") or {}).items()) or "all defaults"),
+        (
+            "Settings",
+            ", ".join(f"{text(n)} = {text(v)}" for n, v in (card.get("settings") or {}).items()) or "all defaults",
+        ),
         ("Columns", f"{len(columns)}: {names}{', …' if len(columns) > 12 else ''}"),
         ("Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "unknown"),
         ("Target", text(schema.get("target", "unknown"))),
@@ -60,7 +63,7 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
         *([("Cut-off", f"a probability of {card['threshold']:.3g}")] if card.get("threshold") else []),
         ("Guard", text((card.get("guard") or {}).get("summary", "off")).removeprefix("Guard ")),
         ("Written", f"{text(card.get('written'))} by dafh {text(card.get('dafh'))}"),
-        ("Libraries", ", ".join(f"{n} {text(v)}" for n, v in (card.get("versions") or {}).items())),
+        ("Libraries", ", ".join(f"{text(n)} {text(v)}" for n, v in (card.get("versions") or {}).items())),
     ]
 
 

@@ -15,7 +15,11 @@ def say(text: str) -> None:
         click.echo(text, err=True)
 
 
+# Terminals obey these characters, and JSON does not ask for them to be escaped as it does for those below a blank.
+_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+
+
 def print_json(value: object) -> None:
     """Print the result as JSON."""
     # NaN is no JSON and many readers refuse it: better to fail here than in the program that reads it.
-    click.echo(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False))
+    click.echo(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False).translate(_CONTROLS))

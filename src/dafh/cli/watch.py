@@ -147,9 +147,11 @@ def batch(
 
 def _lines(found: "WatchedBatch") -> list[str]:
     """What a batch has changed, and what still stands."""
+    from dafh.text import clipped
+
     if found.update is None:
         assert found.repeated is not None
-        name = f" ({found.repeated.name})" if found.repeated.name else ""
+        name = f" ({clipped(found.repeated.name)})" if found.repeated.name else ""
         lines = [f"These rows were given before, as batch {found.repeated.number}{name}: nothing is counted again."]
     else:
         lines = [str(found.update)]

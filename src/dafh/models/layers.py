@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.neural_network import MLPClassifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dafh.classifiers.logits import by_blocks
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.models.container import MalformedError
@@ -60,15 +61,17 @@ class LayeredClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Table) -> NDArray[np.floating]:
         """Probability of each class; columns as in `classes_`."""
         check_is_fitted(self)
-        values = validate_data(self, X, reset=False)
-        activation = ACTIVATIONS[self.activation_]
-        for weight, bias in zip(self.coefs_[:-1], self.intercepts_[:-1], strict=True):
-            values = activation(values @ weight + bias)
-        logits = values @ self.coefs_[-1] + self.intercepts_[-1]
+        logits = by_blocks(self._logits, validate_data(self, X, reset=False), max(map(len, self.intercepts_)))
         if logits.shape[1] > 1:
             return softmax(logits, axis=1)
         positive = expit(logits[:, 0])
         return np.column_stack([1 - positive, positive])
+
+    def _logits(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+        activation = ACTIVATIONS[self.activation_]
+        for weight, bias in zip(self.coefs_[:-1], self.intercepts_[:-1], strict=True):
+            values = activation(values @ weight + bias)
+        return values @ self.coefs_[-1] + self.intercepts_[-1]
 
     def predict(self, X: Table) -> NDArray[np.generic]:
         """Return the most probable label of each row."""

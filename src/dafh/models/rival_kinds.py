@@ -149,6 +149,11 @@ def _read_tree(fields: Fields, described: Json, n_columns: int) -> Tree:
     # Children stand behind their parent, so that every walk ends.
     if not (children[~leaf] > np.flatnonzero(~leaf)[:, None]).all():
         raise inner.refuse("children", "points outside itself")
+    depth = np.zeros(n_nodes, int)
+    for node in np.flatnonzero(~leaf):
+        depth[children[node]] = depth[node] + 1
+    if depth.max() > _DEEPEST_TREE:  # Every row walks down, level by level.
+        raise inner.refuse("children", "is too deep")
     column = inner.wholes("column", n_nodes, least=0, most=n_columns - 1)
     return Tree(children, column, inner.floats("threshold", n_nodes), value)
 

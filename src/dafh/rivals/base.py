@@ -23,7 +23,7 @@ from dafh.checks.parameters import (
     whole_number,
 )
 from dafh.checks.rows import TakesSparse, check_features, check_weights, unchanged_on_error
-from dafh.classifiers.logits import decide, to_probabilities
+from dafh.classifiers.logits import by_blocks, decide, to_probabilities
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.linear.threads import one_thread
@@ -114,7 +114,8 @@ class RivalClassifier(TakesSparse, ClassifierMixin, BaseEstimator):
 
     def _logits(self, X: Table) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return forward(self.layers_, check_features(self, X, reset=False).astype(np.float64))[-1]
+        rows = check_features(self, X, reset=False).astype(np.float64)
+        return by_blocks(lambda some: forward(self.layers_, some)[-1], rows, max(len(bias) for _, bias in self.layers_))
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
         """Logit of ``classes_[1]`` (two classes) or of every class."""

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dafh.evaluation.losses import Loss, LossName
-from dafh.text import plain, points
+from dafh.text import clipped, plain, points
 
 Kind = Literal["harm", "change", "benefit", "drift"]
 
@@ -153,7 +153,7 @@ class Update:
         parts = [f"{n:,} {what}" for what, n in counts.items() if n]
         waiting = f" {self.n_waiting:,} row{'s wait' if self.n_waiting != 1 else ' waits'} for labels."
         what = f": {', '.join(parts)}" if parts else ""
-        title = f"Batch {self.batch}" + (f" ({self.name})" if self.name else "")
+        title = f"Batch {self.batch}" + (f" ({clipped(self.name)})" if self.name else "")
         return f"{title}, {self.n_rows:,} rows{what}.{waiting if self.n_waiting else ''}"
 
     def __str__(self) -> str:

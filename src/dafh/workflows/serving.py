@@ -52,7 +52,7 @@ class LabelledRows:
 class DecidedRows:
     """What was decided about rows, and what else an audit asks about them; labels are positions of classes."""
 
-    codes: NDArray[np.int8]
+    codes: NDArray[np.int16]
     """True label, label by the pooled classifier, and labels by each classifier that serves, (n, 2 + M)."""
     groups: NDArray[np.int16]
     own: NDArray[np.intp]
@@ -390,7 +390,7 @@ def _find_unseen(model: Any, features: pd.DataFrame) -> dict[str, tuple[int, Any
     return model.find_unseen(rows) if isinstance(model, GroupPrediction) else {}
 
 
-def _as_codes(classes: NDArray[Any], y: NDArray[Any], served: Any) -> NDArray[np.int8]:
-    """True label and predictions as positions of classes: a byte each."""
+def _as_codes(classes: NDArray[Any], y: NDArray[Any], served: Any) -> NDArray[np.int16]:
+    """True label and predictions as positions of classes: two bytes each, as a model may have 10,000 labels."""
     labels = np.column_stack([y, served.pooled, served.predictions])
-    return pd.Index(classes).get_indexer(labels.ravel()).reshape(labels.shape).astype(np.int8)
+    return pd.Index(classes).get_indexer(labels.ravel()).reshape(labels.shape).astype(np.int16)

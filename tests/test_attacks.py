@@ -1,0 +1,62 @@
+"""What an attack by somebody who knows the source has found."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+import dafh
+from command_line import run
+from dafh import DecoupledClassifier
+from dafh.classifiers import logits
+from dafh.cli.output import print_json
+from dafh.rivals import make_baseline
+from dafh.watch.notices import Update
+from dafh.workflows.serving import _as_codes
+from model_files import Parts
+
+BELL = "\x1b]0;title\x07"
+
+
+def test_labels_are_told_apart_however_many_there_are():
+    classes = np.arange(300)
+    served = SimpleNamespace(pooled=np.array([0]), predictions=np.array([[256]]))
+    assert _as_codes(classes, np.array([0]), served).tolist() == [[0, 0, 256]]
+
+
+@pytest.mark.parametrize("network", [MLPClassifier((7,), max_iter=5), "dro"])
+def test_networks_are_applied_to_blocks_of_rows(network, tmp_path, monkeypatch, paper_data):
+    X, y = paper_data.X[:300], paper_data.y[:300]
+    if network == "dro":
+        model = make_baseline("dro", model="network", hidden=7, epochs=2, random_state=0).fit(X, y)
+    else:
+        with pytest.warns(match="Maximum iterations"):
+            model = DecoupledClassifier(estimator=LogisticRegression(), pooled=network, random_state=0).fit(X, y)
+    dafh.save(model, tmp_path / "model.dafh")
+    loaded = dafh.load(tmp_path / "model.dafh")
+    expected = model.pooled_.predict_proba(X), model.predict_proba(X)
+    monkeypatch.setattr(logits, "_LARGEST_LAYER", 70)  # Ten rows of seven units.
+    np.testing.assert_allclose(loaded.pooled_.predict_proba(X), expected[0], rtol=1e-12)
+    np.testing.assert_allclose(loaded.predict_proba(X), expected[1], rtol=1e-12)
+
+
+def test_a_terminal_is_told_nothing_by_names_in_a_card(saved, tmp_path, capsys):
+    parts = Parts(saved[0])
+    parts.card |= {"settings": {BELL: 1}, "versions": {BELL: "1"}}
+    result = run("show", parts.write(tmp_path / "forged.dafh"))
+    assert result.exit_code == 0
+    assert "title" in result.output
+    assert "\x1b" not in result.output
+    print_json({"\x9b31m": "\x7f"})
+    printed = capsys.readouterr().out
+    assert printed.isascii()
+    assert json.loads(printed) == {"\x9b31m": "\x7f"}
+
+
+def test_a_terminal_is_told_nothing_by_the_name_of_a_batch():
+    fields = {name: 0 for name in Update.__dataclass_fields__ if name.startswith("n_")}
+    update = Update(batch=1, name=BELL, notices=[], **fields)
+    assert "\x1b" not in update.headline()
