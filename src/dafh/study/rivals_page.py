@@ -5,6 +5,7 @@ and draws the figure beside the page.
 """
 
 import sys
+import textwrap
 from pathlib import Path
 
 import pandas as pd
@@ -34,7 +35,7 @@ def write_page(store: Path, page: Path, readme: Path | None = None) -> None:
     summary = summarize_rivals(results)
     _fill(page, _results(results, summary))
     if readme is not None:
-        _fill(readme, readme_sentence(results))
+        _fill(readme, textwrap.fill(readme_sentence(results), 124, break_long_words=False, break_on_hyphens=False))
     from dafh.plots.rivals import harm_and_worst
 
     figure = page.parent / "figures" / "rivals.png"
