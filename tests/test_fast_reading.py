@@ -293,3 +293,13 @@ def test_a_value_in_a_piece_is_asked_about_once(tmp_path, monkeypatch):
     codes = schema.features_of(piece)["c"].cat.codes
     assert asked == ["red", "blue"]
     assert np.bincount(codes).tolist() == [500, 500]
+
+
+@pytest.mark.parametrize("n_taken", [57, 60])
+@pytest.mark.parametrize("wide", ["5,x,,,1,a,0\n", "\n\n5,x,,,1,a,0,0\n", "5,x,,,1,a,\n"])
+def test_rows_with_too_many_cells_are_refused_at_the_border_of_two_pieces_too(tmp_path, n_taken, wide):
+    plain = "1,x,2020-01-01,1,2,a\n"
+    path = written(tmp_path, ",".join(HEADER) + "\n" + plain * n_taken + wide + plain * 5)
+    fast, slow = (outcome(path, fast=fast, rows=30) for fast in (True, False))
+    assert fast[:2] == slow[:2]
+    assert "Expected 6 fields in line" in fast[0]

@@ -2,10 +2,13 @@
 
 import gzip
 import io
+import json
 import os
 import sys
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,6 +104,29 @@ def test_rows_wider_than_the_header_are_refused_and_trailing_delimiters_are_not(
     with pytest.raises(InputError, match="its first line has 2 cells, and another one has 3"):
         DataFile(written(tmp_path, "a,b\n1,2,3\n4,5,6\n")).read()
     assert DataFile(written(tmp_path, "a,b\n1,2,\n4,5,\n")).read()["b"].tolist() == [2, 5]
+
+
+@pytest.mark.parametrize("rows", [None, 40])
+@pytest.mark.parametrize(
+    ("line", "complaint"), [("5,1,1,0", "3 cells, and its row 101 has more"), ("5,1,1,,0", "line 102")]
+)
+def test_a_cell_beyond_the_header_is_refused_far_below_trailing_delimiters(tmp_path, rows, line, complaint):
+    file = DataFile(written(tmp_path, "a,b,y\n" + "1,2,0,\n" * 100 + f"{line}\n"))
+    with pytest.raises(InputError, match=complaint):
+        list(file.chunks(rows=rows))
+    with pytest.raises(InputError, match=complaint):
+        list(file.pieces(["a", "b"], ["y"], rows or 1000))
+
+
+def test_blanks_and_short_rows_below_trailing_delimiters_are_read(tmp_path):
+    table = DataFile(written(tmp_path, "a,b\n1,2,\n4,5, \n6,7\n8\n")).read(text=["b"])
+    assert table.fillna("").to_dict("list") == {"a": [1, 4, 6, 8], "b": ["2", "5", "7", ""]}
+
+
+def test_too_long_rows_are_refused_beside_columns_left_out(tmp_path):
+    file = DataFile(written(tmp_path, "a,b,a\n" + "1,2,3\n" * 100 + "1,2,3,4\n"), leave_out=["a"])
+    with pytest.raises(InputError, match="line 102"):
+        file.read()
 
 
 def test_names_with_line_breaks_and_columns_without_names_are_read(tmp_path):
@@ -199,3 +225,50 @@ def test_nested_columns_of_parquet_are_left_out_and_that_is_said(tmp_path):
 def test_a_header_without_rows_is_told_as_such_in_pieces_too(tmp_path):
     with pytest.raises(InputError, match="a header and no rows"):
         list(DataFile(written(tmp_path, "a,b\n")).chunks(rows=10))
+
+
+def noted(path, **changes):
+    """Write a table whose note by pandas, which is not part of the table, was changed."""
+    table = pa.Table.from_pandas(pd.DataFrame({"age": [30, 41], "x": [1, 2]}), preserve_index=False)
+    note = json.dumps({**json.loads(table.schema.metadata[b"pandas"]), **changes})
+    pq.write_table(table.replace_schema_metadata({b"pandas": note.encode()}), path)
+    return path
+
+
+def test_what_pandas_has_noted_in_a_parquet_file_renames_and_hides_no_column(tmp_path):
+    swapped = [{"name": new, "field_name": old, "pandas_type": "int64", "numpy_type": "int64", "metadata": None}
+               for new, old in (("x", "age"), ("age", "x"))]  # fmt: skip
+    of_names = {"name": None, "field_name": None, "pandas_type": "int64", "numpy_type": "int64", "metadata": None}
+    for changes in ({"columns": swapped}, {"index_columns": ["age"]}, {"column_indexes": [of_names]}):
+        table = DataFile(noted(tmp_path / "t.parquet", **changes)).read()
+        assert table.to_dict("list") == {"age": [30, 41], "x": [1, 2]}
+
+
+@pytest.mark.parametrize("note", [b"{", b"[]", b"\xff"])
+def test_a_parquet_file_with_a_damaged_note_by_pandas_is_read(tmp_path, note):
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({b"pandas": note}), tmp_path / "t.parquet")
+    assert DataFile(tmp_path / "t.parquet").read().to_dict("list") == {"a": [1]}
+
+
+def test_row_names_that_pandas_has_put_into_a_parquet_file_are_no_column(tmp_path):
+    table = pd.DataFrame({"a": [1, 2], "c": pd.Categorical(["x", "y"])}, index=[7, 3])
+    table.to_parquet(tmp_path / "t.parquet")
+    expected = table.reset_index(drop=True).astype({"a": "Int64"})
+    pd.testing.assert_frame_equal(DataFile(tmp_path / "t.parquet").read(), expected)
+
+
+@pytest.mark.parametrize("names", ["a,b", "a"])
+def test_a_line_without_end_is_refused_before_all_of_it_is_read(tmp_path, monkeypatch, names):
+    monkeypatch.setattr("dafh.tables.streams.LONGEST_LINE", 2**20)
+    row = ",".join("1" * len(names.split(",")))
+    packed = written(tmp_path, gzip.compress(f"{names}\n{row}\n{'1' * 2**23}\n".encode()))
+    for read in (DataFile(packed).chunks(), DataFile(packed).pieces(["a"], [])):
+        with pytest.raises(InputError, match=r"cannot be read: one of its lines is longer than 1,048,576 bytes\.$"):
+            list(read)
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"])
+def test_many_short_lines_are_not_taken_for_a_long_one(tmp_path, monkeypatch, line_break):
+    monkeypatch.setattr("dafh.tables.streams.LONGEST_LINE", 2**14)
+    path = written(tmp_path, ("a,b\n" + "1,2\n" * 2**14).replace("\n", line_break).encode())
+    assert len(DataFile(path).read()) == sum(map(len, DataFile(path).pieces(["a"], ["b"]))) == 2**14

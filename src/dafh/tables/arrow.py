@@ -1,5 +1,6 @@
 """Tables of Arrow as pandas frames."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -7,12 +8,20 @@ import pandas as pd
 if TYPE_CHECKING:
     import pyarrow
 
+_ROW_NAMES = re.compile(r"__index_level_\d+__")
+"""What pandas calls the column of row names that have no name themselves."""
+
 
 def arrow_to_pandas(batch: Any) -> pd.DataFrame:
-    """Turn a table or a batch of Arrow into a pandas frame."""
+    """Turn a table or a batch of Arrow into a pandas frame, without row names that pandas has put into it."""
+    # What pandas has noted in a file is taken off: it can give columns other names, or hide them, and where it is
+    # damaged, Arrow fails on it even if told to ignore it.
+    bare = batch.replace_schema_metadata(None)
     # Whole numbers stay whole where there are gaps among them: account numbers do not fit into fractions. Days become
     # dates like all others, and not objects, which a piece without any could not tell from text.
-    return batch.to_pandas(types_mapper=_nullable_types().get, date_as_object=False).rename(columns=str)
+    frame = bare.to_pandas(types_mapper=_nullable_types().get, date_as_object=False)
+    row_names = [name for name in frame.columns if _ROW_NAMES.fullmatch(name)]
+    return frame.drop(columns=row_names) if row_names else frame
 
 
 def _nullable_types() -> dict[Any, Any]:

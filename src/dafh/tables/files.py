@@ -23,7 +23,8 @@ from dafh.tables.arrow import arrow_to_pandas, is_nested
 from dafh.tables.coded import CodedReader, CodedTable
 from dafh.tables.layout import Layout, cells, declared_delimiter
 from dafh.tables.records import PlainRecords
-from dafh.tables.streams import BYTES_TO_GUESS_BY, open_stream, seekable
+from dafh.tables.streams import BYTES_TO_GUESS_BY, limited, open_stream, seekable
+from dafh.tables.unnamed import UNWANTED, names_beyond, unwanted_among, without_unwanted
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
 from dafh.text import clipped, listed, quoted, shown
@@ -32,7 +33,6 @@ ROWS_PER_CHUNK = 50_000
 MOST_COLUMNS, LONGEST_NAME = 10_000, 2**18
 """Columns of a table, and letters of the name of one: what a column holds is guessed and remembered one by one."""
 _LINES_OF_NAMES = 50
-_UNWANTED = "\0"
 _BYTE_ORDER_MARKS = (
     ("utf-32", codecs.BOM_UTF32_LE),
     ("utf-32", codecs.BOM_UTF32_BE),
@@ -113,7 +113,7 @@ class DataFile:
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
             else:
-                yield from self._text_chunks(self._open_text(head), stream, rows, text)
+                yield from self._text_chunks(self._open_text(head), limited(stream), rows, text)
 
     def pieces(
         self, numbers: Collection[str], text: Collection[str] | None, rows: int = ROWS_PER_CHUNK
@@ -133,7 +133,7 @@ class DataFile:
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
                 return
-            opened = self._open_text(head)
+            opened, stream = self._open_text(head), limited(stream)
             if opened.is_simple:
                 layout = opened.layout
                 records = PlainRecords(stream, layout.delimiter, layout.has_header)
@@ -143,6 +143,7 @@ class DataFile:
                 yield from _one_ahead(plain) if self._is_regular else plain
                 if records.is_at_end:
                     return
+                records.check_next(len(opened.names))
                 stream = records.rest()
             yield from self._text_chunks(opened, stream, rows, text)
 
@@ -168,7 +169,8 @@ class DataFile:
         self, opened: "_OpenText", stream: BinaryIO, rows: int | None, text: Collection[str] | None
     ) -> Iterator[pd.DataFrame]:
         layout, names = opened.layout, opened.names
-        raw = [name for name in names if text is None or name in text]
+        # Unwanted columns are read too: if pandas leaves them out, it no longer refuses rows that are too long.
+        raw = [name for name in names if text is None or name in text] + unwanted_among(names)
         options: dict[str, Any] = {
             "sep": layout.delimiter,
             "decimal": layout.decimal,
@@ -183,15 +185,12 @@ class DataFile:
             "low_memory": False,
             "index_col": False,
         }
-        if any(name.startswith(_UNWANTED) for name in names):
-            # Only then: with it, rows that are too long are no longer refused.
-            options["usecols"] = [name for name in names if not name.startswith(_UNWANTED)]
         if rows is None:
-            yield _some_rows(pd.read_csv(stream, **options), self.name)
+            yield without_unwanted(_some_rows(pd.read_csv(stream, **options), self.name), self.name)
             return
         with pd.read_csv(stream, chunksize=rows, **options) as reader:
             for chunk in reader:
-                yield _some_rows(chunk, self.name)
+                yield without_unwanted(_some_rows(chunk, self.name), self.name)
 
     def _parquet_chunks(
         self, stream: BinaryIO, rows: int | None, stack: contextlib.ExitStack
@@ -243,9 +242,9 @@ class DataFile:
         """Refuse more columns, or longer names, than there is room for, and names that no other program could use."""
         if len(names) > MOST_COLUMNS:
             raise InputError(f"{self.name} has {len(names):,} columns; a table may have up to {MOST_COLUMNS:,}.")
-        strange = next((name for name in names if _UNWANTED in name or len(name) > LONGEST_NAME), None)
+        strange = next((name for name in names if UNWANTED in name or len(name) > LONGEST_NAME), None)
         if strange is not None:
-            what = "the letter NUL" if _UNWANTED in strange else f"more than {LONGEST_NAME:,} letters"
+            what = "the letter NUL" if UNWANTED in strange else f"more than {LONGEST_NAME:,} letters"
             raise InputError(f"{self.name} has a column whose name has {what}, {quoted(strange)}: rename it.")
 
     def _check_unique(self, names: list[str]) -> None:
@@ -274,8 +273,7 @@ class DataFile:
         rows = cells(sample[:_LINES_OF_NAMES], layout.delimiter)
         first = rows[0]
         self._check_widths(rows)
-        # Lines that end with a delimiter have one cell more than there are names, and nothing in it.
-        empty = [f"{_UNWANTED}{i}" for i in range(len(first), max(map(len, rows)))]
+        empty = names_beyond(len(first), max(map(len, rows)))
         if not layout.has_header:
             names = [f"column_{number}" for number in range(1, len(first) + 1)]
             self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")
@@ -284,7 +282,7 @@ class DataFile:
         unwanted = {name for name in names if name in self.leave_out and names.count(name) > 1}
         self.left_out[:] = sorted(unwanted)
         self._check_names(names)
-        names = [f"{_UNWANTED}{i}" if name in unwanted else name for i, name in enumerate(names)]
+        names = [f"{UNWANTED}{i}" if name in unwanted else name for i, name in enumerate(names)]
         self._check_unique(names)
         return names + empty
 
@@ -317,7 +315,7 @@ class _OpenText(NamedTuple):
         # Without "-sig", a byte order mark would be part of the first cell.
         simple = codecs.lookup(self.encoding).name == "utf-8-sig" and not self.is_declared
         # Of a single column, a blank line is a gap for one reader and no row for the other.
-        named = len(self.names) > 1 and not any(name.startswith(_UNWANTED) for name in self.names)
+        named = len(self.names) > 1 and not unwanted_among(self.names)
         return simple and named and self.layout.delimiter != " "
 
 

@@ -7,9 +7,10 @@ differ; from the first one that is not, pandas reads the rest of the file.
 
 import io
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.tables.streams import Rejoined
@@ -91,6 +92,14 @@ class PlainRecords:
     def is_at_end(self) -> bool:
         """Whether rows were taken, and nothing is left."""
         return self._n_taken > 0 and not self._waiting
+
+    def check_next(self, n_names: int) -> None:
+        """Refuse a next row with more cells than names, as pandas does with all rows but the first that it reads."""
+        width = _first_width(self._waiting, self.delimiter)
+        if width > n_names:
+            blank = self._waiting[: len(self._waiting) - len(self._waiting.lstrip(b" \r\n"))]
+            line = self._header.count(b"\n") + self._n_taken + blank.count(b"\n") + 1
+            raise pd.errors.ParserError(f"Expected {n_names} fields in line {line}, saw {width}")
 
     def rest(self) -> BinaryIO:
         """Return the file from its first row that was not taken, after its header.
@@ -184,6 +193,15 @@ class PlainRecords:
             return False
         # Returns within cells are kept by one reader and not by the other.
         return not has_returns or not inside(_places(content, _RETURN)).any()
+
+
+def _first_width(content: bytes, delimiter: str) -> int:
+    """Cells of the first row, as pandas counts them; 0 if it cannot, which it then says itself."""
+    first: dict[str, Any] = {"sep": delimiter, "header": None, "nrows": 1, "dtype": str, "skipinitialspace": True}
+    try:
+        return pd.read_csv(io.BytesIO(content), **first, index_col=False, encoding_errors="replace").shape[1]
+    except (pd.errors.ParserError, pd.errors.EmptyDataError):
+        return 0
 
 
 def _places(content: bytes, letter: int) -> NDArray[np.intp]:
