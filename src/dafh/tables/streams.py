@@ -71,7 +71,7 @@ class Lines(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read up to the length of the buffer."""
         n_read: int = cast(Any, self._stream).readinto(buffer)
-        # Most lines are short: a look at the last bytes spares a copy of all of them, which made reading slower by a sixth.
+        # Most lines are short: a look at the last bytes spares a copy of all, which made reading slower by a sixth.
         start = max(0, n_read - _BYTES_OF_MOST_LINES)
         found = _last_break(bytes(buffer[start:n_read]))
         last = found + start if found >= 0 else _last_break(bytes(buffer[:start]))
