@@ -170,6 +170,8 @@ class TableSchema:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "TableSchema":
         """Take what `to_dict` gave; a ValueError, or the like, says that it is something else."""
+        if values["decimal"] not in (".", ","):
+            raise ValueError("a decimal mark is a point or a comma")
         return cls(
             str(values["target"]),
             checked_kinds(values["features"]),
