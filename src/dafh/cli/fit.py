@@ -45,6 +45,10 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
         return "[auto|1..50]"
 
 
+_ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time", "weight", "test_size")
+"""Options that say what columns are."""
+
+
 @click.command(
     epilog="Example: dafh fit people.csv --target hired --sensitive sex,age --test-size 0.25 --out model.dafh"
 )
@@ -239,8 +243,7 @@ def fit(
 
     start = monotonic()
     rival = _rival(method, options)
-    about_columns = ("drop", "sensitive", "categories", "protect", "person", "time", "weight", "test_size")
-    columns = {name: options.pop(name) for name in about_columns}
+    columns = {name: options.pop(name) for name in _ABOUT_COLUMNS}
     incumbent = _incumbent(options)
     if incumbent is not None:
         columns |= {"score": incumbent.score, "decision": incumbent.decision}
@@ -277,6 +280,11 @@ def fit(
         print_json({**card, "file": str(out), "test_rows": None if test_rows is None else str(test_rows)})
         return
     _print_groups(fitted) if rival is None else _print_rival(fitted, method)
+    _print_files(out, test_rows)
+
+
+def _print_files(out: Path, test_rows: Path | None) -> None:
+    """Say what was written, and what to do next."""
     click.echo(f"\nModel: {out}")
     stale = out.with_suffix(".test.parquet")
     if test_rows is None and stale.exists():

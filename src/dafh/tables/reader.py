@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dafh.exceptions import InputError
 from dafh.frames import Table, to_pandas
 from dafh.tables.values import as_categories, as_kind, holds_names, typed_kind
+from dafh.text import clipped, quoted
 
 _GIVEN = "\0given "
 """Before the names of columns as they came; no column of a file has it."""
@@ -114,7 +115,7 @@ def checked_frame(X: Table) -> pd.DataFrame:
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
-        raise InputError(f"Column names must be unique; {repeated[0]!r} occurs more than once.")
+        raise InputError(f"Column names must be unique; {quoted(repeated[0])} occurs more than once.")
     return frame
 
 
@@ -122,6 +123,6 @@ def check_seen_columns(frame: pd.DataFrame, names: list[str]) -> None:
     """Refuse a frame that lacks columns of `fit`, in one sentence."""
     missing = [name for name in names if name not in frame.columns]
     if missing:
-        extra = [str(name) for name in frame.columns if name not in set(names)]
+        extra = [clipped(name) for name in frame.columns if name not in set(names)]
         more = f" (new columns: {', '.join(extra[:5])})" if extra else ""
-        raise InputError(f"Columns seen in fit are missing now: {', '.join(map(str, missing[:5]))}{more}.")
+        raise InputError(f"Columns seen in fit are missing now: {', '.join(map(clipped, missing[:5]))}{more}.")
