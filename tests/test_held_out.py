@@ -206,6 +206,14 @@ def test_rows_of_one_fold_calibrate_in_that_fold_only():
     assert held.selection.tolist() == [0, 3]
 
 
+def test_all_rows_that_are_held_out_can_choose_and_judge():
+    held = HeldOut(np.array([0, 0, 1, 1, -1], np.int32), np.array([False, True, True, False, False]), 2).shared()
+    assert held.selection.tolist() == [0, 1, 2, 3]
+    assert [held.calibration(fold).tolist() for fold in range(2)] == [[0, 1], [2, 3]]
+    assert held.all_choose
+    assert held.n_folds == 2
+
+
 def test_the_generator_decides_which_rows_are_held_out():
     folds = [draw(seed=seed)[1].fold.tolist() for seed in (1, 1, 2)]
     assert folds[0] == folds[1]

@@ -157,20 +157,52 @@ def test_training_to_the_last_epoch_never_stops_early():
     assert Selection(0, 0.0, patience=1, last=True).should_stop(worse_and_worse) is False
 
 
-# ---- the checkpoint that is kept ----
+# ---- rows that choose and judge ----
 
 
-def test_the_newest_epoch_is_the_best_until_it_is_not():
+def test_every_block_has_one_checkpoint_where_other_rows_judge():
+    of_two_folds = curves([[0.3, 0.1, 0.2], [0.1, 0.4, 0.2]])
+    assert Selection(2, 0.0).choose_by_block(of_two_folds) == [Choice(0, 0)] * 3
+
+
+def test_the_other_folds_choose_for_a_fold_that_judges():
+    # Fold 0 would take epoch 2, fold 1 epoch 1, fold 2 epoch 0; all together epoch 1.
+    brier = [[0.4, 0.3, 0.05, 0.2], [0.3, 0.1, 0.2, 0.1], [0.1, 0.25, 0.4, 0.1]]
+    chosen = Selection(3, 0.0, all_choose=True).choose_by_block(curves(brier))
+    assert [choice.epoch for choice in chosen] == [1, 0, 2, 1]
+
+
+def test_rows_of_a_fold_and_the_block_that_has_seen_them_have_no_say_for_it():
+    rule, rng = Selection(3, 0.1, all_choose=True), np.random.default_rng(0)
+    brier, pr = rng.random((2, 6, 8))  # Two replicas.
+    before = rule.choose_by_block(curves(brier, pr))
+    brier[:, [2, 3, 6, 7]], pr[:, [2, 3, 6, 7]] = rng.random((2, 6, 4))  # Fold 1, and all rows.
+    assert rule.choose_by_block(curves(brier, pr))[1] == before[1]
+
+
+def test_a_replica_that_diverged_is_not_chosen_for_any_fold():
+    brier = [[np.nan, 0.2, 0.2], [0.3, 0.3, 0.3]]
+    chosen = Selection(2, 0.0, all_choose=True).choose_by_block(curves(brier))
+    assert [choice.epoch for choice in chosen] == [0, 1, 1]
+
+
+# ---- the checkpoints that are kept ----
+
+
+def test_the_newest_epoch_is_in_use_until_it_is_not_the_best():
     rule = Selection(0, 0.0)
-    assert rule.is_newest_best(curves([[0.3, 0.4]]))
-    assert not rule.is_newest_best(curves([[0.3, 0.4], [0.3, 0.3]]))  # A tie goes to the earlier epoch.
-    assert rule.is_newest_best(curves([[0.3, 0.4], [0.3, 0.29]]))
+    assert rule.epochs_in_use(curves([[0.3, 0.4]])) == {0}
+    assert rule.epochs_in_use(curves([[0.3, 0.4], [0.3, 0.3]])) == {0}  # A tie goes to the earlier epoch.
+    assert rule.epochs_in_use(curves([[0.3, 0.4], [0.3, 0.29]])) == {1}
 
 
 @given(
-    st.lists(st.lists(st.floats(0, 1) | st.just(np.nan), min_size=2, max_size=2), min_size=1, max_size=6), st.booleans()
+    st.lists(st.lists(st.floats(0, 1) | st.just(np.nan), min_size=4, max_size=4), min_size=1, max_size=6),
+    st.booleans(),
+    st.booleans(),
 )
-def test_the_checkpoint_that_is_kept_is_the_one_that_is_chosen(brier, last):
-    rule = Selection(0, 0.1, last=last)
-    newest = [rule.is_newest_best(curves(brier[: n + 1])) for n in range(len(brier))]
-    assert max(np.flatnonzero(newest)) == rule.choose(curves(brier)).epoch
+def test_checkpoints_that_are_chosen_in_the_end_have_been_kept_all_the_time(brier, last, all_choose):
+    rule, kept = Selection(3, 0.1, last=last, all_choose=all_choose), set()
+    for n in range(len(brier)):
+        kept = (kept | {n}) & rule.epochs_in_use(curves(brier[: n + 1]))
+    assert {choice.epoch for choice in rule.choose_by_block(curves(brier))} == kept

@@ -129,7 +129,7 @@ def train_population(
     average_steps: int = 1,
     should_stop: Callable[[Curves], bool] | None = None,
     on_epoch: Callable[[int, Curves], None] | None = None,
-    keep: Callable[[Curves], bool] | None = None,
+    keep: Callable[[Curves], set[int]] | None = None,
 ) -> TrainingRecord:
     """Train all replicas for up to `max_epochs` passes over the training rows.
 
@@ -152,8 +152,8 @@ def train_population(
         Called after each epoch with the curves so far, `on_epoch` with the number of epochs done before them. Training
         ends when `should_stop` returns True.
     keep : function, optional
-        Called after each epoch with the curves so far. If it returns True, this epoch's checkpoint replaces all earlier
-        ones. By default every epoch leaves a checkpoint.
+        Called after each epoch with the curves so far; returns the epochs whose checkpoints are still needed, counted
+        from 0. By default every epoch leaves a checkpoint.
     """
     enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
@@ -174,11 +174,10 @@ def train_population(
         measured |= _curve_points("selection_", _evaluate(average, selection, settings, plan, batch_size), settings)
         history.append(measured)
         curves = {name: np.array([point[name] for point in history]) for name in measured}
-        kept = keep is None or keep(curves)
-        if keep is not None and kept:
-            checkpoints = [None] * len(checkpoints)
+        needed = range(epoch + 1) if keep is None else keep(curves)
+        checkpoints = [checkpoint if i in needed else None for i, checkpoint in enumerate(checkpoints)]
         # A copy, because the next epoch overwrites the memory of this one (donate_argnums below).
-        checkpoints.append(jax.tree.map(lambda leaf: np.array(leaf), average) if kept else None)
+        checkpoints.append(jax.tree.map(lambda leaf: np.array(leaf), average) if epoch in needed else None)
         if on_epoch is not None:
             on_epoch(len(history), curves)
         if should_stop is not None and should_stop(curves):

@@ -60,7 +60,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
     ----------
     n_groups : int or "auto", default="auto"
         Number of groups K. "auto": 1 to 16, the fewest whose held-out log-loss is within one standard error of the
-        best; 1 means that groups add nothing to the pooled classifier, or less than two standard errors.
+        best; 1 means that groups add nothing to the pooled classifier, or less than three standard errors.
     groups : {"auto", "rules", "network"}, default="auto"
         How rows are divided. "rules": by a small tree of questions about the columns; every group is a rule that people
         can read, and classifiers are solved exactly. "network": by the paper's group network, trained jointly with the
@@ -95,9 +95,9 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         given by name decides at the same cut-off; any other decides by its own `predict`.
     calibration_size : float or "auto", default="auto"
         Share of the rows for the guard. With "proof" they are held out of everything, the pooled classifier included;
-        "auto" is 0.2. With "veto" the final model is trained on all rows. Groups by rules are judged by all rows, each
-        with models that were trained and chosen without it; a network is judged by this share of each fold, and "auto"
-        is 0.3.
+        "auto" is 0.2. With "veto" the final model is trained on all rows, and the groups are judged by all rows, each
+        with models that were trained and chosen without it. Networks of several replicas are judged by this share of
+        each fold, and so are all groups where there is one fold only (`time`); "auto" is then 0.3.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows progress of the network: a bar on a terminal, a few plain lines elsewhere.
@@ -375,7 +375,7 @@ def _merge_repeated(rows: CheckedRows, unfitted: Any) -> CheckedRows:
 
 
 def _fold_calibration(size: float | str) -> float:
-    """Share of each fold for the guard of a network; the rest of the fold selects."""
+    """Share of each fold for the guard, where rows cannot both select and judge; the rest of the fold selects."""
     # Rows that select decide more than rows that veto: of 0.3 and 0.5, 0.3 gained 0.1 points more on Arrest.
     return 0.3 if size == "auto" else float(size)
 

@@ -201,9 +201,11 @@ def _certificates(
         return np.where(serves == n_groups, 0.0, harm)
     # The same rows have chosen the classifier. Each group's share of the level is therefore divided in advance among
     # all that could have been chosen: one half for its own classifier, which is chosen most often, the rest for rivals.
-    as_own = found.upper(share / 2 if n_groups > 1 else share)
-    as_rival = found.upper(share / 2 / max(n_groups - 1, 1))
-    return np.where(serves == n_groups, 0.0, np.where(serves == own, as_own, as_rival))
+    shares = np.where(serves == own, share / 2 if n_groups > 1 else share, share / 2 / max(n_groups - 1, 1))
+    # The pooled classifier harms nobody compared with itself, which needs no limit.
+    harm, kept = np.zeros(n_groups), np.flatnonzero(serves < n_groups)
+    harm[kept] = found.take(kept).upper(shares[kept])
+    return harm
 
 
 def _table(

@@ -6,6 +6,7 @@ best. No leaf then envies another group, and each step lowers the same loss. Who
 on rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,14 +85,25 @@ class LeafSums:
 
     def merge(self, n_groups: int, penalty: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each leaf, and the corrections (K, p, m), by the quadratic approximation of the loss."""
-        if n_groups >= len(self.gradient):
-            group = np.arange(len(self.gradient))
-        else:
-            small = self._reduced(penalty)
-            group = small.improved(small.by_similarity(n_groups))
-            # Numbered by their first leaf: equal mergers then have equal numbers.
-            group = np.argsort(np.argsort(np.unique(group, return_index=True)[1]))[group]
-        return group, self._corrections(group, penalty)
+        return self.merge_each((n_groups,), penalty)[0]
+
+    def merge_each(
+        self, numbers: Sequence[int], penalty: NDArray[np.float64]
+    ) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        """The same for several numbers of groups, which share most of the work."""
+        n_leaves = len(self.gradient)
+        fewer = [number for number in numbers if number < n_leaves]
+        small = self._reduced(penalty) if fewer else None
+        start = {} if small is None else small.by_similarity(fewer)
+        merged = []
+        for number in numbers:
+            group = np.arange(n_leaves)
+            if small is not None and number in start:
+                group = small.improved(start[number])
+                # Numbered by their first leaf: equal mergers then have equal numbers.
+                group = np.argsort(np.argsort(np.unique(group, return_index=True)[1]))[group]
+            merged.append((group, self._corrections(group, penalty)))
+        return merged
 
     def _reduced(self, penalty: NDArray[np.float64]) -> "_ReducedSums":
         """Sums in the few directions in which leaves differ: the intercept, and the correction of each leaf alone.
@@ -105,9 +117,7 @@ class LeafSums:
             intercept = np.eye(len(penalty), 1)
             directions = np.linalg.qr(np.hstack([intercept, alone[:, :, output].T]))[0]
             gradients.append(self.gradient[:, :, output] @ directions)
-            curvatures.append(
-                np.einsum("pa,lpq,qb->lab", directions, self.curvature[:, output], directions, optimize=True)
-            )
+            curvatures.append(directions.T @ self.curvature[:, output] @ directions)
             penalties.append(directions.T @ common[output] @ directions)
         return _ReducedSums(np.stack(gradients, axis=1), np.stack(curvatures, axis=1), np.stack(penalties))
 
@@ -140,8 +150,8 @@ class _ReducedSums:
     def _sums(self, group: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return _sums_by(group, self.gradient), _sums_by(group, self.curvature)
 
-    def by_similarity(self, n_groups: int) -> NDArray[np.intp]:
-        """Put the two groups together whose merger costs least until so many are left, as in Ward's clustering."""
+    def by_similarity(self, numbers: Sequence[int]) -> dict[int, NDArray[np.intp]]:
+        """Put the two groups together whose merger costs least, as in Ward's clustering: groups by their number."""
         group = np.arange(len(self.gradient))
         gradient, curvature = self._sums(group)
         worth = self._worth(gradient, curvature)
@@ -149,8 +159,8 @@ class _ReducedSums:
         joined = self._worth(gradient[one] + gradient[other], curvature[one] + curvature[other])
         cost = np.full((len(group), len(group)), np.inf)
         cost[one, other] = worth[one] + worth[other] - joined
-        alive = np.ones(len(group), bool)
-        for _ in range(len(group) - n_groups):
+        alive, found = np.ones(len(group), bool), {}
+        for n_groups in range(len(group) - 1, min(numbers) - 1, -1):
             a, b = np.unravel_index(cost.argmin(), cost.shape)
             gradient[a] += gradient[b]
             curvature[a] += curvature[b]
@@ -161,7 +171,9 @@ class _ReducedSums:
             others = others[others != a]
             joined = self._worth(gradient[others] + gradient[a], curvature[others] + curvature[a])
             cost[np.minimum(others, a), np.maximum(others, a)] = worth[others] + worth[a] - joined
-        return np.unique(group, return_inverse=True)[1]
+            if n_groups in numbers:
+                found[n_groups] = np.unique(group, return_inverse=True)[1]
+        return found
 
     def improved(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
         """Move single leaves while that lowers the loss, as in Hartigan's clustering.
@@ -215,7 +227,10 @@ def refine(
     rows, of_row = leaves.rows, group[leaves.leaf]
     added = rows.design.grouped_logits(corrections, of_row)
     size = np.einsum("p,kpm->k", penalty, corrections**2)
-    size += elsewhere * np.einsum("kpm,kmpq,kqm->k", corrections, leaves.outside(group), corrections, optimize=True)
+    if elsewhere:
+        by_output = corrections.swapaxes(1, 2)
+        pulled = (leaves.outside(group) @ by_output[..., None])[..., 0]
+        size += elsewhere * (by_output * pulled).sum(axis=(1, 2))
     length = np.ones(len(corrections))
     for _ in range(_LENGTH_STEPS):
         logits = rows.offset + length[of_row, None] * added

@@ -50,6 +50,8 @@ class NetworkStart:
     """Corrections of the pooled logits in the units of the columns, (K, d, m)."""
     bias: NDArray[np.float64]
     """(K, m)."""
+    elsewhere: float = 0.0
+    """What a row counts for the classifiers of other groups; see `dafh.groups.merging.fit_corrections`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +165,6 @@ def fit_population(
     *,
     starts: Sequence[NetworkStart] | None,
     linear_base: Linear | None,
-    elsewhere: float = 0.0,
     start_seed: np.random.SeedSequence,
     batch_seed: np.random.SeedSequence,
     verbose: int = 0,
@@ -179,8 +180,6 @@ def fit_population(
         What each block starts from. None, or a recipe that starts cold: at random, and without answers.
     linear_base : linear classifier or None
         The pooled classifier, where serving can take it into the same matrix product.
-    elsewhere : float
-        What a row counts for the classifiers of other groups, in a population with starts; see `fit_corrections`.
     """
     # JAX is needed from here on; imported here, the rest of the package does without it.
     from dafh.engine.population import train_population
@@ -194,8 +193,10 @@ def fit_population(
     plan = _plan(recipe, n_groups, seen, n_outputs=base.shape[-1])
     grid = recipe.grid()
     max_epochs, patience = recipe.schedule(len(rows), from_rules=starts is not None)
-    rule = Selection(held_out.n_folds, recipe.weight_of_pr(n_groups), patience, last=recipe.select == "last")
-    settings = _engine_settings(grid, held_out.n_folds, elsewhere if starts is not None else 0.0)
+    last, weight_of_pr = recipe.select == "last", recipe.weight_of_pr(n_groups)
+    rule = Selection(held_out.n_folds, weight_of_pr, patience, last=last, all_choose=held_out.all_choose)
+    elsewhere = [0.0] * len(base) if starts is None else [start.elsewhere for start in starts]
+    settings = _engine_settings(grid, held_out.n_folds, elsewhere)
     with epoch_reporter(max_epochs, verbose, rule) as report:
         record = train_population(
             seen,
@@ -210,15 +211,16 @@ def fit_population(
             average_steps=recipe.average_steps,
             should_stop=rule.should_stop,
             on_epoch=report,
-            keep=rule.is_newest_best,
+            keep=rule.epochs_in_use,
         )
-    choice = _choose(record, rule)
+    choices = _choose(record, rule)
 
     def chosen(block: int) -> ChosenReplica:
-        place = block * recipe.n_replicas + choice.replica
+        replica, epoch = choices[block]
+        place = block * recipe.n_replicas + replica
         n_answers = 0 if starts is None else starts[block].answers.shape[1]
         own = type(settings)(*(values[place : place + 1] for values in settings))
-        return ChosenReplica(record.parameters(place, choice.epoch), own, plan, recipe, columns, n_answers, warm)
+        return ChosenReplica(record.parameters(place, epoch), own, plan, recipe, columns, n_answers, warm)
 
     replicas = [chosen(block) for block in range(held_out.n_folds + 1)]
     # Judging brings the pooled logits of each block along: the linear base is of all rows.
@@ -227,9 +229,9 @@ def fit_population(
     return FittedPopulation(
         model=replicas[-1].served(replicas[-1].parameters, linear_base),
         folds=tuple(judged[:-1]),
-        history=_history(record, rule, choice),
-        population=_population(record, rule, choice, grid),
-        best_epoch=choice.epoch + 1,
+        history=_history(record, rule, choices[-1]),
+        population=_population(record, rule, choices[-1], grid),
+        best_epoch=choices[-1].epoch + 1,
         selection_losses=losses,
         selection_right=right,
         chosen=replicas[-1],
@@ -319,7 +321,7 @@ def _first_parameters(
     return init_population(plan, scales, seed, given)
 
 
-def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int, elsewhere: float) -> "Settings":
+def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int, elsewhere: Sequence[float]) -> "Settings":
     """Repeat the settings of the replicas for every fold, and once more for the models trained on all rows."""
     from dafh.engine.objective import Settings
 
@@ -333,21 +335,21 @@ def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int, elsewhe
         group_rate=repeated["group_learning_rate"],
         classifier_rate=repeated["classifier_learning_rate"],
         held_out=np.repeat([*range(n_folds), -1], len(grid["penalty"])),
-        elsewhere=np.full(len(repeated["penalty"]), elsewhere),
+        elsewhere=np.repeat(elsewhere, len(grid["penalty"])),
     )
 
 
 # ---- what comes out of it ----
 
 
-def _choose(record: "TrainingRecord", rule: "Selection") -> "Choice":
+def _choose(record: "TrainingRecord", rule: "Selection") -> "list[Choice]":
     # One replica that survives is enough; the others count as infinitely bad.
     if not np.isfinite(rule.criterion(record.curves)).any():
         raise InputError(
             "Training diverged in every replica: bring the columns of X to ordinary scales, or lower the "
             "learning rates."
         )
-    return rule.choose(record.curves)
+    return rule.choose_by_block(record.curves)
 
 
 def _selection_outcomes(

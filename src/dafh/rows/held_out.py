@@ -1,6 +1,6 @@
 """Which rows are held out of training, in which fold, and what for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -23,6 +23,8 @@ class HeldOut:
     calibrates: NDArray[np.bool_]
     """Whether a held-out row is for the guard; the others choose replica and epoch."""
     n_folds: int
+    all_choose: bool = False
+    """Whether the rows for the guard choose as well. What a fold judges is then what the other folds choose."""
 
     @classmethod
     def none(cls, n_rows: int) -> Self:
@@ -94,10 +96,14 @@ class HeldOut:
         selecting = fold[(fold >= 0) & ~calibrates] if selection_size else fold[fold >= 0]
         return cls(fold, calibrates, n_drawn) if len(np.unique(selecting)) == n_drawn else cls.none(n_rows)
 
+    def shared(self) -> Self:
+        """Let every row that is held out choose, and judge what the other folds choose."""
+        return replace(self, calibrates=self.fold >= 0, all_choose=True)
+
     @property
     def selection(self) -> NDArray[np.intp]:
         """Rows that choose replica and epoch; all rows, where none is held out for that."""
-        selecting = np.flatnonzero((self.fold >= 0) & ~self.calibrates)
+        selecting = np.flatnonzero((self.fold >= 0) & (self.all_choose | ~self.calibrates))
         return selecting if len(selecting) else np.arange(len(self.fold))
 
     def calibration(self, fold: int) -> NDArray[np.intp]:
