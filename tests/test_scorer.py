@@ -1,6 +1,7 @@
 """A model file as a function of data frames: pandas, Dask, Spark."""
 
 import pickle
+import sys
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,13 @@ def test_spark_scores_batch_by_batch(folder):
     assert scorer.spark_schema == "`prediction` string, `probability_yes` double, `group` bigint"
     batches = list(scorer.batches(iter([rows[:20], rows[20:20], rows[20:]])))
     assert [len(batch) for batch in batches] == [20, 0, 40]
+
+
+@pytest.mark.filterwarnings("ignore")  # Of Spark's own code, about pandas and about sockets.
+def test_a_spark_session_scores_the_partitions_of_a_table(folder, monkeypatch):
     pyspark = pytest.importorskip("pyspark.sql")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    scorer, rows = Scorer(folder / "model.dafh"), people(60, seed=7)
     spark = pyspark.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     try:
         scored = spark.createDataFrame(rows).mapInPandas(scorer.batches, scorer.spark_schema).toPandas()

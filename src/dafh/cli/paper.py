@@ -69,10 +69,12 @@ def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out
     \b
     NAME is one or more of
       hyperparameters  the paper's settings, and the chosen ones
+      defaults         what a user gets by default, beside one classifier for all rows
       k2               K = 2 against Trivial partition and Pooled
       clustering       K = 2, 3, 4 against Clustering
       manual           the manual partition on Arrest
       harm             violations, gains and disparity of DAFH, Trivial, LR-All, TreeLR
+      stability        how much the groups change when the rows are drawn again
       rivals           other ways to be fair without demographics, and whom each of them harms
       synthetic        figure: the synthetic data
       convergence      figure: convergence on Violent
