@@ -122,6 +122,7 @@ TARGETS = {
     "corrections": Target("dafh.groups.corrections", ("tests/test_corrections.py",)),
     "selection": Target("dafh.engine.selection", ("tests/test_selection.py",)),
     "serving": Target("dafh.groups.serving", ("tests/test_serving_values.py",)),
+    "judging": Target("dafh.groups.judging", ("tests/test_judging.py",)),
 }
 
 
