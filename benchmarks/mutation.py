@@ -17,6 +17,7 @@ Tests that have noticed a change run first for the next one, then the quickest: 
 
 import argparse
 import ast
+import functools
 import mmap
 import os
 import re
@@ -244,6 +245,8 @@ def _function_of(value: object) -> types.FunctionType | None:
     """The function behind a method, a property or a decorator."""
     if isinstance(value, property):
         value = value.fget
+    if isinstance(value, functools.cached_property):
+        value = value.func
     value = getattr(value, "__func__", value)
     value = getattr(value, "__wrapped__", value)
     return value if isinstance(value, types.FunctionType) else None
