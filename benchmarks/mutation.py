@@ -17,6 +17,7 @@ Tests that have noticed a change run first for the next one, then the quickest: 
 
 import argparse
 import ast
+import functools
 import mmap
 import os
 import re
@@ -122,6 +123,7 @@ TARGETS = {
     "corrections": Target("dafh.groups.corrections", ("tests/test_corrections.py",)),
     "selection": Target("dafh.engine.selection", ("tests/test_selection.py",)),
     "serving": Target("dafh.groups.serving", ("tests/test_serving_values.py",)),
+    "judging": Target("dafh.groups.judging", ("tests/test_judging.py",)),
 }
 
 
@@ -243,6 +245,8 @@ def _function_of(value: object) -> types.FunctionType | None:
     """The function behind a method, a property or a decorator."""
     if isinstance(value, property):
         value = value.fget
+    if isinstance(value, functools.cached_property):
+        value = value.func
     value = getattr(value, "__func__", value)
     value = getattr(value, "__wrapped__", value)
     return value if isinstance(value, types.FunctionType) else None

@@ -170,6 +170,19 @@ def test_the_dict_holds_the_figures_of_the_matrix():
     assert content["losses"] == ["error"]
     assert [total["gain"] for total in content["totals"]] == [0]
     assert [row["group"] for row in content["rates"]] == ["all rows", "0", "1"]
+    assert content["recommendation"]["kind"] == "deploy_some"
+
+
+def test_some_groups_alone_are_tried_where_the_rows_support_some_and_not_others():
+    y, groups, right, wrong = [0] * 400, [0] * 200 + [1] * 200, [0] * 200, [1] * 200
+    assert audit(y, right + wrong, groups, pooled=wrong + right).trial.totals["own_loss"].tolist() == [0]
+    assert audit(y, wrong + wrong, groups, pooled=right + right).trial is None
+    assert audit(y, right + right, groups, pooled=wrong + wrong).trial is None
+
+
+def test_without_sensitive_features_there_is_no_worst_named_group():
+    result = audit(**SMALL)
+    assert result.worst_named().shape == (0, result.questions.shape[1])
 
 
 def test_significant_means_by_the_test_alone_and_below_zero():

@@ -12,7 +12,7 @@ from scipy.stats import beta
 
 from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
-from dafh.stats.differences import saddle_point
+from dafh.stats.differences import _nonnegative, saddle_point
 
 LEVELS = (0.2, 0.05, 0.005, 0.001)
 levels = st.sampled_from(LEVELS)
@@ -297,6 +297,21 @@ def test_small_p_values_keep_their_digits():
     assert Differences.of_counts(0, 1000, 2000).p_within(0.0)[0] == pytest.approx(2.0**-1000, rel=1e-5)
 
 
+def test_probabilities_next_to_1_have_all_digits():
+    """Three rows without a difference, however light: P(weight of the worst ≥ h) = (1 − h)³."""
+    light = Differences(np.zeros(1), np.full(1, 1e-6), np.full((3, 1), 3.0), largest=1e-6)
+    margins = np.array([1e-9, 1e-6, 1e-3])
+    np.testing.assert_allclose(light.p_within(margins), (1 - margins) ** 3, rtol=1e-14)
+
+
+def test_a_difference_that_is_the_margin_but_for_rounding_decides_nothing():
+    assert 0 < 0.9 - 0.3 * 3 < 1e-15
+    both = np.array([[30.0, 50, 40], [30.0, 50, 0]])
+    found = Differences(np.array([-1.0, 0, 0.9]), np.array([1.0, 1, 3]), both, largest=3.0).p_within(0.3)
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+    assert 1e-10 < found[1] < 1e-9
+
+
 @pytest.mark.parametrize("level", [0, 1, -0.1, 5, [0.05, 0.0]])
 def test_a_level_that_is_no_probability_is_refused(level):
     with pytest.raises(InputError, match="level must lie between 0 and 1"):
@@ -311,14 +326,25 @@ def test_counts_that_cannot_be_are_refused(table):
         Differences.of_counts(*table)
 
 
-def test_counts_may_exceed_the_rows_by_rounding():
-    np.testing.assert_array_equal(Differences.of_counts(10**6 + 1e-4, 0, 10**6).counts, [[10**6 + 1e-4, 0, 0]])
+@pytest.mark.parametrize(("n", "most"), [(10**6, 10**6 + 1e-3), (0, 1e-9)])
+def test_counts_may_exceed_the_rows_by_rounding(n, most):
+    """By one part in 10^9 of the rows and, for few rows, by 10^-9."""
+    np.testing.assert_array_equal(Differences.of_counts(most, 0, n).counts, [[most, 0, 0]])
     with pytest.raises(InputError):
-        Differences.of_counts(10**6 + 1e-2, 0, 10**6)
+        Differences.of_counts(n + 1.5 * (most - n), 0, n)
 
 
-def test_many_questions_are_answered_in_parts_like_alone():
-    """More than fit into memory at once: 45,000 questions of four kinds."""
-    found = Differences.of_counts(np.full(45_000, 3), np.arange(45_000) % 7, 100)
-    p = found.p_within(0.0)
-    np.testing.assert_allclose(p, np.asarray(mcnemar_p(np.arange(45_000) % 7, 3)), rtol=1e-8)
+@pytest.mark.parametrize(("fit", "sizes"), [(10, [10, 10, 5]), (1, [1] * 25), (0.5, [1] * 25)])
+def test_questions_are_answered_in_parts_that_fit_into_memory(monkeypatch, fit, sizes):
+    """Each question takes 96 numbers for each of its three kinds of rows and for the worst case."""
+    b, c = np.full(25, 3), np.arange(25) % 7
+    found, parts = Differences.of_counts(b, c, 100), []
+
+    def spied(values, shapes):
+        parts.append(len(values))
+        return _nonnegative(values, shapes)
+
+    monkeypatch.setattr("dafh.stats.differences._nonnegative", spied)
+    monkeypatch.setattr("dafh.stats.differences._NUMBERS_AT_A_TIME", int(fit * 96 * 4))
+    np.testing.assert_allclose(found.p_within(0.0), np.asarray(mcnemar_p(c, b)), rtol=1e-8)
+    assert parts == sizes

@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 
 from dafh.groups.exact import Candidate, RuleRows, _choose, _comparison, _Search, fit_rules, paired_mean
-from dafh.groups.judging import Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.linear.designs import DenseDesign
 from dafh.linear.likelihood import row_losses
-from dafh.rows.checked import CheckedRows
 from dafh.tables.bins import Binning
 
 N = 1200
@@ -220,38 +218,3 @@ def test_the_comparison_has_means_and_paired_standard_errors():
 
 def test_no_rows_have_no_difference():
     assert paired_mean(np.zeros(0), np.zeros(0)) == (0.0, 0.0)
-
-
-# ---- judging ----
-
-
-def test_groups_are_matched_one_to_one_by_the_rows_they_share():
-    one = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
-    other = np.array([2, 2, 0, 0, 0, 1, 1, 0, 0])
-    assert matched_groups(one, other, 3).tolist() == [2, 0, 1]
-
-
-def test_rows_of_folds_are_put_together_in_the_numbers_of_the_final_model():
-    """Two rows of one group: its own classifier is right on both, the pooled one on the first."""
-    rows = CheckedRows(np.zeros((4, 1)), np.zeros((4, 1)), np.ones(4, np.intp), np.array([0, 1]), np.ones(4))
-    logits, pooled = np.array([[[5.0], [-5.0]], [[5.0], [-5.0]]]), np.array([[1.0], [-1.0]])
-    first, second = (
-        FoldVerdict(np.array(members), np.array([0, 0]), logits, pooled, place=np.array([1, 0]))
-        for members in ([0, 1], [2, 3])
-    )
-    compared = cross_fitted_rows([first, second], 2, rows, Decisions())
-    assert compared.group.tolist() == [1, 1, 1, 1]
-    assert compared.right.tolist() == [[False, True, True], [False, True, False]] * 2
-    assert compared.positive is not None
-    assert compared.positive.all()
-
-
-def test_a_pooled_classifier_that_serves_in_all_folds_is_judged_by_what_it_predicts():
-    rows = CheckedRows(np.zeros((2, 1)), np.zeros((2, 1)), np.ones(2, np.intp), np.array([0, 1]), np.ones(2))
-    verdict = FoldVerdict(
-        np.array([1, 0]), np.zeros(2, np.intp), np.full((2, 1, 1), -1.0), np.full((2, 1), 3.0), np.array([0])
-    )
-    by_label = cross_fitted_rows([verdict], 1, rows, Decisions(cutoff=0.2, pooled_label=np.array([0, 1])))
-    assert by_label.right.tolist() == [[True, True], [True, False]]
-    by_cutoff = cross_fitted_rows([verdict], 1, rows, Decisions(pooled_cutoff=0.99))
-    assert by_cutoff.right.tolist() == [[False, False], [False, False]]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh import DAFHClassifier, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
+from dafh.groups.exact import fit_rules
 
 # Boosting learns the interaction itself: what is left for groups may well be the label.
 may_encode_labels = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
@@ -241,6 +243,22 @@ def test_calibration_rows_of_the_user_judge_the_groups():
     table, labels = turning(seed=2)
     model = model_of(2).fit(TABLE, LABELS, X_calibration=table, y_calibration=labels)
     assert model.guard_report_.table["rows"].sum() == pytest.approx(len(table))
+
+
+def test_folds_count_for_the_same_groups_however_they_number_them(fitted, monkeypatch):
+    def numbered_backwards(groups):
+        tree = replace(groups.tree, group=groups.tree.n_groups - 1 - groups.tree.group)
+        return replace(groups, tree=tree, corrections=groups.corrections[::-1])
+
+    def folds_backwards(*arguments):
+        found = fit_rules(*arguments)
+        return replace(found, folds=tuple(numbered_backwards(groups) for groups in found.folds))
+
+    monkeypatch.setattr("dafh.estimators.learning.fit_rules", folds_backwards)
+    counted = model_of().fit(TABLE, LABELS).guard_report_.table
+    pd.testing.assert_frame_equal(counted, fitted.guard_report_.table)
+    np.testing.assert_allclose(counted["rows"], fitted.rules_.share * len(TABLE))
+    assert counted["rows"].nunique() == fitted.n_groups_ == 2  # The groups can be told apart.
 
 
 # ---- weight of an import ----

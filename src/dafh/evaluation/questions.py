@@ -156,7 +156,7 @@ def _with_tests(asked: Asked, level: float, margin: float) -> pd.DataFrame:
     counts, place = np.unique(found.counts, axis=0, return_inverse=True)
     distinct = replace(found, counts=counts)
     low, high = distinct.gain_limits(level / 2)
-    place = place.ravel()
+    place = place.ravel()  # A column in NumPy 2.0.
     return asked.table.assign(
         gap=found.gain,
         low=np.where(same, 0.0, low[place]),

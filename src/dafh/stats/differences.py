@@ -109,7 +109,7 @@ class Differences:
     def spread(self) -> NDArray[np.float64]:
         """Mean square of the differences, relative to the mean size, (Q,): the discordance of rows that count alike."""
         units = self.counts.sum(axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore"):
             return self.counts @ self.difference**2 / units / (self.total / units) ** 2
 
     def exchanged(self) -> "Differences":
@@ -141,14 +141,14 @@ class Differences:
         if not n:
             return np.zeros(0)
         every = np.arange(n)
-        low, high = np.full(n, -self.worst), np.full(n, self.worst)
-        limit = high.copy()
-        # At the upper end the probability is 0 but for units that cannot be worse.
-        inside = (self.total > 0) & (self._reached(high * (1 - 1e-12), every) <= levels)
+        # At the upper end the probability is 0 but for units that cannot be worse; without units it is 1.
+        low, high = np.full(n, -self.worst), np.full(n, self.worst * (1 - 1e-12))
+        inside = self._reached(high, every) <= levels
+        limit = np.full(n, self.worst)
         if inside.any():
             found = elementwise.find_root(
                 lambda h, q: self._reached(h, q.astype(np.intp)) - levels[q.astype(np.intp)],
-                (low[inside], high[inside] * (1 - 1e-12)),
+                (low[inside], high[inside]),
                 args=(every[inside].astype(np.float64),),
                 tolerances={"xatol": 1e-10, "xrtol": 1e-10, "fatol": 0.0, "frtol": 0.0},
             )
@@ -197,14 +197,14 @@ def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[n
     crosses the real axis between 0 and its first pole. Ours crosses at the saddle point, where nothing cancels, and
     bends to the right as far as no factor can grow on the way.
     """
-    a = values / np.where(shapes > 0, values, -np.inf).max(axis=1, keepdims=True)
+    a = values / values.max(axis=1, keepdims=True)
     s = saddle_point(a, shapes)[:, None]
     relative = a / (1 - a * s)
     curvature = (shapes * relative**2).sum(axis=1, keepdims=True) + 1 / s**2
     along = 3 * _NODES / (1 - _NODES) / np.sqrt(curvature)
     step = 3 * _NODE_WEIGHTS / (1 - _NODES) ** 2 / np.sqrt(curvature)
     # A factor with a positive value stays below its size at the saddle point if the path bends no more than this.
-    bend = 1 / np.where((a > 0) & (shapes > 0), relative, np.inf).min(axis=1, keepdims=True)
+    bend = 1 / np.where(a > 0, relative, np.inf).min(axis=1, keepdims=True)
     root = np.hypot(along, bend)
     path, slope = s + root - bend + 1j * along, along / root + 1j
     logarithm = -(shapes[:, :, None] * np.log(1 - a[:, :, None] * path[:, None, :])).sum(axis=1)
@@ -228,7 +228,8 @@ def saddle_point(a: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray
         bent = a * factor**2
         slope = ((gains * bent).sum(axis=1) / up - ((losses * bent).sum(axis=1) - 1 / s**2) / down) * s * (1 - s)
         ratio = np.log(up / down)
-        low, high = np.where(ratio < 0, odds, low), np.where(ratio < 0, high, odds)
+        below = ratio < 0
+        low, high = np.where(below, odds, low), np.where(below, high, odds)
         newton = odds - ratio / slope
         near = np.abs(newton - odds) < 1e-8
         odds = np.where(near | ((low < newton) & (newton < high)), newton, (low + high) / 2)
