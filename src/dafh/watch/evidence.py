@@ -186,6 +186,7 @@ class Evidence:
         alarm_at = np.where(first, max(int(sharing.sum()), 1), self.n_questions) / self.level
         open_proofs = int((self.proved == 0)[self.terms == 0].sum() + self.unproved.sum())
         proof_at = np.where(self.terms == 0, max(open_proofs, 1), self.n_groups)[self.group] / self.level
+        group, run_length = self.group, self.run_length_needed
         capital, warnings = np.empty(len(bets.x)), []
         for q, part in bets.by_question():
             x = bets.x[part]
@@ -193,10 +194,10 @@ class Evidence:
             # What is decided stays so: evidence on it would only fade or grow without a meaning.
             target = alarm_at[q] if at_risk[q] else np.inf
             capital[part] = before[q] if self.alarmed[q] else self.harm.bet(q, x, target)
-            if not self.proved[self.group[q]]:
+            if not self.proved[group[q]]:
                 self.benefit.bet(q, -x, proof_at[q])
-            signs = self.detectors.watch(q, x, bets.since[part]) >= self.run_length_needed
-            if signs.any() and self.serving[self.group[q]]:
+            signs = self.detectors.watch(q, x, bets.since[part]) >= run_length
+            if self.serving[group[q]] and signs.any():
                 warnings.append(Raised(q, int(bets.row[part][int(np.argmax(signs))])))
         self.detectors.waiting += bets.waiting
         self.detectors.restart(np.array([warning.place for warning in warnings], np.intp))

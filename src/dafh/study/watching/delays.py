@@ -92,9 +92,9 @@ def change_delays(
                 delays[name].append(float(first - good_rows))
     found: dict[str, float] = {}
     for name, some in delays.items():
-        found[f"{name}: before the change, %"] = 100 * early[name] / n_worlds
-        found[f"{name}: median delay"] = float(np.quantile(some, 0.5))
-        found[f"{name}: 90% delay"] = float(np.quantile(some, 0.9))
+        found[f"{name} before, %"] = 100 * early[name] / n_worlds
+        found[f"{name}, median"] = float(np.quantile(some, 0.5))
+        found[f"{name}, 90%"] = float(np.quantile(some, 0.9))
     return found
 
 
@@ -104,7 +104,7 @@ def change_table(n_worlds: int = 1000) -> pd.DataFrame:
     for number, (gain, harm, run_length) in enumerate(
         [(0.0, 0.02, 1e5), (0.0, 0.02, 1e6), (0.02, 0.02, 1e6), (0.0, 0.05, 1e6), (0.02, 0.05, 1e6)]
     ):
-        line = {"gain before, points": 100 * gain, "harm after": 100 * harm, "run length": run_length}
+        line = {"gain before, points": 100 * gain, "harm after, points": 100 * harm, "run length": run_length}
         rows.append(line | change_delays(gain, harm, run_length, n_worlds, seed=number))
     return pd.DataFrame(rows)
 
@@ -126,6 +126,6 @@ def run_length_table(n_worlds: int = 300) -> pd.DataFrame:
                     break
                 done += int(5 * run_length)
             lengths.append(min(ended, 50 * run_length))
-        line = {"stated run length": run_length, "discordance, %": 100 * discordance}
-        rows.append(line | {"mean rows until a false warning": float(np.mean(lengths))})
+        line = {"stated": run_length, "discordance, %": 100 * discordance}
+        rows.append(line | {"found": float(np.mean(lengths))})
     return pd.DataFrame(rows)

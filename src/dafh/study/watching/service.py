@@ -25,11 +25,11 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario("equal to the pooled classifier", (0.0,) * MONTHS, False),
+    Scenario("equal to the pooled one", (0.0,) * MONTHS, False),
     Scenario("worse by 1 point", (-0.01,) * MONTHS, False),
     Scenario("better by 2 points", (0.02,) * MONTHS, False),
-    Scenario("better by 2 points, worse by 2 after a year", (0.02,) * 12 + (-0.02,) * 12, True),
-    Scenario("better by 2 points, worse by 5 after a year", (0.02,) * 12 + (-0.05,) * 12, True),
+    Scenario("better by 2, worse by 2 after a year", (0.02,) * 12 + (-0.02,) * 12, True),
+    Scenario("better by 2, worse by 5 after a year", (0.02,) * 12 + (-0.05,) * 12, True),
 )
 
 
@@ -96,6 +96,6 @@ def service_table(n_worlds: int = 1000) -> pd.DataFrame:
                 )
         for way, kept in kept_by.items():
             ever, gained, months = np.mean(kept, axis=0)
-            line = {"own classifiers are": scenario.name, "way": way, "ever no better in service, %": 100 * ever}
-            rows.append(line | {"such months a group": months, "gain kept, points": 100 * gained})
+            line = {"own classifiers are": scenario.name, "way": way, "ever, %": 100 * ever}
+            rows.append(line | {"months": months, "gain": 100 * gained})
     return pd.DataFrame(rows)
