@@ -109,7 +109,7 @@ def change_table(n_worlds: int = 1000) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def run_length_table(n_worlds: int = 300) -> pd.DataFrame:
+def run_length_table(n_worlds: int = 3000) -> pd.DataFrame:
     """Rows until a false warning, on average, where classifiers are equal; runs end at 50 times the stated length."""
     rows = []
     for number, (run_length, discordance) in enumerate([(1e3, 0.1), (1e4, 0.1), (1e4, 0.5), (1e4, 0.01)]):
