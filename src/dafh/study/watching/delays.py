@@ -59,7 +59,7 @@ def delay_table(n_worlds: int = 10_000) -> pd.DataFrame:
         for n_questions in (1, 4, 12):
             found = rows_until_alarm(harm, n_questions, n_worlds, seed=number, most=most)
             line: dict[str, object] = {"harm, points": 100 * harm, "questions": n_questions}
-            line |= {"median": np.quantile(found, 0.5), "90%": np.quantile(found, 0.9)}
+            line |= {"median": np.quantile(found, 0.5).round(), "90%": np.quantile(found, 0.9).round()}
             level = 0.05 / n_questions
             line |= {
                 "one look, power 50%": fixed_sample_rows(harm, 0.5, level),
@@ -93,8 +93,8 @@ def change_delays(
     found: dict[str, float] = {}
     for name, some in delays.items():
         found[f"{name} before, %"] = 100 * early[name] / n_worlds
-        found[f"{name}, median"] = float(np.quantile(some, 0.5))
-        found[f"{name}, 90%"] = float(np.quantile(some, 0.9))
+        found[f"{name}, median"] = float(np.quantile(some, 0.5).round())
+        found[f"{name}, 90%"] = float(np.quantile(some, 0.9).round())
     return found
 
 
