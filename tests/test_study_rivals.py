@@ -14,7 +14,7 @@ from dafh.rivals import ZafarClassifier
 from dafh.study import methods, rivals
 from dafh.study.methods import execute, load_split
 from dafh.study.rivals import Judge, rival_jobs, rivals_fingerprint
-from dafh.study.rivals_page import BEGIN, END, write_page
+from dafh.study.rivals_page import write_page
 from dafh.study.rivals_tables import (
     NAMES,
     display_rivals,
@@ -233,15 +233,16 @@ def test_the_page_is_filled_between_its_marks_and_again_without_a_trace(store, t
     # Drawn as a specification: turning it into a picture takes longer than all other tests here.
     monkeypatch.setattr("altair.FacetChart.save", lambda chart, path, **_: path.write_text(chart.to_json()))
     page, readme = tmp_path / "rivals.md", tmp_path / "README.md"
-    page.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nafter\n")
-    readme.write_text(f"{BEGIN}\n{END}\n")
+    begin, end = "<!-- rivals: begin -->", "<!-- rivals: end -->"
+    page.write_text(f"# Title\n\n{begin}\nold\n{end}\n\nafter\n")
+    readme.write_text(f"{begin}\n{end}\n")
     write_page(store, page, readme)
     first = page.read_text()
-    assert first.startswith(f"# Title\n\n{BEGIN}\nMeans of the five data sets, 2 random splits")
-    assert first.endswith(f"{END}\n\nafter\n")
+    assert first.startswith(f"# Title\n\n{begin}\nMeans of the five data sets, 2 random splits")
+    assert first.endswith(f"{end}\n\nafter\n")
     assert "old" not in first
     assert "#### Adult" in first
-    assert readme.read_text().startswith(f"{BEGIN}\nFive other ways")
+    assert readme.read_text().startswith(f"{begin}\nFive other ways")
     assert (tmp_path / "figures" / "rivals.png").stat().st_size > 1000
     write_page(store, page, readme)
     assert page.read_text() == first

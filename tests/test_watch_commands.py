@@ -124,9 +124,12 @@ def test_an_alarm_fails_until_something_is_done_about_it(tmp_path):
     assert again.exit_code == 1
     assert "Alarm still standing: group" in again.stdout
     assert "--apply takes them out of service" in again.stdout
+    assert run("watch", "report", state, "--out", tmp_path / "watch.html").stdout.startswith("ALARM: group ")
     applied = watch(state, 8, "--apply", "--fail-on-alarm", model=model)
     assert applied.exit_code == 0
     assert "served by the pooled classifier instead of its own" in applied.stdout
+    # At once, and not only after the next batch.
+    assert run("watch", "report", state, "--out", tmp_path / "watch.html").stdout.startswith("ACTED UPON: ")
 
 
 def test_apply_replaces_the_model_file_which_the_state_then_knows(year):

@@ -10,7 +10,7 @@ from dafh import Monitor
 from dafh.evaluation.losses import check_losses
 from dafh.stats import Bettors, Detectors
 from dafh.watch import Reference
-from dafh.watch.bets import Bets, JudgedRows
+from dafh.watch.bets import JudgedRows, Ranked
 from dafh.watch.declared import NOT_DECLARED, DeclaredParts
 from dafh.watch.evidence import FIRST_ALARMS, Evidence, capital_of_term
 from watched import bad_rows, fresh_model, good_rows, same_evidence
@@ -61,13 +61,13 @@ def test_every_question_counts_its_own_rows_and_bets_on_them():
         assert evidence.detectors.evidence[q] == pytest.approx(detectors.evidence[0])
 
 
-def test_bets_remember_how_many_rows_they_waited_for():
-    question, x = np.array([1, 0, 1, 1, 0, 1]), np.array([0.0, 1.0, 1.0, 0.0, 0.0, -1.0])
-    bets = Bets.placed(question, np.arange(6), x, n_questions=3)
-    assert bets.question.tolist() == [0, 1, 1]
-    assert bets.row.tolist() == [1, 2, 5]
-    assert bets.since.tolist() == [1, 2, 2]
-    assert bets.waiting.tolist() == [1, 0, 0]
+def test_discordant_rows_remember_how_many_rows_they_waited_for():
+    code, discordant = np.array([1, 0, 1, 1, 0, 1]), np.array([0, 1, 1, 0, 0, 1], bool)
+    ranked = Ranked.of(code, discordant, n_codes=3)
+    assert ranked.code.tolist() == [0, 1, 1]
+    assert ranked.place.tolist() == [1, 2, 5]
+    assert ranked.since.tolist() == [1, 2, 2]
+    assert ranked.waiting.tolist() == [1, 0, 0]
 
 
 def test_no_rows_change_nothing():

@@ -80,7 +80,8 @@ def watch(state, month, *options, model="model.dafh"):
 def content(state):
     """All that a state holds, but for the times at which it was written."""
     found = {}
-    with sqlite3.connect(f"file:{state}?mode=ro", uri=True) as connection:
+    # Not read-only: if the writer was killed within its write, the first reader undoes the half of it on the disk.
+    with sqlite3.connect(f"file:{state}?mode=rw", uri=True) as connection:
         plain, arrays = connection.execute("SELECT plain, arrays FROM state").fetchone() or ("", None)
         found["state"] = plain
         if arrays is not None:

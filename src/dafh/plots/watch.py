@@ -7,7 +7,8 @@ from dafh.plots.style import LINE_COLOURS, POINT_COLOURS, SIGNED, WIDTH
 
 # Evidence beyond these says no more, and would flatten all that happens between them.
 _LEAST, _MOST = 1e-2, 1e4
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4])
+# None is dotted: that is what an alarm needs, and what shares were in the reference rows.
+_DASHES = ([1, 0], [6, 3], [3, 3], [8, 3, 2, 3], [4, 2, 1, 2, 1, 2], [10, 4])
 
 
 def _batches(n: int) -> alt.X:
@@ -66,10 +67,11 @@ def evidence_over_time(evidence: pd.DataFrame) -> alt.LayerChart:
     if len(needed):
         level = alt.Chart(needed).encode(_batches(n), alt.Y("drawn:Q", scale=scale))
         layers.append(level.mark_line(strokeDash=[2, 3], color="#888888", point=len(needed) == 1))
-        last = needed.tail(1).assign(text="needed for an alarm")
+        # At the first batch, where lines are still low: after alarms they end at this very height.
+        first = needed.head(1).assign(text="needed for an alarm")
         layers.append(
-            alt.Chart(last)
-            .mark_text(align="right", dy=-8, color="#888888")
+            alt.Chart(first)
+            .mark_text(align="left", dy=-8, color="#767676")
             .encode(_batches(n), alt.Y("drawn:Q", scale=scale), alt.Text("text:N"))
         )
     return alt.layer(*layers).properties(width=WIDTH, height=220)

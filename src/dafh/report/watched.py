@@ -1,5 +1,6 @@
 """A page about a model in use: alarms, who served whom when, and evidence, gains and shares batch by batch."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from dafh.report.page import asset, chart_library, security_policy, template
 from dafh.storage.replacing import replacing
 from dafh.text import listed, percent, plain, points
 from dafh.watch.display import evidence_in_words, has_changed, limits_in_words
+from dafh.watch.notices import ServiceChange
 from dafh.watch.store import StoredBatch, WatchStore
 
 _SIGNS = {"harm": "✖", "nothing_gained": "○", "undecided": "◆", "no_harm": "✔"}
 # With spaces that do not break: a sign alone on a line says nothing.
 _KINDS = {"harm": "✖\u00a0alarm", "change": "◆\u00a0warning", "benefit": "✔\u00a0proof", "drift": "○\u00a0drift"}
+# What a reader assumes where nothing else is said.
+_USUAL = ("all rows", TITLES["error"])
 # More lines than this cannot be told apart; the table behind a chart has all values.
 _MOST_LINES = 6
 
@@ -31,8 +35,8 @@ def summarize_watch(store: WatchStore, *, title: str | None = None) -> dict[str,
         raise InputError(f"{store.path} has no batch yet.")
     state = store.plain_state()
     questions, shares = _over_time(batches)
-    notices = [notice.to_dict() for notice in store.notices()]
-    last = batches[-1]
+    notices, service = [notice.to_dict() for notice in store.notices()], store.service()
+    last = _as_served(batches[-1], service)
     found: dict[str, Any] = {
         "title": title or f"Watching {store.models()[0].name}",
         "verdict": _verdict(last, notices, len(batches)),
@@ -42,7 +46,7 @@ def summarize_watch(store: WatchStore, *, title: str | None = None) -> dict[str,
         ],
         "batches": [{"number": one.number, "name": one.name, "added": one.added, **one.counts} for one in batches],
         "notices": notices,
-        "service": [change.to_dict() for change in store.service()],
+        "service": [change.to_dict() for change in service],
         "now": last.evidence,
         "drift": last.drift,
         "questions": questions,
@@ -51,6 +55,13 @@ def summarize_watch(store: WatchStore, *, title: str | None = None) -> dict[str,
         "dafh": dafh.__version__,
     }
     return dict(plain(found))
+
+
+def _as_served(last: StoredBatch, service: list[ServiceChange]) -> StoredBatch:
+    """Return the last batch with who serves now: it was stored before its alarms and proofs were acted upon."""
+    serving = {change.group: change.after != "pooled" for change in service if change.batch == last.number}
+    rows = [{**row, "in_service": serving.get(row["group"], row["in_service"])} for row in last.evidence]
+    return replace(last, evidence=rows)
 
 
 def _over_time(batches: list[StoredBatch]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -93,9 +104,7 @@ def _verdict(last: StoredBatch, notices: list[dict[str, Any]], n_batches: int) -
         return _said("harm", "Alarm", f"{sentence}, and still served by the classifier that does harm ({seen}).")
     alarms = [notice for notice in notices if notice["kind"] == "harm"]
     if alarms:
-        sentence = (
-            f"{len(alarms)} alarm{'s' * (len(alarms) > 1)} so far, and the classifiers are out of service ({seen})."
-        )
+        sentence = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)} so far, none about a classifier in service ({seen})."
         return _said("nothing_gained", "Acted upon", sentence)
     serving = table[table["in_service"]]
     if not len(serving):
@@ -177,6 +186,7 @@ def _charts(summary: dict[str, Any]) -> dict[str, Any]:
 
 def _tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Cells of all tables as text."""
+    points_of = "" if any(loss["name"] == "cost" for loss in summary["losses"]) else ", points"
     tables = {
         "notices": (["what", "batch", "row", "sentence"], [_notice(row) for row in summary["notices"]]),
         "service": (
@@ -187,12 +197,14 @@ def _tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
             ],
         ),
         "now": (
-            ["group", "subgroup", "loss", "in service", "rows", "own", "pooled", "gain (limits)", "evidence of harm",
+            ["group", "subgroup", "loss", "in service", "rows", "own", "pooled", f"gain{points_of} (limits)",
+             "evidence of harm",
              "of benefit"],
             [_question(row) for row in summary["now"]],
         ),
         "evidence": (
-            ["batch", "group", "subgroup", "loss", "rows", "gain so far (limits)", "in the batch", "evidence of harm"],
+            ["batch", "group", "subgroup", "loss", "rows", f"gain so far{points_of} (limits)",
+             "in the batch", "evidence of harm"],
             [[row["batch"], *_step(row)] for row in summary["questions"]],
         ),
         "shares": (
@@ -204,7 +216,17 @@ def _tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
             [_batch(row) for row in summary["batches"]],
         ),
     }  # fmt: skip
-    return {name: {"columns": columns, "rows": rows} for name, (columns, rows) in tables.items() if rows}
+    said = {name: {"columns": columns, "rows": rows} for name, (columns, rows) in tables.items() if rows}
+    for name in ("now", "evidence"):
+        said[name] = _without_repeats(said[name])
+    return said
+
+
+def _without_repeats(table: dict[str, Any]) -> dict[str, Any]:
+    """Leave out subgroups and losses where there are none but the usual ones."""
+    cells = pd.DataFrame(table["rows"], columns=table["columns"], dtype=object)
+    cells = cells.drop(columns=[name for name in ("subgroup", "loss") if cells[name].isin(_USUAL).all()])
+    return {"columns": list(cells), "rows": cells.to_numpy().tolist()}
 
 
 def _notice(row: dict[str, Any]) -> list[Any]:

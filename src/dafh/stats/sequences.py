@@ -71,12 +71,15 @@ class WeighedCounts:
         if not 0 < level < 1:
             raise InputError(f"level must lie between 0 and 1, got {level!r}.")
         low, high = np.full(len(self.counts), -1.0), np.ones(len(self.counts))
-        needed = -np.log(level)
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            refuted = self._log_capital(middle) >= needed
+            refuted = self.lies_above(middle, level)
             low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
         return low
+
+    def lies_above(self, mean: NDArray[np.float64], level: float) -> NDArray[np.bool_]:
+        """Whether the lower limit of each mean lies above a number, (Q,): one step of the search for it."""
+        return self._log_capital(mean) >= -np.log(level)
 
     def upper(self, level: float) -> NDArray[np.float64]:
         """Upper limit of each mean, (Q,)."""

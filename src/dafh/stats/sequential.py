@@ -148,9 +148,11 @@ def settle(
 
     An account follows a ← (a + deposit)(1 + λx). Divided by the product of all factors so far, it is a plain sum.
     """
-    growth = np.cumprod(1 + np.outer(x, BETS), axis=0)
-    earlier = np.vstack([np.ones(len(BETS)), growth[:-1]])
-    invested = accounts + np.cumsum(np.outer(deposits, PRIOR) / earlier, axis=0)
+    products = np.empty((len(x) + 1, len(BETS)))
+    products[0] = 1.0
+    np.cumprod(1 + x[:, None] * BETS, axis=0, out=products[1:])
+    earlier, growth = products[:-1], products[1:]
+    invested = accounts + np.cumsum(deposits[:, None] * PRIOR / earlier, axis=0)
     return invested * earlier, invested * growth
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from dafh.exceptions import InputError
+from dafh.study.marks import fill
 from dafh.study.rivals import PREFIX, rival_jobs
 from dafh.study.rivals_tables import (
     RIVALS_NOTE,
@@ -26,16 +27,16 @@ from dafh.study.store import ResultStore
 from dafh.study.tables import DATASETS
 from dafh.text import markdown
 
-BEGIN, END = "<!-- rivals: begin -->", "<!-- rivals: end -->"
+MARK = "rivals"
 
 
 def write_page(store: Path, page: Path, readme: Path | None = None) -> None:
     """Fill the page, draw its figure, and fill the sentence of the README."""
     results = complete_results(store)
     summary = summarize_rivals(results)
-    _fill(page, _results(results, summary))
+    fill(page, MARK, _results(results, summary))
     if readme is not None:
-        _fill(readme, textwrap.fill(readme_sentence(results), 124, break_long_words=False, break_on_hyphens=False))
+        fill(readme, MARK, textwrap.fill(readme_sentence(results), 124, break_long_words=False, break_on_hyphens=False))
     from dafh.plots.rivals import harm_and_worst
 
     figure = page.parent / "figures" / "rivals.png"
@@ -74,15 +75,6 @@ def _results(results: pd.DataFrame, summary: pd.DataFrame) -> str:
         shown = display_rivals(summary[summary["dataset"] == dataset].reset_index(drop=True))
         parts += [f"#### {dataset.capitalize()}", markdown(shown.drop(columns="data set"))]
     return "\n\n".join(parts)
-
-
-def _fill(file: Path, text: str) -> None:
-    """Replace what stands between the marks of a file."""
-    before, found, rest = file.read_text(encoding="utf-8").partition(BEGIN)
-    _, closed, after = rest.partition(END)
-    if not found or not closed:
-        raise InputError(f"{file} has no place for the results: a line {BEGIN} and a line {END}.")
-    file.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 - `ledger`: its books: rows that have counted, rows that wait for labels, and all that was shown;
 - `evidence`: what labelled rows say about every group, declared subgroup and loss;
 - `bets`: labelled rows, and the discordant ones among them as bets;
+- `counts`: rows counted for all of these questions in one pass;
 - `declared`: which subgroups are watched;
 - `inputs`: shares of groups, missing values and unseen categories against the training data;
 - `pending`: rows that wait for their labels;

@@ -39,6 +39,34 @@ class JudgedRows:
         )
 
 
+class Ranked(NamedTuple):
+    """Discordant rows, sorted by code and then by row, and how many rows of the same code came before each."""
+
+    place: NDArray[np.intp]
+    """Place of the row among those that were given."""
+    code: NDArray[Any]
+    since: NDArray[np.float64]
+    """Rows of the code since the discordant one before, this one included."""
+    waiting: NDArray[np.float64]
+    """Rows of each code after its last discordant one, (C,)."""
+
+    @classmethod
+    def of(cls, code: NDArray[Any], discordant: NDArray[np.bool_], n_codes: int) -> "Ranked":
+        """Rank rows with codes from 0 to n_codes − 1."""
+        order = np.argsort(code, kind="stable")
+        total = np.bincount(code, minlength=n_codes)
+        sorted_place = np.flatnonzero(discordant[order])
+        place = order[sorted_place]
+        found = code[place]
+        rank = sorted_place + 1 - (np.cumsum(total) - total)[found]
+        new = np.ones(len(found), bool)
+        new[1:] = found[1:] != found[:-1]
+        since = np.where(new, rank, np.diff(rank, prepend=0))
+        last = np.zeros(n_codes, np.int64)
+        last[found] = rank  # Of several values for a code, the last one stays.
+        return cls(place, found, since.astype(np.float64), (total - last).astype(np.float64))
+
+
 class Bets(NamedTuple):
     """Discordant rows as bets, sorted by question and then by row."""
 
@@ -52,31 +80,17 @@ class Bets(NamedTuple):
     """Rows of each question after its last bet, (Q,)."""
 
     @classmethod
-    def placed(
-        cls, question: NDArray[np.intp], row: NDArray[np.intp], x: NDArray[np.float64], n_questions: int
-    ) -> "Bets":
-        """Place bets on rows, of which most have no difference."""
-        # Small whole numbers are sorted by their digits, five times as fast.
-        order = np.argsort(question.astype(np.uint16) if n_questions < 2**16 else question, kind="stable")
-        total = np.bincount(question, minlength=n_questions)
-        placed = np.flatnonzero(x[order] != 0)
-        order = order[placed]
-        rank = placed + 1 - (np.cumsum(total) - total)[question[order]]
-        asked = question[order]
-        since = np.diff(rank, prepend=0)
-        new = np.diff(asked, prepend=-1) != 0
-        since[new] = rank[new]
-        last = np.zeros(n_questions, np.int64)
-        last[asked] = rank  # Of several values for a question, the last one stays.
-        return cls(asked, row[order], x[order], since.astype(np.float64), (total - last).astype(np.float64))
-
-    @classmethod
-    def joined(cls, parts: "Sequence[Bets]", rows_before: int) -> "Bets":
-        """Put the bets of all layers together, with rows counted from the first one ever."""
+    def joined(cls, parts: "Sequence[Bets]") -> "Bets":
+        """Put bets on different questions together."""
         question, row, x, since = (np.concatenate([part[i] for part in parts]) for i in range(4))
-        order = np.argsort(question, kind="stable")
         waiting = np.sum([part.waiting for part in parts], axis=0)
-        return cls(question[order], row[order] + rows_before + 1, x[order], since[order], waiting)
+        # Short numbers are sorted by their digits, ten times as fast.
+        order = np.argsort(question.astype(np.uint16) if len(waiting) <= 2**16 else question, kind="stable")
+        return cls(question[order], row[order], x[order], since[order], waiting)
+
+    def after(self, n_rows: int) -> "Bets":
+        """Count rows from the first one ever, which is 1, where so many came before."""
+        return self._replace(row=self.row + n_rows + 1)
 
     def by_question(self) -> "Iterator[tuple[int, slice]]":
         """Yield each question with the place of its bets."""

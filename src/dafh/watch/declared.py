@@ -53,7 +53,7 @@ class DeclaredAttribute:
         """Position of each row's subgroup, or `NOT_DECLARED`."""
         place = np.full(self.bins.n_bins, NOT_DECLARED, np.int16)
         place[list(self.present)] = np.arange(len(self.present))
-        return place[self.bins.codes(column if self.is_cut else as_categories(column))]
+        return place[self.bins.codes(column)]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""

@@ -5,7 +5,7 @@ about harm share the level, and so do all proofs of benefit. A *term* begins whe
 taken out of it: evidence about that group then starts anew.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,18 +16,14 @@ from numpy.typing import NDArray
 from dafh.evaluation.losses import Loss
 from dafh.stats import Bettors, Detectors, WeighedCounts, first_alarms, thresholds
 from dafh.watch.bets import Bets, JudgedRows
-from dafh.watch.declared import NOT_DECLARED
+from dafh.watch.counts import N_KINDS, WEIGHT_EDGES, Counter, relative_stakes
 from dafh.watch.display import table_of
 
 # Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first: with 0.8
 # instead of 0.99, they came 7% of rows later. Proofs are also about classifiers that were taken out of service.
 FIRST_ALARMS, FIRST_PROOFS = 0.99, 0.8
-# Weights are put together between neighbours of this list, relative to the largest: their ratio is 1.05.
-_WEIGHT_EDGES = np.concatenate([[0.0], np.geomspace(1e-3, 1 - 1e-9, 142), [1.0]])
 # The bet that fits harm of 2 percentage points where 10% of rows are discordant.
 _TYPICAL_BET = 0.2
-# Kinds of rows: no difference; own classifier worse on a negative and on a positive row; better on either.
-_KINDS = 5
 
 
 def capital_of_term(term: int, first: float = FIRST_ALARMS) -> float:
@@ -107,7 +103,7 @@ class Evidence:
         q, k = self.n_questions, self.n_groups
         self.harm, self.benefit = Bettors.start(q, FIRST_ALARMS), Bettors.start(q, FIRST_PROOFS)
         self.detectors = Detectors.start(q)
-        self.counts = np.zeros((q, _KINDS, len(_WEIGHT_EDGES) if self.weighted else 1))
+        self.counts = np.zeros((q, N_KINDS, len(WEIGHT_EDGES) if self.weighted else 1))
         self.sums = np.zeros((q, 3))
         self.limits = np.tile([-1.0, 1.0], (q, 1))
         self.alarmed, self.warned, self.proved, self.terms = (np.zeros(n, np.int64) for n in (q, q, k, k))
@@ -173,47 +169,15 @@ class Evidence:
 
     def add(self, rows: JudgedRows) -> Found:
         """Take labelled rows in their order."""
-        bets = Bets.joined([self._count(rows, *layer) for layer in self._layers(rows)], self.n_rows)
+        counter = Counter(self.n_groups, len(self.parts), self.losses, self.weighted)
+        counts, sums, bets = counter.count(rows)
+        self.counts, self.sums = self.counts + counts, self.sums + sums
+        bets = bets.after(self.n_rows)
         self.n_rows += len(rows)
         found = self._settle(bets)
         changed = np.isin(self.group, rows.group)
         self._tighten(np.flatnonzero(changed))
         return found
-
-    def _layers(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
-        """Rows that count, and the question of each, for each loss and each way of dividing a group."""
-        n_losses, n_parts = len(self.losses), len(self.parts)
-        for number, loss in enumerate(self.losses):
-            _, counted = loss.stakes(rows.positive, len(rows))
-            counted &= rows.weight > 0
-            base = rows.group * n_parts * n_losses + number
-            everybody = np.flatnonzero(counted)
-            yield number, everybody, base[everybody]
-            for column in rows.parts.T:
-                some = np.flatnonzero(counted & (column != NOT_DECLARED))
-                yield number, some, base[some] + column[some].astype(np.intp) * n_losses
-
-    def _count(self, rows: JudgedRows, loss: int, some: NDArray[np.intp], question: NDArray[np.intp]) -> Bets:
-        """Add up rows, and return the bets on them."""
-        # Of all rows, a view is enough: a copy of each array would double the memory of an update.
-        pick = slice(None) if len(some) == len(rows) else some
-        weight, own, pooled = rows.weight[pick], rows.own_wrong[pick], rows.pooled_wrong[pick]
-        positive = np.zeros(len(some), bool) if rows.positive is None else rows.positive[pick]
-        on_negative, on_positive = relative_stakes(self.losses[loss])
-        stake = weight * np.where(positive, on_positive, on_negative)
-        kind = np.where(own == pooled, 0, 1 + positive + 2 * pooled).astype(np.int8)
-        place = np.searchsorted(_WEIGHT_EDGES, weight) if self.weighted else 0
-        cell = question * _KINDS
-        cell += kind
-        cell *= self.counts.shape[2]
-        cell += place
-        self.counts += np.bincount(cell, minlength=self.counts.size).reshape(self.counts.shape)
-        del cell
-        for column, amount in enumerate((weight, stake * own, stake * pooled)):
-            self.sums[:, column] += np.bincount(question, amount, self.n_questions)
-        stake *= kind > 0
-        stake[pooled] *= -1.0
-        return Bets.placed(question, some, stake, self.n_questions)
 
     def _settle(self, bets: Bets) -> Found:
         """Settle all bets, question by question, and see what they show."""
@@ -222,6 +186,7 @@ class Evidence:
         alarm_at = np.where(first, max(int(sharing.sum()), 1), self.n_questions) / self.level
         open_proofs = int((self.proved == 0)[self.terms == 0].sum() + self.unproved.sum())
         proof_at = np.where(self.terms == 0, max(open_proofs, 1), self.n_groups)[self.group] / self.level
+        group, run_length = self.group, self.run_length_needed
         capital, warnings = np.empty(len(bets.x)), []
         for q, part in bets.by_question():
             x = bets.x[part]
@@ -229,10 +194,10 @@ class Evidence:
             # What is decided stays so: evidence on it would only fade or grow without a meaning.
             target = alarm_at[q] if at_risk[q] else np.inf
             capital[part] = before[q] if self.alarmed[q] else self.harm.bet(q, x, target)
-            if not self.proved[self.group[q]]:
+            if not self.proved[group[q]]:
                 self.benefit.bet(q, -x, proof_at[q])
-            signs = self.detectors.watch(q, x, bets.since[part]) >= self.run_length_needed
-            if signs.any() and self.serving[self.group[q]]:
+            signs = self.detectors.watch(q, x, bets.since[part]) >= run_length
+            if self.serving[group[q]] and signs.any():
                 warnings.append(Raised(q, int(bets.row[part][int(np.argmax(signs))])))
         self.detectors.waiting += bets.waiting
         self.detectors.restart(np.array([warning.place for warning in warnings], np.intp))
@@ -296,9 +261,9 @@ class Evidence:
     def _weighed(self, loss: Loss, some: NDArray[np.intp]) -> WeighedCounts:
         on_negative, on_positive = relative_stakes(loss)
         x = np.array([0.0, on_negative, on_positive, -on_negative, -on_positive])
-        low, high = (np.append(0.0, _WEIGHT_EDGES[:-1]), _WEIGHT_EDGES) if self.weighted else (np.ones(1), np.ones(1))
+        low, high = (np.append(0.0, WEIGHT_EDGES[:-1]), WEIGHT_EDGES) if self.weighted else (np.ones(1), np.ones(1))
         counts = self.counts[some].reshape(len(some), -1)
-        return WeighedCounts(np.repeat(x, len(low)), np.tile(low, _KINDS), np.tile(high, _KINDS), counts)
+        return WeighedCounts(np.repeat(x, len(low)), np.tile(low, N_KINDS), np.tile(high, N_KINDS), counts)
 
     # ---- service ----
 
@@ -362,10 +327,3 @@ _ARRAYS = (
     "climb",
     "onset",
 )
-
-
-def relative_stakes(loss: Loss) -> tuple[float, float]:
-    """What a wrong decision on a negative and on a positive row costs, relative to the largest loss."""
-    if loss.costs is not None:
-        return loss.costs.fp / loss.worst, loss.costs.fn / loss.worst
-    return 1.0, 1.0  # Rows that do not count are left out elsewhere.

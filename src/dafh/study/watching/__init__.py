@@ -6,5 +6,6 @@
 - `service`: monthly `recalibrate` against `Monitor.apply`;
 - `tables`: all of it as tables.
 
-``python -m dafh.study.watching`` prints the tables of docs/watch.md. The slow tests assert what they show.
+``python -m dafh.study.watching`` prints the tables, and ``python -m dafh.study.watching docs/watch.md`` fills them into
+the page; names of tables, such as ``limits drift``, make only these. The slow tests assert what they show.
 """

@@ -1,5 +1,6 @@
 """How often an alarm is ever raised where nobody is worse off."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -98,27 +99,50 @@ def simulated_rows(
     return JudgedRows(group, discordant & loses, discordant & ~loses, positive, parts, weight)
 
 
-def books(n_groups: int, losses: tuple[str, ...], *, weighted: bool, serving: bool = True) -> Evidence:
-    """Empty books for groups with two declared subgroups each."""
-    names = ["", "sex = f", "sex = m"]
-    served = np.full(n_groups, serving)
-    return Evidence(n_groups, names, check_losses(losses, {"fp": 1, "fn": 5}), 0.05, 1e6, weighted, served)
+class Books(Evidence):
+    """The books of a monitor where own and pooled classifiers are equal: notes whether any limit ever misses that.
+
+    Whether a limit lies on the wrong side of 0 is one step of the search for it, which takes most of the time.
+    """
+
+    missed = False
+
+    def _tighten(self, questions: NDArray[np.intp]) -> None:
+        level = self.level / 2 / self.n_questions
+        for number, loss in enumerate(self.losses):
+            some = questions[self.loss[questions] == number]
+            if len(some):
+                found, zero = self._weighed(loss, some), np.zeros(len(some))
+                self.missed |= bool(found.lies_above(zero, level).any())
+                self.missed |= bool(found.exchanged().lies_above(zero, level).any())
 
 
-def batch_table(n_worlds: int = 150, n_looks: int = 30) -> pd.DataFrame:
-    """Percentage of worlds with any alarm in the monitor's own books: batches of 1 to 5,000 rows, with subgroups."""
+def empty_books(n_groups: int, *, weighted: bool) -> Books:
+    """Begin with groups in service, two declared subgroups of each, and three losses."""
+    names, losses = ["", "sex = f", "sex = m"], check_losses(("error", "fpr", "fnr"))
+    found = Books(n_groups, names, losses, 0.05, 1e6, weighted, np.ones(n_groups, bool))
+    found.proved[:] = 1  # Proofs change no alarm: without bets on them, it takes a quarter less time.
+    return found
+
+
+def fill_books(evidence: Evidence, rng: np.random.Generator, n_looks: int, discordance: float) -> None:
+    """Add batches of 1 to 5,000 rows, small ones as often as large ones in logarithms."""
+    for size in np.exp(rng.uniform(0, np.log(5000), n_looks)).astype(int):
+        evidence.add(simulated_rows(rng, int(size), evidence.n_groups, discordance, weighted=evidence.weighted))
+
+
+def batch_table(n_worlds: int = 200, n_looks: int = 10) -> pd.DataFrame:
+    """Percentage of worlds with any alarm in the monitor's own books, and with any limit that is ever missed."""
     rows = []
-    for number, (discordance, weighted) in enumerate([(0.01, False), (0.1, False), (0.5, False), (0.1, True)]):
+    kinds = [(0.01, False), (0.1, False), (0.5, False), (0.1, True)]
+    for number, (n_groups, (discordance, weighted)) in enumerate(itertools.product((1, 4, 12), kinds)):
         n_alarms = n_missed = 0
         for world in range(n_worlds):
-            rng = np.random.default_rng([number, world])
-            evidence = books(4, ("error", "fpr", "fnr", "cost"), weighted=weighted)
-            sizes = np.exp(rng.uniform(0, np.log(5000), n_looks)).astype(int)
-            for size in sizes:
-                evidence.add(simulated_rows(rng, int(size), 4, discordance, weighted=weighted))
+            evidence = empty_books(n_groups, weighted=weighted)
+            fill_books(evidence, np.random.default_rng([number, world]), n_looks, discordance)
             n_alarms += bool(evidence.alarmed.any())
-            n_missed += bool((evidence.limits[:, 0] > 0).any() or (evidence.limits[:, 1] < 0).any())
-        weights = "0.05, 0.2 and 1" if weighted else "equal"
-        line = {"discordance, %": 100 * discordance, "weights": weights, "alarm": 100 * n_alarms / n_worlds}
+            n_missed += evidence.missed
+        line: dict[str, object] = {"groups": n_groups, "discordance, %": 100 * discordance}
+        line |= {"weights": "0.05, 0.2 and 1" if weighted else "equal", "any alarm": 100 * n_alarms / n_worlds}
         rows.append(line | {"any limit missed": 100 * n_missed / n_worlds})
     return pd.DataFrame(rows)

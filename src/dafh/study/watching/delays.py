@@ -59,7 +59,7 @@ def delay_table(n_worlds: int = 10_000) -> pd.DataFrame:
         for n_questions in (1, 4, 12):
             found = rows_until_alarm(harm, n_questions, n_worlds, seed=number, most=most)
             line: dict[str, object] = {"harm, points": 100 * harm, "questions": n_questions}
-            line |= {"median": np.quantile(found, 0.5), "90%": np.quantile(found, 0.9)}
+            line |= {"median": np.quantile(found, 0.5).round(), "90%": np.quantile(found, 0.9).round()}
             level = 0.05 / n_questions
             line |= {
                 "one look, power 50%": fixed_sample_rows(harm, 0.5, level),
@@ -92,9 +92,9 @@ def change_delays(
                 delays[name].append(float(first - good_rows))
     found: dict[str, float] = {}
     for name, some in delays.items():
-        found[f"{name}: before the change, %"] = 100 * early[name] / n_worlds
-        found[f"{name}: median delay"] = float(np.quantile(some, 0.5))
-        found[f"{name}: 90% delay"] = float(np.quantile(some, 0.9))
+        found[f"{name} before, %"] = 100 * early[name] / n_worlds
+        found[f"{name}, median"] = float(np.quantile(some, 0.5).round())
+        found[f"{name}, 90%"] = float(np.quantile(some, 0.9).round())
     return found
 
 
@@ -104,12 +104,12 @@ def change_table(n_worlds: int = 1000) -> pd.DataFrame:
     for number, (gain, harm, run_length) in enumerate(
         [(0.0, 0.02, 1e5), (0.0, 0.02, 1e6), (0.02, 0.02, 1e6), (0.0, 0.05, 1e6), (0.02, 0.05, 1e6)]
     ):
-        line = {"gain before, points": 100 * gain, "harm after": 100 * harm, "run length": run_length}
+        line = {"gain before, points": 100 * gain, "harm after, points": 100 * harm, "run length": run_length}
         rows.append(line | change_delays(gain, harm, run_length, n_worlds, seed=number))
     return pd.DataFrame(rows)
 
 
-def run_length_table(n_worlds: int = 300) -> pd.DataFrame:
+def run_length_table(n_worlds: int = 3000) -> pd.DataFrame:
     """Rows until a false warning, on average, where classifiers are equal; runs end at 50 times the stated length."""
     rows = []
     for number, (run_length, discordance) in enumerate([(1e3, 0.1), (1e4, 0.1), (1e4, 0.5), (1e4, 0.01)]):
@@ -126,6 +126,6 @@ def run_length_table(n_worlds: int = 300) -> pd.DataFrame:
                     break
                 done += int(5 * run_length)
             lengths.append(min(ended, 50 * run_length))
-        line = {"stated run length": run_length, "discordance, %": 100 * discordance}
-        rows.append(line | {"mean rows until a false warning": float(np.mean(lengths))})
+        line = {"stated": run_length, "discordance, %": 100 * discordance}
+        rows.append(line | {"found": float(np.mean(lengths))})
     return pd.DataFrame(rows)

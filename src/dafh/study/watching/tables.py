@@ -1,9 +1,11 @@
 """All tables of docs/watch.md."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pandas as pd
 
+from dafh.study.marks import fill
 from dafh.study.watching.alarms import batch_table, level_table
 from dafh.study.watching.delays import change_table, delay_table, run_length_table
 from dafh.study.watching.limits import coverage_table, drift_table
@@ -11,29 +13,43 @@ from dafh.study.watching.service import service_table
 from dafh.text import markdown
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
-    "Any alarm without harm, percentage of worlds": level_table,
-    "The same in the monitor's own books": batch_table,
-    "Rows until an alarm": delay_table,
-    "Delay after 10,000 good rows": change_table,
-    "Run length of warnings": run_length_table,
-    "All limits hold at all times, percentage of worlds": coverage_table,
-    "Drift where there is none, percentage of worlds": drift_table,
-    "Two years of monthly batches": service_table,
+    "alarms": level_table,
+    "books": batch_table,
+    "delays": delay_table,
+    "changes": change_table,
+    "run lengths": run_length_table,
+    "limits": coverage_table,
+    "drift": drift_table,
+    "service": service_table,
 }
+"""Each fills the place of its name in the page."""
 
 
-def written() -> Iterator[str]:
-    """Yield each table with its title."""
-    for title, make in TABLES.items():
-        yield f"**{title}**\n\n{as_markdown(make())}\n"
+def written(names: Sequence[str] = tuple(TABLES)) -> Iterator[tuple[str, str]]:
+    """Yield the name of each table, and the table in Markdown."""
+    for name in names:
+        yield name, as_markdown(TABLES[name]())
+
+
+def write_page(page: Path, names: Sequence[str] = tuple(TABLES)) -> None:
+    """Fill the tables into the page, each as soon as it is made."""
+    for name, text in written(names):
+        fill(page, name, text)
 
 
 def as_markdown(table: pd.DataFrame) -> str:
-    """Write numbers with as many digits as they mean."""
-    return markdown(table.map(_cell), align="---:")
+    """Write numbers with as many digits as they mean; of two texts a line, the first is not repeated below itself."""
+    cells = table.map(_cell)
+    texts = [column for column in table if all(isinstance(value, str) for value in table[column])]
+    if len(texts) > 1:
+        cells[texts[0]] = cells[texts[0]].where(table[texts[0]] != table[texts[0]].shift(), "")
+    title, _, *rest = markdown(cells).splitlines()
+    rule = "| " + " | ".join("---" if column in texts else "---:" for column in table) + " |"
+    return "\n".join([title, rule, *rest])
 
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}".rstrip("0").rstrip(".")
+        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}".rstrip("0").rstrip(".")
+        return "0" if text == "-0" else text.replace("-", "−")
     return f"{value:,}" if isinstance(value, int) else str(value)
