@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from command_line import people
 from command_line import run as run_command
@@ -221,7 +223,24 @@ def _damaged(content: bytes, rng: np.random.Generator) -> bytes:
         lambda: gzip.compress(b"a,hired\n" + b"0" * 2_000_000, 1),
         lambda: content.replace(b",", b",,"),
         lambda: b"\n" * length + content,
-    ][rng.integers(12)]()
+        lambda: _repeated(rng),
+    ][rng.integers(13)]()
+
+
+def _repeated(rng: np.random.Generator) -> bytes:
+    """A Parquet file of a few kilobytes with a text, stored once, that fills up to 80 GB in memory."""
+    n = int(rng.choice([50, 5_000, 400_000]))
+    texts = pa.array(["x" * int(rng.choice([10, 20_000, 200_000])), "y"])
+    job = pa.DictionaryArray.from_arrays(pa.array(np.arange(n, dtype=np.int32) % 50 == 0).cast(pa.int32()), texts)
+    columns = {
+        "age": np.arange(n) % 60,
+        "job": job,
+        "sex": ["f"] * n,
+        "hired": np.where(np.arange(n) % 7 < 3, "y", "n"),
+    }
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer, store_schema=bool(rng.random() < 0.5), compression="zstd")
+    return buffer.getvalue()
 
 
 # ---- running ----

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_consistent_length
 
 from dafh.checks.rows import as_array, check_labels, check_persons, check_weights
@@ -18,6 +20,7 @@ from dafh.stats import Differences
 
 # Of more different weights than this, neighbours are put together: tests take time for each of them.
 _MOST_SIZES = 400
+Tally = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +150,12 @@ class ComparedRows(EqualByValue):
         """
         units = LossUnits.of(self, loss)
         members = [np.flatnonzero(self.group == g) for g in range(len(self.own))]
-        questions = []
-        for g, own, rival in pairs:
-            rows = members[g]
-            questions.append(units.tally(rows, self.right[rows, own], self.right[rows, rival]))
-        return units.differences(questions)
+        blocks = []
+        # All rivals of a classifier together: one by one, the 90,000 questions about 300 groups took 20 s to count.
+        for (g, own), same in groupby(pairs, key=lambda pair: pair[:2]):
+            rows, rivals = members[g], [rival for _, _, rival in same]
+            blocks.append(units.tally_all(rows, self.right[rows, own][:, None], self.right[np.ix_(rows, rivals)]))
+        return units.differences(blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,9 +180,7 @@ class LossUnits:
         # The bound is that of all rows: a heavier one may be drawn next where this group has none so far.
         return cls(loss, weight * stake, weight, rows.person, float(sizes.max(initial=0.0)) or 1.0)
 
-    def tally(
-        self, rows: NDArray[np.intp], own_right: NDArray[np.bool_], rival_right: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def tally(self, rows: NDArray[np.intp], own_right: NDArray[np.bool_], rival_right: NDArray[np.bool_]) -> Tally:
         """Kinds of units among some rows, (V, 2) as difference and size, and the number of each kind, (V,)."""
         difference = self.stake[rows] * (rival_right.astype(np.float64) - own_right)
         size = self.size[rows]
@@ -187,15 +189,42 @@ class LossUnits:
             return count_kinds(_sums(unit, difference), _sums(unit, size))
         return count_kinds(difference, size)
 
-    def differences(self, questions: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Differences:
+    def tally_all(self, rows: NDArray[np.intp], own_right: NDArray[np.bool_], rival_right: NDArray[np.bool_]) -> Tally:
+        """The same for Q questions about the same rows, (n, Q) each or (n, 1): kinds, (V, 2), and numbers, (Q, V)."""
+        own_right, rival_right = np.broadcast_arrays(own_right, rival_right)
+        if self.person is not None:
+            found = [self.tally(rows, *sides) for sides in zip(own_right.T, rival_right.T, strict=True)]
+            return join_kinds(found)
+        counted = self.size[rows] > 0
+        kinds, kind = np.unique((self.stake + 1j * self.size)[rows[counted]], return_inverse=True)
+        at = csr_array((np.ones(len(kind)), (kind, np.arange(len(kind)))), (len(kinds), len(kind)))
+        worse, better = (rival_right & ~own_right)[counted], (own_right & ~rival_right)[counted]
+        n_worse, n_better = at @ worse.astype(np.float32), at @ better.astype(np.float32)
+        neither = np.bincount(kind, minlength=len(kinds))[:, None] - n_worse - n_better
+        stakes = np.concatenate([kinds.real, -kinds.real, np.zeros(len(kinds))])
+        return np.column_stack([stakes, np.tile(kinds.imag, 3)]), np.vstack([n_worse, n_better, neither]).T
+
+    def differences(self, questions: Sequence[Tally]) -> Differences:
         """Put questions on one list of kinds of units."""
-        if not questions:
-            return Differences(np.zeros(0), np.zeros(0), np.zeros((0, 0)), self.loss.worst, self.largest)
-        kinds, place = np.unique(np.concatenate([kinds for kinds, _ in questions]), axis=0, return_inverse=True)
-        question = np.repeat(np.arange(len(questions)), [len(counts) for _, counts in questions])
-        counts = np.zeros((len(questions), len(kinds)))
-        counts[question, place.ravel()] = np.concatenate([counts for _, counts in questions])
+        kinds, counts = join_kinds(questions)
         return Differences(kinds[:, 0], kinds[:, 1], counts, self.loss.worst, self.largest)
+
+
+def join_kinds(questions: Sequence[Tally]) -> Tally:
+    """Put questions on one list of kinds, (V, 2), with the number of each, (Q, V), without kinds that nobody has."""
+    if not questions:
+        return np.zeros((0, 2)), np.zeros((0, 0))
+    blocks = [(kinds, np.atleast_2d(counts)) for kinds, counts in questions]
+    kinds, place = np.unique(np.concatenate([kinds for kinds, _ in blocks]), axis=0, return_inverse=True)
+    counts = np.zeros((sum(len(counts) for _, counts in blocks), len(kinds)))
+    question = first = 0
+    for own_kinds, numbers in blocks:
+        last = first + len(own_kinds)
+        for column, number in zip(place.ravel()[first:last], numbers.T, strict=True):  # Two may be one: −0 and 0.
+            counts[question : question + len(numbers), column] += number
+        question, first = question + len(numbers), last
+    there = counts.any(axis=0)
+    return kinds[there], counts[:, there]
 
 
 def count_kinds(

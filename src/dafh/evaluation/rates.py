@@ -88,10 +88,10 @@ def error_limits(rows: ComparedRows, level: float) -> NDArray[np.float64]:
     # Against a rival that is never wrong the harm is the error rate; with right and wrong exchanged, the accuracy. All
     # limits are found in one search: with two for each classifier they were most of the time of a small audit.
     tallies = [
-        units.tally(m, side[m], np.ones(len(m), bool))
+        units.tally_all(m, decided[m], np.ones((len(m), 1), bool))
         for decided in (~rows.right, rows.right)
-        for side in decided.T
         for m in members
     ]
-    limits = units.differences(tallies).upper(level / 2).reshape(2, -1, n_groups).transpose(0, 2, 1)
+    distinct, place = units.differences(tallies).distinct()
+    limits = distinct.upper(level / 2)[place].reshape(2, n_groups, -1)
     return np.stack([1 - limits[0], limits[1]])

@@ -122,6 +122,15 @@ class Differences:
         kept = (counts > 0).any(axis=0)
         return replace(self, difference=self.difference[kept], size=self.size[kept], counts=counts[:, kept])
 
+    def distinct(self) -> tuple["Differences", NDArray[np.intp]]:
+        """Questions with different counts, each once, and the place of every question among them.
+
+        Small groups share the same few counts: the error rates of 300 classifiers in 300 groups are 180,000 questions,
+        of which a few hundred differ.
+        """
+        counts, place = np.unique(self.counts, axis=0, return_inverse=True)
+        return replace(self, counts=counts), place.ravel()
+
     def p_within(self, margin: ArrayLike) -> NDArray[np.float64]:
         """Test of "the harm is at least `margin`", (Q,): a small p-value shows that it is less. 1 without units."""
         return self._reached(

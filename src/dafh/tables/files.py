@@ -19,11 +19,14 @@ from typing import Any, BinaryIO, NamedTuple
 import pandas as pd
 
 from dafh.exceptions import InputError
+from dafh.tables import streams
 from dafh.tables.arrow import arrow_to_pandas, is_nested
 from dafh.tables.coded import CodedReader, CodedTable
 from dafh.tables.layout import Layout, cells, declared_delimiter
+from dafh.tables.parquet import ParquetTable
 from dafh.tables.records import PlainRecords
-from dafh.tables.streams import BYTES_TO_GUESS_BY, limited, open_stream, seekable
+from dafh.tables.rows_of_text import RowsOfText
+from dafh.tables.streams import BYTES_TO_GUESS_BY, Lines, open_stream, seekable
 from dafh.tables.unnamed import UNWANTED, names_beyond, unwanted_among, without_unwanted
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
@@ -109,11 +112,12 @@ class DataFile:
         """
         _check_encoding(self.encoding, self.name)
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream = open_stream(self.path, stack)
+            head, stream, most_bytes = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
-            else:
-                yield from self._text_chunks(self._open_text(head), limited(stream), rows, text)
+                return
+            lines = Lines(stream, most_bytes)
+            yield from lines.in_pieces(self._text_chunks(self._open_text(head), io.BufferedReader(lines), rows, text))
 
     def pieces(
         self, numbers: Collection[str], text: Collection[str] | None, rows: int = ROWS_PER_CHUNK
@@ -129,23 +133,24 @@ class DataFile:
         """
         _check_encoding(self.encoding, self.name)
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream = open_stream(self.path, stack)
+            head, stream, most_bytes = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
                 yield from self._parquet_chunks(stream, rows, stack)
                 return
-            opened, stream = self._open_text(head), limited(stream)
+            lines = Lines(stream, most_bytes)
+            opened, stream = self._open_text(head), io.BufferedReader(lines)
             if opened.is_simple:
                 layout = opened.layout
                 records = PlainRecords(stream, layout.delimiter, layout.has_header)
                 reader = CodedReader(opened.names, layout, numbers, opened.names if text is None else text)
-                plain = _plain_pieces(records, reader, rows)
+                plain = lines.in_pieces(_plain_pieces(records, reader, rows))
                 # Not of a pipe: whoever stops early would wait for its next rows, which may never come.
                 yield from _one_ahead(plain) if self._is_regular else plain
                 if records.is_at_end:
                     return
                 records.check_next(len(opened.names))
                 stream = records.rest()
-            yield from self._text_chunks(opened, stream, rows, text)
+            yield from lines.in_pieces(self._text_chunks(opened, stream, rows, text))
 
     @property
     def _is_regular(self) -> bool:
@@ -185,19 +190,19 @@ class DataFile:
             "low_memory": False,
             "index_col": False,
         }
+        decoded = RowsOfText(stream, opened.encoding, layout.delimiter, streams.LONGEST_LINE)
         if rows is None:
-            yield without_unwanted(_some_rows(pd.read_csv(stream, **options), self.name), self.name)
+            yield without_unwanted(_some_rows(pd.read_csv(decoded, **options), self.name), self.name)
             return
-        with pd.read_csv(stream, chunksize=rows, **options) as reader:
+        with pd.read_csv(decoded, chunksize=rows, **options) as reader:
             for chunk in reader:
                 yield without_unwanted(_some_rows(chunk, self.name), self.name)
 
     def _parquet_chunks(
         self, stream: BinaryIO, rows: int | None, stack: contextlib.ExitStack
     ) -> Iterator[pd.DataFrame]:
-        import pyarrow.parquet
-
-        file = pyarrow.parquet.ParquetFile(seekable(stream, stack))
+        table = ParquetTable(seekable(stream, stack), self.name)
+        file = table.file
         names = file.schema_arrow.names
         self._check_names(names)
         self._check_unique(names)
@@ -208,17 +213,15 @@ class DataFile:
         if not file.metadata.num_rows or len(nested) == len(names):
             raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
         kept = [name for name in names if name not in nested]
-        for batch in file.iter_batches(rows or ROWS_PER_CHUNK, row_groups=self.row_groups, columns=kept):
-            yield arrow_to_pandas(batch)
+        for piece in table.pieces(rows or ROWS_PER_CHUNK, kept, self.row_groups, together=rows is None):
+            yield arrow_to_pandas(piece)
 
     def count_rows(self) -> int:
         """Count the rows without reading them: as a Parquet file says, or by the lines of a text."""
-        import pyarrow.parquet
-
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream = open_stream(self.path, stack)
+            head, stream, _ = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
-                return int(pyarrow.parquet.ParquetFile(seekable(stream, stack)).metadata.num_rows)
+                return ParquetTable(seekable(stream, stack), self.name).n_rows
             n_lines, last = 0, b""
             while block := stream.read(2**20):
                 n_lines, last = n_lines + block.count(b"\n"), block[-1:]
@@ -226,13 +229,11 @@ class DataFile:
 
     def parts(self) -> "list[DataFile]":
         """Parts that can be read independently of each other: the row groups of a Parquet file."""
-        import pyarrow.parquet
-
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream = open_stream(self.path, stack)
+            head, stream, _ = open_stream(self.path, stack)
             if not head.startswith(b"PAR1") or not stream.seekable():
                 return [self]
-            about = pyarrow.parquet.ParquetFile(stream).metadata
+            about = ParquetTable(stream, self.name).file.metadata
             return [
                 replace(self, row_groups=(group,), n_rows=about.row_group(group).num_rows)
                 for group in range(about.num_row_groups)

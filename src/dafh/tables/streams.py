@@ -3,9 +3,11 @@
 import contextlib
 import gzip
 import io
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from dafh.exceptions import InputError
 from dafh.storage.nameless import nameless_file
@@ -14,19 +16,43 @@ from dafh.tables.writing import STDIN
 BYTES_TO_GUESS_BY = 2**22
 """How many of the first bytes are looked at."""
 LONGEST_LINE = 2**26
-"""Bytes of a line of text: a row is held in memory whole, and a small packed file may unpack to a line without end."""
+"""Bytes of a line of text, and letters of a row, which may have many lines: a row is held in memory whole, and a small
+packed file may unpack to a line without end."""
+LARGEST_PIECE, TIMES_PACKED = 2**28, 200
+"""Bytes that a packed file may unpack to in one piece, or times its size if that is more: real tables stay below 50."""
 _BYTES_OF_MOST_LINES = 2**12
+Piece = TypeVar("Piece")
 
 
-def open_stream(path: str | Path, stack: contextlib.ExitStack) -> tuple[bytes, BinaryIO]:
-    """Open for reading, unpacked if it is packed; return the first bytes, and the stream from its beginning."""
+def largest_piece(n_packed: int) -> int:
+    """Bytes that a piece of a packed file of some size may have, unpacked."""
+    return max(LARGEST_PIECE, TIMES_PACKED * n_packed)
+
+
+class Opened(NamedTuple):
+    """A file that is open for reading."""
+
+    head: bytes
+    """Its first bytes."""
+    stream: BinaryIO
+    """From its beginning, unpacked."""
+    most_bytes: int | None
+    """What a piece of it may have; None: it is not packed, and whoever has it on a disk knows its size."""
+
+
+def open_stream(path: str | Path, stack: contextlib.ExitStack) -> Opened:
+    """Open for reading, unpacked if it is packed."""
     if str(path) == STDIN and sys.stdin is None:
         raise InputError("Standard input is closed: name a file to read.")
     stream: BinaryIO = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(open(path, "rb"))  # noqa: SIM115
     head, stream = _look_ahead(stream, 2)
+    most_bytes = None
     if head == b"\x1f\x8b":
+        most_bytes = largest_piece(stream.seek(0, os.SEEK_END) if stream.seekable() else 0)
+        if stream.seekable():
+            stream.seek(0)
         stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))  # noqa: SIM115
-    return _look_ahead(stream, BYTES_TO_GUESS_BY)
+    return Opened(*_look_ahead(stream, BYTES_TO_GUESS_BY), most_bytes)
 
 
 def _look_ahead(stream: BinaryIO, n_bytes: int) -> tuple[bytes, BinaryIO]:
@@ -57,10 +83,12 @@ class Rejoined(io.RawIOBase):
 
 
 class Lines(io.RawIOBase):
-    """A stream of text that fails on a line that is too long, before all of it is read."""
+    """A stream of text that fails on a line that is too long, or a piece that is too large, before it is read whole."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: BinaryIO, most_bytes: int | None) -> None:
+        self._stream, self._most_bytes = stream, most_bytes
+        self._n_read = 0
+        """Bytes since a piece was begun."""
         self._length = 0
         """Bytes since the last line break."""
 
@@ -78,17 +106,27 @@ class Lines(io.RawIOBase):
         self._length = n_read - 1 - last + (self._length if last < 0 else 0)
         if self._length > LONGEST_LINE:
             raise OSError(f"one of its lines is longer than {LONGEST_LINE:,} bytes")
+        self._n_read += n_read
+        if self._most_bytes is not None and self._n_read > self._most_bytes:
+            raise OSError(
+                f"it unpacks to more than {self._most_bytes:,} bytes at once, which is more than a file of its size "
+                "may; unpack it, if you trust it"
+            )
         return n_read
+
+    def in_pieces(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        """Yield pieces that are made of this stream; each may have as many bytes as the first."""
+        while True:
+            self._n_read = 0
+            piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
 
 
 def _last_break(block: bytes) -> int:
     last = block.rfind(b"\n")
     return last if last >= 0 else block.rfind(b"\r")  # Old programs end lines with a return alone.
-
-
-def limited(stream: BinaryIO) -> BinaryIO:
-    """Return the same text, without lines that are too long."""
-    return io.BufferedReader(Lines(stream))
 
 
 def seekable(stream: BinaryIO, stack: contextlib.ExitStack) -> BinaryIO:
