@@ -16,6 +16,8 @@ from models import network_case, workers
 
 playwright = pytest.importorskip("playwright.sync_api")
 
+# Of A4, 180 mm lie between the margins.
+A4 = 680
 NASTY = '<img src=x onerror="window.hacked=1">\'"&</script><script>window.hacked=1</script>=cmd() 🦊'
 
 
@@ -77,40 +79,78 @@ def is_network(report):
     return report.parent.name.startswith("network")
 
 
+def open_report(browser, report, width=1400, **options):
+    """Open the report in a window of some width; returns the page, what it asked for, and what went wrong."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    page, requests, errors = context.new_page(), [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(report.as_uri())
+    page.wait_for_function(
+        "document.querySelectorAll('.chart').length === document.querySelectorAll('[data-drawn]').length"
+    )
+    return page, requests, errors
+
+
 @pytest.fixture
 def opened(browser, report):
-    """Open the report in a window of some width; returns the page, what it asked for, and what went wrong."""
-    contexts = []
+    """Open the report in a window of its own."""
+    pages = []
 
-    def open_page(width=1400, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        page, requests, errors = context.new_page(), [], []
-        page.on("request", lambda request: requests.append(request.url))
-        page.on(
-            "console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None
-        )
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(report.as_uri())
-        page.wait_for_function(
-            "document.querySelectorAll('.chart').length === document.querySelectorAll('[data-drawn]').length"
-        )
-        return page, requests, errors
+    def open_page(*arguments, **options):
+        pages.append(open_report(browser, report, *arguments, **options))
+        return pages[-1]
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page, _, _ in pages:
+        page.context.close()
 
 
-def test_it_opens_without_an_error_and_without_the_network(opened, report):
-    page, requests, errors = opened(offline=True)
+@pytest.fixture(scope="module")
+def windows(browser, report):
+    """One window of each width, opened when it is first asked for: drawing all charts takes a second."""
+    found = {}
+    yield found
+    for page, _, _ in found.values():
+        page.context.close()
+
+
+@pytest.fixture
+def seen(browser, report, windows):
+    """The report in the window of a width that tests share: without the network, and with all entries closed."""
+
+    def look(width=1400):
+        if width not in windows:
+            windows[width] = open_report(browser, report, width, offline=True)
+        return windows[width]
+
+    yield look
+    for page, _, _ in windows.values():
+        page.evaluate("for (const entry of document.querySelectorAll('details')) entry.open = false")
+        page.mouse.move(0, 0)
+
+
+@pytest.fixture(scope="module")
+def on_paper(browser, report):
+    """The report as it is printed."""
+    page, _, _ = open_report(browser, report)
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.set_viewport_size({"width": A4, "height": 1000})
+    page.emulate_media(media="print")
+    yield page
+    page.context.close()
+
+
+def test_it_opens_without_an_error_and_without_the_network(seen, report):
+    page, requests, errors = seen()
     assert errors == []
     assert requests == [report.as_uri()]
     assert page.evaluate("window.hacked") is None
 
 
-def test_every_chart_is_drawn(opened, is_network):
-    page, _, _ = opened()
+def test_every_chart_is_drawn(seen, is_network):
+    page, _, _ = seen()
     charts = page.locator(".chart")
     # Eight of the audit, and either two curves of training or the important columns of the scorecard.
     assert charts.count() == 10 if is_network else charts.count() > 10
@@ -129,8 +169,8 @@ MARKS = {
 }  # fmt: skip
 
 
-def test_tooltips_say_what_a_mark_stands_for(opened):
-    page, _, _ = opened()
+def test_tooltips_say_what_a_mark_stands_for(seen):
+    page, _, _ = seen()
     tooltip = page.locator("#vg-tooltip-element.visible")
     found = [chart for chart in MARKS if page.locator(f"#chart-{chart}").count()]
     assert len(found) >= 6
@@ -144,8 +184,8 @@ def test_tooltips_say_what_a_mark_stands_for(opened):
 
 
 @pytest.mark.parametrize("width", [360, 1400])
-def test_nothing_overflows(opened, width):
-    page, _, _ = opened(width)
+def test_nothing_overflows(seen, width):
+    page, _, _ = seen(width)
     for entry in page.locator("summary").all():
         entry.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -163,8 +203,17 @@ def test_nothing_overflows(opened, width):
     assert wide == []
 
 
-# Colours do not depend on the width, nor the layout on the colours: two of the four combinations see both.
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1400, "light")])
+# Colours do not depend on the width, nor the layout on the colours: either two of the four see both, and both reports.
+@pytest.mark.parametrize(
+    ("report", "width", "scheme"),
+    [
+        ("rules", 360, "dark"),
+        ("network", 1400, "light"),
+        pytest.param("rules", 1400, "light", marks=pytest.mark.slow),
+        pytest.param("network", 360, "dark", marks=pytest.mark.slow),
+    ],
+    indirect=["report"],
+)
 def test_axe_finds_nothing_serious(opened, width, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page, _, _ = opened(width, color_scheme=scheme, bypass_csp=True)
@@ -191,8 +240,8 @@ def test_it_can_be_walked_through_by_keyboard(opened):
     assert page.locator("details").first.get_attribute("open") is not None
 
 
-def test_on_paper_all_short_tables_are_there(opened):
-    page, _, _ = opened()
+def test_on_paper_all_short_tables_are_there(seen):
+    page, _, _ = seen()
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert page.locator("details:not([open])").count() == 0
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
@@ -200,16 +249,8 @@ def test_on_paper_all_short_tables_are_there(opened):
     assert len(page.pdf()) > 20_000
 
 
-# Of A4, 180 mm lie between the margins.
-A4 = 680
-
-
-def test_on_paper_nothing_is_cut_and_no_number_is_split(opened):
-    page, _, _ = opened()
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    page.set_viewport_size({"width": A4, "height": 1000})
-    page.emulate_media(media="print")
-    wide = page.evaluate(
+def test_on_paper_nothing_is_cut_and_no_number_is_split(on_paper):
+    wide = on_paper.evaluate(
         """width => [...document.querySelectorAll('body *')].filter(part => !part.closest('.skip, svg')
         && part.getClientRects().length && part.getBoundingClientRect().right > width + 1)
         .map(part => part.outerHTML.slice(0, 160))""",
@@ -217,7 +258,7 @@ def test_on_paper_nothing_is_cut_and_no_number_is_split(opened):
     )
     assert wide == []
     # A number in two lines has two boxes, one above the other.
-    split = page.evaluate(
+    split = on_paper.evaluate(
         r"""[...document.querySelectorAll('td')].filter(cell => cell.getClientRects().length).flatMap(cell => {
           const found = [];
           for (const text of cell.childNodes)
@@ -232,10 +273,10 @@ def test_on_paper_nothing_is_cut_and_no_number_is_split(opened):
     assert split == []
 
 
-def test_words_stay_whole_in_tables(opened, is_network):
+def test_words_stay_whole_in_tables(seen, is_network):
     if not is_network:
         pytest.skip("the names of the other report have no room in any table")
-    page, _, _ = opened()
+    page, _, _ = seen()
     for entry in page.locator("summary").all():
         entry.click()
     heads = page.evaluate(
@@ -252,8 +293,8 @@ def test_words_stay_whole_in_tables(opened, is_network):
     assert heads == []
 
 
-def test_on_a_phone_tables_are_lists_with_labels(opened):
-    page, _, _ = opened(360)
+def test_on_a_phone_tables_are_lists_with_labels(seen):
+    page, _, _ = seen(360)
     cell = page.locator("#h-serving ~ .scroll td").first
     assert cell.evaluate("cell => getComputedStyle(cell).display") == "flex"
     assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"served by"'
@@ -261,12 +302,8 @@ def test_on_a_phone_tables_are_lists_with_labels(opened):
     assert len(set(tall)) <= 3  # All cells begin at the left, in the page, in a box or in a list.
 
 
-def test_the_first_page_on_paper_is_for_whoever_decides(opened):
-    page, _, _ = opened()
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    page.set_viewport_size({"width": A4, "height": 1000})
-    page.emulate_media(media="print")
-    header = page.locator("header")
+def test_the_first_page_on_paper_is_for_whoever_decides(on_paper):
+    header = on_paper.locator("header")
     assert header.evaluate("part => getComputedStyle(part).breakAfter") == "page"
     assert header.bounding_box()["height"] < 1000  # A4 without its margins is 269 mm, 1,017 pixels, high.
     assert {"What was done", "What it means", "What to ask"} <= set(header.locator("h2").all_text_contents())

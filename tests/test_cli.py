@@ -40,6 +40,7 @@ def test_every_command_has_help_with_an_example(command):
     assert "Example" in run(command, "--help").output
 
 
+@pytest.mark.usefixtures("optimized")
 @pytest.mark.parametrize("suffix", ["png", "html"])
 def test_demo_prints_the_table_and_says_where_the_figure_is(tmp_path, suffix, monkeypatch):
     out, asked = tmp_path / f"figure.{suffix}", []

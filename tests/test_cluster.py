@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cases import first_by_default
 from dafh.blocks import cluster
 from dafh.blocks.cluster import DaskBlocks, connected, jobs_on_cluster
 from dafh.blocks.files import FileBlocks
@@ -18,7 +19,7 @@ from dafh.study.runner import Job, run_jobs
 from dafh.study.store import ResultStore
 from dafh.tables.files import DataFile
 from large import assert_same_model, grouped_table, written_in_files
-from test_large_fits import FEATURES, fitted
+from test_large_fits import FEATURES, fitted, in_memory
 
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
@@ -34,11 +35,11 @@ def two_workers():
         yield client
 
 
-@pytest.mark.parametrize("n_partitions", [1, 7])
+@pytest.mark.parametrize("n_partitions", first_by_default([7, 1], 1))
 def test_partitions_give_the_model_of_rows_in_memory(two_workers, small_sample, n_partitions):
-    table = grouped_table(5000)
+    table = grouped_table(4000)
     collection = dd.from_pandas(table.sample(frac=1, random_state=0), npartitions=n_partitions, sort=False)
-    assert_same_model(fitted(table[FEATURES], table["y"]), fitted(collection), table[FEATURES])
+    assert_same_model(in_memory(4000), fitted(collection), table[FEATURES])
 
 
 def test_workers_read_files_themselves_whatever_folder_they_work_in(two_workers, tmp_path, monkeypatch):
@@ -54,7 +55,7 @@ def test_workers_read_files_themselves_whatever_folder_they_work_in(two_workers,
 
 def test_a_killed_worker_changes_nothing(two_workers, small_sample):
     """Killed in the middle of a fit: the blocks it kept are made again by the other."""
-    table = grouped_table(6000)
+    table = grouped_table(4000)
     collection = dd.from_pandas(table, npartitions=6, sort=False)
     passes = []
     total = DaskBlocks.total
@@ -70,13 +71,12 @@ def test_a_killed_worker_changes_nothing(two_workers, small_sample):
         patch.setattr(DaskBlocks, "total", killing)
         model = fitted(collection)
     assert len(passes) > 2
-    assert_same_model(fitted(table[FEATURES], table["y"]), model, table[FEATURES])
+    assert_same_model(in_memory(4000), model, table[FEATURES])
     two_workers.wait_for_workers(2, timeout=30)
 
 
 def test_two_fits_run_one_after_the_other_and_at_a_time(two_workers, small_sample):
     table = grouped_table(4000)
-    expected = fitted(table[FEATURES], table["y"])
     models = {}
 
     def fit(name):
@@ -88,7 +88,7 @@ def test_two_fits_run_one_after_the_other_and_at_a_time(two_workers, small_sampl
     for thread in threads:
         thread.join()
     for model in models.values():
-        assert_same_model(expected, model, table[FEATURES])
+        assert_same_model(in_memory(4000), model, table[FEATURES])
     assert len(models) == 2
 
 

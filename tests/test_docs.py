@@ -66,7 +66,8 @@ def test_examples_in_python_run(page, tmp_path, monkeypatch):
         exec(compile(block, page, "exec"), namespace)
 
 
-def test_the_commands_of_the_readme_work_as_typed(tmp_path, monkeypatch):
+@pytest.mark.parametrize("n_rows", [5000, pytest.param(48_842, marks=pytest.mark.slow)])
+def test_the_commands_of_the_readme_work_as_typed(tmp_path, monkeypatch, n_rows):
     if not is_here("adult"):
         pytest.skip("needs the Adult data at hand: DAFH_DATA names no folder")
     monkeypatch.chdir(tmp_path)
@@ -74,6 +75,10 @@ def test_the_commands_of_the_readme_work_as_typed(tmp_path, monkeypatch):
     for command in commands.splitlines():
         result = CliRunner().invoke(main, command.split()[1:])
         assert result.exit_code == 0, f"{command}: {result.output}"
+        if command == "dafh data export adult":
+            lines = (tmp_path / "adult.csv").read_text().splitlines()
+            assert len(lines) == 1 + 48_842
+            (tmp_path / "adult.csv").write_text("\n".join(lines[: 1 + n_rows]) + "\n")
     assert (tmp_path / "report.html").stat().st_size < 2_000_000
 
 

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import dafh
+from cases import checkerboard
 from dafh import DAFHClassifier, Recipe, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.models import read_card
@@ -106,8 +107,11 @@ def test_a_model_of_three_classes_comes_back_as_it_went(changes, tmp_path):
     check_equal(there_and_back(model, tmp_path), model, new_rows())
 
 
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("changes", [{}, {"pooled": "scorecard"}, {"pooled": BOOSTING}, NETWORK], ids=str)
+@pytest.mark.parametrize(
+    ("changes", "gaps"),
+    checkerboard([{}, {"pooled": "scorecard"}, {"pooled": BOOSTING}, NETWORK], [False, True]),
+    ids=str,
+)
 def test_a_model_of_an_array_comes_back_as_it_went(changes, gaps, tmp_path):
     table, y, _ = people()
     X = table[["age", "income"]].to_numpy(float)

@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import elementwise
+from scipy.special import ndtri
 
 from dafh.exceptions import InputError
+from dafh.stats.crossing import find_crossing
 
 # Nodes of the integral: 96 reproduce McNemar's and Clopper and Pearson's probabilities to 10 digits, but where fewer
 # than ten of thousands of units are not as bad as possible: there to half a percent of the probability.
@@ -149,19 +150,22 @@ class Differences:
             raise InputError(f"level must lie between 0 and 1, got {level!r}.")
         if not n:
             return np.zeros(0)
-        every = np.arange(n)
         # At the upper end the probability is 0 but for units that cannot be worse; without units it is 1.
-        low, high = np.full(n, -self.worst), np.full(n, self.worst * (1 - 1e-12))
-        inside = self._reached(high, every) <= levels
-        limit = np.full(n, self.worst)
-        if inside.any():
-            found = elementwise.find_root(
-                lambda h, q: self._reached(h, q.astype(np.intp)) - levels[q.astype(np.intp)],
-                (low[inside], high[inside]),
-                args=(every[inside].astype(np.float64),),
-                tolerances={"xatol": 1e-10, "xrtol": 1e-10, "fatol": 0.0, "frtol": 0.0},
+        limit, end = np.full(n, float(self.worst)), self.worst * (1 - 1e-12)
+        places = np.flatnonzero(self._reached(np.full(n, end), np.arange(n)) <= levels)
+        if len(places):
+            some, asked = self.take(places), levels[places]
+            # As if the weighted mean were normal: with one more unit, which is as bad as possible.
+            units = some.counts.sum(axis=1) + 1
+            center = some.harm + (self.worst - some.harm) / units
+            spread = np.sqrt((some.spread + self.worst**2 / units) / units)
+            limit[places] = find_crossing(
+                lambda harm, which: self._reached(harm, places[which]),
+                asked,
+                (-self.worst, end),
+                center - ndtri(asked) * spread,
+                spread,
             )
-            limit[inside] = found.x
         return limit
 
     def lower(self, level: ArrayLike) -> NDArray[np.float64]:
