@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Compiled modules are kept, whatever the surroundings say: the tests start more than a hundred processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test slow kill check format mutation fuzz bench docs lock locked vulnerabilities dist reproducible matrix clean
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 17
