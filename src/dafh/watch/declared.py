@@ -49,10 +49,10 @@ class DeclaredAttribute:
         """Name each subgroup."""
         return [f"{clipped(self.bins.name)} = {self.bins.words(code)}" for code in self.present]
 
-    def parts(self, column: "pd.Series[Any]") -> NDArray[np.int16]:
-        """Position of each row's subgroup, or `NOT_DECLARED`."""
+    def parts(self, column: "pd.Series[Any]", first: int) -> NDArray[np.int16]:
+        """Subgroup of each row, counted from `first` on, or `NOT_DECLARED`."""
         place = np.full(self.bins.n_bins, NOT_DECLARED, np.int16)
-        place[list(self.present)] = np.arange(len(self.present))
+        place[list(self.present)] = np.arange(first, first + len(self.present))
         return place[self.bins.codes(column)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,14 +114,14 @@ class DeclaredParts:
                 f"sensitive_features is missing: the column {self.attributes[0].bins.name!r} declares subgroups."
             )
         table = check_attributes(sensitive_features, n_rows)
-        columns, first = [], 1
-        for attribute in self.attributes:
+        # Column by column, as they are counted later.
+        parts, first = np.empty((n_rows, len(self.attributes)), np.int16, order="F"), 1
+        for i, attribute in enumerate(self.attributes):
             if attribute.bins.name not in table.columns:
                 raise InputError(f"sensitive_features has no column {attribute.bins.name!r}, which declares subgroups.")
-            part = attribute.parts(table[attribute.bins.name])
-            columns.append(np.where(part == NOT_DECLARED, NOT_DECLARED, part + first))
+            parts[:, i] = attribute.parts(table[attribute.bins.name], first)
             first += len(attribute.present)
-        return np.column_stack(columns).astype(np.int16)
+        return parts
 
     def without_cuts(self, parts: NDArray[np.int16]) -> NDArray[np.int16]:
         """Parts for the rows that have declared them: quarters of a number do not count there.

@@ -131,7 +131,7 @@ def fill_books(evidence: Evidence, rng: np.random.Generator, n_looks: int, disco
         evidence.add(simulated_rows(rng, int(size), evidence.n_groups, discordance, weighted=evidence.weighted))
 
 
-def batch_table(n_worlds: int = 200, n_looks: int = 10) -> pd.DataFrame:
+def batch_table(n_worlds: int = 1000, n_looks: int = 10) -> pd.DataFrame:
     """Percentage of worlds with any alarm in the monitor's own books, and with any limit that is ever missed."""
     rows = []
     kinds = [(0.01, False), (0.1, False), (0.5, False), (0.1, True)]
