@@ -184,10 +184,13 @@ RECORDS = np.array([{}] * 2000)
         ({"predictions": {"a": [0, 1], "b": [0]}}, "columns of the same length"),
         ({"predictions": {"a": [[0, 1]], "b": [[0, 1]]}}, "columns of the same length"),
         ({"groups": [[0], [0, 1]]}, "groups cannot be read as an array"),
-        ({"groups": np.zeros((2000, 1), int)}, r"groups must have one entry per sample, got shape \(2000, 1\)"),
+        (
+            {"predictions": np.zeros(2000, int), "groups": np.zeros((2000, 1), int)},
+            r"groups must have one entry per sample, got shape \(2000, 1\)",
+        ),
         ({"predictions": np.zeros(2000, int), "groups": RECORDS}, "groups holds lists or records: a group is text"),
         ({"own": [[0], [0, 1]]}, "own cannot be read as an array"),
-        ({"own": [[0, 1]]}, r"own must have one entry per group, got shape \(1, 2\)"),
+        ({"own": 0}, r"own must have one entry per group, got shape \(\)"),
     ],
 )
 def test_bad_input_gets_one_clear_sentence(change, message):
