@@ -148,6 +148,9 @@ def test_rows_of_weight_zero_are_as_good_as_absent():
     pd.testing.assert_frame_equal(run((y, predictions, groups, pooled), sample_weight=half * 1.0).to_frame(), kept)
 
 
+RECORDS = np.array([{}] * 2000)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -173,6 +176,21 @@ def test_rows_of_weight_zero_are_as_good_as_absent():
         ({"predictions": {"a": np.zeros(2000, int), "b": np.full(2000, "x")}}, "different kinds"),
         ({"predictions": pd.DataFrame(np.zeros((2000, 2), int), columns=["a", "a"])}, "two columns of the same name"),
         ({"y": [], "predictions": np.zeros((0, 2)), "groups": [], "pooled": []}, "no rows"),
+        ({"predictions": [[0], [0, 1]]}, "predictions cannot be read as an array"),
+        ({"predictions": {"a": [[0], [0, 1]]}}, "predictions cannot be read as an array"),
+        ({"predictions": 1}, "predictions must have one row per sample, got 1"),
+        ({"predictions": {}}, "predictions must have columns of the same length, one label per sample in each"),
+        ({"predictions": {"a": 1}}, "columns of the same length"),
+        ({"predictions": {"a": [0, 1], "b": [0]}}, "columns of the same length"),
+        ({"predictions": {"a": [[0, 1]], "b": [[0, 1]]}}, "columns of the same length"),
+        ({"groups": [[0], [0, 1]]}, "groups cannot be read as an array"),
+        (
+            {"predictions": np.zeros(2000, int), "groups": np.zeros((2000, 1), int)},
+            r"groups must have one entry per sample, got shape \(2000, 1\)",
+        ),
+        ({"predictions": np.zeros(2000, int), "groups": RECORDS}, "groups holds lists or records: a group is text"),
+        ({"own": [[0], [0, 1]]}, "own cannot be read as an array"),
+        ({"own": 0}, r"own must have one entry per group, got shape \(\)"),
     ],
 )
 def test_bad_input_gets_one_clear_sentence(change, message):

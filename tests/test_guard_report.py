@@ -62,6 +62,7 @@ def test_the_sentence_of_a_group_has_the_two_figures_that_decide():
     assert report.sentence_of(1) == report.reasons()[0]
     costs = choose_servers(rows_of(SHIFTED), losses=check_losses("cost", {"fp": 1, "fn": 3}))
     assert costs.sentence_of(0).endswith("(6.00 instead of 5.00 per 100 rows, 200 rows).")
+    assert choose_servers(rows_of((1, {"01": 1}))).sentence_of(0).endswith("(100.00% instead of 0.00%, 1 row).")
 
 
 def test_checks_are_numbered_through_whatever_was_asked():

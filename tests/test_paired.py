@@ -259,6 +259,9 @@ GOOD = {"y": [0, 1], "predictions": [[0], [1]], "groups": [0, 0], "pooled": [0, 
         ({"pooled": [0, None]}, "missing predictions"),
         ({"persons": [1]}, r"persons has the shape \(1, 1\) for 2 rows: give one identifier for each row"),
         ({"attributes": pd.DataFrame({"sex": ["f"]})}, "has 1 rows, the data have 2"),
+        *(({name: [[0], [0, 1]]}, f"^{name} cannot be read as an array") for name in [*GOOD, "own"]),
+        ({"own": [[0, 1]]}, r"own must have one entry per group, got shape \(1, 2\)"),
+        ({"own": []}, r"own must have one entry per group, got shape \(0,\)"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(change, message):

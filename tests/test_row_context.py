@@ -126,3 +126,11 @@ def test_more_of_a_table_keeps_classes_and_brings_what_is_known():
         CheckedRows.check_more_of_table(model, TABLE[:2], ["z", "a"])
     with pytest.raises(ValueError, match="feature names should match"):
         CheckedRows.check_more_of_table(model, TABLE[["job", "age"]], Y)
+
+
+def test_columns_aside_go_with_the_rows_and_are_no_features():
+    card, wide = Scorecard(), TABLE.assign(score=0.5)[["score", "age", "job"]]
+    assert list(CheckedRows.check_table(card, wide, Y, aside=["score"]).given) == ["age", "job", "score"]
+    assert list(card.feature_names_in_) == ["age", "job"]
+    more = CheckedRows.check_more_of_table(Scorecard().fit(TABLE, Y), wide, Y, aside=["score"])
+    assert list(more.given) == ["age", "job", "score"]

@@ -36,6 +36,12 @@ def test_weights_reach_a_classifier_only_where_they_differ_from_one():
     assert checked(sample_weight=[1, 1, 1, 1, 1, 2]).fit_weight.tolist() == [1, 1, 1, 1, 1, 2]
 
 
+def test_a_weight_beyond_a_million_million_is_refused():
+    assert checked(sample_weight=[1, 1, 1, 1, 1, 1e12]).weight.max() == 1e12
+    with pytest.raises(InputError, match=r"sample_weight holds 1e\+12; a fit takes weights of up to 1e\+12: divide"):
+        checked(sample_weight=[1, 1, 1, 1, 1, 1e12 + 0.5])
+
+
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
 def test_a_part_of_the_rows_keeps_everything_together(library):
     frame = library({"u": np.arange(6.0), "v": np.arange(6.0) ** 2})

@@ -117,8 +117,23 @@ def test_the_worst_case_is_that_of_a_group_of_fifty_rows_or_more_if_there_is_one
     assert "for 2 of 2 questions" in sentence
     assert "not ruled out, of groups with at least 50 rows, the error rate of group 0 is 8.00 percentage" in sentence
     assert "the error rate of sex = f & town = b is 97.00" in Verdict.of(table(tiny)).sentence
-    fine = Verdict.of(table(question("undecided", n=50, low=0.01)), table(tiny)).sentence
-    assert fine.endswith("rule it out. The 95% interval of no group with at least 50 rows reaches as far as harm.")
+    assert "of groups with at least" not in Verdict.of(table(tiny)).sentence
+
+
+@pytest.mark.parametrize(
+    ("low", "margin", "beyond"), [(0.0, 0.0, ""), (-0.02, 0.05, " by more than 5 percentage points")]
+)
+def test_doubts_about_small_groups_only_are_said_to_be_that(low, margin, beyond):
+    tiny = question("undecided", group="sex = f", low=-0.97, n=49)
+    near, worse = (question("undecided", n=50, low=limit) for limit in (low, low - 0.1))
+    said = f"The 95% interval of no group with at least 50 rows reaches as far as harm{beyond}."
+    assert Verdict.of(table(near, tiny), margin=margin).sentence.endswith(f"rule it out. {said}")
+    assert said not in Verdict.of(table(near, worse, tiny), margin=margin).sentence
+
+
+def test_of_equally_bad_cases_the_first_is_told():
+    equal = [question("undecided", group=k) for k in range(100)]
+    assert "the error rate of group 0 is" in Verdict.of(table(*equal)).sentence
 
 
 @pytest.mark.parametrize(

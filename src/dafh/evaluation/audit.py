@@ -125,7 +125,7 @@ def _check_columns(predictions: Mapping[Any, ArrayLike] | Table) -> tuple[NDArra
     if len(set(names)) < len(names):
         raise InputError("predictions has two columns of the same name: give every group a column of its own.")
     parts = [as_array(frame[name], "predictions") for name in names]
-    if not parts or {part.shape for part in parts} != {(len(parts[0]) if parts[0].ndim else -1,)}:
+    if len({part.shape for part in parts}) != 1 or parts[0].ndim != 1:
         raise InputError("predictions must have columns of the same length, one label per sample in each.")
     # Stacked, NumPy would turn the numbers into text without a word, and no label would be right any more.
     if len({part.dtype.kind in "OUS" for part in parts}) > 1:

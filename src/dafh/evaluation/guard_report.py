@@ -101,7 +101,7 @@ class GuardReport(EqualByValue):
         """Loss with its own classifier and with the pooled one, where it failed first or else in the main check."""
         asked = self.checks[self.checks["group"] == group]
         failed = asked[~asked["passed"]]
-        first = (failed if len(failed) else asked).head(1)
+        first = failed if len(failed) else asked
         if not len(first) or not int(first["rows"].iloc[0]) or self.serves[group] not in (group, len(self.serves)):
             return ""
         check = first.iloc[0]

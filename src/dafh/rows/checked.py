@@ -117,7 +117,7 @@ class CheckedRows:
         attributes: pd.DataFrame | None = None,
     ) -> Self:
         check_classification_targets(labels)
-        if weight.max(initial=0) > LARGEST_WEIGHT:
+        if (weight > LARGEST_WEIGHT).any():
             raise InputError(
                 f"sample_weight holds {weight.max():g}; a fit takes weights of up to {LARGEST_WEIGHT:g}: divide all of "
                 "them by the same number."
