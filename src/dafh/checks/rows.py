@@ -146,7 +146,8 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.fl
     try:
         weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     except (OverflowError, TypeError, ValueError) as error:
-        if isinstance(error, ValueError) and "convert" not in str(error):
+        # What scikit-learn itself says, about gaps for instance, is clear enough.
+        if isinstance(error, ValueError) and not any(word in str(error) for word in ("convert", "sequence")):
             raise
         raise InputError(f"sample_weight cannot be read as numbers: {shown(str(error))}.") from error
     if weights.shape != (n_rows,):
