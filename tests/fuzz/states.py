@@ -153,7 +153,7 @@ def _change_array(connection: sqlite3.Connection, action: int, which: float, at:
     try:
         with np.load(io.BytesIO(content)) as found:
             arrays = dict(found.items())
-    except (TypeError, ValueError, OSError, zipfile.BadZipFile):  # Damaged by an earlier change.
+    except (TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile):  # Damaged by an earlier change.
         return
     name = list(arrays)[int(which * len(arrays))]
     array = arrays[name]
