@@ -304,7 +304,7 @@ def smaller(case: Case) -> Iterator[Case]:
 
 def _smaller_parquet(content: bytes) -> Iterator[bytes]:
     try:
-        # By our own reader: pandas would unpack a file that repeats a long text, in the process that watches the others.
+        # By our own reader: pandas would unpack a file that repeats a long text, in the process that watches others.
         whole = ParquetTable(io.BytesIO(content), "a case")
         pieces = whole.pieces(50_000, whole.file.schema_arrow.names, None, together=True)
         table = pd.concat([piece.to_pandas() for piece in pieces])
