@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -99,3 +100,13 @@ def test_questions_counted_together_are_those_counted_one_by_one(persons):
     together = rows.compare(units.loss, pairs)
     np.testing.assert_allclose(together.harm[:3], alone.harm, rtol=1e-12)
     np.testing.assert_allclose(together.p_within(0.1)[:3], alone.p_within(0.1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("only", [None, np.array(["x", "z"])])
+def test_columns_that_only_an_incumbent_sees_may_be_none_or_an_array(only):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 3)), columns=["x", "y", "z"])
+    old = LogisticRegression().fit(X, X["x"] > 0)
+    brought = dafh.Incumbent(old, only=only)
+    model = dafh.DAFHClassifier(1, groups="rules", pooled=brought, random_state=0).fit(X, X["x"] > 0)
+    assert (model.pooled_.predict(X) == old.predict(X)).all()

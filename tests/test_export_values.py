@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from dafh import DAFHClassifier, Scorecard, tabular_pipeline
+from dafh.exceptions import InputError
 from dafh.export import to_sql
 from dafh.export.dialects import DIALECTS
 from dafh.tables.schema import TableSchema
@@ -21,10 +22,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLab
 
 
 @functools.cache
-def hostile_case():
+def hostile_case(*, substitutes=False):
     """A model whose columns, categories and labels are all called like attacks."""
     rng = np.random.default_rng(0)
-    names = [name for name in HOSTILE if "\0" not in name and "SQLGLOT" not in name and name]
+    refused = ("\0", "SQLGLOT", *(("${",) if substitutes else ()))
+    names = [name for name in HOSTILE if name and not any(part in name for part in refused)]
     table = pd.DataFrame({name: rng.choice(HOSTILE, 600) for name in names[:4]})
     table = table.assign(**{name: rng.normal(size=600).round(1) for name in names[4:]})
     table = table.assign(group=rng.choice(["a", "b"], 600), Score=rng.normal(size=600), prediction=0.0)
@@ -50,7 +52,7 @@ def test_hostile_names_of_columns_categories_labels_and_tables_stay_data(engine)
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_dialect_is_one_statement_in_which_hostile_text_is_text(dialect):
-    model, _ = hostile_case()
+    model, _ = hostile_case(substitutes=DIALECTS[dialect].substitutes)
     (parsed,) = sqlglot.parse(to_sql(model, dialect, "people", keep=["it's id"]), read=dialect)
     assert isinstance(parsed, exp.Select)
     texts = {node.this for node in parsed.find_all(exp.Literal) if node.is_string}
@@ -71,6 +73,15 @@ def test_a_text_that_stands_for_a_variable_in_spark_is_written_in_parts():
     assert "'${HOME}'" in to_sql(model, "duckdb")
     assert "'$' || '{HOME}'" in to_sql(model, "spark")
     assert "${" not in to_sql(model, "databricks")
+
+
+def test_a_name_that_stands_for_a_variable_in_spark_is_refused():
+    table = pd.DataFrame({"${HOME}": ["a", "b"] * 20})
+    model = Scorecard().fit(table, table["${HOME}"])
+    with pytest.raises(InputError, match=r"has a name with \$\{, which spark replaces by a variable"):
+        to_sql(model, "spark")
+    header = to_sql(model, "duckdb").partition("WITH")[0]
+    assert "$ {HOME}" in header
 
 
 VALUES = st.one_of(

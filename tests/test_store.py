@@ -249,3 +249,12 @@ def test_a_forged_store_is_refused_in_one_sentence(path, statement):
 
     with pytest.raises(InputError, match=r"cannot be used as results of a study: it is damaged \([^\n]+\)\.$"):
         read()
+
+
+@pytest.mark.parametrize("forged", ["x", [1, 2], {}, 10**400])
+def test_results_that_no_job_could_have_put_are_refused(tmp_path, forged):
+    with ResultStore(tmp_path / "results.sqlite") as store:
+        store.put("a", {"split": 0}, [{"accuracy": 0.5}], seconds=1.0)
+        store.put("b", {"split": 1}, [{"accuracy": forged}], seconds=1.0)
+        with pytest.raises(InputError, match="cannot be used as results of a study: it is damaged"):
+            store.frame(["a", "b"])

@@ -32,7 +32,8 @@ _ENTRIES = ["_in_fit", "n_jobs", "memory", "kind", "settings", "schema", "refere
 _BYTES = list(b'0123456789-.eE"[]{},:\\ntf \xff')
 _OF_COMMANDS = "by command"
 _OTHER_COLUMNS = re.compile(
-    r"^(The feature names should match|X has \d+ features|sensitive_features has no column|Columns seen in fit)"
+    r"^(The feature names should match|X has \d+ features|sensitive_features has no column|Columns seen in fit|"
+    r"Column .* held \w+ in fit)"
 )
 
 

@@ -5,6 +5,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,7 @@ def _change_array(connection: sqlite3.Connection, action: int, which: float, at:
     try:
         with np.load(io.BytesIO(content)) as found:
             arrays = dict(found.items())
-    except (TypeError, ValueError, OSError):
+    except (TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile):  # Damaged by an earlier change.
         return
     name = list(arrays)[int(which * len(arrays))]
     array = arrays[name]

@@ -20,8 +20,11 @@ from pathlib import Path
 from killing import faults
 from killing.commands import COMMANDS, cluster, content, is_whole
 from killing.environments import try_surroundings
+from killing.records import differences, keep
 
 SEED = 0
+RECORDS = Path(".kill").absolute()
+"""Where it is kept why a trial went wrong."""
 
 
 @dataclass
@@ -58,6 +61,7 @@ class Run:
 
     code: int
     errors: str
+    output: str = ""
     changes: int = 0
     n_bytes: int = 0
 
@@ -72,7 +76,8 @@ def run(command, folder, fault=(faults.COUNT, 0)):
             os._exit(_child(command, arguments, folder, fault, Path(aside)))
         status = os.waitpid(pid, 0)[1]
         figures = Path(aside, "seen").read_text().split() if Path(aside, "seen").exists() else (0, 0)
-        return Run(os.waitstatus_to_exitcode(status), Path(aside, "2").read_text(), *map(int, figures))
+        said = (Path(aside, number).read_text(errors="replace") for number in "21")
+        return Run(os.waitstatus_to_exitcode(status), *said, *map(int, figures))
 
 
 def _child(command, arguments, folder, fault, aside):
@@ -133,7 +138,7 @@ class Trials:
             self._judge(found, moment, work)
             again = run(self.command, work)
             if again.code or self._content(work) != self.after:
-                self.count.note("not_resumed", moment, again)
+                self._record("not_resumed", moment, {"killed": ended, "again": again}, self._content(work), self.after)
             if names(work) != self.files:
                 self.count.note("stray", moment, sorted(names(work) ^ self.files))
 
@@ -162,12 +167,21 @@ class Trials:
             ended = run(self.command, work, (faults.FULL, n_bytes))
             self.count.full += 1
             said = [line for line in ended.errors.splitlines() if line.startswith("dafh: ")]
-            intact = self._content(work) == self.before or self._between(self._content(work))
+            found = self._content(work)
+            intact = found == self.before or self._between(found)
             if ended.code != 2 or len(said) != 1 or "Traceback" in ended.errors or not intact:
-                self.count.note("full_wrong", f"{n_bytes} bytes", (ended, intact))
+                self._record("full_wrong", f"{n_bytes} bytes", {"full": ended}, found, self.before)
             again = run(self.command, work)
-            if again.code or self._content(work) != self.after or names(work) != self.files:
-                self.count.note("full_wrong", f"{n_bytes} bytes, then again", (again, names(work) ^ self.files))
+            found = self._content(work)
+            if again.code or found != self.after or names(work) != self.files:
+                runs, strays = {"full": ended, "again": again}, sorted(names(work) ^ self.files)
+                self._record("full_wrong", f"{n_bytes} bytes, then again", runs, found, self.after, strays)
+
+    def _record(self, what, moment, runs, found, wanted, strays=()):
+        """Count a trial that went wrong, and keep why: what was said, and how the files differ."""
+        files = {"files": differences(found, wanted), "files and folders, strays or missing": list(strays)}
+        path = keep(RECORDS, f"{self.command.name}, {what} at {moment}", runs, files)
+        self.count.note(what, moment, (next(reversed(runs.values())), files, f"kept in {path.name}"))
 
     def _between(self, found):
         """Whether every file is whole: a command that writes many may have written some."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -73,9 +73,13 @@ def sequence_of(kind: Allowed, words: str, most: float = np.inf) -> Allowed:
     """Allow sequences whose members are all of one kind, and no more than `most` of them."""
 
     def holds(value: Any) -> bool:
-        # What can be gone through only once, such as a generator, would be used up by this check.
-        listed = not isinstance(value, str) and np.iterable(value) and hasattr(value, "__len__")
-        return listed and len(value) <= most and all(kind.holds(member) for member in value)
+        try:
+            # What can be gone through only once, such as a generator, would be used up by this check. A sparse matrix
+            # seems to have a length, and has none.
+            listed = np.iterable(value) and not isinstance(value, str) and len(cast(Any, value)) <= most
+        except TypeError:
+            return False
+        return listed and all(kind.holds(member) for member in value)
 
     return Allowed(words, holds)
 

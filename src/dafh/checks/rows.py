@@ -85,6 +85,7 @@ def check_table(
         raise InputError(f"y must hold one label for each row; {shown(y)} is one text.")
     if y is None:
         raise InputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    _check_unique_names(y)
     if not is_frame(X):
         options = {"reset": reset, "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
         try:
@@ -98,7 +99,6 @@ def check_table(
         values, labels = (checked, np.empty(0)) if unlabelled else checked
         return pd.DataFrame(values), labels
     _check_unique_names(X)
-    _check_unique_names(y)
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     table = to_pandas(cast(Table, X)).reset_index(drop=True)
     if not table.shape[1] or len(table) < least:
@@ -146,7 +146,8 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.fl
     try:
         weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     except (OverflowError, TypeError, ValueError) as error:
-        if isinstance(error, ValueError) and "convert" not in str(error):
+        # What scikit-learn itself says, about gaps for instance, is clear enough.
+        if isinstance(error, ValueError) and not any(word in str(error) for word in ("convert", "sequence")):
             raise
         raise InputError(f"sample_weight cannot be read as numbers: {shown(str(error))}.") from error
     if weights.shape != (n_rows,):

@@ -10,7 +10,7 @@ from dafh.classifiers.fitting import is_fitted
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent, check_incumbent
+from dafh.incumbents.fitted import Incumbent, check_incumbent, names_aside
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.rows.checked import CheckedRows
@@ -45,7 +45,7 @@ def is_read_as_it_came(pooled: Any) -> bool:
 
 def columns_aside(brought: Brought | None) -> tuple[str, ...] | None:
     """Columns that only the pooled classifier sees; None where it sees what groups see."""
-    return None if brought is None else tuple(brought.only)
+    return None if brought is None else names_aside(brought.only)
 
 
 def match_incumbent(brought: Brought, rows: CheckedRows) -> Any:

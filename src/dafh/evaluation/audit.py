@@ -17,7 +17,7 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, Table, is_frame
-from dafh.text import listed, shown
+from dafh.text import clipped, listed, shown
 
 
 def audit(
@@ -172,7 +172,7 @@ def _match_names(groups: NDArray[Any], names: list[Any]) -> NDArray[np.intp]:
     unknown = sorted({str(group) for group in groups[codes < 0].tolist()})
     if unknown:
         raise InputError(
-            f"groups holds {listed(unknown[:5])}, but predictions has the columns "
-            f"{listed([str(name) for name in names[:10]])}: every group needs a column of its name."
+            f"groups holds {listed([clipped(name, 40) for name in unknown[:5]])}, but predictions has the columns "
+            f"{listed([clipped(name, 40) for name in names[:10]])}: every group needs a column of its name."
         )
     return codes

@@ -107,4 +107,7 @@ def _header(plan: Plan, dialect: str, notes: Sequence[str]) -> str:
 
 def _printable(value: str) -> str:
     """Leave out what could end a comment, or make it look like something else."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)
+    return shown.replace(
+        "${", "$ {"
+    )  # Some databases replace variables in comments, too: one of two lines would end it.

@@ -214,7 +214,14 @@ class _Steps:
         for name, step in self._steps:
             apart = True if self.dialect.materialized and not name.endswith(_BLANKS) else None
             select = select.with_(exp.to_identifier(name), as_=step, materialized=apart, copy=False)
-        return render(select, self.dialect.name)
+        statement = render(select, self.dialect.name)
+        # Texts are written in parts where a variable could take their place, which a name cannot be.
+        if self.dialect.substitutes and "${" in statement:
+            raise InputError(
+                f"A column, a label or the table has a name with ${{, which {self.dialect.name} replaces by a "
+                "variable: rename it."
+            )
+        return statement
 
     def _label(self, group: str | None, pooled: list[str], own: list[str]) -> exp.Expression:
         """Write the label: of the pooled classifier by its own score and cut-off, where that serves a row."""

@@ -1,6 +1,6 @@
 """Recipe: how groups and their classifiers are trained, every setting in one place."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,7 +20,10 @@ _VARIED = (
     Allowed("a non-negative number", _SETTING.holds),
     Allowed(
         "a list of such numbers to vary over the replicas",
-        lambda value: sequence_of(_SETTING, "").holds(value) and len(value) > 0,
+        # A set has no order, and which replica gets which setting would change from run to run.
+        lambda value: (
+            not isinstance(value, Set | Mapping) and sequence_of(_SETTING, "").holds(value) and len(value) > 0
+        ),
     ),
 )
 

@@ -212,7 +212,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
 
     def as_it_is(self, X: Table) -> Any:
         """Return the model itself where it can be asked without any help, and this object otherwise."""
-        if self._curve is not None or self._shares is not None or self._by_number or self.only:
+        if self._curve is not None or self._shares is not None or self._by_number or names_aside(self.only):
             return self
         own = getattr(self._model, "classes_", None)
         same_labels = own is not None and np.asarray(own).dtype == self.classes_.dtype
@@ -299,3 +299,8 @@ def _head(X: Any) -> Any:
 
 def _name(model: Any) -> str:
     return type(model).__name__
+
+
+def names_aside(only: Sequence[str] | None) -> tuple[str, ...]:
+    """Columns that only the model is to see, as a tuple: they may be given as an array, or as None."""
+    return () if only is None else tuple(only)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dafh.classifiers.fitting import is_fitted
 from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent
+from dafh.incumbents.fitted import Incumbent, names_aside
 from dafh.incumbents.scales import LabelShares, ScoreCurve
 from dafh.models.container import Json
 from dafh.models.description import Fields, Kind, NotPlainError, Writer
@@ -99,7 +99,7 @@ def _write_incumbent(model: Incumbent, writer: Writer) -> dict[str, Json]:
         "places": writer.array(np.asarray(model._places, np.int64)),
         "by_number": bool(model._by_number),
         "columns": None if names is None else list(names),
-        "only": [str(name) for name in model.only],
+        "only": [str(name) for name in names_aside(model.only)],
         **_write_scale(model, writer),
     }
 

@@ -17,6 +17,7 @@ from dafh.text import clipped
 _SCHEMA = 2
 # Marks the file as ours ("dafh" in ASCII), so that we never write to a database of another program.
 _APPLICATION = 0x64616668
+_LARGEST_NUMBER = 10**15
 _TABLE = "results (key TEXT PRIMARY KEY, job TEXT, rows TEXT, seconds REAL, made_by TEXT)"
 
 
@@ -146,7 +147,10 @@ class ResultStore:
 
     def frame(self, keys: list[str]) -> pd.DataFrame:
         """Return the rows as a table, which does not depend on when and in what order the jobs ran."""
-        return pd.DataFrame(self.rows(keys))
+        rows = self.rows(keys)
+        with self._read_soundly():
+            _check_columns(rows)
+        return pd.DataFrame(rows)
 
 
 def _rows_of_job(job: object, rows: object) -> list[dict[str, Any]]:
@@ -157,3 +161,17 @@ def _rows_of_job(job: object, rows: object) -> list[dict[str, Any]]:
     if not isinstance(fields, dict) or not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise TypeError("a result is not made of rows")
     return [{**fields, **row} for row in found]
+
+
+def _check_columns(rows: list[dict[str, Any]]) -> None:
+    """Refuse numbers beside something else in one column, and numbers that no table could hold: nobody has put them."""
+    kinds: dict[str, bool] = {}
+    for row in rows:
+        for name, value in row.items():
+            if value is None:
+                continue
+            if isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
+                raise ValueError(f"the number in {name!r} is too large")
+            is_number = isinstance(value, int | float)
+            if kinds.setdefault(name, is_number) != is_number:
+                raise TypeError(f"{name!r} holds numbers and something else")

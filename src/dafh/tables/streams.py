@@ -18,8 +18,9 @@ BYTES_TO_GUESS_BY = 2**22
 LONGEST_LINE = 2**26
 """Bytes of a line of text, and letters of a row, which may have many lines: a row is held in memory whole, and a small
 packed file may unpack to a line without end."""
-LARGEST_PIECE, TIMES_PACKED = 2**28, 200
-"""Bytes that a packed file may unpack to in one piece, or times its size if that is more: real tables stay below 50."""
+LARGEST_PIECE, TIMES_PACKED = 2**26, 200
+"""Bytes that a packed file may unpack to in one piece, or times its size if that is more: real tables stay below 50.
+Commands hold a piece up to eight times, as text, as values and as output."""
 _BYTES_OF_MOST_LINES = 2**12
 Piece = TypeVar("Piece")
 
