@@ -51,3 +51,13 @@ def test_a_jump_is_found_by_bisection():
         lambda x, q: np.where(x < 0.3, 0.9, 0.01), np.array([0.05]), (-1.0, 1.0), np.zeros(1), np.ones(1)
     )
     np.testing.assert_allclose(found, 0.3, atol=2e-10)
+
+
+@pytest.mark.parametrize(("kind", "steps", "mean"), [("alike", 7, 5.5), ("costs and weights", 12, 6.6)])
+def test_few_evaluations_are_enough(kind, steps, mean, monkeypatch):
+    found, asked = questions(150, kind), []
+    reached = Differences._reached
+    monkeypatch.setattr(Differences, "_reached", lambda self, h, q: asked.append(len(q)) or reached(self, h, q))
+    found.upper(0.025)
+    assert len(asked) <= steps
+    assert sum(asked) <= mean * asked[0]

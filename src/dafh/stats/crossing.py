@@ -8,8 +8,8 @@ from scipy.special import ndtri
 
 Numbers = NDArray[np.float64]
 
-# Absolute and relative, for x.
-_TOLERANCE = 1e-10
+# Of the distance between the ends.
+_TOLERANCE = 5e-11
 
 
 def find_crossing(
@@ -41,25 +41,23 @@ def find_crossing(
     """
     found, active = np.empty(len(levels)), np.arange(len(levels))
     low, high = (np.full(len(levels), end) for end in between)
-    x = np.clip(guess, 0.99 * low + 0.01 * high, 0.01 * low + 0.99 * high)
-    slope, last = -1 / spread, np.full(len(levels), np.inf)
-    before = None
+    x, last = np.clip(guess, *between), np.full(len(levels), np.inf)
+    tolerance = _TOLERANCE * (between[1] - between[0])
+    # A point on the line that the guess is on: the first step is a secant like the others.
+    before = guess - spread, np.ones(len(levels))
     while len(active):
         # Clipped, because quantiles of 0 and 1 are infinite.
         height = ndtri(np.clip(probability(x, active), 1e-300, 1 - 1e-16)) - ndtri(levels[active])
-        low, high = np.where(height > 0, x, low), np.where(height > 0, high, x)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            slope = slope if before is None else (height - before[1]) / (x - before[0])
-            secant = x - height / slope
-        # A secant that leaves the bracket, or follows one that did not halve the height, gives way to a bisection.
-        good = (low < secant) & (secant < high) & (np.abs(height) <= last / 2)
-        following = np.where(good, secant, (low + high) / 2)
-        near = _TOLERANCE * (1 + np.abs(x))
-        ends = (np.abs(height) < 1e-13) | (good & (np.abs(following - x) <= near)) | (high - low <= near)
-        found[active[ends]] = np.where(np.abs(height) < 1e-13, x, following)[ends]
-        last = np.where(good, np.abs(height), np.inf)
-        goes_on = ~ends
+        below = height > 0
+        low, high = np.where(below, x, low), np.where(below, high, x)
+        with np.errstate(divide="ignore"):
+            secant = x - height * (x - before[0]) / (height - before[1])
+        # A secant that leaves the bracket, or follows one that did not lower the height, gives way to a bisection.
+        good = (low <= secant) & (secant <= high) & (np.abs(height) < last)
+        following, last = np.where(good, secant, (low + high) / 2), np.where(good, np.abs(height), np.inf)
+        goes_on = np.abs(following - x) > tolerance
+        found[active[~goes_on]] = following[~goes_on]
         before = x[goes_on], height[goes_on]
-        active, x, slope = active[goes_on], following[goes_on], slope[goes_on]
-        low, high, last = low[goes_on], high[goes_on], last[goes_on]
+        active, x, last = active[goes_on], following[goes_on], last[goes_on]
+        low, high = low[goes_on], high[goes_on]
     return found

@@ -154,17 +154,17 @@ class Differences:
         limit, end = np.full(n, float(self.worst)), self.worst * (1 - 1e-12)
         places = np.flatnonzero(self._reached(np.full(n, end), np.arange(n)) <= levels)
         if len(places):
-            some, asked = self.take(places), levels[places]
+            # Relative to the worst: squares of huge costs would be infinite.
+            some, asked = replace(self, difference=self.difference / self.worst).take(places), levels[places]
             # As if the weighted mean were normal: with one more unit, which is as bad as possible.
             units = some.counts.sum(axis=1) + 1
-            center = some.harm + (self.worst - some.harm) / units
-            spread = np.sqrt((some.spread + self.worst**2 / units) / units)
+            center, spread = some.harm + (1 - some.harm) / units, np.sqrt((some.spread + 1 / units) / units)
             limit[places] = find_crossing(
                 lambda harm, which: self._reached(harm, places[which]),
                 asked,
                 (-self.worst, end),
-                center - ndtri(asked) * spread,
-                spread,
+                self.worst * (center - ndtri(asked) * spread),
+                self.worst * spread,
             )
         return limit
 
