@@ -76,9 +76,12 @@ def _pages(stream: BinaryIO, chunk: Any, name: str) -> Iterator[_Page]:
     while start < end and left > 0:
         fields, length = _header(stream, start, name)
         packed, about = fields.get(3, -1), fields.get(5) or fields.get(8) or {}
+        if not isinstance(about, dict):
+            raise _damaged(name)
         page = _Page(fields.get(1, -1), fields.get(2, -1), about.get(2 if 5 in fields else 4, 0))
         n_values = about.get(1, 0)
-        if min(packed, page.unpacked, page.kind, n_values) < 0:
+        # Bytes that are no header may have a structure in the place of a number.
+        if not all(isinstance(value, int) and value >= 0 for value in (packed, n_values, *page)):
             raise _damaged(name)
         yield page
         left -= n_values
