@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not faults.can_be_made(), reason="faults need Li
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory):
     """What became of the trials, and of the surroundings by their names."""
-    size = ["--kills", "4", "--full", "1", *(f"--only={name}" for name in QUICK)]
+    size = ["--kills", "7", "--full", "1", *(f"--only={name}" for name in QUICK)]
     paths = [str(Path(__file__).parent), *sys.path]
     environment = faults.compiled(tmp_path_factory.mktemp("faults"))
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
