@@ -21,7 +21,7 @@ demo: $(READY)   ## the paper's synthetic experiment: a table and a figure
 	$(BIN)/dafh demo
 
 test: $(READY)   ## the fast tests and the docstring examples
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # Without flags, networks are compiled as for users; the fast tests do without most optimisations (tests/conftest.py).
 slow: $(READY)   ## simulations, full studies, and laws with ten times as many examples

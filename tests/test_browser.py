@@ -309,6 +309,7 @@ def test_the_first_page_on_paper_is_for_whoever_decides(on_paper):
     assert {"What was done", "What it means", "What to ask"} <= set(header.locator("h2").all_text_contents())
 
 
+@pytest.mark.slow
 def test_a_report_of_twelve_attributes_of_forty_values_each_is_small_and_fast(browser, tmp_path):
     rng = np.random.default_rng(0)
     n = 4000

@@ -59,7 +59,7 @@ def came_of(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("pooled", ["scorecard", "linear"])
+@pytest.mark.parametrize("pooled", first_by_default(["linear", "scorecard"], 1))
 def test_files_in_any_order_give_the_network_of_rows_in_memory(tmp_path, pooled):
     table = grouped_table(6000)
     from_files = fitted(written_in_files(tmp_path / "rows", table, 7), pooled=pooled)
