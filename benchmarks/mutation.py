@@ -83,7 +83,9 @@ TARGETS = {
     ),
     "guard_report": Target("dafh.evaluation.guard_report", ("tests/test_guard_report.py",)),
     "losses": Target("dafh.evaluation.losses", ("tests/test_losses.py",)),
-    "differences": Target("dafh.stats.differences", ("tests/test_differences.py",), _SLOW_LAWS),
+    "differences": Target(
+        "dafh.stats.differences", ("tests/test_differences.py", "tests/test_crossing.py"), _SLOW_LAWS
+    ),
     "crossing": Target("dafh.stats.crossing", ("tests/test_crossing.py",)),
     "questions": Target(
         "dafh.evaluation.questions",

@@ -61,3 +61,11 @@ def test_few_evaluations_are_enough(kind, steps, mean, monkeypatch):
     found.upper(0.025)
     assert len(asked) <= steps
     assert sum(asked) <= mean * asked[0]
+
+
+def test_equal_questions_are_asked_once():
+    found = Differences.of_counts([3, 1, 3, 0], [2, 4, 2, 0], [9, 9, 9, 9])
+    distinct, place = found.distinct()
+    assert len(distinct.counts) == 3
+    assert place.shape == (4,)
+    np.testing.assert_array_equal(distinct.counts[place], found.counts)
