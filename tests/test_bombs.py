@@ -153,3 +153,14 @@ def test_a_packed_text_is_limited_piece_by_piece(tmp_path):
     path.write_bytes(gzip.compress(b"age,job\n" + (b"30," + b"x" * 2**12 + b"\n") * 2_000))
     assert sum(map(len, DataFile(path).chunks(rows=200))) == 2_000
     assert sum(map(len, DataFile(path).pieces([], None, rows=200))) == 2_000
+
+
+def test_a_parquet_file_in_gzip_fills_no_disk(tmp_path):
+    plain = written(tmp_path, {"a": np.zeros(2**20)}, use_dictionary=False, compression="none")
+    path = tmp_path / "table.parquet.gz"
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    for way in (*ways(path), [DataFile(path).count_rows]):
+        with pytest.raises(InputError, match="unpacks to more than 4,194,304 bytes at once"):
+            [one() if callable(one) else one for one in way]
+    path.write_bytes(gzip.compress(written(tmp_path, {"a": [1.0, 2.0]}).read_bytes()))
+    assert DataFile(path).count_rows() == sum(map(len, DataFile(path).chunks())) == 2

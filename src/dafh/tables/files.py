@@ -114,7 +114,7 @@ class DataFile:
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
             head, stream, most_bytes = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
-                yield from self._parquet_chunks(stream, rows, stack)
+                yield from self._parquet_chunks(seekable(stream, stack, most_bytes), rows)
                 return
             lines = Lines(stream, most_bytes)
             yield from lines.in_pieces(self._text_chunks(self._open_text(head), io.BufferedReader(lines), rows, text))
@@ -135,7 +135,7 @@ class DataFile:
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
             head, stream, most_bytes = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
-                yield from self._parquet_chunks(stream, rows, stack)
+                yield from self._parquet_chunks(seekable(stream, stack, most_bytes), rows)
                 return
             lines = Lines(stream, most_bytes)
             opened, stream = self._open_text(head), io.BufferedReader(lines)
@@ -198,10 +198,8 @@ class DataFile:
             for chunk in reader:
                 yield without_unwanted(_some_rows(chunk, self.name), self.name)
 
-    def _parquet_chunks(
-        self, stream: BinaryIO, rows: int | None, stack: contextlib.ExitStack
-    ) -> Iterator[pd.DataFrame]:
-        table = ParquetTable(seekable(stream, stack), self.name)
+    def _parquet_chunks(self, stream: BinaryIO, rows: int | None) -> Iterator[pd.DataFrame]:
+        table = ParquetTable(stream, self.name)
         file = table.file
         names = file.schema_arrow.names
         self._check_names(names)
@@ -219,9 +217,9 @@ class DataFile:
     def count_rows(self) -> int:
         """Count the rows without reading them: as a Parquet file says, or by the lines of a text."""
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
-            head, stream, _ = open_stream(self.path, stack)
+            head, stream, most_bytes = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
-                return ParquetTable(seekable(stream, stack), self.name).n_rows
+                return ParquetTable(seekable(stream, stack, most_bytes), self.name).n_rows
             n_lines, last = 0, b""
             while block := stream.read(2**20):
                 n_lines, last = n_lines + block.count(b"\n"), block[-1:]

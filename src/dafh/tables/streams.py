@@ -108,11 +108,7 @@ class Lines(io.RawIOBase):
         if self._length > LONGEST_LINE:
             raise OSError(f"one of its lines is longer than {LONGEST_LINE:,} bytes")
         self._n_read += n_read
-        if self._most_bytes is not None and self._n_read > self._most_bytes:
-            raise OSError(
-                f"it unpacks to more than {self._most_bytes:,} bytes at once, which is more than a file of its size "
-                "may; unpack it, if you trust it"
-            )
+        _check_unpacked(self._n_read, self._most_bytes)
         return n_read
 
     def in_pieces(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
@@ -130,12 +126,26 @@ def _last_break(block: bytes) -> int:
     return last if last >= 0 else block.rfind(b"\r")  # Old programs end lines with a return alone.
 
 
-def seekable(stream: BinaryIO, stack: contextlib.ExitStack) -> BinaryIO:
-    """Return a stream that can jump: Parquet has its index at the end, where a pipe cannot go first."""
+def _check_unpacked(n_bytes: int, most_bytes: int | None) -> None:
+    if most_bytes is not None and n_bytes > most_bytes:
+        raise OSError(
+            f"it unpacks to more than {most_bytes:,} bytes at once, which is more than a file of its size may; unpack "
+            "it, if you trust it"
+        )
+
+
+def seekable(stream: BinaryIO, stack: contextlib.ExitStack, most_bytes: int | None) -> BinaryIO:
+    """Return a stream that can jump: Parquet has its index at the end, where a pipe cannot go first.
+
+    What has to be unpacked for it goes to the disk, which a small packed file must not fill.
+    """
     if stream.seekable():
         return stream
     spool = stack.enter_context(nameless_file())
+    n_bytes = 0
     while block := stream.read(2**20):
+        n_bytes += len(block)
+        _check_unpacked(n_bytes, most_bytes)
         spool.write(block)
     spool.seek(0)
     return cast(BinaryIO, spool)
