@@ -14,8 +14,6 @@ from command_line import run
 from dafh import DecoupledClassifier
 from dafh.classifiers import logits
 from dafh.cli.output import print_json
-from dafh.evaluation.losses import Costs, Loss
-from dafh.evaluation.paired import ComparedRows, LossUnits
 from dafh.rivals import make_baseline
 from dafh.stats import Differences
 from dafh.watch.notices import Update
@@ -83,23 +81,6 @@ def test_questions_about_many_groups_are_counted_together(monkeypatch):
         mine = groups == row["group"]
         own, rival = right[mine][:, row["group"]], right[mine][:, row["rival"]]
         assert (row["own_worse"], row["own_better"]) == ((rival & ~own).sum(), (own & ~rival).sum())
-
-
-@pytest.mark.parametrize("persons", [None, 7])
-def test_questions_counted_together_are_those_counted_one_by_one(persons):
-    rng = np.random.default_rng(1)
-    n = 90
-    y, weight = rng.integers(0, 2, n), rng.choice([0.0, 0.5, 1.0], n)
-    rows = ComparedRows.check(
-        y, rng.integers(0, 2, (n, 3)), rng.integers(0, 2, n), y, [0, 2], weight,
-        persons=None if persons is None else rng.integers(0, persons, n),
-    )  # fmt: skip
-    units, some = LossUnits.of(rows, Loss("cost", Costs(1.0, 3.0))), np.flatnonzero(rows.group == 0)
-    pairs = [(0, 0, 1), (0, 0, 2), (0, 0, 3), (1, 2, 0)]
-    alone = units.differences([units.tally(some, rows.right[some, 0], rows.right[some, rival]) for rival in (1, 2, 3)])
-    together = rows.compare(units.loss, pairs)
-    np.testing.assert_allclose(together.harm[:3], alone.harm, rtol=1e-12)
-    np.testing.assert_allclose(together.p_within(0.1)[:3], alone.p_within(0.1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("only", [None, np.array(["x", "z"])])

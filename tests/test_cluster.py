@@ -53,6 +53,15 @@ def test_workers_read_files_themselves_whatever_folder_they_work_in(two_workers,
     assert total == pytest.approx(table["x0"].sum())
 
 
+def test_arrays_lie_in_memory_as_anywhere_else_wherever_they_were_in_a_message():
+    """Dask reads them in place. Those at odd addresses are multiplied in another way, with other last digits."""
+    dask = pytest.importorskip("dask")
+    odd = np.zeros(8 * 5 + 1, np.uint8)[1:].view(np.float64)
+    assert not odd.flags.aligned
+    blocks = DaskBlocks([dask.delayed({"a": odd, "label": np.arange(5)})] * 3)
+    assert list(blocks.each(lambda block: (block["a"].flags.aligned, odd.flags.aligned))) == [(True, True)] * 3
+
+
 def test_a_killed_worker_changes_nothing(two_workers, small_sample):
     """Killed in the middle of a fit: the blocks it kept are made again by the other."""
     table = grouped_table(4000)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from compared import rows_of
 from dafh.evaluation.losses import ERROR, Costs, Loss
-from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
+from dafh.evaluation.paired import ComparedRows, LossUnits, join_kinds, mean_loss
 from dafh.exceptions import InputError
 
 LOSSES = (ERROR, Loss("fpr"), Loss("fnr"), Loss("cost", Costs(1, 5)))
@@ -97,6 +97,24 @@ def test_weights_of_one_size_are_no_weights(rows):
     one, other = (some.compare(ERROR, all_pairs(rows)) for some in (rows, half))
     np.testing.assert_allclose(one.p_within(0.01), other.p_within(0.01))
     np.testing.assert_allclose(one.harm, other.harm)
+
+
+@pytest.mark.parametrize("persons", [None, 7])
+def test_questions_counted_together_are_those_counted_one_by_one(persons):
+    rng = np.random.default_rng(1)
+    n = 90
+    y, weight = rng.integers(0, 2, n), rng.choice([0.0, 0.5, 1.0], n)
+    rows = ComparedRows.check(
+        y, rng.integers(0, 2, (n, 3)), rng.integers(0, 2, n), y, [0, 2], weight,
+        persons=None if persons is None else rng.integers(0, persons, n),
+    )  # fmt: skip
+    units, some = LossUnits.of(rows, Loss("cost", Costs(1.0, 3.0))), np.flatnonzero(rows.group == 0)
+    pairs = [(0, 0, 1), (0, 0, 2), (0, 0, 3), (1, 2, 0)]
+    alone = units.differences([units.tally(some, rows.right[some, 0], rows.right[some, rival]) for rival in (1, 2, 3)])
+    together = rows.compare(units.loss, pairs)
+    assert (together.size > 0).all()  # Rows without weight are no units.
+    np.testing.assert_allclose(together.harm[:3], alone.harm, rtol=1e-12)
+    np.testing.assert_allclose(together.p_within(0.1)[:3], alone.p_within(0.1), rtol=1e-9)
 
 
 def test_a_person_whose_rows_cancel_says_nothing():
@@ -202,6 +220,7 @@ def test_no_question_has_no_units():
     found = units.differences([])
     assert [part.shape for part in (found.difference, found.size, found.counts)] == [(0,), (0,), (0, 0)]
     assert (found.worst, found.largest) == (5, 1)
+    assert [part.shape for part in join_kinds([])] == [(0, 2), (0, 0)]
 
 
 def test_where_no_row_counts_the_largest_unit_is_one():

@@ -4,6 +4,7 @@ Everything goes through Dask's own `compute` and `persist`, which use the cluste
 threads here where there is none. What a lost worker held is made again by the others.
 """
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dafh.blocks.base import Arrays, Block, Blocks, Result, add
@@ -108,8 +110,10 @@ class DaskBlocks(Blocks[Block]):
 
     def _applied(self, function: Callable[[Block], Any]) -> list[Any]:
         dask = import_dask()
+        import cloudpickle  # Comes with Dask, and can send what was defined in a notebook.
+
         # Sent once, and not with every task.
-        shared = dask.delayed(function, pure=False)
+        shared = dask.delayed(cloudpickle.dumps(function), pure=False)
         return [dask.delayed(_apply, pure=False)(shared, task) for task in self.tasks]
 
     def close(self) -> None:
@@ -117,8 +121,15 @@ class DaskBlocks(Blocks[Block]):
         self.tasks = []
 
 
-def _apply(function: Callable[[Any], Any], block: Any) -> Any:
-    return function(block)
+def _apply(pickled: bytes, block: Any) -> Any:
+    """Apply a function to a block, both with arrays that lie in memory as they do anywhere else.
+
+    Dask reads arrays from wherever they are in a message, which depends on what else was sent at that moment. NumPy
+    multiplies those that begin at odd addresses in another way, and one fit in thirty had other last digits.
+    """
+    if isinstance(block, dict):
+        block = {name: np.require(array, requirements="A") for name, array in block.items()}
+    return pickle.loads(pickled)(block)
 
 
 def _sum(results: Sequence[Any]) -> Any:

@@ -200,7 +200,7 @@ class LossUnits:
         at = csr_array((np.ones(len(kind)), (kind, np.arange(len(kind)))), (len(kinds), len(kind)))
         worse, better = (rival_right & ~own_right)[counted], (own_right & ~rival_right)[counted]
         n_worse, n_better = at @ worse.astype(np.float32), at @ better.astype(np.float32)
-        neither = np.bincount(kind, minlength=len(kinds))[:, None] - n_worse - n_better
+        neither = np.bincount(kind)[:, None] - n_worse - n_better
         stakes = np.concatenate([kinds.real, -kinds.real, np.zeros(len(kinds))])
         return np.column_stack([stakes, np.tile(kinds.imag, 3)]), np.vstack([n_worse, n_better, neither]).T
 

@@ -10,6 +10,7 @@ Numbers = NDArray[np.float64]
 
 # Of the distance between the ends.
 _TOLERANCE = 5e-11
+_DOUBLE = np.finfo(np.float64)
 
 
 def find_crossing(
@@ -48,13 +49,13 @@ def find_crossing(
     before = guess - spread, np.ones(len(levels))
     while len(active):
         # Clipped, because quantiles of 0 and 1 are infinite.
-        height = ndtri(np.clip(probability(x, active), 1e-300, 1 - 1e-16)) - ndtri(levels[active])
+        height = ndtri(probability(x, active).clip(_DOUBLE.tiny, 1 - _DOUBLE.epsneg)) - ndtri(levels[active])
         below = height > 0
         low, high = np.where(below, x, low), np.where(below, high, x)
         with np.errstate(divide="ignore"):
             secant = x - height * (x - before[0]) / (height - before[1])
         # A secant that leaves the bracket, or follows one that did not lower the height, gives way to a bisection.
-        good = (low <= secant) & (secant <= high) & (np.abs(height) < last)
+        good = (secant == secant.clip(low, high)) & (np.abs(height) < last)
         following, last = np.where(good, secant, (low + high) / 2), np.where(good, np.abs(height), np.inf)
         goes_on = np.abs(following - x) > tolerance
         found[active[~goes_on]] = following[~goes_on]
