@@ -134,10 +134,9 @@ def write_watch_page(summary: dict[str, Any], path: str | Path) -> None:
 def render_watch(summary: dict[str, Any]) -> str:
     """Turn what `summarize_watch` returns into a page."""
     library, script, style = chart_library(), asset("page.js"), asset("page.css")
-    drawn = {name: chart.properties(width="container").to_dict() for name, chart in _charts(summary).items()}
     return template("watched.html").render(
         summary=summary,
-        charts={name: as_json(chart) for name, chart in drawn.items()},
+        charts={name: as_json(chart) for name, chart in _charts(summary).items()},
         tables=_tables(summary),
         groups=sorted({row["group"] for row in summary["now"]}),
         policy=security_policy(library, script),
