@@ -4,10 +4,13 @@ import numpy as np
 import pandas as pd
 
 
-def grouped_table(n_rows, seed=0, weights=False):
+def grouped_table(n_rows, seed=0, weights=False, digits=1):
     """Numbers, categories, gaps, emoji and quotes; the effect of x2 depends on the job."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({f"x{i}": rng.normal(size=n_rows) for i in range(4)})
+    # One column has as many bins as there can be. With four of them, most of the time goes into factorisations.
+    if digits is not None:
+        table[["x1", "x2", "x3"]] = table[["x1", "x2", "x3"]].round(digits)
     table["age"] = rng.integers(18, 90, n_rows).astype(float)
     table.loc[rng.random(n_rows) < 0.1, "age"] = np.nan
     table["job"] = rng.choice(["cook", "clerk", 'o\'neil "x"', "😀"], n_rows, p=[0.45, 0.35, 0.1, 0.1])

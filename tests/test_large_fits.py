@@ -81,7 +81,7 @@ def test_three_classes_and_weights_are_fitted_in_blocks_as_in_memory(tmp_path, s
 
 @pytest.mark.parametrize("pooled", ["scorecard", "linear"])
 def test_coefficients_from_blocks_are_near_those_of_a_fit_of_all_rows_at_once(small_sample, monkeypatch, pooled):
-    table = grouped_table(6000)
+    table = grouped_table(6000, digits=None)
     X, y = (table[FEATURES] if pooled == "scorecard" else table[["x0", "x1", "x2", "x3"]]), table["y"]
     in_blocks = fitted(X, y, pooled=pooled, n_groups=1)
     last = in_blocks.pooled_
