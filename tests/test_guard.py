@@ -97,7 +97,7 @@ def test_what_serves_is_what_the_report_says():
 
 
 def test_proof_keeps_good_classifiers_and_its_rows_from_everything(paper_data):
-    model = model_of(guard="proof", random_state=0, n_replicas=4, n_folds=1).fit(paper_data.X, paper_data.y)
+    model = model_of(guard="proof", **QUICK | {"n_replicas": 4, "max_epochs": 60}).fit(paper_data.X, paper_data.y)
     assert model.serves_.tolist() == [0, 1]
     assert not model.guard_report_.cross_fitted
     assert model.guard_report_.n_rows == pytest.approx(800, abs=1)
@@ -121,9 +121,10 @@ def test_recalibration_decides_anew_and_refits_nothing(paper_data):
 def test_calibration_rows_of_the_user_are_used_for_the_guard_only(paper_data):
     fresh = make_paper_synthetic(700, random_state=5)
     model = model_of(guard="proof", **QUICK | {"max_epochs": 30, "n_replicas": 4})
-    model.fit(paper_data.X, paper_data.y, X_calibration=fresh.X, y_calibration=fresh.y)
+    X, y = paper_data.X[:1500], paper_data.y[:1500]
+    model.fit(X, y, X_calibration=fresh.X, y_calibration=fresh.y)
     assert model.guard_report_.n_rows == 700
-    again = clone(model).set_params(guard=None).fit(paper_data.X, paper_data.y)
+    again = clone(model).set_params(guard=None).fit(X, y)
     np.testing.assert_array_equal(model.predict_group(fresh.X), again.predict_group(fresh.X))
 
 
