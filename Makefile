@@ -24,7 +24,7 @@ test: $(READY)   ## the fast tests and the docstring examples
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # Without flags, networks are compiled as for users; the fast tests do without most optimisations (tests/conftest.py).
-slow: $(READY)   ## simulations, full studies, and laws with ten times as many examples
+slow: $(READY)   ## simulations, full studies, and laws with fifteen times as many examples
 	XLA_FLAGS= $(BIN)/python -m pytest -m 'slow or hypothesis' --hypothesis-profile thorough
 
 # About half an hour on one core. The fast tests try a few of them.

@@ -1,6 +1,7 @@
 """Cases of parametrized tests, divided between `make test` and `make slow`."""
 
 import pytest
+from hypothesis import settings
 
 
 def checkerboard(rows, columns):
@@ -15,3 +16,8 @@ def checkerboard(rows, columns):
 def first_by_default(cases, n):
     """Return the cases, all but the first n of them slow."""
     return [*cases[:n], *(pytest.param(case, marks=pytest.mark.slow) for case in cases[n:])]
+
+
+def examples(share, **others):
+    """So many times as many examples as other laws have, in `make test` and in `make slow`."""
+    return settings(max_examples=max(round(share * settings.default.max_examples), 1), **others)

@@ -24,16 +24,14 @@ from dafh.datasets import make_grouped_classification, make_paper_synthetic
 from model_files import people as model_people
 from model_files import quick
 
-hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=30)
+hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=20)
 # For `make slow`.
 hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("dafh"), max_examples=300)
 hypothesis.settings.load_profile("dafh")
-# For benchmarks/mutation.py, which wants to know that a test fails, not the simplest example with which it does. Fewer
-# examples can only miss a change that all of them would notice.
+# For benchmarks/mutation.py, which wants to know that a test fails, not the simplest example with which it does.
 hypothesis.settings.register_profile(
     "mutation",
     hypothesis.settings.get_profile("dafh"),
-    max_examples=20,
     phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
 )
 # Tests run in one process per core, and their threads would wait for each other: on two busy cores, gradient boosting

@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audited import rows, run, verdicts
+from cases import examples
 from dafh import audit
 from dafh.evaluation.questions import COLUMNS
 from dafh.stats import Differences, excluded_harm, holm, mcnemar_p, paired_interval, rows_needed
@@ -91,7 +92,7 @@ def test_a_margin_turns_undecided_into_satisfied():
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4))
-@settings(max_examples=15)
+@examples(0.75)
 def test_verdicts_agree_with_tests_and_intervals(seed, n_groups):
     errors = np.random.default_rng(seed).uniform(0.1, 0.5, n_groups)
     frame = run(rows(800, n_groups, errors, seed=seed)).to_frame()
@@ -116,7 +117,6 @@ def audits(draw, weighted=False):
     return audit(y, predictions, groups, pooled=pooled, own=own, sample_weight=weight, **options)
 
 
-@settings(max_examples=30)
 @given(audits())
 def test_answers_follow_from_the_counts(result):
     asked, level, margin = result.questions, result.level, result.margin
@@ -143,7 +143,6 @@ def test_answers_follow_from_the_counts(result):
     np.testing.assert_allclose(asked["rows_needed"], np.where(undecided, needed, np.nan))
 
 
-@settings(max_examples=30)
 @given(audits(weighted=True))
 def test_errors_and_gaps_fit_together(result):
     asked = result.questions[result.questions["n"] > 0]
@@ -155,7 +154,6 @@ def test_errors_and_gaps_fit_together(result):
     assert (asked["kind"] == np.where(rationality, "rationality", "envy")).all()
 
 
-@settings(max_examples=30)
 @given(audits())
 def test_gaps_and_counts_fit_together(result):
     asked = result.questions[result.questions["n"] > 0]
@@ -251,7 +249,7 @@ def test_a_group_of_one_row_is_a_group():
 
 
 @given(st.permutations(range(3)))
-@settings(max_examples=6)
+@examples(0.3)
 def test_renumbering_groups_and_classifiers_changes_no_answer(order):
     y, predictions, groups, pooled = rows(900, 3, (0.2, 0.3, 0.4))
     place = np.argsort(order)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compared import rows_of
@@ -37,7 +37,6 @@ def test_a_classifier_that_no_row_tells_from_the_pooled_one_gives_way_to_it():
     assert serves(rows_of((100, {}), (100, {WON[1]: 1}))) == [2, 1]
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 6), st.integers(0, 6), st.lists(st.sampled_from([1.0, 5.0]), min_size=15, max_size=15))
 def test_veto_compares_what_rows_weigh(won, lost, weight):
     rows = rows_of((15, {"10": won, "01": lost}), sample_weight=weight)
@@ -53,13 +52,11 @@ def test_proof_asks_for_more_than_veto():
     assert serves(one_group(won=20, lost=4), kind="proof") == [0]
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(60, 500))
 def test_proof_keeps_what_the_exact_test_shows(worse, better, n):
     assert (serves(one_group(better, worse, n), kind="proof") == [0]) == (mcnemar_p(better, worse) <= 0.05)
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(60, 500))
 def test_a_margin_accepts_as_much_harm_as_its_limit_allows(worse, better, n):
     limit = excluded_harm(worse, better, n)
@@ -99,7 +96,6 @@ def test_what_holm_keeps_bonferroni_does_not():
     assert serves(rows_of((100, {}), (100, {WON[1]: 5})), kind="proof") == [2, 2]
 
 
-@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), min_size=2, max_size=4))
 def test_holm_keeps_everything_that_bonferroni_keeps(groups):
     k = len(groups)

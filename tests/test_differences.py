@@ -4,12 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import logit
 from scipy.stats import beta
 
+from cases import examples
 from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
 from dafh.stats.differences import _nonnegative, saddle_point
@@ -75,7 +76,7 @@ def test_limits_have_nine_digits(n):
         np.testing.assert_allclose(found, beta.isf(level, wrong + 1, n - wrong), rtol=1e-9, atol=2e-10)
 
 
-@settings(max_examples=15)
+@examples(0.75)
 @given(differences(), st.sampled_from([-0.3, 0.0, 0.1]), st.integers(0, 99))
 def test_p_values_are_probabilities_of_randomly_weighted_means(found, share, seed):
     """The definition, by simulation: flat Dirichlet weights for all units and for one that is as bad as possible."""
@@ -135,7 +136,6 @@ def test_the_saddle_point_is_where_scipy_finds_it():
 # ---- laws ----
 
 
-@settings(max_examples=25)
 @given(differences(), levels)
 def test_exchanging_the_classifiers_exchanges_harm_and_gain(found, level):
     other = found.exchanged()
@@ -147,7 +147,6 @@ def test_exchanging_the_classifiers_exchanges_harm_and_gain(found, level):
     np.testing.assert_allclose((low, high), (other.lower(level), other.upper(level)), atol=1e-9)
 
 
-@settings(max_examples=30)
 @given(differences(), levels, st.floats(-0.9, 0.9))
 def test_a_limit_is_where_the_test_reaches_the_level(found, level, share):
     margin, upper = share * found.worst, found.upper(level)
@@ -157,7 +156,6 @@ def test_a_limit_is_where_the_test_reaches_the_level(found, level, share):
     np.testing.assert_allclose(found.p_within(upper)[inside], level, rtol=1e-4)
 
 
-@settings(max_examples=25)
 @given(differences(), levels)
 def test_limits_hold_the_estimate_and_stay_within_what_is_possible(found, level):
     assert (-found.worst <= found.lower(level)).all()
@@ -166,7 +164,6 @@ def test_limits_hold_the_estimate_and_stay_within_what_is_possible(found, level)
     assert (found.upper(level) <= found.worst).all()
 
 
-@settings(max_examples=25)
 @given(tables(), levels)
 def test_the_same_evidence_many_times_over_is_narrower(table, level):
     once = Differences.of_counts(*table)
@@ -175,7 +172,6 @@ def test_the_same_evidence_many_times_over_is_narrower(table, level):
     assert often.lower(level)[0] >= once.lower(level)[0] - 1e-9
 
 
-@settings(max_examples=25)
 @given(differences(), st.sampled_from([1e-6, 0.5, 1e6]), levels)
 def test_the_scale_of_weights_means_nothing(found, scale, level):
     scaled = Differences(found.difference * scale, found.size * scale, found.counts, found.worst, found.largest * scale)
@@ -185,14 +181,12 @@ def test_the_scale_of_weights_means_nothing(found, scale, level):
     np.testing.assert_allclose(scaled.upper(level), found.upper(level), atol=1e-8)
 
 
-@settings(max_examples=25)
 @given(differences(), levels)
 def test_the_unit_of_costs_means_nothing(found, level):
     cents = Differences(found.difference * 100, found.size, found.counts, found.worst * 100, found.largest)
     np.testing.assert_allclose(cents.upper(level), 100 * found.upper(level), rtol=1e-6, atol=1e-6 * cents.worst)
 
 
-@settings(max_examples=25)
 @given(tables(), st.integers(1, 5))
 def test_kinds_of_units_may_be_listed_in_parts_and_without_any_member(table, parts):
     b, c, n = table
@@ -207,7 +201,6 @@ def test_kinds_of_units_may_be_listed_in_parts_and_without_any_member(table, par
     assert split.take(np.array([0])).counts.shape[1] <= 3
 
 
-@settings(max_examples=25)
 @given(differences(), levels)
 def test_a_question_is_answered_the_same_alone_and_in_company(found, level):
     for q in range(2):
@@ -217,14 +210,12 @@ def test_a_question_is_answered_the_same_alone_and_in_company(found, level):
         assert alone.harm[0] == pytest.approx(found.harm[q])
 
 
-@settings(max_examples=25)
 @given(tables(), levels)
 def test_less_risk_is_a_higher_limit(table, level):
     found = Differences.of_counts(*table)
     assert found.upper(level / 2)[0] >= found.upper(level)[0]
 
 
-@settings(max_examples=25)
 @given(differences())
 def test_more_harm_is_harder_to_exclude(found):
     margins = np.linspace(-0.5, 0.5, 5) * found.worst

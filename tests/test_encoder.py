@@ -5,7 +5,7 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
@@ -44,7 +44,6 @@ def frames(draw, min_rows=2):
     return pd.DataFrame(columns)
 
 
-@settings(max_examples=20)
 @given(frames())
 def test_rows_are_encoded_one_by_one_as_all_at_once(frame):
     encoder = TableEncoder().fit(frame)
@@ -52,7 +51,6 @@ def test_rows_are_encoded_one_by_one_as_all_at_once(frame):
     pd.testing.assert_frame_equal(pd.concat(alone), encoder.transform(frame))
 
 
-@settings(max_examples=20)
 @given(frames(), st.randoms(use_true_random=False))
 def test_the_order_of_columns_in_fit_changes_the_order_of_the_output_only(frame, random):
     names = list(frame.columns)
@@ -62,7 +60,6 @@ def test_the_order_of_columns_in_fit_changes_the_order_of_the_output_only(frame,
     pd.testing.assert_frame_equal(one, other[one.columns])
 
 
-@settings(max_examples=20)
 @given(frames(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_in_fit_changes_nothing_but_rounding(frame, random):
     order = list(range(len(frame)))
@@ -72,7 +69,6 @@ def test_the_order_of_rows_in_fit_changes_nothing_but_rounding(frame, random):
     np.testing.assert_allclose(one.transform(frame), other.transform(frame), rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=20)
 @given(frames())
 def test_output_is_finite_named_and_standardised(frame):
     encoder = TableEncoder().fit(frame)
@@ -87,7 +83,6 @@ def test_output_is_finite_named_and_standardised(frame):
     assert ((spread < 1e-6) | (abs(spread - 1) < 1e-6)).all()
 
 
-@settings(max_examples=20)
 @given(frames())
 def test_every_known_category_is_one_column_and_every_row_has_one(frame):
     encoded = TableEncoder().fit_transform(frame)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlglot
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
@@ -120,7 +120,6 @@ def random_statement(pooled, engine):
     return to_sql(models[pooled], engine, "people", schema=schema, keep=["id"])
 
 
-@settings(max_examples=25, deadline=None)
 @given(rows=st.lists(st.tuples(VALUES, NUMBERS, FLAGS), min_size=1, max_size=30), engine=st.sampled_from(ENGINES))
 def test_any_values_are_scored_alike(rows, engine):
     models, schema = random_case()

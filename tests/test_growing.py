@@ -5,10 +5,11 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
+from cases import examples
 from dafh.groups import growing
 from dafh.groups.growing import grow_tree, standardized_scores
 from dafh.tables.bins import Binning
@@ -48,7 +49,7 @@ def test_trees_on_numbers_are_those_of_scikit_learn(seed, most_leaves):
     assert same_partition(tree.leaves(codes).tolist(), other.apply(table).tolist())
 
 
-@settings(max_examples=15)
+@examples(0.75)
 @given(seed=st.integers(0, 10_000))
 def test_the_first_leaves_of_a_tree_are_a_smaller_tree(seed):
     table, rng = random_numbers(500, seed)

@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import multinomial
 
+from cases import examples
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.losses import ERROR
@@ -27,7 +28,7 @@ def rng(seed=0):
 # ---- coverage ----
 
 
-@settings(max_examples=10, deadline=None)
+@examples(0.5)
 @example(5, 0.5, -3e-109)  # Once the p-values of such a harm were 0.
 @given(st.integers(5, 40), st.floats(0.02, 1.0), st.floats(-0.95, 0.95))
 def test_no_limit_is_missed_more_often_than_its_level(n_rows, discordance, relative_harm):

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import dafh
+from cases import examples
 from dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.models import open_model, read_card
@@ -112,7 +113,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(details=st.dictionaries(st.text(), anything, max_size=4))
 def test_whatever_details_hold_a_file_that_was_written_can_be_read(details, saved, tmp_path):
     path = tmp_path / "model.dafh"

@@ -147,7 +147,6 @@ def test_classifiers_of_scikit_learn_come_back_with_the_same_predictions(name, d
     assert repr(loaded.estimator) == repr(model.estimator)
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), n_classes=st.integers(2, 4), n_rows=st.integers(30, 300), gaps=st.floats(0, 0.5))
 def test_boosted_trees_of_any_table_predict_as_scikit_learn_does(seed, n_classes, n_rows, gaps):
     rng = np.random.default_rng(seed)
@@ -183,7 +182,7 @@ def test_labels_come_back_with_their_type(kind, tmp_path):
     assert labels.dtype == model.predict(X).dtype
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     names=st.lists(st.text(max_size=8), min_size=1, max_size=4, unique=True),
     cells=st.lists(st.one_of(st.none(), st.text(max_size=3), st.booleans()), min_size=20, max_size=20),

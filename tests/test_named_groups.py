@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.evaluation.named_groups import Attribute, NamedGroups
@@ -99,7 +99,6 @@ def counted_by_hand(table, outcome, n_outcomes, weight, depth):
     return found
 
 
-@settings(max_examples=25)
 @given(
     st.lists(st.tuples(ATTRIBUTE, ATTRIBUTE, ATTRIBUTE, st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=40),
     st.integers(1, 4),

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -35,7 +35,6 @@ def no_rows(n):
 # ---- by attributes ----
 
 
-@settings(max_examples=25)
 @given(tables)
 def test_rows_share_a_group_exactly_where_they_share_all_values(table):
     groups = IntersectionPartition().fit(None, None, table).assign(None, table)
@@ -44,7 +43,6 @@ def test_rows_share_a_group_exactly_where_they_share_all_values(table):
         assert (groups[i] == groups[j]) == (one == other)
 
 
-@settings(max_examples=25)
 @given(tables)
 def test_groups_are_numbered_without_gaps_and_named_once_each(table):
     partition = IntersectionPartition().fit(None, None, table)
@@ -52,7 +50,6 @@ def test_groups_are_numbered_without_gaps_and_named_once_each(table):
     assert partition.n_groups_ == len(table.drop_duplicates())
 
 
-@settings(max_examples=25)
 @given(tables, tables)
 def test_a_row_belongs_to_no_group_exactly_where_its_combination_was_not_seen(seen, asked):
     groups = IntersectionPartition().fit(None, None, seen).assign(None, asked)
@@ -61,7 +58,6 @@ def test_a_row_belongs_to_no_group_exactly_where_its_combination_was_not_seen(se
     np.testing.assert_array_equal(groups != NOBODY, expected)
 
 
-@settings(max_examples=25)
 @given(tables, st.randoms(use_true_random=False))
 def test_relabelling_the_values_relabels_nothing_but_the_names(table, random):
     known = list(dict.fromkeys(table.to_numpy().ravel().tolist()))
@@ -73,7 +69,6 @@ def test_relabelling_the_values_relabels_nothing_but_the_names(table, random):
     )
 
 
-@settings(max_examples=25)
 @given(tables)
 def test_members_are_the_rows_that_assign_puts_into_each_group(table):
     partition = IntersectionPartition(["one"]).fit(None, None, table)
@@ -131,7 +126,6 @@ def test_a_fit_that_fails_leaves_the_former_groups():
 
 
 @given(st.integers(1, 9), st.integers(0, 2**31 - 2))
-@settings(max_examples=20)
 def test_random_groups_are_about_equal_in_size_for_every_seed(n_groups, seed):
     X = np.arange(3000.0).reshape(1500, 2)
     counts = np.bincount(RandomPartition(n_groups, random_state=seed).fit(X, None).assign(X), minlength=n_groups)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
@@ -199,7 +199,6 @@ SCHEMAS = st.builds(
 )
 
 
-@settings(max_examples=30)
 @given(SCHEMAS)
 def test_every_schema_survives_its_way_through_json(schema):
     assert TableSchema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema

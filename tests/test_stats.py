@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, multinomial, norm
 
@@ -139,7 +139,6 @@ def paired_counts(draw):
     return b, draw(st.integers(0, n - b)), n
 
 
-@settings(max_examples=30)
 @given(paired_counts(), st.sampled_from([0.8, 0.95, 0.999]))
 def test_an_interval_holds_its_estimate_and_turns_with_the_question(table, confidence):
     b, c, n = table
@@ -148,7 +147,6 @@ def test_an_interval_holds_its_estimate_and_turns_with_the_question(table, confi
     np.testing.assert_allclose(paired_interval(c, b, n, confidence), (-high, -low), atol=1e-12)
 
 
-@settings(max_examples=30)
 @given(paired_counts())
 def test_more_confidence_is_wider_and_more_rows_are_narrower(table):
     b, c, n = table
@@ -159,7 +157,6 @@ def test_more_confidence_is_wider_and_more_rows_are_narrower(table):
     assert narrower.high - narrower.low <= high - low + 1e-12
 
 
-@settings(max_examples=30)
 @given(paired_counts(), st.sampled_from([0.8, 0.95, 0.999]), st.integers(0, 99))
 def test_limits_are_quantiles_of_randomly_weighted_gaps(table, confidence, seed):
     """The definition, by simulation: flat Dirichlet weights for all rows and for one of the worst kind."""
@@ -176,7 +173,6 @@ def test_limits_are_quantiles_of_randomly_weighted_gaps(table, confidence, seed)
     assert (above >= high - 1e-9).mean() >= tail - error
 
 
-@settings(max_examples=30)
 @given(paired_counts(), st.sampled_from([0.8, 0.95, 0.99]))
 def test_an_interval_excludes_zero_exactly_if_the_exact_test_shows_a_gain_or_harm(table, confidence):
     b, c, n = table
@@ -234,7 +230,6 @@ def test_a_level_that_makes_no_sense_is_refused(level):
         excluded_harm(1, 2, 10, level)
 
 
-@settings(max_examples=30)
 @given(paired_counts(), st.sampled_from([0.01, 0.05, 0.2]))
 def test_the_harm_excluded_is_the_lower_limit_of_the_gap(table, level):
     assert excluded_harm(*table, level) == pytest.approx(-paired_interval(*table, 1 - 2 * level).low, abs=1e-9)

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -77,7 +77,6 @@ def mark(features, y):
     return fingerprint(hash_sums(labelled_hashes(features, y)))
 
 
-@settings(max_examples=20)
 @given(st.permutations(range(12)))
 def test_the_order_and_the_index_of_rows_do_not_matter(order):
     y = np.arange(12) % 2
@@ -86,7 +85,6 @@ def test_the_order_and_the_index_of_rows_do_not_matter(order):
         assert mark(table, y[list(order)]) == mark(rows(), y)
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 11), st.sampled_from(["n", "d", "c", "label"]))
 def test_any_value_that_changes_changes_the_fingerprint(row, name):
     table, y = rows(), np.array(["no", "yes"] * 6, dtype=object)

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
@@ -103,7 +103,6 @@ def test_every_text_survives_in_every_format(tmp_path_factory, suffix, rows):
     assert list(again.columns) == list(table.columns)
 
 
-@settings(max_examples=25)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
 def test_every_number_survives_to_the_last_digit_in_every_format(tmp_path_factory, values):
     for suffix in ("csv", "csv.gz", "parquet"):
