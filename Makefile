@@ -27,7 +27,7 @@ test: $(READY)   ## the fast tests and the docstring examples
 slow: $(READY)   ## simulations, full studies, and laws with fifteen times as many examples
 	XLA_FLAGS= $(BIN)/python -m pytest -m 'slow or hypothesis' --hypothesis-profile thorough
 
-# About half an hour on one core. The fast tests try a few of them.
+# About a quarter of an hour on one core. The fast tests try a few of them.
 kill: $(READY)   ## kill every command within its writes, fill the disk, and try odd surroundings
 	PYTHONPATH=tests $(BIN)/python -m killing --surroundings
 
