@@ -1,5 +1,6 @@
 """From data frames of any library to numbers."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -260,14 +261,16 @@ def _learn_numbers(name: str, kind: str, values: NDArray[np.float64]) -> NumberC
 def learn_categories(name: str, column: pd.Series) -> CategoryColumn:
     """Find the categories of a column; of a long list, the most frequent ones."""
     codes, known = category_codes(column)
+    counts: Counter[str] = Counter()
     # A gap, code −1, is a category as well; a text "(missing)" would be the same one.
-    counts = pd.Series(np.bincount(codes + 1, minlength=len(known) + 1), [MISSING, *known]).groupby(level=0).sum()
-    counts = counts[counts > 0].sort_index()
-    if len(counts) < _MOST_CATEGORIES:
-        return CategoryColumn(name, "category", tuple(counts.index), has_other=False)
+    for category, count in zip([MISSING, *known], np.bincount(codes + 1, minlength=len(known) + 1), strict=True):
+        counts[category] += int(count)
+    there = sorted(category for category, count in counts.items() if count)
+    if len(there) < _MOST_CATEGORIES:
+        return CategoryColumn(name, "category", tuple(there), has_other=False)
     # As in scikit-learn: of categories that are equally frequent, those last in the alphabet are kept.
-    kept = np.argsort(counts.to_numpy(), kind="stable")[-(_MOST_CATEGORIES - 1) :]
-    return CategoryColumn(name, "category", tuple(counts.index[np.sort(kept)]), has_other=True)
+    kept = sorted(there, key=counts.__getitem__)[-(_MOST_CATEGORIES - 1) :]
+    return CategoryColumn(name, "category", tuple(sorted(kept)), has_other=True)
 
 
 def category_places(column: CategoryColumn, values: pd.Series) -> NDArray[np.intp]:

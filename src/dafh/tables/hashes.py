@@ -26,8 +26,9 @@ def row_hashes(table: pd.DataFrame) -> NDArray[np.uint64]:
     np.True_
     """
     total = np.zeros(len(table), np.uint64)
-    for name, column in table.items():
-        total += mixed(value_hashes(column) ^ pd.util.hash_array(np.array([str(name)], object))[0])
+    names = pd.util.hash_array(np.array([str(name) for name in table], object))
+    for name, (_, column) in zip(names, table.items(), strict=True):
+        total += mixed(value_hashes(column) ^ name)
     return mixed(total)
 
 
