@@ -200,6 +200,9 @@ def test_times_may_be_numbers_dates_and_text_that_reads_as_dates():
     for times in (days, pd.to_datetime(days), pd.Series(pd.to_datetime(days)), np.array(days, "datetime64[D]")):
         assert check_times(times, 3).tolist() == [18_264, 18_262, 18_263]  # Days since 1970: whatever the other rows.
     assert check_times(None, 3) is None
+    # Farther back than the nanoseconds of pandas reach, and in a zone of its own.
+    assert check_times(["0000-01-01", "1970-01-01 18:00"], 2).tolist() == [-719_528, 0.75]
+    assert check_times(["1970-01-02 00:00+02:00"], 1) == pytest.approx(22 / 24)
 
 
 @pytest.mark.parametrize(
