@@ -322,8 +322,9 @@ def named_types(model, folder):
         Scorecard().fit(X[OWN], Y),
         Incumbent(LogisticRegression().fit(X[["experience"]], CODES), labels=["no", "yes"]),
         Incumbent(LogisticRegression().fit(X[["experience"]].to_numpy(), Y), columns=["experience"]),
+        Incumbent(Scorecard().fit(X, Y)),
     ],
-    ids=["only", "fewer columns", "labels", "array"],
+    ids=["only", "fewer columns", "labels", "array", "nothing"],
 )
 def test_what_is_said_about_an_incumbent_comes_back_without_trust(pooled, tmp_path):
     model = groups_on(pooled).fit(X, Y)

@@ -173,8 +173,9 @@ def _write_dafh(model: DAFHClassifier, writer: Writer) -> dict[str, Json]:
     if not is_fitted(model):
         raise NotPlainError("not fitted")
     # A fitted incumbent is a parameter and the pooled classifier at once; it is written once. One that was wrapped for
-    # the rows of the fit comes back wrapped.
-    incumbent = model.pooled is model.pooled_ or type(model.pooled_) is Incumbent
+    # the rows of the fit comes back wrapped, and one that needed no wrapping without.
+    brought = model.pooled.model if type(model.pooled) is Incumbent else model.pooled
+    incumbent = brought is model.pooled_ or type(model.pooled_) is Incumbent
     pooled: Json = None
     if not incumbent:
         pooled = model.pooled if isinstance(model.pooled, str) else writer.part(model.pooled, "unfitted")
