@@ -45,7 +45,7 @@ def test_the_score_in_the_table_is_the_pooled_classifier(in_use):
     said = (in_use / "fit.txt").read_text()
     assert "The pooled classifier is read from score, approved: tables to be scored need the same." in said
     assert "Numbers: age." in said
-    assert "Kept out of training: weight, which says what each row counts." in said
+    assert "Kept out of training: weight, which says how much each row counts." in said
     test = pd.read_parquet(in_use / "model.test.parquet")
     model = load(in_use / "model.dafh")
     every = model[-1].predict_all(model[0].transform(test[[*model[0].columns_]]))

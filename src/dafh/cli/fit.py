@@ -89,23 +89,24 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
     type=click.Choice(["dafh", *RIVALS]),
     default="dafh",
     show_default=True,
-    help="dafh: groups with classifiers of their own. All others are rivals, to compare with: one model for all rows "
-    "that lifts the worst-off. With a guard, the pooled classifier keeps the clusters of rows that a rival would harm.",
+    help="dafh: groups with classifiers of their own. All others are rivals, to compare with: one model for all rows. "
+    "All of these but residual-boosting aim to improve results for the worst-off rows. With a guard, the pooled "
+    "classifier keeps the clusters of rows that a rival would harm.",
 )
 @click.option(
     "--model",
     type=click.Choice(["linear", "network"]),
     default="linear",
     show_default=True,
-    help="What a rival trains: a linear model or a neural network. Only with --method.",
+    help="What a rival trains: a linear model or a neural network. Only for rivals.",
 )
 @click.option(
     "--tune",
     type=click.Choice(["log-loss", "antigone", "none"]),
     default="log-loss",
     show_default=True,
-    help="How the settings of a rival are chosen on selection rows. antigone: by accuracy on the rows that a reference "
-    "model gets wrong. none: not at all. Only with --method.",
+    help="How the settings of a rival are chosen on selection rows. antigone: by accuracy on the worse of two sets of "
+    "rows, those that a reference model gets wrong and those it gets right. none: not at all. Only for rivals.",
 )
 @click.option(
     "--groups",
@@ -228,8 +229,8 @@ def fit(
     which are left out. So are rows without a target. A few words in a column of numbers, such as "unknown", count as
     missing.
 
-    Of more than 200,000 rows, a sample of so many chooses what the columns hold, the groups and their rules;
-    coefficients come from all rows, which are read in pieces.
+    With more than 200,000 rows, a sample of 200,000 determines what the columns hold, the groups and their rules;
+    coefficients are fitted on all rows, which are read in pieces.
     """
     from contextlib import ExitStack
     from time import monotonic

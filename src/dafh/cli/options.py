@@ -156,7 +156,8 @@ PERSON = click.option(
 WEIGHT = click.option(
     "--weight",
     metavar="NAME",
-    help="Column that says what each row counts, such as a survey weight.  [default in audit and report: that of fit]",
+    help="Column that says how much each row counts, such as a survey weight.  "
+    "[default in audit and report: that of fit]",
 )
 TARGET = click.option(
     "--target",
@@ -167,7 +168,7 @@ LEVEL = click.option(
     type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
-    help="Accepted probability that any answer is wrong.",
+    help='Accepted probability of any wrong "violated", and also of any wrong "satisfied".',
 )
 MARGIN = click.option(
     "--margin",

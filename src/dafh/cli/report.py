@@ -63,8 +63,8 @@ def report(
 ) -> None:
     """Write a report as one HTML file that needs no network.
 
-    It begins with a recommendation: deploy, for which groups, or keep the pooled classifier. Printed, its first page is
-    a summary for whoever decides.
+    It begins with a recommendation: deploy, deploy for some groups only, keep the pooled classifier, or do not deploy.
+    Printed, its first page is a summary for whoever decides.
 
     DATA needs the training columns and the target. Use rows that the model has not seen. Without it the report
     shows only what the guard decided in training, and the verdict is "not audited".

@@ -57,7 +57,7 @@ def watch() -> None:
     metavar="NAME",
     help="Column that identifies the person of each row; the first row of a person counts.  [default: that of fit]",
 )
-@click.option("--weight", metavar="NAME", help="Column that says what each row counts.  [default: that of fit]")
+@click.option("--weight", metavar="NAME", help="Column that says how much each row counts.  [default: that of fit]")
 @click.option(
     "--largest-weight",
     type=click.FloatRange(0, min_open=True),

@@ -85,8 +85,9 @@ def make_baseline(
         ``"pooled"``, ``"trivial"`` (by one attribute), ``"clustering"``, ``"manual"`` (the paper's rules for Arrest),
         ``"lr-all"`` (all combinations of attributes), ``"treelr"``, ``"random"``; or a capacity control, which is one
         stronger or weaker model for all rows: ``"majority"``, ``"mlp"`` (100 hidden units), ``"boosting"``; or a rival,
-        which lifts the worst-off without knowing them: ``"dro"``, ``"arl"``, ``"bpf"`` (Blind Pareto Fairness),
-        ``"jtt"``, ``"george"``, ``"residual-boosting"``; or ``"zafar"`` (preference-based, by one attribute).
+        which aims to improve results for the worst-off without knowing them: ``"dro"``, ``"arl"``, ``"bpf"`` (Blind
+        Pareto Fairness), ``"jtt"``, ``"george"``, ``"residual-boosting"``; or ``"zafar"`` (preference-based, by one
+        attribute).
     model : {"linear", "network"}, default="linear"
         What a rival trains: a linear model, or a network with 100 hidden units.
     n_groups : int, optional

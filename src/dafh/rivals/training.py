@@ -1,6 +1,6 @@
 """Train one model for all rows, with a weight for each row that may depend on its loss.
 
-A rival that trains one model is a `Weighting`: it says what each row counts, given the losses of all rows. A linear
+A rival that trains one model is a `Weighting`: it says how much each row counts, given the losses of all rows. A linear
 model is then solved to convergence, and a network with one hidden layer is trained by Adam in mini-batches. All rivals
 share this code, so that they differ in their weights only, and never in capacity or in how long they are trained.
 

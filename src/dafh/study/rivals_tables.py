@@ -201,10 +201,11 @@ def readme_sentence(results: pd.DataFrame) -> str:
         "Five other ways to be fair without demographics (DRO, ARL, Blind Pareto Fairness, JTT, GEORGE), linear and as "
         f"networks, on the paper's five data sets: they are shown to harm a named group in {_harmed_fits(plain)} fits "
         f"(DRO and ARL, tuned by log-loss, in {_harmed_fits(mild)}), and in {_harmed_fits(guarded)} once the guard "
-        f"chooses between them and the pooled classifier; DAFH in {_harmed_fits(ours)}. Accuracy changes by "
-        f"{_change(plain)} without the guard, {_change(guarded)} with it, and {_change(ours)} percentage points with "
-        f"DAFH. A scorecard or gradient boosting for all rows is shown to harm in {_harmed_fits(strong)}, with "
-        f"{_change(strong)} points: where a stronger model will do, it is the first thing to try. "
+        f"chooses between them and the pooled classifier; DAFH in {_harmed_fits(ours)}. On average, "
+        f"accuracy changes by {_change(plain)} percentage points without the guard, {_change(guarded)} with it, and "
+        f"{_change(ours)} with DAFH. One scorecard or one gradient boosting model for all rows is shown to harm a "
+        f"named group in {_harmed_fits(strong)} fits, and changes accuracy by {_change(strong)} points: if you can use a "
+        "stronger model, try that first. "
         "[Rivals](docs/rivals.md) has the table."
     )
 

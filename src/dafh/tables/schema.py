@@ -49,7 +49,7 @@ class TableSchema:
     pooled: dict[str, str] = field(default_factory=dict)
     """Columns that the pooled classifier is read from, its score and its decision, with their kind."""
     weight: str | None = None
-    """Column that says what each row counts."""
+    """Column that says how much each row counts."""
 
     @classmethod
     def guess(
@@ -83,7 +83,7 @@ class TableSchema:
         score, decision : str, optional
             Columns with the score and the decision of a model in use, or of a person, as the pooled classifier.
         weight : str, optional
-            Column that says what each row counts; kept out of training.
+            Column that says how much each row counts; kept out of training.
         decimal : {".", ","}
             Decimal mark of numbers that were read as strings.
 

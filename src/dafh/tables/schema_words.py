@@ -46,7 +46,7 @@ def sentences_of(schema: "TableSchema", said: set[str]) -> list[str]:
             f"The pooled classifier is read from {named(list(schema.pooled))}: tables to be scored need the same."
         )
     if schema.weight is not None:
-        sentences.append(f"Kept out of training: {clipped(schema.weight, 40)}, which says what each row counts.")
+        sentences.append(f"Kept out of training: {clipped(schema.weight, 40)}, which says how much each row counts.")
     return sentences
 
 

@@ -121,7 +121,7 @@ class FileModel:
         person : str, optional
             Column with the person of each row; without it, that of the training, if the file has it.
         weight : str, optional
-            Column that says what each row counts; the same holds for it.
+            Column that says how much each row counts; the same holds for it.
         """
         target = self._target(target)
         data = self._as_trained(data)

@@ -86,7 +86,7 @@ class TrainingTable:
         person, time : str, optional
             Columns that say which rows belong to one person, and when a row was observed.
         score, decision, weight : str, optional
-            Columns that the pooled classifier is read from, and one that says what each row counts.
+            Columns that the pooled classifier is read from, and one that says how much each row counts.
         test_size : float
             Share of the rows that are held out: the last ones where time counts, else drawn with `seed`. All rows of a
             person are on the same side.
