@@ -204,9 +204,8 @@ def readme_sentence(results: pd.DataFrame) -> str:
         f"chooses between them and the pooled classifier; DAFH in {_harmed_fits(ours)}. On average, "
         f"accuracy changes by {_change(plain)} percentage points without the guard, {_change(guarded)} with it, and "
         f"{_change(ours)} with DAFH. One scorecard or one gradient boosting model for all rows is shown to harm a "
-        f"named group in {_harmed_fits(strong)} fits, and changes accuracy by {_change(strong)} points: if you can use a "
-        "stronger model, try that first. "
-        "[Rivals](docs/rivals.md) has the table."
+        f"named group in {_harmed_fits(strong)} fits, and changes accuracy by {_change(strong)} points: if you can use "
+        "a stronger model, try that first. [Rivals](docs/rivals.md) has the table."
     )
 
 
