@@ -144,5 +144,5 @@ def test_costs_decide_between_two_models_that_err_equally_often(run):
 @pytest.mark.slow
 def test_the_gallery_draws_its_charts(run):
     found = run("gallery", "adult", "arrest")
-    assert len(found["shown"]) == 19
+    assert len(found["shown"]) >= 20  # As many as there were; a new chart needs no new number here.
     assert all(isinstance(chart, alt.TopLevelMixin) for chart in found["shown"])
