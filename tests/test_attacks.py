@@ -16,6 +16,7 @@ from dafh.classifiers import logits
 from dafh.cli.output import print_json
 from dafh.rivals import make_baseline
 from dafh.stats import Differences
+from dafh.watch.display import evidence_in_words
 from dafh.watch.notices import Update
 from dafh.workflows.serving import _as_codes
 from model_files import Parts
@@ -91,3 +92,17 @@ def test_columns_that_only_an_incumbent_sees_may_be_none_or_an_array(only):
     brought = dafh.Incumbent(old, only=only)
     model = dafh.DAFHClassifier(1, groups="rules", pooled=brought, random_state=0).fit(X, X["x"] > 0)
     assert (model.pooled_.predict(X) == old.predict(X)).all()
+
+
+@pytest.mark.parametrize("weight", ["inf", "1e999"])
+def test_weights_without_end_are_refused(tmp_path, weight):
+    table = pd.DataFrame({"a": [1, 2, 3, 4] * 20, "w": "1", "y": [0, 1] * 40})
+    table.loc[3, "w"] = weight
+    table.to_csv(tmp_path / "table.csv", index=False)
+    found = run("fit", tmp_path / "table.csv", "--target", "y", "--weight", "w", "--out", tmp_path / "m.dafh")
+    assert found.exit_code == 2
+    assert "needs a number from 0 on in every row" in found.output
+
+
+def test_evidence_that_a_state_has_no_number_for_is_without_end():
+    assert evidence_in_words(None) == "over 1,000,000"

@@ -164,3 +164,29 @@ def test_a_parquet_file_in_gzip_fills_no_disk(tmp_path):
             [one() if callable(one) else one for one in way]
     path.write_bytes(gzip.compress(written(tmp_path, {"a": [1.0, 2.0]}).read_bytes()))
     assert DataFile(path).count_rows() == sum(map(len, DataFile(path).chunks())) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"\x19\x18\x01s", b"\x19\x18\x01q", "not what its schema says"),  # The path of a column.
+        (b"\x15\x0c\x19", b"\x15\x02\x19", "not what its schema says"),  # Its type: whole numbers instead of text.
+        (b"\x16\x90\x03\x26", b"\x16\x80\x00\x26", "as many rows as the whole"),  # No rows in the only part.
+        (b"\x16\x90\x03\x26", b"\x16\x8f\x03\x26", "as many rows as the whole"),  # Less than none.
+    ],
+)
+def test_a_parquet_file_that_contradicts_itself_is_refused(tmp_path, old, new, message):
+    columns = {"a": np.arange(200), "s": ["x"] * 200}
+    path = written(tmp_path, columns, store_schema=False, compression="none")
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new))
+    with pytest.raises(InputError, match=message):
+        DataFile(path).read()
+
+
+def test_a_row_of_very_many_empty_cells_is_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,s,y\n1,x,1" + "," * 20_000 + "\n")
+    with pytest.raises(InputError, match="a row of 20,003 cells"):
+        DataFile(path).read()

@@ -272,7 +272,12 @@ class DataFile:
         rows = cells(sample[:_LINES_OF_NAMES], layout.delimiter)
         first = rows[0]
         self._check_widths(rows)
-        empty = names_beyond(len(first), max(map(len, rows)))
+        n_cells = max(map(len, rows))
+        if n_cells > MOST_COLUMNS:
+            raise InputError(
+                f"{self.name} has a row of {n_cells:,} cells; a table may have up to {MOST_COLUMNS:,} columns."
+            )
+        empty = names_beyond(len(first), n_cells)
         if not layout.has_header:
             names = [f"column_{number}" for number in range(1, len(first) + 1)]
             self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")

@@ -45,6 +45,10 @@ class ParquetTable:
                 f"{self.name} has {n_rows:,} rows in {n_bytes:,} bytes; beyond {MOST_ROWS_ANYWAY:,} rows, a Parquet "
                 f"file may have up to {MOST_ROWS_A_BYTE:,} for each byte."
             )
+        about = self.file.metadata
+        parts = [about.row_group(number).num_rows for number in range(about.num_row_groups)]
+        if min(parts, default=0) < 0 or sum(parts) != n_rows:
+            raise InputError(f"{self.name} is damaged: its parts do not have as many rows as the whole.")
 
     @property
     def n_rows(self) -> int:
@@ -82,7 +86,14 @@ class ParquetTable:
         # One row group after another: the pages of a later one are looked at when it is its turn.
         for number in range(about.num_row_groups) if row_groups is None else row_groups:
             group = about.row_group(number)
+            if not group.num_rows:
+                continue
             chunks = [group.column(place) for place in range(group.num_columns)]
+            # Arrow reads by the schema, and the limits are found by what the chunks say: they must say the same.
+            for place, one in enumerate(chunks):
+                known = about.schema.column(place)
+                if (one.path_in_schema, one.physical_type) != (known.path, known.physical_type):
+                    raise InputError(f"{self.name} is damaged: one of its columns is not what its schema says.")
             # The path of a column that is not nested is its name.
             pages = [column_pages(self.stream, one, self.name) for one in chunks if one.path_in_schema in columns]
             at_once = min(rows, group.num_rows)

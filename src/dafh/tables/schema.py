@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dafh.exceptions import InputError
@@ -267,7 +268,7 @@ class TableSchema:
         if self.weight is None:
             return None
         values, _ = read_as(table[self.weight], "number", self.decimal)
-        if not (values >= 0).all():  # Written so that a gap fails, too.
+        if not ((values >= 0) & (values < np.inf)).all():  # Written so that a gap fails, too.
             raise InputError(
                 f"The column {quoted(self.weight)}, which says what rows count, needs a number from 0 on in every row."
             )

@@ -56,7 +56,7 @@ def _levels(values: "pd.Series[float]", is_cost: "pd.Series[bool]") -> list[str]
     return [points(value).lstrip("+") if cost else percent(value) for value, cost in zip(values, is_cost, strict=True)]
 
 
-def evidence_in_words(value: float) -> str:
+def evidence_in_words(value: float | None) -> str:
     """Write a capital: two digits are enough, and beyond a million none.
 
     Examples
@@ -64,7 +64,7 @@ def evidence_in_words(value: float) -> str:
     >>> [evidence_in_words(value) for value in (0.0123, 1.0, 47.81, 5e8)]
     ['0.012', '1.0', '48', 'over 1,000,000']
     """
-    if value > 1e6:
+    if value is None or value > 1e6:  # None is what a file has for infinity.
         return "over 1,000,000"
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 

@@ -18,7 +18,7 @@ from dafh.tables.labels import match_labels
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
 from dafh.tables.values import with_gaps
-from dafh.text import plain, quoted
+from dafh.text import clipped, plain, quoted
 from dafh.watch.inputs import Reference
 from dafh.watch.monitor import Monitor
 from dafh.watch.notices import Notice, ServiceChange, Update
@@ -242,7 +242,8 @@ def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -
         return loaded, checksum, []
     if checksum not in {one.checksum for one in known}:
         raise InputError(
-            f"{store.path} is the state of another model ({known[0].name}): use another file for the state of {model}."
+            f"{store.path} is the state of another model ({clipped(known[0].name)}): use another file for the state of "
+            f"{model}."
         )
     content = _successor(store, loaded)
     if repair:  # The process was killed before the new file was in place.
