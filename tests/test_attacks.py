@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -106,3 +108,11 @@ def test_weights_without_end_are_refused(tmp_path, weight):
 
 def test_evidence_that_a_state_has_no_number_for_is_without_end():
     assert evidence_in_words(None) == "over 1,000,000"
+
+
+def test_dates_that_cannot_be_counted_are_refused(tmp_path):
+    days = pa.array([2**31 - 1 - number % 20 for number in range(80)], pa.date32())
+    pq.write_table(pa.table({"a": [1, 2, 3, 4] * 20, "y": [0, 1] * 40, "d": days}), tmp_path / "table.parquet")
+    found = run("fit", tmp_path / "table.parquet", "--target", "y", "--out", tmp_path / "m.dafh")
+    assert found.exit_code == 2
+    assert "Column 'd' holds a date that is too far away to be counted." in found.output

@@ -328,13 +328,16 @@ def _parse_dates(texts: pd.Series, form: str) -> pd.Series:
 
 def _plain_dates(column: pd.Series) -> pd.Series:
     """Dates without a zone, in UTC and in microseconds: files differ in both, and mean the same instant."""
-    if not is_date(column):
-        column = pd.to_datetime(column, errors="coerce", utc=True)
-    elif not isinstance(column.dtype, np.dtype | pd.DatetimeTZDtype):
-        column = pd.Series(pd.DatetimeIndex(column), column.index, name=column.name)  # Types of Arrow.
-    if column.dt.tz is not None:
-        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-    return column.astype("datetime64[us]")
+    try:
+        if not is_date(column):
+            column = pd.to_datetime(column, errors="coerce", utc=True)
+        elif not isinstance(column.dtype, np.dtype | pd.DatetimeTZDtype):
+            column = pd.Series(pd.DatetimeIndex(column), column.index, name=column.name)  # Types of Arrow.
+        if column.dt.tz is not None:
+            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+        return column.astype("datetime64[us]")
+    except (OverflowError, pd.errors.OutOfBoundsDatetime) as error:
+        raise InputError(f"Column {quoted(column.name)} holds a date that is too far away to be counted.") from error
 
 
 def _is_no_day(value: object) -> bool:
