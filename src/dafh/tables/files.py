@@ -272,12 +272,7 @@ class DataFile:
         rows = cells(sample[:_LINES_OF_NAMES], layout.delimiter)
         first = rows[0]
         self._check_widths(rows)
-        n_cells = max(map(len, rows))
-        if n_cells > MOST_COLUMNS:
-            raise InputError(
-                f"{self.name} has a row of {n_cells:,} cells; a table may have up to {MOST_COLUMNS:,} columns."
-            )
-        empty = names_beyond(len(first), n_cells)
+        empty = names_beyond(len(first), max(map(len, rows)))
         if not layout.has_header:
             names = [f"column_{number}" for number in range(1, len(first) + 1)]
             self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")
@@ -292,6 +287,8 @@ class DataFile:
 
     def _check_widths(self, rows: list[list[str]]) -> None:
         """Refuse rows with more cells than names: pandas would drop the last cells, or take the first for names."""
+        if (widest := max(map(len, rows))) > MOST_COLUMNS:
+            raise InputError(f"{self.name} has {widest:,} columns; a table may have up to {MOST_COLUMNS:,}.")
         wide = next((row for row in rows if any(cell.strip() for cell in row[len(rows[0]) :])), None)
         if wide is not None:
             raise InputError(
