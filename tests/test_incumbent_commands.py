@@ -89,7 +89,7 @@ def test_audit_and_report_count_the_weights_of_the_training_or_those_that_are_na
 def test_a_table_without_the_weights_says_so_and_counts_every_row_once(in_use, tmp_path):
     pd.read_parquet(in_use / "model.test.parquet").drop(columns="weight").to_csv(tmp_path / "new.csv", index=False)
     result = run("audit", in_use / "model.dafh", tmp_path / "new.csv")
-    assert "no column 'weight', which says what rows count: each counts once." in result.stderr
+    assert "no column 'weight', which says how much rows count: each counts once." in result.stderr
 
 
 def test_a_cut_off_that_costs_accuracy_is_noticed(tmp_path):

@@ -203,6 +203,8 @@ def test_times_may_be_numbers_dates_and_text_that_reads_as_dates():
     # Farther back than the nanoseconds of pandas reach, and in a zone of its own.
     assert check_times(["0000-01-01", "1970-01-01 18:00"], 2).tolist() == [-719_528, 0.75]
     assert check_times(["1970-01-02 00:00+02:00"], 1) == pytest.approx(22 / 24)
+    with pytest.raises(InputError, match="numbers or dates"):
+        check_times(np.array([2**61], "datetime64[s]"), 1)
 
 
 @pytest.mark.parametrize(

@@ -187,10 +187,11 @@ def absolute_times(column: "pd.Series[Any]") -> NDArray[np.float64]:
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         try:
             dates = pd.to_datetime(column, format="mixed")
+            # Microseconds reach farther than the nanoseconds of pandas, and are as fine as a float of days can be.
+            plain = dates if dates.dt.tz is None else dates.dt.tz_convert(None)
+            times = plain.astype("datetime64[us]").to_numpy()
         except (TypeError, ValueError, OverflowError):
             raise InputError("time must hold numbers or dates, one for each row.") from None
-        # Microseconds: they reach farther than the nanoseconds of pandas, and are as fine as a float of days can be.
-        times = (dates if dates.dt.tz is None else dates.dt.tz_convert(None)).to_numpy("datetime64[us]")
         return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 86_400e6)
     return column.to_numpy(np.float64)
 

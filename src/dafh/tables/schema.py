@@ -270,7 +270,8 @@ class TableSchema:
         values, _ = read_as(table[self.weight], "number", self.decimal)
         if not ((values >= 0) & (values < np.inf)).all():  # Written so that a gap fails, too.
             raise InputError(
-                f"The column {quoted(self.weight)}, which says what rows count, needs a number from 0 on in every row."
+                f"The column {quoted(self.weight)}, which says how much rows count, needs a number from 0 on in every "
+                "row."
             )
         return values
 

@@ -152,7 +152,7 @@ class FileModel:
         name = weight or self.schema.weight
         if name is None or name in known.columns:
             return replace(self.schema, weight=name).weights_of(known), []
-        return None, [f"The table has no column {quoted(name)}, which says what rows count: each counts once."]
+        return None, [f"The table has no column {quoted(name)}, which says how much rows count: each counts once."]
 
     def _persons(self, known: pd.DataFrame, person: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
         """Person of each row, and a note where the training knew persons and the file does not."""
