@@ -11,7 +11,7 @@ import pytest
 
 from command_line import run
 from dafh.exceptions import InputError
-from dafh.tables import files, parquet, rows_of_text, streams
+from dafh.tables import files, footer, rows_of_text, streams
 from dafh.tables.files import DataFile
 from dafh.tables.rows_of_text import RowsOfText
 
@@ -76,8 +76,8 @@ def test_commands_refuse_it_in_one_sentence(tmp_path):
 
 
 def test_more_rows_than_a_file_of_its_size_can_have_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "MOST_ROWS_ANYWAY", 1_000)
-    monkeypatch.setattr(parquet, "MOST_ROWS_A_BYTE", 2)
+    monkeypatch.setattr(footer, "MOST_ROWS_ANYWAY", 1_000)
+    monkeypatch.setattr(footer, "MOST_ROWS_A_BYTE", 2)
     path = written(tmp_path, {"a": np.zeros(50_000)})
     for asked in (DataFile(path).read, DataFile(path).count_rows, DataFile(path).parts):
         with pytest.raises(InputError, match=r"has 50,000 rows in .* a Parquet file may have up to 2 for each byte"):

@@ -22,6 +22,7 @@ from dafh.exceptions import InputError
 from dafh.tables import streams
 from dafh.tables.arrow import arrow_to_pandas, is_nested
 from dafh.tables.coded import CodedReader, CodedTable
+from dafh.tables.footer import Footer, read_footer
 from dafh.tables.layout import Layout, cells, declared_delimiter
 from dafh.tables.parquet import ParquetTable
 from dafh.tables.records import PlainRecords
@@ -59,8 +60,8 @@ class DataFile:
         Of a text file; a byte order mark is not part of it. The mark of UTF-16 or UTF-32 overrides it.
     leave_out : names of columns
         Names that may occur more than once, because none of those columns is wanted.
-    row_groups, n_rows
-        Set by `parts`: the row groups of a Parquet file that are read alone, and their rows.
+    footer : Footer or None
+        Set by `parts`: what a Parquet file says about the part of it that is read alone.
 
     Examples
     --------
@@ -79,10 +80,7 @@ class DataFile:
     encoding: str = "utf-8-sig"
     decimal: str | None = None
     leave_out: Collection[str] = ()
-    row_groups: tuple[int, ...] | None = None
-    """Row groups of a Parquet file to be read; None: all."""
-    n_rows: int | None = None
-    """Number of rows, of parts that say it."""
+    footer: Footer | None = None
     notes: list[str] = field(default_factory=list, compare=False)
     """What was guessed about the file, for the user to read."""
     left_out: list[str] = field(default_factory=list, compare=False)
@@ -94,6 +92,11 @@ class DataFile:
     def name(self) -> str:
         """What to call the file in messages."""
         return "standard input" if str(self.path) == STDIN else str(self.path)
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, of parts that say it."""
+        return None if self.footer is None else self.footer.n_rows
 
     def read(self, *, text: Collection[str] | None = ()) -> pd.DataFrame:
         """Read all rows; `text` as in `chunks`."""
@@ -199,19 +202,18 @@ class DataFile:
                 yield without_unwanted(_some_rows(chunk, self.name), self.name)
 
     def _parquet_chunks(self, stream: BinaryIO, rows: int | None) -> Iterator[pd.DataFrame]:
-        table = ParquetTable(stream, self.name)
-        file = table.file
-        names = file.schema_arrow.names
+        table = ParquetTable(stream, self.name, self.footer or read_footer(stream, self.name))
+        names = table.schema.names
         self._check_names(names)
         self._check_unique(names)
-        nested = [field.name for field in file.schema_arrow if is_nested(field.type)]
+        nested = [field.name for field in table.schema if is_nested(field.type)]
         if nested:
             shown = ", ".join(clipped(name, 40) for name in nested[:6])
             self._note(f"Left out, cells hold lists, records or bytes: {shown}.")
-        if not file.metadata.num_rows or len(nested) == len(names):
+        if not table.footer.n_rows or len(nested) == len(names):
             raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
         kept = [name for name in names if name not in nested]
-        for piece in table.pieces(rows or ROWS_PER_CHUNK, kept, self.row_groups, together=rows is None):
+        for piece in table.pieces(rows or ROWS_PER_CHUNK, kept, together=rows is None):
             yield arrow_to_pandas(piece)
 
     def count_rows(self) -> int:
@@ -219,7 +221,7 @@ class DataFile:
         with contextlib.ExitStack() as stack, _told_in_one_sentence(self.name, self.encoding):
             head, stream, most_bytes = open_stream(self.path, stack)
             if head.startswith(b"PAR1"):
-                return ParquetTable(seekable(stream, stack, most_bytes), self.name).n_rows
+                return read_footer(seekable(stream, stack, most_bytes), self.name).n_rows
             n_lines, last = 0, b""
             while block := stream.read(2**20):
                 n_lines, last = n_lines + block.count(b"\n"), block[-1:]
@@ -231,11 +233,8 @@ class DataFile:
             head, stream, _ = open_stream(self.path, stack)
             if not head.startswith(b"PAR1") or not stream.seekable():
                 return [self]
-            about = ParquetTable(stream, self.name).file.metadata
-            return [
-                replace(self, row_groups=(group,), n_rows=about.row_group(group).num_rows)
-                for group in range(about.num_row_groups)
-            ] or [self]
+            parts = read_footer(stream, self.name).parts()
+            return [replace(self, footer=part) for part in parts] or [self]
 
     def _check_names(self, names: list[str]) -> None:
         """Refuse more columns, or longer names, than there is room for, and names that no other program could use."""

@@ -9,13 +9,24 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
 from dafh.exceptions import InputError
+from dafh.tables import thrift
+from dafh.tables.footer import Chunk
+from dafh.tables.thrift import WHOLE
 
 # Numbers by which the format knows kinds of pages and of encodings.
-_DICTIONARY_PAGE = 2
+_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
 _PREFIXED = 7  # DELTA_BYTE_ARRAY: a text is the beginning of the one before it and something more.
+# Fields of a header. Each kind of page has a structure of its own in it, with the numbers of values and encoding.
+_KIND, _UNPACKED, _PACKED = 1, 2, 3
+_ABOUT = {_DATA_PAGE: 5, _DICTIONARY_PAGE: 7, _DATA_PAGE_2: 8}
+_ENCODING = {_DATA_PAGE: 2, _DICTIONARY_PAGE: 2, _DATA_PAGE_2: 4}
+_HEADER = {
+    **dict.fromkeys((_KIND, _UNPACKED, _PACKED), WHOLE),
+    **{_ABOUT[kind]: {1: WHOLE, _ENCODING[kind]: WHOLE} for kind in _ABOUT},
+}
 # Headers are short, but for the smallest and the largest value in them.
 _BYTES_OF_A_HEADER = (2**10, 2**16, 2**24)
-_DEEPEST = 8
+_MOST_VALUES = 100
 
 
 class _Page(NamedTuple):
@@ -43,14 +54,14 @@ class ColumnPages:
         return repeated if self.total is None else min(repeated, self.total)
 
 
-def column_pages(stream: BinaryIO, chunk: Any, name: str) -> ColumnPages:
+def column_pages(stream: BinaryIO, chunk: Chunk, name: str) -> ColumnPages:
     """Read the headers of the pages of a column in a row group.
 
     Parameters
     ----------
     stream : binary stream
         The file; it must be able to jump.
-    chunk : pyarrow.parquet.ColumnChunkMetaData
+    chunk : Chunk
     name : str
         What to call the file in messages.
     """
@@ -58,7 +69,7 @@ def column_pages(stream: BinaryIO, chunk: Any, name: str) -> ColumnPages:
     data = [page for page in pages if page.kind != _DICTIONARY_PAGE]
     largest = max((page.unpacked for page in pages), default=0)
     total = sum(page.unpacked for page in data)
-    if chunk.physical_type != "BYTE_ARRAY":
+    if not chunk.has_texts:
         return ColumnPages(largest, 16, None)
     if any(page.encoding == _PREFIXED for page in data):
         return ColumnPages(largest, sum(page.unpacked for page in pages), None)
@@ -68,99 +79,36 @@ def column_pages(stream: BinaryIO, chunk: Any, name: str) -> ColumnPages:
     return ColumnPages(largest, largest, total)
 
 
-def _pages(stream: BinaryIO, chunk: Any, name: str) -> Iterator[_Page]:
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-        start = chunk.dictionary_page_offset
-    end, left = start + chunk.total_compressed_size, chunk.num_values
-    while start < end and left > 0:
-        fields, length = _header(stream, start, name)
-        packed, about = fields.get(3, -1), fields.get(5) or fields.get(8) or {}
-        if not isinstance(about, dict):
-            raise _damaged(name)
-        page = _Page(fields.get(1, -1), fields.get(2, -1), about.get(2 if 5 in fields else 4, 0))
-        n_values = about.get(1, 0)
-        # Bytes that are no header may have a structure in the place of a number.
-        if not all(isinstance(value, int) and value >= 0 for value in (packed, n_values, *page)):
-            raise _damaged(name)
-        yield page
-        left -= n_values
-        start += length + packed
+def _pages(stream: BinaryIO, chunk: Chunk, name: str) -> Iterator[_Page]:
+    start, left = chunk.start, chunk.n_values
+    try:
+        while start < chunk.end and left > 0:
+            header, length = _header(stream, start, chunk.end)
+            kind, packed = header[_KIND], header[_PACKED]
+            if kind not in _ABOUT or [number for number in _ABOUT.values() if number in header] != [_ABOUT[kind]]:
+                raise thrift.DamagedError("a kind of page that holds no cells, or says that it is another")
+            about = header[_ABOUT[kind]]
+            # What is not packed has the size that it says to have when packed, whatever else it says.
+            page = _Page(kind, max(header[_UNPACKED], packed), about[_ENCODING[kind]])
+            if min(packed, header[_UNPACKED], about[1]) < 0:
+                raise thrift.DamagedError("a number below zero")
+            yield page
+            left -= about[1] if kind != _DICTIONARY_PAGE else 0
+            start += length + packed
+        if left > 0:
+            raise thrift.DamagedError("a column that ends before all of its cells")
+    except (thrift.DamagedError, KeyError) as error:
+        raise InputError(f"{name} is damaged: the header of one of its pages cannot be read.") from error
 
 
-def _header(stream: BinaryIO, start: int, name: str) -> tuple[dict[int, Any], int]:
+def _header(stream: BinaryIO, start: int, end: int) -> tuple[dict[int, Any], int]:
     """Return the fields of the header at a place, and its length."""
     for n_bytes in _BYTES_OF_A_HEADER:
         stream.seek(start)
-        content = stream.read(n_bytes)
+        content = stream.read(min(n_bytes, end - start))
         try:
-            return _Fields(content).structure()
-        except IndexError:  # The header is longer than what was read of it, or the file ends within it.
+            return thrift.read(content, _HEADER, _MOST_VALUES)
+        except thrift.UnfinishedError:  # The header is longer than what was read of it, or the column ends within it.
             if len(content) < n_bytes:
-                break
-        except ValueError:
-            break
-    raise _damaged(name)
-
-
-def _damaged(name: str) -> InputError:
-    return InputError(f"{name} is damaged: the header of one of its pages cannot be read.")
-
-
-class _Fields:
-    """Reads Thrift's compact protocol, in which the headers are written."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content, self._at = content, 0
-
-    def structure(self, depth: int = 0) -> tuple[dict[int, Any], int]:
-        """Return fields by their numbers, whole numbers and structures alone, and the bytes read so far."""
-        if depth > _DEEPEST:
-            raise ValueError("too deep")
-        fields: dict[int, Any] = {}
-        number = 0
-        while first := self._byte():
-            step, kind = first >> 4, first & 15
-            number = number + step if step else self._number()
-            value = self._value(kind, depth)
-            if value is not None:
-                fields[number] = value
-        return fields, self._at
-
-    def _value(self, kind: int, depth: int) -> Any:
-        if kind in (1, 2):  # True and false have no bytes of their own.
-            return None
-        if kind == 3:
-            return self._byte()
-        if kind in (4, 5, 6):
-            return self._number()
-        if kind == 7:
-            return self._skip(8)
-        if kind == 8:
-            return self._skip(self._unsigned())
-        if kind == 12:
-            return self.structure(depth + 1)[0]
-        raise ValueError("no such kind in a header")  # Lists, sets and maps: no page has any.
-
-    def _byte(self) -> int:
-        self._at += 1
-        return self._content[self._at - 1]
-
-    def _unsigned(self) -> int:
-        value = shift = 0
-        while shift < 70:
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-        raise ValueError("a number without end")
-
-    def _number(self) -> int:
-        value = self._unsigned()
-        return (value >> 1) ^ -(value & 1)
-
-    def _skip(self, n_bytes: int) -> None:
-        self._at += n_bytes
-        if self._at > len(self._content):
-            raise IndexError
+                raise
+    raise thrift.DamagedError("a header without end")
