@@ -187,6 +187,21 @@ def test_a_forged_state_does_not_replace_the_model_file(year, tmp_path, forge, o
     assert model.read_bytes() == before
 
 
+@pytest.mark.parametrize("entry", ["gain", "low", "weight", "own_loss"])
+def test_a_forged_state_with_numbers_that_nothing_has_is_refused(year, tmp_path, entry):
+    state = tmp_path / "watch.db"
+    shutil.copy(year[0], state)
+    with sqlite3.connect(state) as connection:
+        ((row, evidence),) = connection.execute("SELECT rowid, evidence FROM batches ORDER BY rowid LIMIT 1")
+        forged = json.loads(evidence)
+        forged[0][entry] = 1e308
+        connection.execute("UPDATE batches SET evidence = ? WHERE rowid = ?", (json.dumps(forged), row))
+    connection.close()
+    result = run("watch", "report", state, "--out", tmp_path / "report.html")
+    assert result.exit_code == 2
+    assert f"{entry!r} is out of range" in " ".join(result.stderr.split())
+
+
 def test_json_has_all_that_is_printed(state):
     for month in (1, 5, 6, 7):
         result = json.loads(watch(state, month, "--json").stdout)

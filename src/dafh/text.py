@@ -122,6 +122,17 @@ def clipped(text: object, width: int = 60) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def printable(text: object) -> str:
+    r"""Write letters that a terminal would obey or not show as Python does; for names of files, which are not clipped.
+
+    Examples
+    --------
+    >>> print(printable("a\nb.csv"))
+    a\nb.csv
+    """
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(text))
+
+
 def shown(value: object, width: int = 120) -> str:
     """Write any value as Python does, in one line, for a message about it.
 

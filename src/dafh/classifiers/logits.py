@@ -15,6 +15,13 @@ from dafh.frames import Table
 SMALLEST_PROBABILITY = 1e-6
 # Values of one layer that are held at a time: 128 MB.
 _LARGEST_LAYER = 2**24
+MOST_LOGITS = 5_000_000
+"""Held at once: until they are written as probabilities, each takes about 50 bytes."""
+
+
+def rows_at_once(model: Any, most: int) -> int:
+    """Return how many rows there is room for, with a logit for every label by every classifier of a fitted model."""
+    return max(1, min(most, MOST_LOGITS // (len(model.classes_) * (int(model.n_groups_) + 1))))
 
 
 def class_probabilities(model: Classifier, X: Table, classes: NDArray[np.generic]) -> NDArray[np.float64]:

@@ -103,19 +103,21 @@ def _one_sentence(meta: dict[str, Any]) -> Iterator[None]:
 
 def _end(error: Exception) -> int:
     """Say what went wrong, and return the exit code."""
-    from dafh.exceptions import DAFHError  # Here, so that `dafh --help` imports nothing else.
+    # Here, so that `dafh --help` imports nothing else.
+    from dafh.exceptions import DAFHError
+    from dafh.text import printable
 
     if _flush() is not None and isinstance(error, OSError):
         error.filename = "standard output"
     if isinstance(error, BrokenPipeError):  # The reader, `head` for example, has closed the pipe.
         return _CLOSED_PIPE
     if isinstance(error, DAFHError):
-        _print(f"dafh: {error}")
+        _print(f"dafh: {printable(error)}")
     elif isinstance(error, MemoryError):
         _print("dafh: There is not enough memory for this: use fewer rows or columns, or a machine with more.")
     elif isinstance(error, OSError) and error.strerror:
         # A full disk, a folder that vanished: users can do something about it, and we cannot.
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{printable(error.filename)}: " if error.filename else ""
         _print(f"dafh: {where}{_without_folder() or error.strerror}.")
     else:
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -40,6 +40,7 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
 
     columns, schema = card.get("columns") or [], card.get("schema") or {}
     names = ", ".join(text(column.get("name")) for column in columns[:12])
+    labels = card.get("labels") or []
     return [
         (
             "Model",
@@ -47,12 +48,12 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         *([("Groups", text(card["worth"]))] if isinstance(card.get("worth"), str) else []),
         *_rule_lines(card.get("rules")),
-        ("Labels", ", ".join(text(label) for label in card.get("labels") or [])),
+        ("Labels", f"{', '.join(text(label) for label in labels[:12])}{_more(labels)}"),
         (
             "Settings",
             ", ".join(f"{text(n)} = {text(v)}" for n, v in (card.get("settings") or {}).items()) or "all defaults",
         ),
-        ("Columns", f"{len(columns)}: {names}{', …' if len(columns) > 12 else ''}"),
+        ("Columns", f"{len(columns)}: {names}{_more(columns)}"),
         ("Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "unknown"),
         ("Target", text(schema.get("target", "unknown"))),
         ("Sensitive", ", ".join(map(text, names_of("sensitive"))) or "none named"),
@@ -65,6 +66,10 @@ def _card_lines(card: dict[str, Any]) -> list[tuple[str, str]]:
         ("Written", f"{text(card.get('written'))} by dafh {text(card.get('dafh'))}"),
         ("Libraries", ", ".join(f"{text(n)} {text(v)}" for n, v in (card.get("versions") or {}).items())),
     ]
+
+
+def _more(entries: list[Any]) -> str:
+    return f" and {len(entries) - 12:,} more" if len(entries) > 12 else ""
 
 
 def _counted(groups: object) -> str:

@@ -12,11 +12,12 @@ def say(text: str) -> None:
     If standard error is full or closed, the note is lost: a result must not be lost with it.
     """
     with contextlib.suppress(OSError):
-        click.echo(text, err=True)
+        click.echo(text.translate(_CONTROLS | _LOW_CONTROLS), err=True)
 
 
 # Terminals obey these characters, and JSON does not ask for them to be escaped as it does for those below a blank.
 _CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+_LOW_CONTROLS = {code: f"\\x{code:02x}" for code in range(0x20) if chr(code) not in "\n\t"}
 
 
 def print_json(value: object) -> None:

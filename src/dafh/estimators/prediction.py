@@ -1,5 +1,6 @@
 """Prediction by groups: what a fitted DAFHClassifier says about rows."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.classifiers.logits import decide, to_probabilities
+from dafh.classifiers.logits import decide, rows_at_once, to_probabilities
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.pooled import pooled_decisions, pooled_labels, pooled_logits
 from dafh.frames import Table, is_frame
@@ -64,6 +65,15 @@ class GroupPrediction(BaseEstimator):
         table, _ = check_parted(self, X, reset=False, aside=self._aside)
         return self._view.see(table if is_frame(X) else table.to_numpy())
 
+    def _in_blocks(self, X: Table) -> Iterator[SeenRows]:
+        """Yield rows of which only labels are asked for: a model of many labels has more logits than there is room."""
+        seen = self._see(X)
+        size = rows_at_once(self, len(seen))
+        if len(seen) <= size:
+            yield seen
+        else:
+            yield from (seen.take(np.arange(len(seen))[start : start + size]) for start in range(0, len(seen), size))
+
     def _pooled_logits(self, seen: SeenRows) -> NDArray[np.float64]:
         return pooled_logits(self.pooled_, seen, self.classes_)
 
@@ -85,8 +95,7 @@ class GroupPrediction(BaseEstimator):
 
     def predict(self, X: Table) -> NDArray[Any]:
         """Label of each row, by the classifier that serves its group."""
-        seen = self._see(X)
-        return self._labels(seen, *self._route(seen))
+        return np.concatenate([self._labels(seen, *self._route(seen)) for seen in self._in_blocks(X)])
 
     def _labels(self, seen: SeenRows, group: NDArray[np.intp], own: NDArray[Any]) -> NDArray[Any]:
         labels = self.classes_[decide(own, self.threshold_)]
@@ -132,11 +141,13 @@ class GroupPrediction(BaseEstimator):
 
     def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
         """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
-        seen = self._see(X)
-        base = self._pooled_logits(seen)
-        group, own = self._trained.serving(servers).route(seen, base if self._trained.needs_pooled else None)
-        pooled = pooled_decisions(self.pooled_, seen, base, self.classes_)
-        return PairedDecisions(group, decide(own, self.threshold_), pooled)
+        serving, found = self._trained.serving(servers), []
+        for seen in self._in_blocks(X):
+            base = self._pooled_logits(seen)
+            group, own = serving.route(seen, base if self._trained.needs_pooled else None)
+            pooled = pooled_decisions(self.pooled_, seen, base, self.classes_)
+            found.append((group, decide(own, self.threshold_), pooled))
+        return PairedDecisions(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""
@@ -153,9 +164,12 @@ class GroupPrediction(BaseEstimator):
 
         Column k is the classifier that serves group k; the pooled classifier is the last column.
         """
-        seen = self._see(X)
-        every = self._serving.every(seen, self._pooled_logits(seen))
-        labels = np.column_stack([self.classes_[decide(every, self.threshold_)], self.pooled_.predict(seen.given)])
+        blocks = []
+        for seen in self._in_blocks(X):
+            every = self._serving.every(seen, self._pooled_logits(seen))
+            own = self.classes_[decide(every, self.threshold_)]
+            blocks.append(np.column_stack([own, self.pooled_.predict(seen.given)]))
+        labels = np.concatenate(blocks)
         # The pooled classifier's own labels, also where its threshold is not one half.
         labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
         return labels

@@ -130,8 +130,8 @@ def _holds_dates(column: pd.Series) -> bool:
 
 def _categories(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     if _holds_dates(column):
-        codes, values = pd.factorize(column, sort=True)
-        names = write_apart(to_floats(pd.Series(values)).tolist(), is_date=True)
+        codes, days = pd.factorize(to_floats(column), sort=True)
+        names = write_apart(days.tolist(), is_date=True)
     else:
         codes, full = category_codes(column)
         names = [clipped(name) for name in full]

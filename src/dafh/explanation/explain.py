@@ -16,7 +16,7 @@ from scipy.special import logit
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.logits import SMALLEST_PROBABILITY, class_probabilities
+from dafh.classifiers.logits import SMALLEST_PROBABILITY, class_probabilities, rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.named_groups import NamedGroups
@@ -89,10 +89,10 @@ def explain(
     attributes = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(table))
     groups = ServedPredictions.of(model, X, sensitive_features).groups
     rng = np.random.default_rng(random_state)
-    kept = np.sort(rng.permutation(len(table))[:_MOST_ROWS])
+    final = final_classifier(model)
+    kept = np.sort(rng.permutation(len(table))[: rows_at_once(final, _MOST_ROWS)])
     seen = Described.of(table.iloc[kept])
     log_odds = _LogOdds.of(model, X, sensitive_features, kept)
-    final = final_classifier(model)
     described = []
     # A group may have no rows here, and rows that belong to no group are numbered after the last one.
     for group in range(max(final.n_groups_, int(groups.max()) + 1)):

@@ -192,6 +192,8 @@ def check_there(table: pd.DataFrame, names: list[str] | tuple[str, ...]) -> None
 def _numbers(table: pd.DataFrame, name: str) -> NDArray[np.float64]:
     try:
         values = table[name].to_numpy(np.float64, na_value=np.nan)
+    except OverflowError:
+        raise InputError(f"The column {quoted(name)} holds a number that is too large: a score is not.") from None
     except (TypeError, ValueError):
         raise InputError(f"The column {quoted(name)} holds text: a score is a number.") from None
     gaps = int((~(np.abs(values) < LARGEST_NUMBER)).sum())

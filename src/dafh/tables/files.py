@@ -31,7 +31,7 @@ from dafh.tables.streams import BYTES_TO_GUESS_BY, Lines, open_stream, seekable
 from dafh.tables.unnamed import UNWANTED, names_beyond, unwanted_among, without_unwanted
 from dafh.tables.values import MISSING_WORDS
 from dafh.tables.writing import STDIN
-from dafh.text import clipped, listed, quoted, shown
+from dafh.text import clipped, listed, printable, quoted, shown
 
 ROWS_PER_CHUNK = 50_000
 MOST_COLUMNS, LONGEST_NAME = 10_000, 2**18
@@ -91,7 +91,7 @@ class DataFile:
     @property
     def name(self) -> str:
         """What to call the file in messages."""
-        return "standard input" if str(self.path) == STDIN else str(self.path)
+        return "standard input" if str(self.path) == STDIN else printable(self.path)
 
     @property
     def n_rows(self) -> int | None:

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.tables.values import is_number, typed_kind, with_gaps
+from dafh.tables.values import distinct, is_number, typed_kind, with_gaps
 from dafh.text import clipped, listed, quoted
 
 _MOST_CLASSES = 50
@@ -34,7 +34,7 @@ def no_target(n_rows: int) -> list[str]:
 
 def read_labels(column: pd.Series) -> NDArray[Any]:
     """Take the target of a training table as class labels: whole numbers, flags or text."""
-    name, (codes, values) = quoted(column.name), pd.factorize(column)
+    name, (codes, values) = quoted(column.name), distinct(column)
     if len(values) > _MOST_CLASSES:
         raise InputError(f"The target {name} has {len(values):,} different values; class labels are few.")
     if typed_kind(column) == "flag":
@@ -82,7 +82,7 @@ def find_labels(column: pd.Series, classes: NDArray[Any]) -> tuple[NDArray[np.in
     fold = str.lower if flags else str
     known = {fold(_label_text(label)): position for position, label in enumerate(classes)}
     known |= {str(label): position for position, label in enumerate(classes)}
-    codes, values = pd.factorize(column)
+    codes, values = distinct(column)
     if typed_kind(column) == "flag" and {_label_text(label) for label in classes} == {"0", "1"}:
         values = values.astype(int)
     places = [known.get(str(value), known.get(fold(_label_text(value)), -1)) for value in values]

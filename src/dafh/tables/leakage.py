@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.tables.values import is_ordered
+from dafh.tables.values import distinct, is_ordered
 
 ROWS_TO_COMPARE = 4000
 """Rows that are enough to see leakage: a fit on more would only take longer."""
@@ -15,7 +15,7 @@ _LARGEST_SHARE_OF_ERRORS = 0.2
 
 def positions(column: pd.Series) -> NDArray[np.intp]:
     """Number the values of a column in their order; a gap is −1."""
-    codes, values = pd.factorize(column)
+    codes, values = distinct(column)
     keys = np.asarray(values) if is_ordered(column) else np.array([str(value) for value in values])
     place = np.append(np.argsort(np.argsort(keys)), -1)
     return place[codes]

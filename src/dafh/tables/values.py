@@ -104,7 +104,7 @@ def with_gaps(column: pd.Series) -> pd.Series:
     """Replace the words that stand for an unknown value in a text file by gaps."""
     if typed_kind(column) not in (None, "category"):
         return column
-    codes, values = _factorized(column)
+    codes, values = distinct(column)
     gap = np.array([*(str(value).strip() in MISSING_WORDS for value in values), True])
     return column.where(~gap[codes]) if gap[:-1].any() else column
 
@@ -122,8 +122,8 @@ def guess_kind(column: pd.Series, decimal: str = ".") -> str:
     typed = typed_kind(column)
     if typed is not None:
         return typed
-    codes, values = _factorized(with_gaps(column))
-    texts, counts = pd.Series(values.astype(str), dtype=object), np.bincount(codes[codes >= 0], minlength=len(values))
+    codes, values = distinct(with_gaps(column))
+    texts, counts = _texts(values), np.bincount(codes[codes >= 0], minlength=len(values))
     if not len(texts):
         return "category"
     if _nearly_all(_parse_numbers(texts, decimal).notna(), texts, counts):
@@ -176,7 +176,11 @@ def as_kind(column: pd.Series, kind: str, decimal: str = ".") -> pd.Series:
     """Read a column as one kind; refuse a column with a value that is not of this kind."""
     values, unread = read_as(column, kind, decimal)
     if len(unread):
-        refuse_values(str(column.name), kind, unread.iloc[0])
+        try:
+            example = unread.iloc[0]
+        except OverflowError as error:  # A date of Arrow that Python has no room for.
+            raise _too_far(column) from error
+        refuse_values(str(column.name), kind, example)
     return values
 
 
@@ -200,7 +204,7 @@ def holds_names(column: pd.Series) -> bool:
 
 def category_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Position of each row's category among the sorted names of all; a gap is −1."""
-    codes, values = _factorized(column)
+    codes, values = distinct(column)
     place, names = pd.factorize(np.array([category_name(value) for value in values], dtype=object), sort=True)
     return np.append(place, -1)[codes], list(names)
 
@@ -221,7 +225,7 @@ def category_name(value: object) -> str:
 
 def whole_numbers(column: pd.Series) -> pd.Series | None:
     """Text as whole numbers, if that loses nothing (``007`` would lose its zeros); None if it does."""
-    codes, values = _factorized(column)
+    codes, values = distinct(column)
     texts = [str(value) for value in values]
     if not texts or not all(re.fullmatch(r"0|-?[1-9]\d{0,18}", text, flags=re.ASCII) for text in texts):
         return None
@@ -245,20 +249,31 @@ def to_floats(column: pd.Series) -> NDArray[np.float64]:
     return np.where(np.abs(numbers) < LARGEST_NUMBER, numbers, np.nan)
 
 
-def _factorized(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+def distinct(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
     """Number the different values, a gap as −1: a million rows hold a handful of categories, each looked at once."""
     try:
         codes, values = pd.factorize(column)
-    except TypeError as error:
+        return codes, np.asarray(values, dtype=object)
+    except (TypeError, NotImplementedError) as error:  # The second is what Arrow raises.
         raise InputError(
             f"Column {quoted(column.name)} holds lists or records: leave it out, or take it apart."
         ) from error
-    return codes, np.asarray(values, dtype=object)
+    except OverflowError as error:
+        raise _too_far(column) from error
+
+
+def _texts(values: NDArray[np.object_]) -> pd.Series:
+    """Write values as texts; not by NumPy, which reads bytes as letters."""
+    return pd.Series([str(value) for value in values], dtype=object)
+
+
+def _too_far(column: pd.Series) -> InputError:
+    return InputError(f"Column {quoted(column.name)} holds a date that is too far away to be counted.")
 
 
 def _by_value(column: pd.Series, function: Callable[[str], object]) -> pd.Series:
     """Apply a function to every different value; a gap stays a gap."""
-    codes, values = _factorized(column)
+    codes, values = distinct(column)
     found = np.empty(len(values) + 1, dtype=object)
     found[:-1] = [function(value) for value in values]
     found[-1] = np.nan  # The place that code −1 takes.
@@ -271,9 +286,12 @@ def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
     if is_date(column):
         return pd.Series(np.nan, column.index, name=column.name)
     if column.dtype == object and typed_kind(column) in ("number", "flag"):
-        return column.map(_as_float, na_action="ignore").astype(float)
-    codes, values = _factorized(column)
-    numbers = _parse_numbers(pd.Series(values.astype(str), dtype=object), decimal).to_numpy(np.float64)
+        try:
+            return column.map(_as_float, na_action="ignore").astype(float)
+        except ArithmeticError as error:  # A decimal number that signals to be none, which pandas compares with itself.
+            raise InputError(f"Column {quoted(column.name)} holds numbers that cannot be read.") from error
+    codes, values = distinct(column)
+    numbers = _parse_numbers(_texts(values), decimal).to_numpy(np.float64)
     return pd.Series(np.append(numbers, np.nan)[codes], column.index, name=column.name)
 
 
@@ -316,8 +334,8 @@ def _read_dates(column: pd.Series, form: str) -> pd.Series:
     kind = typed_kind(column)
     if kind is not None and kind.startswith(DATE):
         return _plain_dates(column)
-    codes, values = _factorized(column)
-    dates = _parse_dates(pd.Series(values.astype(str), dtype=object), form).to_numpy("datetime64[us]")
+    codes, values = distinct(column)
+    dates = _parse_dates(_texts(values), form).to_numpy("datetime64[us]")
     return pd.Series(np.append(dates, np.datetime64("NaT"))[codes], column.index, name=column.name)
 
 
@@ -337,7 +355,7 @@ def _plain_dates(column: pd.Series) -> pd.Series:
             column = column.dt.tz_convert("UTC").dt.tz_localize(None)
         return column.astype("datetime64[us]")
     except (OverflowError, pd.errors.OutOfBoundsDatetime) as error:
-        raise InputError(f"Column {quoted(column.name)} holds a date that is too far away to be counted.") from error
+        raise _too_far(column) from error
 
 
 def _is_no_day(value: object) -> bool:

@@ -21,9 +21,9 @@ def hashed(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.uint64]:
     column = table.iloc[:, 0].reset_index(drop=True)
     if len(column) != n_rows:
         raise InputError(f"{name} has {len(column)} entries, the data have {n_rows} rows: give one for each.")
-    if column.isna().any():
-        raise InputError(f"{name} has missing values: every row needs one.")
     try:
+        if column.isna().any():
+            raise InputError(f"{name} has missing values: every row needs one.")
         return value_hashes(column)
     except TypeError as error:
         raise InputError(f"{name} holds lists or records: an identifier is text or a number.") from error
@@ -123,11 +123,12 @@ def read_labels(y: ArrayLike | None, classes: NDArray[Any], n_rows: int) -> tupl
     values = as_array(y, "y")
     if values.shape != (n_rows,):
         raise InputError(f"y has the shape {values.shape}, X has {n_rows} rows: give one label for each.")
-    known = ~pd.isna(values)
     try:
-        codes = pd.Index(classes).get_indexer(values).astype(np.intp)
+        known = ~pd.isna(values)
+        # As objects: pandas has no index of some types, and one of texts refuses halves of letters.
+        codes = pd.Index(classes, dtype=object).get_indexer(pd.Index(values.astype(object), dtype=object))
     except TypeError as error:
         raise InputError("y holds lists or records: a label is text or a number.") from error
     if (codes[known] < 0).any():
         check_known_labels(values[known], classes, int(known.sum()))
-    return codes, known
+    return codes.astype(np.intp), known

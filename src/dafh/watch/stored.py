@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from dafh.evaluation.losses import LOSS_NAMES
 from dafh.exceptions import InputError
+from dafh.tables.values import LARGEST_NUMBER
 from dafh.text import clipped
 
 LONGEST_VALUE = 2**28
 """Bytes of one value of the database, such as all arrays of a monitor."""
-_LARGEST_NUMBER = 10**15
+_LARGEST_COUNT = 10**15
 _NOTHING = type(None)
 _Types = tuple[type, ...]
 _TEXT: _Types = (str,)
@@ -109,7 +110,10 @@ def checked(value: Any, expected: Mapping[str, _Types]) -> dict[str, Any]:
         entry = value[name]
         if type(entry) not in types:
             raise TypeError(f"{name!r} is a {type(entry).__name__}")
-        if type(entry) is int and bool not in types and float not in types and not 0 <= entry <= _LARGEST_NUMBER:
+        if type(entry) is int and bool not in types and float not in types and not 0 <= entry <= _LARGEST_COUNT:
+            raise ValueError(f"{name!r} is out of range")
+        # Evidence may grow to any size; all else is a mean, or a sum of weights.
+        if type(entry) is float and not name.endswith(("evidence", "needed")) and abs(entry) > LARGEST_NUMBER:
             raise ValueError(f"{name!r} is out of range")
     if value.get("loss") not in (None, *LOSS_NAMES):
         raise ValueError("it holds an unknown loss")
@@ -180,7 +184,7 @@ def check_arrays(found: Mapping[str, NDArray[Any]], fresh: Mapping[str, NDArray[
         counts = array.dtype.kind in "if" and not name.endswith("accounts")
         if array.dtype.kind == "f" and np.isnan(array).any():
             raise ValueError(f"the array {name!r} holds what is no number")
-        if counts and array.size and not -1 <= array.min() <= array.max() <= _LARGEST_NUMBER:
+        if counts and array.size and not -1 <= array.min() <= array.max() <= _LARGEST_COUNT:
             raise ValueError(f"the array {name!r} is out of range")
         if array.dtype.kind == "i" and name != "pending_parts" and (array < 0).any():
             raise ValueError(f"the array {name!r} is out of range")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.classifiers.logits import rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.exceptions import InputError
@@ -248,7 +249,7 @@ class FileModel:
         data, unread, unseen = self._as_trained(data), UnreadValues(), UnseenCategories()
         served: list[Any] = []
         codes, kept, sums, n_read = [], [], np.zeros(4, np.uint64), 0
-        for table in data.chunks(text=None):
+        for table in data.chunks(rows=rows_at_once(final_classifier(self.model), ROWS_PER_CHUNK), text=None):
             check_columns(table.columns, [target], "the target")
             n_read += len(table)
             known = table[with_gaps(table[target]).notna()]
@@ -332,7 +333,7 @@ class FileModel:
             agreement = stability(self.model, rows.features, rows.y, **known)
         return replace(words, stability=agreement, resampled=by_rows, n_fits=n_fits)
 
-    def score(self, data: DataFile, keep: Sequence[str] = (), rows: int = ROWS_PER_CHUNK) -> Iterator[pd.DataFrame]:
+    def score(self, data: DataFile, keep: Sequence[str] = (), rows: int | None = None) -> Iterator[pd.DataFrame]:
         """Predict the rows of a file piece by piece: label, its probability, and the group.
 
         Parameters
@@ -340,8 +341,8 @@ class FileModel:
         data : DataFile
         keep : names of columns
             To carry over from the file; "all" is every column.
-        rows : int
-            Rows at a time.
+        rows : int, optional
+            Rows at a time; as many as there is room for without it.
 
         What was guessed about the file, and values that could not be read, are in its `notes` at the end.
         """
@@ -350,6 +351,7 @@ class FileModel:
         unread, unseen = UnreadValues(), UnseenCategories()
         # Kept columns are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *keep, *split_names(keep, ())}
+        rows = rows or rows_at_once(final_classifier(self.model), ROWS_PER_CHUNK)
         for piece in data.pieces(self.schema.number_columns, as_text, rows):
             names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
             check_columns(piece.columns, names, "to carry over")

@@ -1,0 +1,164 @@
+"""Values that pandas, NumPy or Arrow cannot turn into one another: refused in a sentence, or read."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dafh
+from command_line import run
+from dafh.classifiers import logits
+from dafh.exceptions import InputError
+from dafh.tables.arrow import arrow_to_pandas
+
+N = 120
+X = pd.DataFrame({"a": np.arange(N) * 7 % 50, "s": list("xyz") * (N // 3)})
+Y = (X["a"] > 25).to_numpy().astype(int)
+ZONED = [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2020, 1, 2)]
+LISTS = pd.Series(pd.array([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64()))))
+FAR = pd.Series(pa.array([2**62] * N, pa.timestamp("ms")), dtype=pd.ArrowDtype(pa.timestamp("ms")))
+HALVES = np.array(["\ud800", "a"] * (N // 2), dtype=object)
+
+
+def new():
+    return dafh.DAFHClassifier(1, groups="rules", guard=None, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return new().fit(X, Y)
+
+
+CALLS = {
+    "labels with halves of letters": (lambda model: new().fit(X, HALVES), "halves of letters"),
+    "features with halves of letters": (
+        lambda model: new().fit(X.assign(o=pd.Series(HALVES, dtype=object)), Y),
+        "halves of letters",
+    ),
+    "labels of bytes without a type": (lambda model: new().fit(X, np.zeros(N, "V8")), "y holds records"),
+    "labels of lists": (lambda model: new().fit(X, pd.Series([[1]] * N)), "lists or records"),
+    "watched labels with halves of letters": (lambda model: dafh.Monitor(model).update(X, HALVES), "halves of letters"),
+    "watched labels far away": (
+        lambda model: dafh.Monitor(model).update(X, np.full(N, 2**40).astype("datetime64[Y]")),
+        "labels that the classifier was not fitted with",
+    ),
+    "identifiers without a type": (
+        lambda model: dafh.Monitor(model).update(X, Y, ids=np.zeros(N, "V8")),
+        "ids holds lists or records",
+    ),
+    "bytes for a number": (lambda model: model.predict(X.assign(a=[b"\xff"] * N)), "held numbers in fit"),
+    "a date far away for a number": (lambda model: model.predict(X.assign(a=FAR)), "too far away"),
+    "a score of 400 digits": (
+        lambda model: dafh.IncumbentColumns("o", threshold=1).fit(
+            X.assign(o=pd.Series([10**400] * N, dtype=object)), Y
+        ),
+        "a number that is too large",
+    ),
+    "persons that are lists": (lambda model: new().fit(X, Y, persons=LISTS), "persons holds lists"),
+    "a column of lists": (lambda model: new().fit(X.assign(o=LISTS), Y), "Column 'o' holds lists"),
+    "numbers that signal": (
+        lambda model: new().fit(X.assign(o=[Decimal("sNaN"), Decimal(1)] * (N // 2)), Y),
+        "Column 'o' holds numbers that cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_with_odd_values_is_refused_in_a_sentence(model, call):
+    function, message = CALLS[call]
+    with pytest.raises(InputError, match=message) as error:
+        function(model)
+    assert "\n" not in str(error.value)
+
+
+def test_labels_are_the_same_whatever_type_of_number_they_have(model):
+    expected = dafh.Monitor(model).update(X, Y)
+    for kind in (np.float16, np.float64, np.uint8, bool, object):
+        assert dafh.Monitor(model).update(X, Y.astype(kind)) == expected
+
+
+def test_attributes_may_be_dates_of_which_some_have_a_zone():
+    predictions = np.column_stack([Y, 1 - Y])
+    attribute = pd.DataFrame({"since": pd.Series(ZONED * (N // 2), dtype=object)})
+    found = str(dafh.audit(Y, predictions, np.arange(N) % 2, pooled=Y, sensitive_features=attribute))
+    assert "since = 2020-01-01" in found
+    assert "since = 2020-01-02" in found
+
+
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize(
+    ("zone", "instant", "is_read"),
+    [
+        ("Europe/Berlin", 253_402_300_799, True),  # In Berlin, the year 10,000 has begun.
+        ("America/New_York", -62_135_596_800, True),  # In New York, it is still the year 0.
+        ("Asia/Tokyo", 0, True),
+        ("UTC", 253_402_300_800, False),
+        ("UTC", -62_135_596_801, False),
+    ],
+)
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_dates_with_a_zone_are_read_as_far_as_python_has_dates(zone, instant, is_read, coded, unit):
+    dates = pa.array([instant, None], pa.timestamp("s", zone)).cast(pa.timestamp(unit, zone))
+    table = pa.table({"d": dates.dictionary_encode() if coded else dates})
+    if not is_read:
+        with pytest.raises(InputError, match="Column 'd' holds a date that is too far away"):
+            arrow_to_pandas(table)
+        return
+    column = arrow_to_pandas(table)["d"]
+    assert column.dt.tz_convert("UTC").astype("int64").iloc[0] == instant * {"s": 1, "ms": 10**3, "us": 10**6}[unit]
+    assert str(column.iloc[0])
+    assert pd.isna(column.iloc[1])
+
+
+@pytest.mark.parametrize("role", ["--person", "--sensitive", "--protect", "--time"])
+def test_dates_at_the_end_of_the_calendar_may_have_any_role(tmp_path, role):
+    dates = pa.array([253_402_300_799 - number % 20 for number in range(80)], pa.timestamp("s", "Europe/Berlin"))
+    columns = {"a": [1, 2, 3, 4] * 20, "y": [0, 1, 1, 0, 1] * 16, "d": dates}
+    pq.write_table(pa.table(columns), tmp_path / "table.parquet")
+    command = ("fit", tmp_path / "table.parquet", "--target", "y", "--groups", "1", "--out", tmp_path / "m.dafh")
+    assert run(*command, role, "d").exit_code == 0
+
+
+def test_names_of_files_tell_a_terminal_nothing(tmp_path):
+    found = run("predict", tmp_path / "a\n\x1b[31m.dafh", "people.csv")
+    assert found.exit_code == 2
+    assert found.stderr.endswith("a\\n\\x1b[31m.dafh.\n")
+    (tmp_path / "m\n.csv").write_text("")
+    assert "m\\n.csv is empty" in run("fit", tmp_path / "m\n.csv", "--target", "y", "--out", tmp_path / "o").stderr
+
+
+def test_a_model_of_many_labels_answers_for_few_rows_at_a_time(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=600), "b": rng.normal(size=600)})
+    y = np.arange(600) % 6
+    model = dafh.DAFHClassifier(2, groups="rules", pooled="linear", guard=None, random_state=0).fit(table, y)
+    dafh.save(model, tmp_path / "model.dafh")
+    table.assign(y=y).to_csv(tmp_path / "table.csv", index=False)
+    servers = np.zeros(model.n_groups_, np.intp)
+
+    def answers():
+        files = tmp_path / "model.dafh", tmp_path / "table.csv"
+        commands = [("predict", *files), ("audit", *files, "--target", "y"), ("explain", *files, "--target", "y")]
+        decisions = model.decide_twice(table, servers, None)
+        return [run(*command).stdout for command in commands], [
+            model.predict(table),
+            model.predict_all(table),
+            *decisions,
+        ]
+
+    texts, arrays = answers()
+    sizes = []
+    pooled_logits = type(model)._pooled_logits
+    monkeypatch.setattr(
+        type(model), "_pooled_logits", lambda self, seen: sizes.append(len(seen)) or pooled_logits(self, seen)
+    )
+    monkeypatch.setattr(logits, "MOST_LOGITS", 50 * 6 * (model.n_groups_ + 1))
+    texts_of_blocks, arrays_of_blocks = answers()
+    assert max(sizes) == 50
+    assert texts[:2] == texts_of_blocks[:2]  # An explanation describes fewer rows.
+    for whole, blocks in zip(arrays, arrays_of_blocks, strict=True):
+        np.testing.assert_array_equal(whole, blocks)
