@@ -96,16 +96,16 @@ def field(fields, number):
     return next(field for field in fields if field[0] == number)
 
 
-def apart(path):
-    """Return the bytes before the end of a file, and the fields of its end."""
-    content = path.read_bytes()
+def apart(content):
+    """Return the bytes before the footer of a file, and the fields of the footer."""
     length = int.from_bytes(content[-8:-4], "little")
     return content[: -8 - length], Bytes(content[-8 - length : -8]).structure()
 
 
-def together(path, body, footer):
+def together(body, footer):
+    """Return the bytes of a file."""
     end = structure(footer)
-    path.write_bytes(body + end + len(end).to_bytes(4, "little") + b"PAR1")
+    return body + end + len(end).to_bytes(4, "little") + b"PAR1"
 
 
 def groups(footer):

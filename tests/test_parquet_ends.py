@@ -103,18 +103,18 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_an_end_that_could_be_read_in_two_ways_is_refused(path, damage):
     change, message = DAMAGES[damage]
-    body, footer = apart(path)
+    body, footer = apart(path.read_bytes())
     change(footer)
-    together(path, body, footer)
+    path.write_bytes(together(body, footer))
     refused(path, message)
 
 
 def test_what_arrow_ends_the_process_for_is_never_shown_to_it(path):
-    body, footer = apart(path)
+    body, footer = apart(path.read_bytes())
     # Histograms of gaps, as Arrow writes them, of a column that has none.
     for element in field(footer, 2)[2][1][1:]:
         field(element, 3)[2] = 0
-    together(path, body, footer)
+    path.write_bytes(together(body, footer))
     code = "import sys, pyarrow.parquet as pq; pq.read_metadata(sys.argv[1]).row_group(0).column(0)"
     assert subprocess.run([sys.executable, "-c", code, path], capture_output=True).returncode < 0
     refused(path, "cannot be read|is damaged")
@@ -122,12 +122,12 @@ def test_what_arrow_ends_the_process_for_is_never_shown_to_it(path):
 
 def test_what_is_not_needed_to_read_the_rows_may_be_anything(path):
     before = DataFile(path).read()
-    body, footer = apart(path)
+    body, footer = apart(path.read_bytes())
     for chunk in chunks(footer):
         about(chunk)[:] = [one for one in about(chunk) if one[0] < 12]
         about(chunk).append([12, STRUCTURE, [[1, LIST, (BOOL, [1, 0])], [900, STRUCTURE, []]]])
     footer.append([300, TEXT, b"anything"])
-    together(path, body, footer)
+    path.write_bytes(together(body, footer))
     pd.testing.assert_frame_equal(DataFile(path).read(), before)
 
 
@@ -189,7 +189,7 @@ def crowded(header):
 
 def change_header(path, change):
     """Change the header of the first page, and say in the end of the file where everything is now."""
-    body, footer = apart(path)
+    body, footer = apart(path.read_bytes())
     reader = Bytes(body, 4)
     header = reader.structure()
     assert field(header, 1)[2] == 2  # A dictionary, which is not a page of data.
@@ -201,7 +201,7 @@ def change_header(path, change):
             place = field(about(chunk), number)
             place[2] += moved if place[2] > 4 else 0
     field(about(chunks(footer)[0]), 7)[2] += moved
-    together(path, body[:4] + content + body[reader.at :], footer)
+    path.write_bytes(together(body[:4] + content + body[reader.at :], footer))
 
 
 @pytest.mark.parametrize(

@@ -28,15 +28,10 @@ from dafh.study.runner import Job, RemainingTime, run_jobs
 from dafh.study.store import ResultStore
 from dafh.study.tables import TABLES, cells_won, paired_mean, significant_after_holm, summarize, with_yardsticks
 from dafh.text import markdown
+from study_jobs import toy
 from study_results import results_of
 
 JOBS = [Job("honest", "toy", method, 2, split) for method in ("one", "two") for split in range(4)]
-
-
-def toy(job):
-    """A job that takes no time, and whose figures depend on nothing but the job."""
-    value = len(job.method) / 10 + job.split / 7
-    return [{"accuracy": value, "pr": 1 - value}]
 
 
 # ---- store and runner ----

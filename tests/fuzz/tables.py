@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 
 from command_line import people
 from command_line import run as run_command
+from dafh.tables.footer import read_footer
 from dafh.tables.parquet import ParquetTable
 from fuzz.cases import Case, Kind, without_parts
 from fuzz.commands import run
+from fuzz.footers import forged
 
 _CELLS = [
     "", " ", "?", "NA", "None", "null", "0", "-0", "1", "1.0", "01", "007", "1e308", "1e309", "-1e999", "inf",
@@ -92,7 +94,7 @@ def draw(rng: np.random.Generator) -> Case:
     command = str(rng.choice(_COMMANDS))
     table = _people(rng) if command != "fit" or rng.random() < 0.5 else _anything(rng)
     content, options = _written(table, rng)
-    if rng.random() < 0.15:
+    if rng.random() < (0.4 if content.startswith(b"PAR1") else 0.15):
         content = _damaged(content, rng)
     if command == "fit":
         for _ in range(rng.integers(3)):
@@ -196,7 +198,14 @@ def _parquet(table: pd.DataFrame, rng: np.random.Generator) -> bytes:
             values = [b"\xff\0"] * len(column)
         elif way == 6:
             values = pd.to_timedelta(np.arange(len(column)), unit="D")
-        typed[name] = values if way <= 6 and rng.random() < 0.3 else _one_type(column)
+        elif way == 7:
+            # From the last seconds of the year 9999 on, or far beyond, in a zone or in none.
+            start = int(rng.choice([253_402_300_700, 2**42, -62_135_596_900]))
+            instants = pd.Series((start + np.arange(len(column))).astype("datetime64[s]"))
+            zone = [None, "UTC", "Europe/Berlin", "America/New_York"][rng.integers(4)]
+            values = instants if zone is None else instants.dt.tz_localize("UTC").dt.tz_convert(zone)
+            values = values.set_axis(column.index)
+        typed[name] = values if way <= 7 and rng.random() < 0.3 else _one_type(column)
     buffer = io.BytesIO()
     pd.DataFrame(typed, index=table.index).to_parquet(buffer, index=bool(rng.random() < 0.1))
     return buffer.getvalue()
@@ -208,6 +217,8 @@ def _one_type(column: "pd.Series[Any]") -> "pd.Series[Any]":
 
 
 def _damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    if content.startswith(b"PAR1") and rng.random() < 0.7:
+        return forged(content, rng)
     at, length = int(rng.integers(len(content) + 1)), int(rng.integers(1, 60))
     return [
         lambda: content[:at],
@@ -305,8 +316,9 @@ def smaller(case: Case) -> Iterator[Case]:
 def _smaller_parquet(content: bytes) -> Iterator[bytes]:
     try:
         # By our own reader: pandas would unpack a file that repeats a long text, in the process that watches others.
-        whole = ParquetTable(io.BytesIO(content), "a case")
-        pieces = whole.pieces(50_000, whole.file.schema_arrow.names, None, together=True)
+        stream = io.BytesIO(content)
+        whole = ParquetTable(stream, "a case", read_footer(stream, "a case"))
+        pieces = whole.pieces(50_000, whole.schema.names, together=True)
         table = pd.concat([piece.to_pandas() for piece in pieces])
     except Exception:  # Damaged, or refused: there is nothing to take apart.
         return
