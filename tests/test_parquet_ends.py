@@ -223,7 +223,7 @@ def test_what_is_not_packed_is_as_large_as_it_is_whatever_its_header_says(path):
     change_header(path, lambda header: field(header, 2).__setitem__(2, 1))
     with path.open("rb") as stream:
         chunk = ends.read_footer(stream, "it").groups[0].chunks[0]
-        pages = column_pages(stream, chunk, "it")
+        pages = column_pages(stream, chunk, "it", 2**26)
     assert pages.most_bytes(400) >= 400 * 20_000
 
 

@@ -10,6 +10,8 @@ import pandas as pd
 
 # From here on a number is easier to read with an exponent.
 _MOST_WHOLE_DIGITS = 15
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+"""Characters that terminals obey, as Python writes them; for `str.translate`."""
 # A date is written to the day with up to this many digits, and to the second with more.
 _DAY_DIGITS = 4
 # Words and signs that conditions are made of.

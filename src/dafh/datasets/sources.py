@@ -13,6 +13,7 @@ import csv
 import gzip
 import hashlib
 import io
+import lzma
 import os
 import subprocess
 import urllib.error
@@ -40,10 +41,12 @@ DIRECTORY_VARIABLE = "DAFH_DATA"
 TIMEOUT_SECONDS = 30.0
 """Longest wait for the next bytes of a download."""
 _CHUNK = 1 << 16
+_LARGEST_DOWNLOAD, _LARGEST_FILE = 2**29, 2**27
+"""Bytes; the files themselves have up to 5 MB."""
 # What a network, a damaged archive or a page of another kind can lead to. Anything else is a mistake of ours.
 _FETCH_ERRORS = (
-    OSError, HTTPException, zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, SyntaxError,
-    subprocess.SubprocessError,
+    OSError, HTTPException, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, LookupError, ValueError,
+    SyntaxError, RuntimeError, subprocess.SubprocessError,
 )  # fmt: skip
 
 
@@ -108,7 +111,7 @@ def _from_publisher(file: RawFile, cache: Path, buffer: IO[bytes], progress: Pro
     _download(file.url, buffer, urllib.request.build_opener(), progress, timeout)
     if file.archive_member:
         with zipfile.ZipFile(buffer) as archive:
-            _store(archive.read(file.archive_member), file, cache)
+            _store(_member(archive, file.archive_member), file, cache)
     else:
         buffer.seek(0)
         _store(buffer.read(), file, cache)
@@ -130,8 +133,23 @@ def _from_package_index(
 
 
 def _from_members(archive: zipfile.ZipFile, file: RawFile) -> bytes:
-    parts = [archive.read(member) for member in file.members]
-    return parts[0] if len(parts) == 1 else rebuild_bank([gzip.decompress(part).decode() for part in parts])
+    parts = [_member(archive, member) for member in file.members]
+    return parts[0] if len(parts) == 1 else rebuild_bank([_unpacked(part).decode() for part in parts])
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Read a file out of an archive, which may say that it unpacks to terabytes."""
+    if archive.getinfo(name).file_size > _LARGEST_FILE:
+        raise ValueError(f"{name} has more than {_LARGEST_FILE:,} bytes")
+    return archive.read(name)
+
+
+def _unpacked(part: bytes) -> bytes:
+    with gzip.open(io.BytesIO(part)) as stream:
+        content = stream.read(_LARGEST_FILE + 1)
+    if len(content) > _LARGEST_FILE:
+        raise ValueError(f"a part unpacks to more than {_LARGEST_FILE:,} bytes")
+    return content
 
 
 def rebuild_bank(parts: list[str]) -> bytes:
@@ -165,6 +183,8 @@ def _download(
         while chunk := response.read1(_CHUNK):  # what has arrived, so that progress shows on slow lines too
             target.write(chunk)
             done += len(chunk)
+            if done > _LARGEST_DOWNLOAD:
+                raise OSError(f"the transfer has more than {_LARGEST_DOWNLOAD:,} bytes")
             if progress is not None:
                 progress(url.split("#")[0].rsplit("/", 1)[-1], done, total)
     # Reading in pieces, http.client takes a lost connection for the end of the file.

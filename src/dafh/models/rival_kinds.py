@@ -149,6 +149,8 @@ def _read_tree(fields: Fields, described: Json, n_columns: int) -> Tree:
     # Children stand behind their parent, so that every walk ends.
     if not (children[~leaf] > np.flatnonzero(~leaf)[:, None]).all():
         raise inner.refuse("children", "points outside itself")
+    if len(np.unique(children[~leaf])) < children[~leaf].size:
+        raise inner.refuse("children", "has nodes with two parents")
     depth = np.zeros(n_nodes, int)
     for node in np.flatnonzero(~leaf):
         depth[children[node]] = depth[node] + 1

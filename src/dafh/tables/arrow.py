@@ -61,7 +61,17 @@ def _nullable_types() -> dict[Any, Any]:
 
 
 def is_nested(kind: "pyarrow.DataType") -> bool:
-    """Whether a type of Arrow holds lists, records or bytes instead of single values."""
+    """Whether a type of Arrow holds lists, records or bytes instead of single values, or extends another."""
     import pyarrow
 
-    return bool(pyarrow.types.is_nested(kind) or "binary" in str(kind))
+    return bool(pyarrow.types.is_nested(kind) or "binary" in str(kind) or extends(kind))
+
+
+def extends(kind: "pyarrow.DataType") -> bool:
+    """Whether a type of Arrow, or one within it, is made of another one by a library."""
+    import pyarrow
+
+    inside = [kind.field(place).type for place in range(kind.num_fields)]
+    if pyarrow.types.is_dictionary(kind):
+        inside.append(kind.value_type)
+    return isinstance(kind, pyarrow.BaseExtensionType) or any(map(extends, inside))

@@ -5,6 +5,7 @@ column that has none). So it never sees the end of a file that may come from any
 taken out of it and must agree with itself, and Arrow gets that, as we write it.
 """
 
+import base64
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any, BinaryIO
 
 from dafh.exceptions import InputError
 from dafh.tables import thrift
+from dafh.tables.arrow import extends
 from dafh.tables.thrift import BOOL, BYTE, LONG, TEXT, WHOLE
 
 MOST_ROWS_ANYWAY, MOST_ROWS_A_BYTE = 1_000_000, 100
@@ -19,7 +21,9 @@ MOST_CELLS_ANYWAY, MOST_CELLS_A_BYTE = 100_000_000, 500
 """Rows and cells of a file, and for each of its bytes: a billion equal rows fit into 1 kB, and take hours to read."""
 MOST_BYTES, MOST_VALUES = 2**26, 2**22
 """Bytes of what a file says about itself, and values in it: about 35 a column and row group."""
+MOST_BYTES_OF_TYPES = 2**24
 _MAGIC = b"PAR1"
+_TYPES, _EXTENSION = b"ARROW:schema", b"ARROW:extension:name"
 _DEEPEST = 64
 _BYTES_AFTER = 8  # The length of the end, and the magic word.
 
@@ -77,6 +81,8 @@ class Chunk:
     """Name of the column; a path with dots where it is part of a nested one."""
     has_texts: bool
     """Whether its cells may be of any length."""
+    has_gaps: bool
+    codec: int
     n_values: int
     start: int
     end: int
@@ -130,6 +136,7 @@ def read_footer(stream: BinaryIO, name: str) -> Footer:
         fields, start = _fields(stream)
         columns = _columns(fields[_SCHEMA])
         _check_rows(fields, start, len(columns), name)
+        _keep_types_alone(fields)
         groups = tuple(_row_group(group, columns) for group in fields[_GROUPS])
         _check_places(groups, start)
     except (thrift.DamagedError, KeyError) as error:
@@ -167,6 +174,11 @@ class _Column:
     type: int
     is_flat: bool
     """Whether each row has one cell."""
+    has_gaps: bool
+
+    @property
+    def name(self) -> str:
+        return ".".join(part.decode(errors="replace") for part in self.path)
 
 
 def _columns(elements: list[dict[int, Any]]) -> list[_Column]:
@@ -176,6 +188,11 @@ def _columns(elements: list[dict[int, Any]]) -> list[_Column]:
     columns = list(_below(root, rest, []))
     if not columns or next(rest, None) is not None:
         raise thrift.DamagedError("its columns are not a tree")
+    # Arrow takes the name of a column also for the beginning of the path of others, and would read those too.
+    names = [column.name for column in columns]
+    dotted = [f"{column.name}." for column in columns if column.is_flat and "." in column.name]
+    if len(set(names)) < len(names) or any(name.startswith(tuple(dotted)) for name in names):
+        raise thrift.DamagedError("names of its columns cannot be told apart")
     return columns
 
 
@@ -192,7 +209,27 @@ def _below(node: dict[int, Any], rest: Iterator[dict[int, Any]], path: list[byte
         if child.get(_N_CHILDREN, 0) > 0:
             yield from _below(child, rest, here)
         else:
-            yield _Column(here, child[_TYPE], len(here) == 1 and child[_REPETITION] != _REPEATED)
+            is_flat = len(here) == 1 and child[_REPETITION] != _REPEATED
+            yield _Column(here, child[_TYPE], is_flat, child[_REPETITION] != _REQUIRED)
+
+
+def _keep_types_alone(fields: dict[int, Any]) -> None:
+    """Keep of all that programs have noted in a file the types that Arrow had for its columns, if those are plain.
+
+    With a type that extends another, Arrow 26 ended the process for some files. Without the note, its cells are read as
+    the file stores them.
+    """
+    import pyarrow
+
+    noted = [pair for pair in fields.pop(_PAIRS, []) if pair.get(1) == _TYPES and 2 in pair]
+    if len(noted) != 1 or len(noted[0][2]) > MOST_BYTES_OF_TYPES:
+        return
+    try:
+        schema = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(noted[0][2])))
+    except (ValueError, OSError, pyarrow.ArrowException) as error:
+        raise thrift.DamagedError("the types that it notes cannot be read") from error
+    if not any(extends(field.type) or _EXTENSION in (field.metadata or {}) for field in schema):
+        fields[_PAIRS] = noted
 
 
 def _row_group(group: dict[int, Any], columns: Sequence[_Column]) -> RowGroup:
@@ -214,8 +251,8 @@ def _chunk(chunk: dict[int, Any], column: _Column, n_rows: int) -> Chunk:
     if n_values < 0 or (column.is_flat and n_values != n_rows):
         raise thrift.DamagedError("one of its columns does not have as many cells as there are rows")
     start = dictionary if 0 < dictionary < data else data
-    path = ".".join(part.decode(errors="replace") for part in column.path)
-    return Chunk(path, column.type == _TEXTS, n_values, start, start + about[_PACKED])
+    end = start + about[_PACKED]
+    return Chunk(column.name, column.type == _TEXTS, column.has_gaps, about[_CODEC], n_values, start, end)
 
 
 def _check_rows(fields: dict[int, Any], n_bytes: int, n_columns: int, name: str) -> None:

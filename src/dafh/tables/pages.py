@@ -11,18 +11,26 @@ from typing import Any, BinaryIO, NamedTuple
 from dafh.exceptions import InputError
 from dafh.tables import thrift
 from dafh.tables.footer import Chunk
-from dafh.tables.thrift import WHOLE
+from dafh.tables.page_contents import Packed, check_lengths, longest_text
+from dafh.tables.thrift import BOOL, WHOLE
 
 # Numbers by which the format knows kinds of pages and of encodings.
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
+_BY_DICTIONARY = (2, 8)
+_RUNS = 3
+_LENGTHS_FIRST = 6  # DELTA_LENGTH_BYTE_ARRAY: all lengths, and then all texts.
 _PREFIXED = 7  # DELTA_BYTE_ARRAY: a text is the beginning of the one before it and something more.
 # Fields of a header. Each kind of page has a structure of its own in it, with the numbers of values and encoding.
 _KIND, _UNPACKED, _PACKED = 1, 2, 3
 _ABOUT = {_DATA_PAGE: 5, _DICTIONARY_PAGE: 7, _DATA_PAGE_2: 8}
 _ENCODING = {_DATA_PAGE: 2, _DICTIONARY_PAGE: 2, _DATA_PAGE_2: 4}
+_GAPS_ENCODING = 3
+_GAPS_APART, _IS_PACKED = (5, 6), 7
 _HEADER = {
     **dict.fromkeys((_KIND, _UNPACKED, _PACKED), WHOLE),
-    **{_ABOUT[kind]: {1: WHOLE, _ENCODING[kind]: WHOLE} for kind in _ABOUT},
+    5: dict.fromkeys((1, 2, _GAPS_ENCODING), WHOLE),
+    7: dict.fromkeys((1, 2), WHOLE),
+    8: {**dict.fromkeys((1, 4, *_GAPS_APART), WHOLE), _IS_PACKED: BOOL},
 }
 # Headers are short, but for the smallest and the largest value in them.
 _BYTES_OF_A_HEADER = (2**10, 2**16, 2**24)
@@ -33,8 +41,19 @@ class _Page(NamedTuple):
     """What the header of a page says."""
 
     kind: int
-    unpacked: int
+    packed: int
+    declared: int
+    """Bytes, unpacked, as the header says."""
     encoding: int
+    n_values: int
+    start: int
+    """Place of its body in the file."""
+    about: dict[int, Any]
+
+    @property
+    def unpacked(self) -> int:
+        """Bytes that it has at most: what is not packed is as large as it is, whatever its header says."""
+        return max(self.declared, self.packed)
 
 
 @dataclass(frozen=True)
@@ -54,8 +73,8 @@ class ColumnPages:
         return repeated if self.total is None else min(repeated, self.total)
 
 
-def column_pages(stream: BinaryIO, chunk: Chunk, name: str) -> ColumnPages:
-    """Read the headers of the pages of a column in a row group.
+def column_pages(stream: BinaryIO, chunk: Chunk, name: str, most_bytes: int) -> ColumnPages:
+    """Read the headers of the pages of a column in a row group, and what else its memory depends on.
 
     Parameters
     ----------
@@ -64,41 +83,79 @@ def column_pages(stream: BinaryIO, chunk: Chunk, name: str) -> ColumnPages:
     chunk : Chunk
     name : str
         What to call the file in messages.
+    most_bytes : int
+        Pages that are larger are not looked into; whoever asks refuses them.
     """
-    pages = list(_pages(stream, chunk, name))
-    data = [page for page in pages if page.kind != _DICTIONARY_PAGE]
-    largest = max((page.unpacked for page in pages), default=0)
-    total = sum(page.unpacked for page in data)
-    if not chunk.has_texts:
-        return ColumnPages(largest, 16, None)
-    if any(page.encoding == _PREFIXED for page in data):
-        return ColumnPages(largest, sum(page.unpacked for page in pages), None)
-    dictionary = max((page.unpacked for page in pages if page.kind == _DICTIONARY_PAGE), default=0)
-    if dictionary:
-        return ColumnPages(largest, largest, None)
-    return ColumnPages(largest, largest, total)
-
-
-def _pages(stream: BinaryIO, chunk: Chunk, name: str) -> Iterator[_Page]:
-    start, left = chunk.start, chunk.n_values
     try:
-        while start < chunk.end and left > 0:
-            header, length = _header(stream, start, chunk.end)
-            kind, packed = header[_KIND], header[_PACKED]
-            if kind not in _ABOUT or [number for number in _ABOUT.values() if number in header] != [_ABOUT[kind]]:
-                raise thrift.DamagedError("a kind of page that holds no cells, or says that it is another")
-            about = header[_ABOUT[kind]]
-            # What is not packed has the size that it says to have when packed, whatever else it says.
-            page = _Page(kind, max(header[_UNPACKED], packed), about[_ENCODING[kind]])
-            if min(packed, header[_UNPACKED], about[1]) < 0:
-                raise thrift.DamagedError("a number below zero")
-            yield page
-            left -= about[1] if kind != _DICTIONARY_PAGE else 0
-            start += length + packed
-        if left > 0:
-            raise thrift.DamagedError("a column that ends before all of its cells")
+        pages = list(_pages(stream, chunk))
+        largest = max((page.unpacked for page in pages), default=0)
+        if not chunk.has_texts:
+            return ColumnPages(largest, 16, None)
+        if largest > most_bytes:
+            return ColumnPages(largest, largest, None)
+        return _pages_of_texts(stream, chunk, pages, largest)
     except (thrift.DamagedError, KeyError) as error:
         raise InputError(f"{name} is damaged: the header of one of its pages cannot be read.") from error
+
+
+def _pages_of_texts(stream: BinaryIO, chunk: Chunk, pages: list[_Page], largest: int) -> ColumnPages:
+    data = [page for page in pages if page.kind != _DICTIONARY_PAGE]
+    for page in data:
+        if page.encoding in (_LENGTHS_FIRST, _PREFIXED):
+            content = _values_of(_content(stream, chunk, page), chunk, page)
+            check_lengths(content, page.n_values, has_prefixes=page.encoding == _PREFIXED)
+    if any(page.encoding == _PREFIXED for page in data):
+        return ColumnPages(largest, sum(page.unpacked for page in pages), None)
+    stored = [page for page in pages if page.kind == _DICTIONARY_PAGE]
+    if stored:
+        # A text of the dictionary may stand in every row.
+        found = [longest_text(_content(stream, chunk, page), min(page.n_values, chunk.n_values)) for page in stored]
+        plain = [page.unpacked for page in data if page.encoding not in _BY_DICTIONARY]
+        return ColumnPages(largest, max(found + plain), None)
+    return ColumnPages(largest, largest, sum(page.unpacked for page in data))
+
+
+def _content(stream: BinaryIO, chunk: Chunk, page: _Page) -> bytes:
+    """Unpack a page; of the newer sort, without the bytes that say where gaps are, which are never packed."""
+    apart = sum(page.about.get(number, 0) for number in _GAPS_APART) if page.kind == _DATA_PAGE_2 else 0
+    if not 0 <= apart <= page.packed or min((page.about.get(number, 0) for number in _GAPS_APART), default=0) < 0:
+        raise thrift.DamagedError("gaps beyond the end of their page")
+    stream.seek(page.start + apart)
+    is_packed = page.kind != _DATA_PAGE_2 or page.about.get(_IS_PACKED, True)
+    packed = Packed(stream.read(page.packed - apart), chunk.codec if is_packed else 0, page.declared - apart)
+    return packed.read()
+
+
+def _values_of(content: bytes, chunk: Chunk, page: _Page) -> bytes:
+    """Leave out the bytes that say where gaps are, which of the older sort of page are part of its content."""
+    if page.kind != _DATA_PAGE or not chunk.has_gaps:
+        return content
+    if page.about[_GAPS_ENCODING] != _RUNS:
+        raise thrift.DamagedError("gaps in an old encoding")
+    return content[4 + int.from_bytes(content[:4], "little") :]
+
+
+def _pages(stream: BinaryIO, chunk: Chunk) -> Iterator[_Page]:
+    start, left = chunk.start, chunk.n_values
+    while start < chunk.end and left > 0:
+        header, length = _header(stream, start, chunk.end)
+        kind, packed = header[_KIND], header[_PACKED]
+        if kind not in _ABOUT or [number for number in _ABOUT.values() if number in header] != [_ABOUT[kind]]:
+            raise thrift.DamagedError("a kind of page that holds no cells, or says that it is another")
+        about = header[_ABOUT[kind]]
+        declared, encoding, n_values = header[_UNPACKED], about[_ENCODING[kind]], about[1]
+        if min(packed, declared) < 0:
+            raise thrift.DamagedError("a number below zero")
+        start += length
+        if kind != _DICTIONARY_PAGE:
+            # Arrow stops at a page without cells.
+            if not 0 < n_values <= left:
+                raise thrift.DamagedError("more or fewer cells than the column has")
+            left -= n_values
+        yield _Page(kind, packed, declared, encoding, n_values, start, about)
+        start += packed
+    if left > 0 or start > chunk.end:
+        raise thrift.DamagedError("a column that ends before all of its cells")
 
 
 def _header(stream: BinaryIO, start: int, end: int) -> tuple[dict[int, Any], int]:

@@ -4,6 +4,7 @@ import io
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dafh.exceptions import InputError
@@ -13,6 +14,11 @@ from dafh.tables.streams import largest_piece
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+_FEWEST_ROWS = 100
+# Bytes that one cell takes as an object in Python, beside those that Arrow counts.
+_AS_OBJECT = {"decimal": 120, "time": 64, "null": 8}
 
 
 @dataclass
@@ -40,7 +46,10 @@ class ParquetTable:
         import pyarrow.parquet
 
         about = pyarrow.parquet.read_metadata(io.BytesIO(self.footer.content()))
-        self._file = pyarrow.parquet.ParquetFile(self.stream, metadata=about)
+        # Without types that extend others, where Arrow has a choice: some of them end the process, and JSON is text.
+        has_choice = "arrow_extensions_enabled" in signature(pyarrow.parquet.ParquetFile).parameters
+        options = {"arrow_extensions_enabled": False} if has_choice else {}
+        self._file = pyarrow.parquet.ParquetFile(self.stream, metadata=about, **options)
         self._most_bytes = largest_piece(self.stream.seek(0, os.SEEK_END))
 
     @property
@@ -76,14 +85,25 @@ class ParquetTable:
             if not group.n_rows:
                 continue
             # The path of a column that is not nested is its name.
-            pages = [column_pages(self.stream, one, self.name) for one in group.chunks if one.column in columns]
+            pages = [
+                column_pages(self.stream, one, self.name, self._most_bytes)
+                for one in group.chunks
+                if one.column in columns
+            ]
             at_once = min(rows, group.n_rows)
             if sum(one.largest for one in pages) > self._most_bytes:
                 raise self._too_large()
             if sum(one.most_bytes(at_once) for one in pages) > self._most_bytes:
                 # An eighth, because Arrow takes up to four times as much while it reads.
-                at_once = max(self._most_bytes // 8 // sum(one.longest for one in pages), 1)
-            yield from self._file.iter_batches(at_once, row_groups=[number], columns=list(columns))
+                at_once = self._most_bytes // 8 // sum(one.longest for one in pages)
+                if at_once < min(group.n_rows, _FEWEST_ROWS):  # So few at a time that it would take hours.
+                    raise self._too_large()
+            n_read = 0
+            for batch in self._file.iter_batches(max(at_once, 1), row_groups=[number], columns=list(columns)):
+                n_read += len(batch)
+                yield batch
+            if n_read != group.n_rows:
+                raise InputError(f"{self.name} is damaged: one of its parts has other rows than it says.")
 
     def _too_large(self) -> InputError:
         return InputError(
@@ -99,6 +119,9 @@ def _bytes_of(batch: "pyarrow.RecordBatch") -> int:
 
     coded = 0
     for column in batch.columns:
+        words = str(column.type)
+        if not words.startswith("timestamp"):
+            coded += len(column) * max((size for word, size in _AS_OBJECT.items() if words.startswith(word)), default=0)
         if pyarrow.types.is_dictionary(column.type) and "string" in str(column.type.value_type):
             lengths = pyarrow.compute.binary_length(column.dictionary)
             coded += pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0

@@ -16,6 +16,7 @@ from dafh.exceptions import InputError
 from dafh.storage.replacing import replacing
 from dafh.tables.cells import NotSimpleError, csv_lines
 from dafh.tables.values import is_number
+from dafh.text import CONTROLS
 
 STDIN = "-"
 """The name of standard input, and of standard output."""
@@ -76,7 +77,8 @@ class TableWriter:
             # The csv module quotes cells with a line feed and not those with a return, which most readers, spreadsheets
             # among them, take for the end of a line: what follows would be a cell of its own, a formula for example.
             rendered = harmless.to_csv(**options, header=not self._started, quoting=csv.QUOTE_NONNUMERIC)
-        self._target.write(rendered)
+        # A terminal would obey what somebody has put into a cell; files and pipes get it as it is.
+        self._target.write(rendered.translate(CONTROLS) if self._target.isatty() else rendered)
 
     def _defused(self, column: pd.Series) -> pd.Series:
         if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):

@@ -181,8 +181,8 @@ class WatchStore:
 
     def models(self) -> list[KnownModel]:
         """Model files that the state belongs to, the one in use last."""
-        found = self._connection.execute("SELECT checksum, name, content FROM models ORDER BY number")
         with read_soundly(self.path):
+            found = self._connection.execute("SELECT checksum, name, content FROM models ORDER BY number")
             known = [KnownModel(*row) for row in found]
             if not all(one.is_sound() for one in known):
                 raise ValueError("it holds a model that is not what it should be")
