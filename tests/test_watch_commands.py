@@ -202,6 +202,36 @@ def test_a_forged_state_with_numbers_that_nothing_has_is_refused(year, tmp_path,
     assert f"{entry!r} is out of range" in " ".join(result.stderr.split())
 
 
+def encrypted_arrays(state):
+    with sqlite3.connect(state) as connection:
+        (content,) = connection.execute("SELECT arrays FROM state").fetchone()
+        forged = bytearray(content)
+        for mark, place in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+            forged[forged.find(mark) + place] |= 1
+        connection.execute("UPDATE state SET arrays = ?", (bytes(forged),))
+    connection.close()
+
+
+def damaged_page_of_models(state):
+    with sqlite3.connect(state) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'models'")
+        ((size,),) = connection.execute("PRAGMA page_size")
+    connection.close()
+    content = bytearray(state.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xff" * size
+    state.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [encrypted_arrays, damaged_page_of_models])
+def test_a_state_that_cannot_be_unpacked_is_refused(year, tmp_path, damage):
+    state, model = tmp_path / "watch.db", tmp_path / "model.dafh"
+    shutil.copy(year[0], state)
+    shutil.copy(year[1], model)
+    damage(state)
+    results = [watch(state, 8, model=model), run("watch", "report", state, "--out", tmp_path / "report.html")]
+    assert 2 in {result.exit_code for result in results} <= {0, 2}
+
+
 def test_json_has_all_that_is_printed(state):
     for month in (1, 5, 6, 7):
         result = json.loads(watch(state, month, "--json").stdout)
