@@ -172,11 +172,11 @@ def test_a_study_that_is_killed_ten_times_ends_as_if_nothing_had_happened(tmp_pa
 @pytest.fixture
 def small_split(monkeypatch):
     """The synthetic data in place of a real set."""
-    data = make_paper_synthetic(500, random_state=0)
+    data = make_paper_synthetic(300, random_state=0)
     X, y = data.X.to_numpy(), (data.y == 1) * 1
     people = data.sensitive_features
-    tables = data.X.iloc[:300], data.X.iloc[300:]
-    split = Split(*tables, X[:300], y[:300], people[:300], X[300:], y[300:], people[300:])
+    tables = data.X.iloc[:150], data.X.iloc[150:]
+    split = Split(*tables, X[:150], y[:150], people[:150], X[150:], y[150:], people[150:])
     monkeypatch.setattr(grid, "load_split", lambda *_: split)
     return split
 
