@@ -184,7 +184,7 @@ class WatchStore:
         with read_soundly(self.path):
             found = self._connection.execute("SELECT checksum, name, content FROM models ORDER BY number")
             known = [KnownModel(*row) for row in found]
-            if not all(one.is_sound() for one in known):
+            if not known or not all(one.is_sound() for one in known):
                 raise ValueError("it holds a model that is not what it should be")
             return known
 
