@@ -84,6 +84,7 @@ def test_a_killed_worker_changes_nothing(two_workers, small_sample):
     two_workers.wait_for_workers(2, timeout=30)
 
 
+@pytest.mark.slow
 def test_two_fits_run_one_after_the_other_and_at_a_time(two_workers, small_sample):
     table = grouped_table(4000)
     models = {}

@@ -205,11 +205,15 @@ def test_every_own_classifier_of_a_scenario_is_a_tie_or_worse_in_something(scena
     ("scenario", "least"),
     [
         (proof.losses_scenario(1e-6, 0.05), 0.005),
-        (proof.declared_scenario(200, 0.2), 0.005),
-        (proof.weight_scenario(proof.few_heavy(0.02, 20.0), "discordant anywhere", 500), 0.0),
         (proof.weight_scenario(proof.few_heavy(0.02, 20.0), "discordant if heavy", 500), 0.0),
         (proof.person_scenario((5, 5), 1.0), 0.005),
         (proof.small_scenario(0.95, 0.05), 0.0),
+        pytest.param(proof.declared_scenario(200, 0.2), 0.005, marks=pytest.mark.slow),
+        pytest.param(
+            proof.weight_scenario(proof.few_heavy(0.02, 20.0), "discordant anywhere", 500),
+            0.0,
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda value: getattr(value, "name", None),
 )

@@ -127,6 +127,7 @@ def test_rows_that_are_repeated_often_are_spread_over_all_batches(tmp_path):
     assert_same_network(model, fitted(X.iloc[order], y[order]), X)
 
 
+@pytest.mark.slow  # tests/test_ranks.py has the training itself.
 def test_two_processes_fit_the_network_of_one():
     table = grouped_table(6000)
     with Ranks(2):
