@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sqlglot import exp
 
 import dafh
-from cases import checkerboard
+from cases import checkerboard, first_by_default
 from command_line import people, run
 from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
 from dafh.cli.export import DIALECTS as OFFERED
@@ -63,8 +63,8 @@ def real_case(dataset, pooled):
     return fitted, schema, disturbed(table.drop(columns="target")[-300:], np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("dataset", "pooled"), checkerboard(FETCHERS, ["scorecard", "linear"]))
+@pytest.mark.parametrize(("dataset", "engine"), checkerboard(FETCHERS, ENGINES))
+@pytest.mark.parametrize("pooled", first_by_default(["scorecard", "linear"], 1))
 def test_sql_scores_the_papers_data_as_the_model_does(dataset, pooled, engine):
     if not all(is_available(file) for file in registry.DATASETS[dataset].files):
         pytest.skip(f"needs the data set {dataset} at hand: DAFH_DATA names no folder")
@@ -142,8 +142,7 @@ def rows_for(kind):
     return table
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "engine"), checkerboard(KINDS, ENGINES))
 def test_every_kind_of_model_is_scored_as_it_predicts(kind, engine):
     table = rows_for(kind)
     check(fitted(kind), table if kind == "incumbent" else as_stored(table, engine), engine, features=table)
@@ -199,7 +198,7 @@ def test_extreme_scores_are_probabilities_of_nearly_0_and_1(engine):
         check(model, table, engine)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", first_by_default(list(ENGINES), 1))
 def test_a_table_with_very_many_columns_is_scored(engine):
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 1100))).rename(columns="column {}".format)
     model = StandardizedLogisticRegression(C=1.0).fit(table, table["column 0"] > 0)

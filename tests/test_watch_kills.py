@@ -13,7 +13,7 @@ from watched import content, watch, watched_folder
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork")
 
 
-@pytest.fixture(scope="module", params=[5, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[3, pytest.param(40, marks=pytest.mark.slow)])
 def killed(request, tmp_path_factory):
     """States that an update was killed over, with those before it and after it."""
     folder = tmp_path_factory.mktemp("killed")

@@ -196,7 +196,7 @@ class Ranks:
     --------
     >>> from dafh import DAFHClassifier
     >>> from dafh.datasets import make_grouped_classification
-    >>> data = make_grouped_classification(2000, random_state=0)
+    >>> data = make_grouped_classification(500, random_state=0)
     >>> with Ranks(2):  # Of so few rows, one process has seen all.
     ...     model = DAFHClassifier(2, random_state=0).fit(data.X, data.y)
     """
