@@ -48,9 +48,9 @@ def test_demo_prints_the_table_and_says_where_the_figure_is(tmp_path, suffix, mo
         "dafh.study.synthetic.run_synthetic",
         lambda *samples, **options: asked.append((samples, options)) or run_once(*samples, **options),
     )
-    result = run("demo", "--samples", "400", "--seed", "7", "--out", str(out))
+    result = run("demo", "--samples", "1000", "--seed", "7", "--out", str(out))
     assert result.exit_code == 0, result.output
-    assert asked == [((400,), {"random_state": 7, "verbose": 1})]
+    assert asked == [((1000,), {"random_state": 7, "verbose": 1})]
     for method in ("Pooled", "Partition by s1", "Partition by s2", "DAFH"):
         assert method in result.output
     assert f"Figure: {out}" in result.output
