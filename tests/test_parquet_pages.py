@@ -181,8 +181,8 @@ def test_names_that_arrow_could_not_tell_apart_are_refused(tmp_path, nested):
     path = written(tmp_path / "table.parquet", {"s": nested, "s.list": ["x"] * 3, "n": range(3)})
     with pytest.raises(InputError, match="names of its columns cannot be told apart"):
         DataFile(path).read()
-    path = written(tmp_path / "other.parquet", {"s": nested, "s.lists": ["x"] * 3, "a.b": range(3)})
-    assert list(DataFile(path).read().columns) == ["s.lists", "a.b"]
+    path = written(tmp_path / "other.parquet", {"s": nested, "s.lists": ["x"] * 3, "a.b": range(3), "a.b.c": range(3)})
+    assert list(DataFile(path).read().columns) == ["s.lists", "a.b", "a.b.c"]
 
 
 def test_cells_count_as_what_they_take_in_python():

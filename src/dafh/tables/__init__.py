@@ -2,6 +2,9 @@
 
 - `layout`: delimiter, header and decimal mark of a text file, guessed from its first lines;
 - `files`: CSV and Parquet, from a path or a pipe, whole or in pieces; `streams`: their bytes;
+- `parquet`: Parquet files that may come from anybody; `footer` and `pages`: what such a file says about itself and its
+  pages, read strictly; `page_contents`: what pages only announce; `thrift`: the bytes that all of it is written in;
+- `arrow`: tables of Arrow as pandas frames;
 - `records`: pieces of a text file that leave no doubt about where rows and cells end; `coded`: such pieces as numbers
   and as codes of the different texts, read with Arrow: the fast way to score a file;
 - `writing`: results as CSV or Parquet, whole or not at all; `cells`: lines of CSV, column by column;

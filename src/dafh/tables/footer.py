@@ -7,6 +7,7 @@ taken out of it and must agree with itself, and Arrow gets that, as we write it.
 
 import base64
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -188,11 +189,12 @@ def _columns(elements: list[dict[int, Any]]) -> list[_Column]:
     columns = list(_below(root, rest, []))
     if not columns or next(rest, None) is not None:
         raise thrift.DamagedError("its columns are not a tree")
-    # Arrow takes the name of a column also for the beginning of the path of others, and would read those too.
-    names = [column.name for column in columns]
-    dotted = [f"{column.name}." for column in columns if column.is_flat and "." in column.name]
-    if len(set(names)) < len(names) or any(name.startswith(tuple(dotted)) for name in names):
-        raise thrift.DamagedError("names of its columns cannot be told apart")
+    # Arrow takes the name of a column also for the beginning of the path of nested ones, and would read those too.
+    nested = sorted(f"{column.name}." for column in columns if not column.is_flat)
+    for name in (f"{column.name}." for column in columns if column.is_flat and "." in column.name):
+        place = bisect_left(nested, name)
+        if place < len(nested) and nested[place].startswith(name):
+            raise thrift.DamagedError("names of its columns cannot be told apart")
     return columns
 
 

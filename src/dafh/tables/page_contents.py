@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dafh.tables.thrift import DamagedError
+from dafh.tables.thrift import DamagedError, unsigned
 
 _CODECS = {0: None, 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 # As the format has it: blocks of 128 values or a multiple, each of several miniblocks of 32 values or a multiple.
@@ -53,22 +53,25 @@ def check_lengths(content: bytes, n_values: int, *, has_prefixes: bool) -> None:
         Whether there are two sorts of lengths: of what a text begins with, and of the rest.
     """
     at = 0
-    for _ in range(2 if has_prefixes else 1):
-        at = _behind_lengths(content, at, n_values)
+    try:
+        for _ in range(2 if has_prefixes else 1):
+            at = _behind_lengths(content, at, n_values)
+    except IndexError:
+        raise DamagedError("lengths beyond the end of their page") from None
 
 
 def _behind_lengths(content: bytes, at: int, n_values: int) -> int:
     """Return where the lengths end."""
-    block, at = _unsigned(content, at)
-    n_parts, at = _unsigned(content, at)
-    left, at = _unsigned(content, at)
-    _, at = _unsigned(content, at)  # The first length.
+    block, at = unsigned(content, at)
+    n_parts, at = unsigned(content, at)
+    left, at = unsigned(content, at)
+    _, at = unsigned(content, at)  # The first length.
     in_part = block // max(n_parts, 1)
     if left > n_values or not 1 <= block <= _LARGEST_BLOCK or in_part % _LEAST_VALUES or in_part * n_parts != block:
         raise DamagedError("more lengths than there are texts")
     left -= 1
     while left > 0:
-        _, at = _unsigned(content, at)  # The smallest difference.
+        _, at = unsigned(content, at)  # The smallest difference.
         widths, at = content[at : at + n_parts], at + n_parts
         for width in widths:
             if width > _WIDEST:
@@ -79,15 +82,3 @@ def _behind_lengths(content: bytes, at: int, n_values: int) -> int:
         if at > len(content):
             raise DamagedError("lengths beyond the end of their page")
     return at
-
-
-def _unsigned(content: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift < 70 and at < len(content):
-        byte = content[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-    raise DamagedError("a number without end")

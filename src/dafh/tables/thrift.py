@@ -45,6 +45,19 @@ def read(content: bytes, shape: Shape, most_values: int) -> tuple[dict[int, Any]
         raise UnfinishedError("the bytes end within a structure") from None
 
 
+def unsigned(content: bytes, at: int) -> tuple[int, int]:
+    """Read a number of seven bits a byte; return it, and where it ends."""
+    value = shift = 0
+    while shift < 70:
+        byte = content[at]
+        at += 1
+        if byte < 128:
+            return value | byte << shift, at
+        value |= (byte & 127) << shift
+        shift += 7
+    raise DamagedError("a number without end")
+
+
 def written(fields: Mapping[int, Any], shape: Shape) -> bytes:
     """Return the bytes of a structure."""
     content = bytearray()
@@ -64,7 +77,7 @@ class _Reader:
         seen = set()
         number = 0
         content = self._content
-        # Most of the time goes into this loop and into `_unsigned`: both read a byte without a call.
+        # Most of the time goes into this loop and into `unsigned`: both read a byte without a call.
         while first := content[self.at]:
             self.at += 1
             step, kind = first >> 4, first & 15
@@ -146,16 +159,8 @@ class _Reader:
         return (value >> 1) ^ -(value & 1)
 
     def _unsigned(self) -> int:
-        value = shift = 0
-        content = self._content
-        while shift < 70:
-            byte = content[self.at]
-            self.at += 1
-            if byte < 128:
-                return value | byte << shift
-            value |= (byte & 127) << shift
-            shift += 7
-        raise DamagedError("a number without end")
+        value, self.at = unsigned(self._content, self.at)
+        return value
 
     def _bytes(self, length: int) -> bytes:
         self.at += length
