@@ -51,6 +51,10 @@ CALLS = {
         "ids holds lists or records",
     ),
     "bytes for a number": (lambda model: model.predict(X.assign(a=[b"\xff"] * N)), "held numbers in fit"),
+    "bytes without a type for a number": (
+        lambda model: model.predict(X.assign(a=np.zeros(N, "V8"))),
+        "Column 'a' holds lists or records",
+    ),
     "a date far away for a number": (lambda model: model.predict(X.assign(a=FAR)), "too far away"),
     "a score of 400 digits": (
         lambda model: dafh.IncumbentColumns("o", threshold=1).fit(

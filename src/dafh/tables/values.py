@@ -166,7 +166,10 @@ def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
     else:
         values = _read_numbers(column, decimal)
     # No word for a gap reads as a number, a flag or a date: it is enough to look at what could not be read.
-    unread = with_gaps(column[values.isna() & column.notna()]).dropna()
+    try:
+        unread = with_gaps(column[values.isna() & column.notna()]).dropna()
+    except TypeError as error:  # Of bytes without a type, pandas cannot say which are missing.
+        raise _lists_or_records(column) from error
     if kind.startswith(DATE) and len(unread):
         unread = unread[~unread.map(_is_no_day).astype(bool)]
     return Reading(values, unread)
@@ -255,9 +258,7 @@ def distinct(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
         codes, values = pd.factorize(column)
         return codes, np.asarray(values, dtype=object)
     except (TypeError, NotImplementedError) as error:  # The second is what Arrow raises.
-        raise InputError(
-            f"Column {quoted(column.name)} holds lists or records: leave it out, or take it apart."
-        ) from error
+        raise _lists_or_records(column) from error
     except OverflowError as error:
         raise _too_far(column) from error
 
@@ -265,6 +266,10 @@ def distinct(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
 def _texts(values: NDArray[np.object_]) -> pd.Series:
     """Write values as texts; not by NumPy, which reads bytes as letters."""
     return pd.Series([str(value) for value in values], dtype=object)
+
+
+def _lists_or_records(column: pd.Series) -> InputError:
+    return InputError(f"Column {quoted(column.name)} holds lists or records: leave it out, or take it apart.")
 
 
 def _too_far(column: pd.Series) -> InputError:
