@@ -309,10 +309,11 @@ class _BlockTree:
         alike = defaultdict(list)
         for candidate in candidates:
             alike[min(candidate.n_leaves, self.tree.n_leaves), *candidate[3:]].append(candidate)
+        parents = {n_leaves: self.tree.parents(n_leaves) for n_leaves, *_ in alike}
+        leaves = {n_leaves: self.leaves.joined(parent) for n_leaves, parent in parents.items()}
         losses = {}
         for (n_leaves, _, elsewhere), some in alike.items():
-            parent, penalty = self.tree.parents(n_leaves), self._penalty(some[0])
-            joined = self.leaves.joined(parent)
+            parent, joined, penalty = parents[n_leaves], leaves[n_leaves], self._penalty(some[0])
             merged = joined.sums(elsewhere).merge_each([candidate.n_groups for candidate in some], penalty)
             for candidate, (group, start) in zip(some, merged, strict=True):
                 corrections, groups = refine(joined, group, start, penalty, elsewhere), group[parent[leaf]]

@@ -131,7 +131,7 @@ class LeafSums:
 def _sums_by(group: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums over the leaves of each group."""
     member = (group == np.arange(int(group.max()) + 1)[:, None]).astype(float)
-    return np.tensordot(member, values, 1)
+    return (member @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)

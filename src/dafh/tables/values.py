@@ -208,8 +208,10 @@ def holds_names(column: pd.Series) -> bool:
 def category_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Position of each row's category among the sorted names of all; a gap is −1."""
     codes, values = distinct(column)
-    place, names = pd.factorize(np.array([category_name(value) for value in values], dtype=object), sort=True)
-    return np.append(place, -1)[codes], list(names)
+    called = [category_name(value) for value in values]
+    names = sorted(set(called))  # Not by pandas: a handful of names take it longer than the rows.
+    place = {name: number for number, name in enumerate(names)}
+    return np.array([*(place[name] for name in called), -1], np.intp)[codes], names
 
 
 def category_name(value: object) -> str:
