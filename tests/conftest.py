@@ -24,7 +24,7 @@ from dafh.datasets import make_grouped_classification, make_paper_synthetic
 from model_files import people as model_people
 from model_files import quick
 
-hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=20)
+hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, max_examples=15)
 # For `make slow`.
 hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("dafh"), max_examples=300)
 hypothesis.settings.load_profile("dafh")

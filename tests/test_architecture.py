@@ -1,6 +1,7 @@
 """The public surface, the layers and the weight of an import are promises; this holds them."""
 
 import ast
+import functools
 import importlib
 import re
 import subprocess
@@ -25,8 +26,13 @@ def top_level_name(path):
     return path.relative_to(SOURCE).with_suffix("").parts[0]
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
 def imported_modules(path, *, only_at_import=False):
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     nodes = tree.body if only_at_import else ast.walk(tree)
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -53,7 +59,7 @@ def test_every_room_has_a_floor_and_every_floor_a_room():
 
 def test_every_folder_says_what_lives_there():
     for path in SOURCE.glob("*/__init__.py"):
-        assert len(ast.get_docstring(ast.parse(path.read_text())).splitlines()) >= 3, path.parent.name
+        assert len(ast.get_docstring(parsed(path)).splitlines()) >= 3, path.parent.name
 
 
 def test_few_modules_stand_at_the_root():
@@ -62,9 +68,8 @@ def test_few_modules_stand_at_the_root():
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_file_and_no_class_is_too_long(path):
-    text = path.read_text()
-    assert text.count("\n") <= 400
-    classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+    assert path.read_text().count("\n") <= 400
+    classes = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
     assert all(node.end_lineno - node.lineno < 300 for node in classes)
 
 

@@ -21,7 +21,7 @@ run_once = functools.cache(run_synthetic)
 
 
 def experiment_of_the_paper():
-    return run_once(1000, random_state=7, verbose=1)
+    return run_once(400, random_state=7, verbose=1)
 
 
 def test_help_lists_the_commands():
@@ -48,9 +48,9 @@ def test_demo_prints_the_table_and_says_where_the_figure_is(tmp_path, suffix, mo
         "dafh.study.synthetic.run_synthetic",
         lambda *samples, **options: asked.append((samples, options)) or run_once(*samples, **options),
     )
-    result = run("demo", "--samples", "1000", "--seed", "7", "--out", str(out))
+    result = run("demo", "--samples", "400", "--seed", "7", "--out", str(out))
     assert result.exit_code == 0, result.output
-    assert asked == [((1000,), {"random_state": 7, "verbose": 1})]
+    assert asked == [((400,), {"random_state": 7, "verbose": 1})]
     for method in ("Pooled", "Partition by s1", "Partition by s2", "DAFH"):
         assert method in result.output
     assert f"Figure: {out}" in result.output
@@ -86,7 +86,7 @@ def test_an_unknown_data_set_is_explained():
 
 
 def test_a_folder_that_is_not_there_is_refused_before_the_work():
-    lines = run("demo", "--samples", "1000", "--out", "/dev/null/x.png").output.splitlines()
+    lines = run("demo", "--samples", "400", "--out", "/dev/null/x.png").output.splitlines()
     assert lines == ["dafh: There is no folder /dev/null to write x.png to."]
 
 
@@ -113,7 +113,7 @@ def test_the_experiment_is_the_paper_s():
     assert table.accuracy["DAFH"] > 0.95
     assert table.accuracy.drop("DAFH").max() < 0.75
     assert table.violations["DAFH"] == 0
-    assert len(experiment.y) == 250
+    assert len(experiment.y) == 100
 
 
 def test_colours_and_percentages_reach_the_figure():

@@ -70,7 +70,7 @@ def test_every_pooled_classifier_has_own_classifiers_from_all_rows(tmp_path, sma
 
 
 def test_three_classes_and_weights_are_fitted_in_blocks_as_in_memory(tmp_path, small_sample):
-    table = grouped_table(4000, weights=True)[["x0", "x2", "job", "y", "weight"]]
+    table = grouped_table(2600, weights=True)[["x0", "x2", "job", "y", "weight"]]
     third = np.random.default_rng(2).random(len(table)) < 0.4 * (table["x0"] > 0)
     table["y"] = np.where(third, 2, (table["y"] == "yes").astype(int))
     from_memory = fitted(table[["x0", "x2", "job"]], table["y"], sample_weight=table["weight"].to_numpy())
