@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import betainc, ndtri
 
 from dafh.exceptions import InputError
 from dafh.stats.crossing import find_crossing
@@ -196,11 +196,30 @@ def _nonnegative(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> ND
     values = np.where(above[:, None], -values, values)
     # Neither does a value that is 0 but for rounding, which would bend that way out of sight.
     values = np.where(np.abs(values) > 1e-14 * np.abs(values).max(axis=1, keepdims=True), values, 0.0)
-    reaches = (values > 0).any(axis=1)
-    tail = np.zeros(len(values))
-    if reaches.any():
-        tail[reaches] = _tail(values[reaches], shapes[reaches])
+    tail, two = _two_values(values, shapes)
+    rest = ~two & (values > 0).any(axis=1)
+    if rest.any():
+        tail[rest] = _tail(values[rest], shapes[rest])
     return np.where(above, 1.0 - tail, tail)
+
+
+def _two_values(
+    values: NDArray[np.float64], shapes: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """P(Σ value × Gamma(shape) ≥ 0) where all positive values are equal, and all negative ones, and which lines are so.
+
+    Two gamma variables remain, and the share of one in their sum has a beta distribution: no integral is needed for
+    tests of "not worse" and for limits of error rates of rows that count alike, which are most questions of an audit.
+    """
+    positive, negative = values > 0, values < 0
+    high, low = values.max(axis=1), values.min(axis=1)
+    equal = np.where(positive, values == high[:, None], np.where(negative, values == low[:, None], True)).all(axis=1)
+    two = equal & positive.any(axis=1) & negative.any(axis=1)
+    tail = np.zeros(len(values))
+    if two.any():
+        wins, losses = ((shapes * side).sum(axis=1)[two] for side in (positive, negative))
+        tail[two] = betainc(losses, wins, high[two] / (high[two] - low[two]))
+    return tail, two
 
 
 def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
