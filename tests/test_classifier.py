@@ -33,9 +33,9 @@ def beside_naive_bayes(paper_data):
     return model_of(pooled=GaussianNB(), **QUICK).fit(paper_data.X, paper_data.y)
 
 
-@pytest.mark.usefixtures("optimized")
+# The fast tests solve it with fewer rows, by `dafh demo`: tests/test_cli.py.
+@pytest.mark.slow
 def test_random_starts_solve_the_synthetic_problem_of_the_paper():
-    # As many rows as the paper has, twice as many replicas and more seeds are a slow test. Fresh rows are cheap.
     data, fresh = make_paper_synthetic(1_200, random_state=0), make_paper_synthetic(random_state=1_000)
     model = model_of(n_groups=2, random_state=0, n_replicas=3, n_folds=2).fit(data.X, data.y)
     matrix = PreferenceMatrix.of(model, fresh.X, fresh.y)
