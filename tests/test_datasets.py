@@ -117,7 +117,7 @@ def test_known_group_sizes():
         ("adult", {}, 2, 0.849),
         ("arrest", {}, 5, 0.670),
         ("violent", {}, 5, 0.837),
-        ("german", {}, 20, 0.745),
+        ("german", {}, 10, 0.745),
         ("bank", {"include_duration": True}, 2, 0.898),
         ("bank", {}, 2, 0.890),
     ],

@@ -187,11 +187,22 @@ def test_the_grid_has_the_papers_96_settings():
     assert all(Setting(*chosen) in settings for chosen in published.CHOSEN_SETTINGS.values())
 
 
-@pytest.mark.parametrize("method", ["grid", pytest.param("grid-cold", marks=pytest.mark.slow)])
-def test_the_grid_is_trained_as_populations_and_measured_setting_by_setting(small_split, method):
+# Each size of the batches is compiled anew.
+@pytest.mark.parametrize(
+    ("method", "batch_sizes"),
+    [
+        ("grid", (256,)),
+        pytest.param("grid", grid.BATCH_SIZES, marks=pytest.mark.slow),
+        pytest.param("grid-cold", grid.BATCH_SIZES, marks=pytest.mark.slow),
+    ],
+)
+def test_the_grid_is_trained_as_populations_and_measured_setting_by_setting(
+    small_split, monkeypatch, method, batch_sizes
+):
+    monkeypatch.setattr(grid, "BATCH_SIZES", batch_sizes)
     rows = pd.DataFrame(execute_grid(Job("paper", "toy", method, 3, 0)))
-    assert len(rows) == 96
-    assert len(rows[list(Setting._fields)].drop_duplicates()) == 96
+    assert len(rows) == 48 * len(batch_sizes)
+    assert len(rows[list(Setting._fields)].drop_duplicates()) == len(rows)
     assert rows["pr"].between(0, 1).all()
     assert rows["accuracy"].nunique() > 10
 
