@@ -213,8 +213,8 @@ def _two_values(
     """
     positive, negative = values > 0, values < 0
     high, low = values.max(axis=1), values.min(axis=1)
-    equal = np.where(positive, values == high[:, None], np.where(negative, values == low[:, None], True)).all(axis=1)
-    two = equal & positive.any(axis=1) & negative.any(axis=1)
+    between = (values != 0) & (values != high[:, None]) & (values != low[:, None])
+    two: NDArray[np.bool_] = (high > 0) & (low < 0) & ~np.logical_or.reduce(between, axis=1)
     tail = np.zeros(len(values))
     if two.any():
         wins, losses = ((shapes * side).sum(axis=1)[two] for side in (positive, negative))
