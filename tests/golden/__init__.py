@@ -1,0 +1,1 @@
+"""The golden record: what models predict, what audits find, and the words of every command, kept in files."""
