@@ -15,6 +15,7 @@ class World:
     audit: tuple[str, ...] = ()
     target: str = "hired"
     csv: dict = field(default_factory=dict)
+    every_command: bool = False
 
 
 def _people(seed, n=1200):
@@ -95,7 +96,10 @@ def costs():
 def semicolons():
     table, logit, rng = _people(9)
     return World(
-        table.assign(hired=_decide(logit, rng)), ("--groups", "2", "--by", "rules"), csv={"sep": ";", "decimal": ","}
+        table.assign(hired=_decide(logit, rng)),
+        ("--groups", "2", "--by", "rules"),
+        csv={"sep": ";", "decimal": ","},
+        every_command=True,
     )
 
 
