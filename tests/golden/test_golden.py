@@ -5,7 +5,7 @@ import pytest
 from golden import record
 
 
-@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+@pytest.mark.filterwarnings("always::dafh.exceptions.GroupsEncodeLabelWarning")
 @pytest.mark.parametrize(("name", "make"), list(record.worlds()), ids=[name for name, _ in record.worlds()])
 def test_a_table_gets_the_kept_predictions_audit_and_words(name, make):
     world = make()
