@@ -45,7 +45,7 @@ def plain():
 def weights():
     table, logit, rng = _people(2)
     table = table.assign(count=rng.integers(0, 4, len(table)), hired=_decide(logit, rng))
-    return World(table, ("--weight", "count", "--pooled", "linear"))
+    return World(table, ("--weight", "count", "--pooled", "linear", "--by", "network", "--groups", "2"))
 
 
 def persons():

@@ -118,11 +118,11 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
 )
 @click.option(
     "--by",
-    type=click.Choice(["auto", "rules", "network"]),
-    default="auto",
+    type=click.Choice(["rules", "network"]),
+    default="rules",
     show_default=True,
     help="How rows are divided into groups. rules: by conditions on the columns that anyone can read. network: by a "
-    "neural network, as in the paper. auto: whichever is better on held-out rows.",
+    "neural network, as in the paper (needs JAX).",
 )
 @click.option(
     "--guard",

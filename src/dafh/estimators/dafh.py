@@ -37,6 +37,7 @@ from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
 from dafh.frames import Table
+from dafh.groups.network import check_jax_is_installed
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups
@@ -61,10 +62,10 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
     n_groups : int or "auto", default="auto"
         Number of groups K. "auto": 1 to 16, the fewest whose held-out log-loss is within one standard error of the
         best; 1 means that groups add nothing to the pooled classifier, or less than three standard errors.
-    groups : {"auto", "rules", "network"}, default="auto"
+    groups : {"rules", "network"}, default="rules"
         How rows are divided. "rules": by a small tree of questions about the columns; every group is a rule that people
         can read, and classifiers are solved exactly. "network": by the paper's group network, trained jointly with the
-        classifiers from a start at the rules. "auto": both compete on held-out rows, and rules win a draw.
+        classifiers from a start at the rules; needs JAX, ``pip install 'dafh[network]'``.
     pooled : {"scorecard", "linear"}, classifier with `predict_proba`, or fitted model, default="scorecard"
         The classifier that every group is compared with. "linear" is logistic regression, as in the paper. A fitted
         model of any library is used as it is and never changed: it gets rows as they come, and its own columns.
@@ -147,7 +148,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
 
     _constraints: ClassVar[Constraints] = {
         "n_groups": (whole_number(1), one_of("auto")),
-        "groups": (one_of("auto", "rules", "network"),),
+        "groups": (one_of("rules", "network"),),
         "pooled": (one_of("scorecard", "linear"), having("fit", "predict", "predict_proba"), FITTED_MODEL),
         "recipe": (instance_of(Recipe), NOTHING),
         **GuardedMixin._guard_constraints,
@@ -160,7 +161,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         self,
         n_groups: int | Literal["auto"] = "auto",
         *,
-        groups: Literal["auto", "rules", "network"] = "auto",
+        groups: Literal["rules", "network"] = "rules",
         pooled: Classifier | PooledName = "scorecard",
         recipe: Recipe | None = None,
         guard: GuardKind | None = "veto",
@@ -236,6 +237,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
+            if self.groups == "network":
+                check_jax_is_installed()
             known = {"guard_features": guard_features, "persons": persons, "time": time}
             known_calibration = {"guard_features": guard_features_calibration, "persons": persons_calibration}
             self._check_calibration(X_calibration, y_calibration, known, known_calibration)

@@ -1,4 +1,4 @@
-"""Learn groups on checked rows: by rules, by a network that starts at the rules, or by whichever is better."""
+"""Learn groups on checked rows: by rules, or by a network that starts at the rules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, observe_decisions
 from dafh.evaluation.paired import ComparedRows
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections
-from dafh.groups.exact import Candidate, FittedRules, RuleGroups, RuleRows, fit_rules, paired_mean
+from dafh.groups.exact import Candidate, FittedRules, RuleGroups, RuleRows, fit_rules
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.merging import LeafRows, fit_corrections
 from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
@@ -24,9 +24,6 @@ from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 from dafh.rows.seen import SeenRows
 
-# Rules win where a network is ahead by less than this many standard errors, because they can be read. On Arrest and
-# Violent (36 development splits, two to four groups), 0.5, 1 and 2 have the same accuracy within 0.1 points.
-_DRAW = 1.0
 _SHARE_OF_ONE_FOLD = 0.2
 _FOLDS_OF_OTHERS = 4
 
@@ -52,7 +49,7 @@ def learn_groups(
     unfitted: Any,
     pooled: PooledFit,
     *,
-    kind: Literal["auto", "rules", "network"],
+    kind: Literal["rules", "network"],
     n_groups: int | None,
     recipe: Recipe,
     calibration: float,
@@ -69,7 +66,7 @@ def learn_groups(
     unfitted : classifier
         The pooled classifier as the user passed it, to be fitted again without each fold.
     pooled : PooledFit
-    kind : {"auto", "rules", "network"}
+    kind : {"rules", "network"}
     n_groups : int or None
         None: chosen.
     calibration : float
@@ -102,17 +99,11 @@ def learn_groups(
     needed = kind != "network" or recipe.start == "rules"
     rules = fit_rules(problem, n_groups if needed else 1, recipe.weight_of_pr)
     by_rules = FittedGroupRules(rules, problem, design, held_out, seen, rows, decisions)
-    # Where rules find nothing, a network would have to start at random, which takes longer than a default fit may.
-    competes = kind == "auto" and (by_rules.fitted.chosen is not None or recipe.start != "rules")
-    if kind == "network" or competes:
-        network = learn_network(
-            by_rules, rows.with_numbers(seen.numbers), pooled, n_groups or 2, recipe, seeds, verbose
-        )
-        if kind == "network" or network.beats(by_rules):
-            candidates = by_rules.fitted.candidates
-            return LearnedGroups(network.model, candidates, network.compared, decisions, network.population, by_rules)
-    model = by_rules.model()
-    return LearnedGroups(model, by_rules.fitted.candidates, by_rules.compared, decisions, None, by_rules)
+    candidates = by_rules.fitted.candidates
+    if kind == "rules":
+        return LearnedGroups(by_rules.model(), candidates, by_rules.compared, decisions, None, by_rules)
+    network = learn_network(by_rules, rows.with_numbers(seen.numbers), pooled, n_groups or 2, recipe, seeds, verbose)
+    return LearnedGroups(network.model, candidates, network.compared, decisions, network.population, by_rules)
 
 
 def _binning(seen: SeenRows) -> Any:
@@ -174,11 +165,6 @@ class FittedGroupRules:
     rows: CheckedRows
     decisions: Decisions
 
-    def losses_of(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Log-loss of some rows that are held out, each by the rules of its fold."""
-        chosen_by = np.flatnonzero(self.problem.selects & (self.held_out.fold >= 0))
-        return self.fitted.selection_losses[np.searchsorted(chosen_by, rows)]
-
     def model(self) -> RuleModel:
         """The final rules, as they are served."""
         return self.served(self.fitted.groups)
@@ -226,16 +212,6 @@ class _Network:
     model: NetworkModel
     population: FittedPopulation
     compared: Callable[[], ComparedRows]
-    held_out: HeldOut
-
-    def beats(self, rules: FittedGroupRules) -> bool:
-        """Whether log-loss on the rows that select is lower by more than a standard error: rules win a draw."""
-        if not self.held_out.n_folds:  # Too few rows to hold any out: nothing can be compared.
-            return False
-        rows = self.held_out.selection
-        difference = self.population.selection_losses - rules.losses_of(rows)
-        mean, error = paired_mean(difference, rules.problem.weight[rows])
-        return mean < -_DRAW * error
 
 
 def learn_network(
@@ -271,7 +247,6 @@ def learn_network(
         NetworkModel(population.model, tree),
         population,
         lambda: population.cross_fitted_rows(rows, base, held_out, starts, rules.decisions),
-        held_out,
     )
 
 

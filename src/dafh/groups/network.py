@@ -5,6 +5,7 @@ learned from labels before (pooled logits, the tree whose questions the group ne
 from) is made once for each block, without the rows that the block holds out. So no row judges what it has taught.
 """
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -154,6 +155,12 @@ class FittedPopulation:
                 )
             )
         return cross_fitted_rows(verdicts, n_groups, rows, decisions)
+
+
+def check_jax_is_installed() -> None:
+    """Refuse to train a network without JAX, before anything is fitted; prediction does without."""
+    if importlib.util.find_spec("jax") is None or importlib.util.find_spec("optax") is None:
+        raise InputError("Networks are trained with JAX, which is not installed: pip install 'dafh[network]'.")
 
 
 def fit_population(

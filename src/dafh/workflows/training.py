@@ -165,7 +165,7 @@ def make_classifier(
     schema: TableSchema,
     *,
     n_groups: int | Literal["auto"] = "auto",
-    groups: Literal["auto", "rules", "network"] = "auto",
+    groups: Literal["rules", "network"] = "rules",
     pooled: Literal["scorecard", "linear", "boosting"] | IncumbentColumns = "scorecard",
     guard: GuardKind | None = "veto",
     guard_losses: Sequence[LossName] = ("error",),
