@@ -12,8 +12,6 @@ Curves = dict[str, NDArray[np.float64]]
 """Figures after every epoch, by name: arrays of shape (epochs, replicas)."""
 EpochReport = Callable[[int, Curves], None]
 """Called with the number of epochs so far and their curves."""
-Transfer = Callable[[str, int, int | None], None]
-"""Called with the name of the source, the bytes so far, and the total number of bytes where it is known."""
 
 
 class SelectionRule(Protocol):
@@ -49,8 +47,8 @@ def _best(curves: Curves, rule: SelectionRule) -> str:
 
 
 @contextmanager
-def transfer_reporter(title: str) -> Iterator[Transfer]:
-    """Yield a function to call as bytes arrive; it shows a bar on a terminal, and nothing in a log."""
+def transfer_bar(title: str) -> Iterator["TransferBar"]:
+    """Yield a progress bar for `pooch.HTTPDownloader`, shown on a terminal only and gone at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -58,11 +56,27 @@ def transfer_reporter(title: str) -> Iterator[Transfer]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task(title, total=None, visible=False)
+        yield TransferBar(lambda **state: bar.update(task, visible=True, **state))
 
-        def report(source: str, done: int, total: int | None) -> None:
-            bar.update(task, completed=done, total=total, visible=True, description=f"{title} from {source}")
 
-        yield report
+class TransferBar:
+    """What pooch asks of a progress bar: `total` is set first, `update` adds bytes, and `reset` precedes the last one."""
+
+    total: int | None = None  # Zero if the server does not say.
+
+    def __init__(self, show: Callable[..., None]) -> None:
+        self._show = show
+
+    def update(self, n_bytes: int) -> None:
+        """Add bytes that have arrived."""
+        self._show(advance=n_bytes, total=self.total or None)
+
+    def reset(self) -> None:
+        """Start again at zero."""
+        self._show(completed=0)
+
+    def close(self) -> None:
+        """Do nothing: the bar vanishes with its context."""
 
 
 @contextmanager

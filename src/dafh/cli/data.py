@@ -41,13 +41,13 @@ def fetch_data(names: tuple[str, ...]) -> None:
     """
     from dafh.datasets.registry import DATASETS
     from dafh.datasets.sources import obtain
-    from dafh.progress import transfer_reporter
+    from dafh.progress import transfer_bar
 
     _check_names(names, DATASETS)
     for name in names or DATASETS:
         for file in DATASETS[name].files:
-            with transfer_reporter(file.name) as report:
-                path = obtain(file, progress=report)
+            with transfer_bar(file.name) as bar:
+                path = obtain(file, progress=bar)
             click.echo(f"{name:8} {path}")
 
 

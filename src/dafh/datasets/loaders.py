@@ -232,16 +232,13 @@ def _bunch(
 ) -> Any:
     if remove not in ("paper", "all"):
         raise InputError(f"remove must be 'paper' or 'all', got {remove!r}.")
-    gone = dataset.sensitive if remove == "all" else (dataset.paper_attribute,)
-    X = table.drop(columns=[name for name in gone if name in table])
+    excluded = dataset.sensitive if remove == "all" else (dataset.paper_attribute,)
+    X = table.drop(columns=[name for name in excluded if name in table])
     target = y.astype(int).rename("y")
-    parts = ("X", "y", "sensitive_features")
     about = {"feature_names": list(X.columns), "DESCR": describe(dataset)}
     if not as_frame:
-        arrays = X.to_numpy(dtype=object), target.to_numpy(), sensitive.to_numpy(dtype=object)
-        return arrays[:2] if return_X_y else Bunch(**dict(zip(parts, arrays, strict=True)), **about)
-    frames = X, target, sensitive
-    return frames[:2] if return_X_y else Bunch(**dict(zip(parts, frames, strict=True)), **about)
+        X, target, sensitive = X.to_numpy(dtype=object), target.to_numpy(), sensitive.to_numpy(dtype=object)
+    return (X, target) if return_X_y else Bunch(X=X, y=target, sensitive_features=sensitive, **about)
 
 
 def describe(dataset: Dataset) -> str:
