@@ -236,9 +236,10 @@ def _bunch(
     X = table.drop(columns=[name for name in excluded if name in table])
     target = y.astype(int).rename("y")
     about = {"feature_names": list(X.columns), "DESCR": describe(dataset)}
+    parts: dict[str, Any] = {"X": X, "y": target, "sensitive_features": sensitive}
     if not as_frame:
-        X, target, sensitive = X.to_numpy(dtype=object), target.to_numpy(), sensitive.to_numpy(dtype=object)
-    return (X, target) if return_X_y else Bunch(X=X, y=target, sensitive_features=sensitive, **about)
+        parts = {"X": X.to_numpy(object), "y": target.to_numpy(), "sensitive_features": sensitive.to_numpy(object)}
+    return (parts["X"], parts["y"]) if return_X_y else Bunch(**parts, **about)
 
 
 def describe(dataset: Dataset) -> str:

