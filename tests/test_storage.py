@@ -26,9 +26,14 @@ def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path):
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     path = written(tmp_path, "before")
-    with pytest.raises(ZeroDivisionError), replacing(path) as temporary:
-        temporary.write_text("half")
-        1 / 0  # noqa: B018
+
+    def fail():
+        with replacing(path) as temporary:
+            temporary.write_text("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 
