@@ -28,7 +28,7 @@ hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, ma
 # For `make slow`.
 hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("dafh"), max_examples=300)
 hypothesis.settings.load_profile("dafh")
-# For benchmarks/mutation.py, which wants to know that a test fails, not the simplest example with which it does.
+# For `make mutation`, which wants to know that a test fails, not the simplest example with which it does.
 hypothesis.settings.register_profile(
     "mutation",
     hypothesis.settings.get_profile("dafh"),

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 import dafh
 from dafh.cli import main
 from dafh.datasets import registry
-from dafh.datasets.registry import Dataset, RawFile, Wheel
+from dafh.datasets.registry import Dataset, RawFile
 from dafh.study.synthetic import run_synthetic
 
 
@@ -70,7 +70,7 @@ def test_data_list_names_every_data_set_with_its_licence_and_state(tmp_path, mon
 
 def test_data_fetch_says_where_each_file_is(tmp_path, monkeypatch):
     content = b"x"
-    file = RawFile("x.csv", hashlib.sha256(content).hexdigest(), "", Wheel("w", "1"), ("x.csv",))
+    file = RawFile("x.csv", hashlib.sha256(content).hexdigest(), "", "w-1", ("x.csv",))
     (tmp_path / "x.csv").write_bytes(content)
     monkeypatch.setenv("DAFH_DATA", str(tmp_path))
     monkeypatch.setattr(registry, "DATASETS", {"tiny": Dataset("tiny", "", (file,), 1, "", "", "", "", ())})

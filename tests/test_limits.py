@@ -1,6 +1,4 @@
-"""Limits that docs/security.md states, and tables that broke: refused in one sentence."""
-
-import threading
+"""Limits of what is read, and tables that broke: refused in one sentence."""
 
 import numpy as np
 import pandas as pd
@@ -8,8 +6,7 @@ import pytest
 
 from dafh import Scorecard
 from dafh.exceptions import InputError
-from dafh.linear import scorecard, threads
-from dafh.linear.threads import one_thread
+from dafh.linear import scorecard
 from dafh.tables.files import MOST_COLUMNS, DataFile
 from dafh.tables.labels import read_labels
 
@@ -53,27 +50,3 @@ def test_a_scorecard_of_too_many_bins_is_refused_before_it_takes_the_memory(monk
     X = pd.DataFrame({f"c{i}": np.arange(40) % (i + 2) for i in range(8)})
     with pytest.raises(InputError, match=r"bins in all, and a scorecard takes up to 10"):
         Scorecard().fit(X, np.arange(40) % 2)
-
-
-def test_the_threads_of_products_are_limited_from_any_thread():
-    libraries = threads._libraries()
-    before = [library.get_num_threads() for library in libraries]
-    for library in libraries:
-        threads._set_threads(library, 2)
-    seen = []
-
-    def work():
-        with one_thread():
-            seen.extend(library.get_num_threads() for library in libraries)
-
-    try:
-        with one_thread():  # The main thread has been here first.
-            pass
-        worker = threading.Thread(target=work)
-        worker.start()
-        worker.join()
-        assert seen == [1] * len(libraries)
-        assert [library.get_num_threads() for library in libraries] == [2] * len(libraries)
-    finally:
-        for library, number in zip(libraries, before, strict=True):
-            threads._set_threads(library, number)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
-from dafh.storage.replacing import check_writable, replacing
+from dafh.storage import check_writable, replacing
 from dafh.tables.files import DataFile
 from dafh.tables.schema import TableSchema
 from dafh.tables.values import as_kind

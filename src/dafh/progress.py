@@ -1,47 +1,31 @@
-"""Progress of downloads, fits and studies: a bar on a terminal, a few plain lines in a log."""
+"""Progress of fits and studies: a bar on a terminal, a few plain lines in a log."""
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 Curves = dict[str, NDArray[np.float64]]
 """Figures after every epoch, by name: arrays of shape (epochs, replicas)."""
 EpochReport = Callable[[int, Curves], None]
 """Called with the number of epochs so far and their curves."""
-Transfer = Callable[[str, int, int | None], None]
-"""Called with the name of the source, the bytes so far, and the total number of bytes where it is known."""
 
 
-class SelectionRule(Protocol):
-    """What is needed of the rule that selects the checkpoint; `dafh.engine.selection` has it."""
-
-    def choose(self, curves: Curves) -> tuple[int, int]:
-        """Replica and epoch of the best checkpoint."""
-        ...
-
-    def judged(self, curves: Curves) -> Curves:
-        """Curves as averages over the folds."""
-        ...
+Show = Callable[..., Any]
+"""Called with what has changed of a bar: completed, advance, total, description."""
 
 
-class NamedJob(Protocol):
-    """What is needed of a job."""
-
-    @property
-    def key(self) -> str:
-        """Name of the job."""
-        ...
-
-
-JobReport = Callable[[NamedJob, int, int, float | None], None]
+JobReport = Callable[[Any, int, int, float | None], None]
 """Called with the job that ended, the jobs done, all jobs, and the seconds left where they can be estimated."""
 
 
-def _best(curves: Curves, rule: SelectionRule) -> str:
+def _best(curves: Curves, rule: Any) -> str:
     replica, epoch = rule.choose(curves)
     judged = rule.judged(curves)
     accuracy, pr = judged["selection_accuracy"][epoch, replica], judged["selection_pr"][epoch, replica]
@@ -49,42 +33,39 @@ def _best(curves: Curves, rule: SelectionRule) -> str:
 
 
 @contextmanager
-def transfer_reporter(title: str) -> Iterator[Transfer]:
-    """Yield a function to call as bytes arrive; it shows a bar on a terminal, and nothing in a log."""
+def _bar(*columns: "str | ProgressColumn", transient: bool = False) -> Iterator[tuple[Show, Callable[[str], None]]]:
+    """Yield a function that updates a bar on a terminal, and one that writes a line where there is no terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(title, total=None, visible=False)
 
-        def report(source: str, done: int, total: int | None) -> None:
-            bar.update(task, completed=done, total=total, visible=True, description=f"{title} from {source}")
+    def write(line: str) -> None:
+        if not console.is_terminal:
+            console.print(line, highlight=False, soft_wrap=True)
 
-        yield report
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=transient) as progress:
+        task = progress.add_task("", total=None, visible=False)
+        yield lambda **state: progress.update(task, visible=True, **state), write
 
 
 @contextmanager
-def epoch_reporter(max_epochs: int, verbose: int, rule: SelectionRule) -> Iterator[EpochReport | None]:
-    """Yield a function to call after every epoch, or None if nothing is to be shown; `rule` finds the best epoch."""
+def epoch_reporter(max_epochs: int, verbose: int, rule: Any) -> Iterator[EpochReport | None]:
+    """Yield a function to call after every epoch, or None if nothing is to be shown; `rule` selects the best epoch."""
     if not verbose:
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.description}"), console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=max_epochs)
+    columns = ("training", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), "{task.description}")
+    with _bar(*columns) as (show, write):
         every = math.ceil(max_epochs / 5)  # Rounded down, a fit of nine epochs would write nine lines.
 
         def report(epoch: int, curves: Curves) -> None:
             text = _best(curves, rule)
-            bar.update(task, completed=epoch, description=text)
-            if not console.is_terminal and (epoch == 1 or epoch % every == 0):
-                console.print(f"epoch {epoch} of at most {max_epochs}; {text}", highlight=False, soft_wrap=True)
+            show(completed=epoch, total=max_epochs, description=text)
+            if epoch == 1 or epoch % every == 0:
+                write(f"epoch {epoch} of at most {max_epochs}; {text}")
 
         yield report
 
@@ -95,20 +76,17 @@ def step_reporter(verbose: int) -> Iterator[Callable[[int, int], None] | None]:
     if not verbose:
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn("training on all rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task, told = bar.add_task("", total=None), 0
+    with _bar("training on all rows", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as (show, write):
+        n_fifths = 0
 
         def report(done: int, total: int) -> None:
-            nonlocal told
-            bar.update(task, completed=done, total=total)
-            if not console.is_terminal and done * 5 // total > told:
-                told = done * 5 // total
-                console.print(f"step {done:,} of {total:,} on all rows", highlight=False, soft_wrap=True)
+            nonlocal n_fifths
+            show(completed=done, total=total)
+            if done * 5 // total > n_fifths:
+                n_fifths = done * 5 // total
+                write(f"step {done:,} of {total:,} on all rows")
 
         yield report
 
@@ -116,52 +94,47 @@ def step_reporter(verbose: int) -> Iterator[Callable[[int, int], None] | None]:
 @contextmanager
 def study_reporter() -> Iterator[JobReport]:
     """Yield a function to call after every job of a study; it shows a bar, or about 20 lines in a log."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn("jobs"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
+    with _bar("jobs", BarColumn(), MofNCompleteColumn(), "{task.description}") as (show, write):
 
-        def report(job: NamedJob, done: int, total: int, seconds_left: float | None) -> None:
+        def report(job: Any, done: int, total: int, seconds_left: float | None) -> None:
             left = "" if seconds_left is None else f", about {_duration(seconds_left)} left"
-            bar.update(task, completed=done, total=total, description=f"last: {job.key}{left}")
+            show(completed=done, total=total, description=f"last: {job.key}{left}")
             # Rounded down instead, 39 jobs would write 39 lines.
-            if not console.is_terminal and (done in (1, total) or done % math.ceil(total / 20) == 0):
-                console.print(f"{done} of {total} jobs done{left}", highlight=False, soft_wrap=True)
+            if done in (1, total) or done % math.ceil(total / 20) == 0:
+                write(f"{done} of {total} jobs done{left}")
 
         yield report
 
 
 @contextmanager
 def pass_reporter(n_rows: int) -> Iterator[Callable[[str, float], None]]:
-    """Yield a function to call after every pass over rows; it shows passes and speed, in a log only those over files.
+    """Yield a function to call after every pass over rows: it shows passes and speed, and two lines remain at the end.
 
-    Passes over what is kept of the rows are many and short, and share a line at the end.
+    Passes over what is kept of the rows are many and short, and share a line.
     """
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import SpinnerColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
     seconds: dict[str, list[float]] = {"rows": [], "kept": []}
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task("reading rows", total=None)
 
-        def speed(of: list[float]) -> str:
-            return f"{len(of) * n_rows / max(sum(of), 1e-9):,.0f} rows a second"
+    def speed(of: list[float]) -> str:
+        return f"{len(of) * n_rows / max(sum(of), 1e-9):,.0f} rows a second"
+
+    with _bar(SpinnerColumn(), "{task.description}", TimeElapsedColumn(), transient=True) as (show, _):
+        show(description="reading rows")
 
         def report(what: str, taken: float) -> None:
             seconds[what].append(taken)
             n_passes = sum(map(len, seconds.values()))
-            bar.update(task, description=f"{n_passes} passes over {n_rows:,} rows; the last: {speed([taken])}")
+            show(description=f"{n_passes} passes over {n_rows:,} rows; the last: {speed([taken])}")
 
         yield report
     for what, title in {"rows": "over the files", "kept": "over what is kept of them"}.items():
         if seconds[what]:
             line = f"{len(seconds[what])} passes {title}: {speed(seconds[what])}."
-            console.print(line, highlight=False, soft_wrap=True)
+            Console(stderr=True).print(line, highlight=False, soft_wrap=True)
 
 
 def _duration(seconds: float) -> str:

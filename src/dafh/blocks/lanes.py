@@ -9,6 +9,7 @@ several read some each; and the batches of any step are found without reading th
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.blocks.spool import no_room
-from dafh.storage.nameless import nameless_file
 from dafh.tables.hashes import mixed
 
 N_LANES = 8
@@ -112,7 +112,7 @@ class LaneWriter:
 
 
 def _open(folder: Path | None, lane: int, mode: str) -> Any:
-    return nameless_file() if folder is None else open(folder / f"lane-{lane}.rows", mode)
+    return tempfile.TemporaryFile() if folder is None else open(folder / f"lane-{lane}.rows", mode)
 
 
 @dataclass(frozen=True, eq=False)

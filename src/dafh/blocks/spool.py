@@ -1,6 +1,7 @@
 """Arrays that are kept in a temporary file, so that memory does not grow with the number of rows."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from threading import Lock
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from dafh.blocks.base import Arrays, Blocks, Result
 from dafh.blocks.memory import in_order
 from dafh.exceptions import InputError
-from dafh.storage.nameless import nameless_file
 
 
 class _Place(NamedTuple):
@@ -38,7 +38,7 @@ class Spool:
     """
 
     def __init__(self) -> None:
-        self._file = nameless_file()
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._end = 0
         self._lock = Lock()
 

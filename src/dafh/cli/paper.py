@@ -34,7 +34,7 @@ def demo(seed: int, samples: int, out: Path) -> None:
         raise click.BadParameter(f"{out.name} must end in .png, .svg or .html.", param_hint="--out")
     check_writable(out)
     from dafh.plots.partitions import synthetic_panels
-    from dafh.storage.replacing import replacing
+    from dafh.storage import replacing
     from dafh.study.synthetic import run_synthetic
 
     experiment = run_synthetic(samples, random_state=seed, verbose=1)

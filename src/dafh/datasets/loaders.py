@@ -232,16 +232,14 @@ def _bunch(
 ) -> Any:
     if remove not in ("paper", "all"):
         raise InputError(f"remove must be 'paper' or 'all', got {remove!r}.")
-    gone = dataset.sensitive if remove == "all" else (dataset.paper_attribute,)
-    X = table.drop(columns=[name for name in gone if name in table])
+    excluded = dataset.sensitive if remove == "all" else (dataset.paper_attribute,)
+    X = table.drop(columns=[name for name in excluded if name in table])
     target = y.astype(int).rename("y")
-    parts = ("X", "y", "sensitive_features")
     about = {"feature_names": list(X.columns), "DESCR": describe(dataset)}
+    parts: dict[str, Any] = {"X": X, "y": target, "sensitive_features": sensitive}
     if not as_frame:
-        arrays = X.to_numpy(dtype=object), target.to_numpy(), sensitive.to_numpy(dtype=object)
-        return arrays[:2] if return_X_y else Bunch(**dict(zip(parts, arrays, strict=True)), **about)
-    frames = X, target, sensitive
-    return frames[:2] if return_X_y else Bunch(**dict(zip(parts, frames, strict=True)), **about)
+        parts = {"X": X.to_numpy(object), "y": target.to_numpy(), "sensitive_features": sensitive.to_numpy(object)}
+    return (parts["X"], parts["y"]) if return_X_y else Bunch(**parts, **about)
 
 
 def describe(dataset: Dataset) -> str:

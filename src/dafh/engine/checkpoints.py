@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.storage.replacing import replacing
+from dafh.storage import replacing
 
 State = TypeVar("State")
 

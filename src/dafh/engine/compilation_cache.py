@@ -1,4 +1,4 @@
-"""Turn on JAX's persistent compilation cache, in the user's cache directory.
+"""Keep compiled programs in JAX's persistent cache, in the user's cache directory.
 
 Compiling for a new array shape takes one to three seconds. With the cache that happens once per machine instead of once
 per process. The environment variable ``DAFH_COMPILATION_CACHE`` names another directory, or turns the cache off
@@ -12,21 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import platformdirs
+import pooch
 
 ENVIRONMENT_VARIABLE = "DAFH_COMPILATION_CACHE"
 
 
 def cache_directory() -> Path | None:
-    """Return the directory for compiled programs, or None if the cache is off."""
+    """Return the directory for compiled programs, or None if the cache is off or the user has no home."""
     choice = os.environ.get(ENVIRONMENT_VARIABLE, "")
-    if choice.lower() in ("off", "0", "no", "false"):
-        return None
     if choice:
-        return Path(choice)
-    home = platformdirs.user_cache_path("dafh")
-    # Without a home folder this is "~/.cache", and would become a folder called "~" in the working folder.
-    return home / "compiled" / _processor_fingerprint() if home.is_absolute() else None
+        return None if choice.lower() in ("off", "0", "no", "false") else Path(choice)
+    # Machines of a cluster often share a home directory, and one must not run instructions of another's processor.
+    processor = platform.machine() + platform.processor()
+    if (description := Path("/proc/cpuinfo")).exists():
+        lines = description.read_text().splitlines()
+        processor += next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    home = pooch.os_cache("dafh")
+    return home / "compiled" / hashlib.sha256(processor.encode()).hexdigest()[:12] if home.is_absolute() else None
 
 
 def enable_compilation_cache() -> None:
@@ -44,18 +46,3 @@ def enable_compilation_cache() -> None:
     # By default JAX keeps only programs that took a second or more to compile. Ours are smaller, but there are many.
     update("jax_persistent_cache_min_compile_time_secs", 0.0)
     update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-def _processor_fingerprint() -> str:
-    """Identify the kind of processor.
-
-    Compiled code uses the instruction set of the machine that compiled it, and the machines of a cluster often share a
-    home directory: without this, one would load code that another cannot run.
-    """
-    description = platform.machine() + platform.processor()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        description += next(line for line in lines if line.startswith(("flags", "Features")))
-    except (OSError, StopIteration):
-        pass  # Not Linux: the type of machine is all there is.
-    return hashlib.sha256(description.encode()).hexdigest()[:12]

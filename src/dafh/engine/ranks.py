@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,7 +21,6 @@ from urllib.parse import urlsplit
 
 from dafh.blocks.lanes import N_LANES
 from dafh.exceptions import InputError, RankLostError
-from dafh.storage.leftovers import shared_folder
 
 Launch = Callable[[Path, int], None]
 """Starts so many ranks for the job in a folder, and returns when all have ended well."""
@@ -240,7 +240,9 @@ class Ranks:
         where = self.checkpoint_folder
         with ExitStack() as stack:
             try:
-                made = stack.enter_context(shared_folder(where))
+                if where is not None:
+                    where.mkdir(parents=True, exist_ok=True)
+                made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dafh-", dir=where)))
             except OSError as error:
                 raise InputError(f"The folder {where} cannot be written: {error.strerror or error}.") from error
             yield made

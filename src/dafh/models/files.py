@@ -28,7 +28,7 @@ from dafh.models.container import Arrays, Content, MalformedError, parse, read_c
 from dafh.models.description import Fields, NotPlainError, Reader, Writer
 from dafh.models.foreign import ForeignReader, foreign_writer
 from dafh.models.kinds import KINDS
-from dafh.storage.replacing import replacing
+from dafh.storage import replacing
 
 _MODELS = (DAFHClassifier, DecoupledClassifier, Scorecard)
 

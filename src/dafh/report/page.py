@@ -18,7 +18,7 @@ from markupsafe import Markup
 from dafh import plots
 from dafh.report.charts import MOST_BARS, MOST_RATES, drawn_columns, losses_drawn, make_charts
 from dafh.report.tables import make_tables, write_gain, write_points
-from dafh.storage.replacing import replacing
+from dafh.storage import replacing
 from dafh.text import listed, percent
 
 _SIGNS = {"deploy": "✔", "deploy_some": "◐", "keep": "○", "do_not_deploy": "✖", "unaudited": "–"}

@@ -13,7 +13,7 @@ from dafh.evaluation.losses import TITLES, Loss
 from dafh.exceptions import InputError
 from dafh.report.charts import as_json
 from dafh.report.page import asset, chart_library, security_policy, template
-from dafh.storage.replacing import replacing
+from dafh.storage import replacing
 from dafh.text import listed, percent, plain, points
 from dafh.watch.display import evidence_in_words, has_changed, limits_in_words
 from dafh.watch.notices import ServiceChange

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from dafh.exceptions import InputError
-from dafh.storage.replacing import replacing
+from dafh.storage import replacing
 from dafh.study.aims import aim_table, gain_table, share_table
 from dafh.study.reproduce import (
     STABILITY_NOTE,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dafh.exceptions import InputError
-from dafh.storage.replacing import replacing
+from dafh.storage import replacing
 
 
 def fill(file: Path, name: str, text: str) -> None:

@@ -17,7 +17,7 @@ from dafh.exceptions import InputError
 from dafh.groups.recipe import Recipe
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
-from dafh.storage.replacing import replacing
+from dafh.storage import replacing
 from dafh.study.grid import MOMENTUM, grid_settings
 from dafh.study.methods import execute
 from dafh.study.published import CHOSEN_SETTINGS

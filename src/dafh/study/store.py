@@ -10,7 +10,7 @@ from typing import Any, Self
 import pandas as pd
 
 from dafh.exceptions import InputError
-from dafh.storage.tables import check_tables
+from dafh.storage import check_tables
 from dafh.text import clipped
 
 # Changes with the meaning of the results, so that old ones are refused instead of misread.

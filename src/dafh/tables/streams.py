@@ -5,12 +5,12 @@ import gzip
 import io
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from dafh.exceptions import InputError
-from dafh.storage.nameless import nameless_file
 from dafh.tables.writing import STDIN
 
 BYTES_TO_GUESS_BY = 2**22
@@ -141,7 +141,7 @@ def seekable(stream: BinaryIO, stack: contextlib.ExitStack, most_bytes: int | No
     """
     if stream.seekable():
         return stream
-    spool = stack.enter_context(nameless_file())
+    spool = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
     n_bytes = 0
     while block := stream.read(2**20):
         n_bytes += len(block)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dafh.exceptions import InputError
-from dafh.storage.replacing import replacing
+from dafh.storage import replacing
 from dafh.tables.cells import NotSimpleError, csv_lines
 from dafh.tables.values import is_number
 from dafh.text import CONTROLS

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.storage.replacing import is_special
-from dafh.storage.tables import check_tables
+from dafh.storage import check_tables, is_special
 from dafh.text import plain
 from dafh.watch.inputs import Reference
 from dafh.watch.monitor import Monitor

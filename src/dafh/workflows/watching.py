@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.storage.replacing import replacing
+from dafh.storage import replacing
 from dafh.tables.files import DataFile
 from dafh.tables.hashes import row_hashes
 from dafh.tables.labels import match_labels
