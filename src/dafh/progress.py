@@ -28,19 +28,6 @@ class SelectionRule(Protocol):
         ...
 
 
-class NamedJob(Protocol):
-    """What is needed of a job."""
-
-    @property
-    def key(self) -> str:
-        """Name of the job."""
-        ...
-
-
-JobReport = Callable[[NamedJob, int, int, float | None], None]
-"""Called with the job that ended, the jobs done, all jobs, and the seconds left where they can be estimated."""
-
-
 def _best(curves: Curves, rule: SelectionRule) -> str:
     replica, epoch = rule.choose(curves)
     judged = rule.judged(curves)
@@ -114,27 +101,6 @@ def step_reporter(verbose: int) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextmanager
-def study_reporter() -> Iterator[JobReport]:
-    """Yield a function to call after every job of a study; it shows a bar, or about 20 lines in a log."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("jobs"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-
-        def report(job: NamedJob, done: int, total: int, seconds_left: float | None) -> None:
-            left = "" if seconds_left is None else f", about {_duration(seconds_left)} left"
-            bar.update(task, completed=done, total=total, description=f"last: {job.key}{left}")
-            # Rounded down instead, 39 jobs would write 39 lines.
-            if not console.is_terminal and (done in (1, total) or done % math.ceil(total / 20) == 0):
-                console.print(f"{done} of {total} jobs done{left}", highlight=False, soft_wrap=True)
-
-        yield report
-
-
-@contextmanager
 def pass_reporter(n_rows: int) -> Iterator[Callable[[str, float], None]]:
     """Yield a function to call after every pass over rows; it shows passes and speed, in a log only those over files.
 
@@ -162,16 +128,3 @@ def pass_reporter(n_rows: int) -> Iterator[Callable[[str, float], None]]:
         if seconds[what]:
             line = f"{len(seconds[what])} passes {title}: {speed(seconds[what])}."
             console.print(line, highlight=False, soft_wrap=True)
-
-
-def _duration(seconds: float) -> str:
-    """Write a time in the unit that fits.
-
-    Examples
-    --------
-    >>> _duration(42), _duration(400), _duration(8000)
-    ('42 s', '7 min', '2.2 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

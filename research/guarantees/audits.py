@@ -1,0 +1,150 @@
+"""How often an audit gives a wrong answer: "satisfied" where a group is harmed, or "violated" where it is not.
+
+In every world the harm of each group is known. "Violated" is wrong where it is at most the margin, and "satisfied"
+where it is more. A wrong answer about any group, learned or named, counts once for the world.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.evaluation.losses import ERROR
+from dafh.evaluation.named_groups import NamedGroups
+from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.questions import Asked, ask_groups, ask_named_groups
+from dafh.stats import holm
+from research.guarantees.proof import LOGNORMAL, Weights, few_heavy
+from research.guarantees.worlds import TIE, compare_own, draw_outcomes
+
+LEVEL = 0.05
+N_TOWNS = 10
+# Rounded to few different values: with hundreds of them, an audit takes seconds.
+ROUNDED = replace(LOGNORMAL, name="lognormal weights", draw=lambda rng, n: np.ceil(5 * rng.lognormal(size=n)) / 5)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedRows:
+    """Rows of one world, with what is true about its groups."""
+
+    rows: ComparedRows
+    harm: NDArray[np.float64]
+    """Harm of each learned group against the pooled classifier."""
+    towns: NDArray[np.intp]
+    """Named group of each row."""
+    town_harm: NDArray[np.float64]
+    """Harm of each named group."""
+
+    def wrong(self, margin: float) -> tuple[bool, bool]:
+        """Whether any answer "satisfied", and any answer "violated", is wrong."""
+        labels = range(len(self.rows.own))
+        learned = ask_groups(self.rows, ERROR, labels, [*labels, "pooled"])
+        known = NamedGroups.of(pd.DataFrame({"town": self.towns.astype(str)}), len(self.towns))
+        named = ask_named_groups(self.rows, ERROR, known, 1)
+        place = [int(name.removeprefix("town = ")) for name in named.table["group"]]
+        # Other groups' classifiers are copies of the pooled one in these worlds, so that envy is the same harm.
+        harm = np.concatenate([self.harm[learned.table["group"].to_numpy(np.intp)], self.town_harm[place]])
+        verdict = np.concatenate([verdicts(learned, margin), verdicts(named, margin)])
+        harmed = harm > margin
+        return bool((harmed & (verdict == "satisfied")).any()), bool((~harmed & (verdict == "violated")).any())
+
+
+def verdicts(asked: Asked, margin: float) -> NDArray[np.str_]:
+    """Verdicts of `answer` in two families, without its intervals, which take most of its time.
+
+    In two families the interval always agrees with the test, because both stop at half of the level.
+    """
+    found, answers = asked.differences, np.where(asked.same, "satisfied", "undecided")
+    tested = (found.total > 0) & ~asked.same
+    for p, word in ((found.p_beyond(margin), "violated"), (found.p_within(margin), "satisfied")):
+        answers[np.flatnonzero(tested)[2 * holm(p[tested]) <= LEVEL]] = word
+    return answers
+
+
+Draw = Callable[[np.random.Generator], AuditedRows]
+
+
+def unseen_harm(rng: np.random.Generator) -> AuditedRows:
+    """Named groups harmed by 1.5 percentage points on members that the sample happens not to hold.
+
+    Group 1 is served by the pooled classifier. Of every town 3 % belong to group 0, which harms half of its rows; the
+    sample has 40 rows of each, and by chance often none of those.
+    """
+    towns = np.repeat(np.arange(N_TOWNS), 40)
+    group = np.where(rng.random(len(towns)) < 0.03, 0, 1)
+    lost, won = draw_outcomes(np.where(group == 0, 0.5, 0.0), np.where(group == 0, 0.5, 0.0), rng)
+    rows = compare_own(group, lost, won, 2)
+    rows = ComparedRows(rows.right, rows.differ, group, np.array([0, 2]), rows.weight)
+    return AuditedRows(rows, np.array([0.5, 0.0]), towns, np.full(N_TOWNS, 0.015))
+
+
+def around_margin(margin: float, sign: float, discordance: float = 0.2, rows: int = 250) -> Draw:
+    """Harm of all groups is the margin, but for almost nothing."""
+
+    def draw(rng: np.random.Generator) -> AuditedRows:
+        group = rng.integers(0, 4, N_TOWNS * rows)
+        towns = np.repeat(np.arange(N_TOWNS), rows)
+        harm = margin + sign * TIE
+        lost, won = draw_outcomes(np.full(len(group), harm), discordance, rng)
+        return AuditedRows(compare_own(group, lost, won, 4), np.full(4, harm), towns, np.full(N_TOWNS, harm))
+
+    return draw
+
+
+def weighted(weights: Weights, where: str, sign: float) -> Draw:
+    """Weights, with harm of almost nothing in either direction."""
+
+    def draw(rng: np.random.Generator) -> AuditedRows:
+        group = rng.integers(0, 4, N_TOWNS * 400)
+        towns = np.repeat(np.arange(N_TOWNS), 400)
+        weight = weights.draw(rng, len(group))
+        heavy = weight >= weights.border
+        harm, discordance = np.full(len(group), sign * TIE), np.full(len(group), 0.2)
+        if where == "discordant if heavy":
+            harm, discordance = np.where(heavy, sign * TIE, 0.0), np.where(heavy, 0.5, 0.0)
+        lost, won = draw_outcomes(harm, discordance, rng)
+        rows = compare_own(group, lost, won, 4, weight=weight)
+        return AuditedRows(rows, np.full(4, sign * TIE), towns, np.full(N_TOWNS, sign * TIE))
+
+    return draw
+
+
+@dataclass(frozen=True)
+class AuditScenario:
+    """Worlds of one kind that are audited with a margin."""
+
+    name: str
+    draw: Draw
+    margin: float = 0.0
+
+    def wrong_shares(self, n_worlds: int, seed: int = 0) -> tuple[float, float]:
+        """Share of worlds with a wrong "satisfied", and with a wrong "violated"."""
+        rng = np.random.default_rng(seed)
+        wrong = np.array([self.draw(rng).wrong(self.margin) for _ in range(n_worlds)])
+        return float(wrong[:, 0].mean()), float(wrong[:, 1].mean())
+
+
+def audit_scenarios() -> list[AuditScenario]:
+    """All of them."""
+    found = [AuditScenario("named groups harmed by 1.5 points, all of it in 3% of their rows", unseen_harm)]
+    for margin in (0.0, 0.01, 0.02, 0.05):
+        for sign, word in ((1.0, "above"), (-1.0, "below")):
+            name = f"harm just {word} a margin of {100 * margin:g} points"
+            found.append(AuditScenario(name, around_margin(margin, sign), margin))
+    for sign, word in ((1.0, "above"), (-1.0, "below")):
+        often = around_margin(0.05, sign, 0.95, 20)
+        found.append(AuditScenario(f"the same at 5 points, 95% discordant, towns of 20 rows, {word}", often, 0.05))
+    for weights in (ROUNDED, few_heavy(0.02, 20.0), few_heavy(0.001, 100.0)):
+        for where in ("discordant anywhere", "discordant if heavy"):
+            for sign, word in ((1.0, "harm"), (-1.0, "gain")):
+                name = f"{weights.name}, {where}, {word} of almost nothing"
+                found.append(AuditScenario(name, weighted(weights, where, sign)))
+    return found
+
+
+def audit_table(n_worlds: int = 500, seed: int = 0) -> pd.DataFrame:
+    """Shares of worlds with wrong answers, for every scenario."""
+    found = [(one.name, *one.wrong_shares(n_worlds, seed)) for one in audit_scenarios()]
+    return pd.DataFrame(found, columns=["worlds", "wrong satisfied", "wrong violated"])
