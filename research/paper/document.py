@@ -1,6 +1,6 @@
 """Write docs/reproduction.md from the stored results: what agrees with the paper, what does not, and why.
 
-``python -m research.paper.document STORE FILE`` writes the page.
+``python -m research.paper.document reproduction/results.sqlite docs/reproduction.md`` writes the page.
 """
 
 import sys
@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from dafh.exceptions import InputError
-from dafh.storage.replacing import replacing
-from research.paper.aims import aim_table, gain_table, share_table
+from research.pages import markdown
 from research.paper.reproduce import (
     STABILITY_NOTE,
     Request,
@@ -22,7 +21,6 @@ from research.paper.reproduce import (
 )
 from research.paper.store import ResultStore
 from research.paper.tables import TABLES, Table, summarize
-from dafh.text import markdown
 
 
 def write_document(store: Path, file: Path) -> None:
@@ -33,8 +31,7 @@ def write_document(store: Path, file: Path) -> None:
     parts += _paper(results, store.parent) if _has(results, "paper", "grid") else [_WITHOUT_PAPER]
     errata = pd.DataFrame(_ERRATA, columns=["in the paper", "what we find", "where it is shown"])
     parts += ["## Where the paper as printed cannot be right", markdown(errata)]
-    with replacing(file) as temporary:
-        temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    file.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def _has(results: pd.DataFrame, protocol: str, method: str) -> bool:
@@ -63,10 +60,7 @@ def _complete(
 
 def _honest(results: pd.DataFrame, folder: Path) -> list[str]:
     request, results = _complete(results, "honest", "dafh", (*TABLES, "stability"), folder)
-    clustering = summarize(TABLES["clustering"](), results, "honest")
-    parts = ["## Protocol honest", provenance(request), "### Aims and results"]
-    parts += [_GAINS, markdown(gain_table(results)), _OTHER_AIMS, markdown(aim_table(results, clustering))]
-    parts += [_SHARES, markdown(share_table(results)), _ELSEWHERE]
+    parts = ["## Protocol honest", provenance(request)]
     for table in request.tables():
         parts += _table(table, results, "honest")
     parts += ["### Stability of the rules", markdown(stability_table(results)), STABILITY_NOTE]
@@ -89,11 +83,11 @@ def _paper(results: pd.DataFrame, folder: Path) -> list[str]:
 
 
 _INTRODUCTION = """\
-`python -m research.paper.document` writes this page from the stored results; no number is typed by hand. Every table shows
-the published values, ours and the difference, and four yardsticks, each one classifier for all rows, fitted on all
-training rows: logistic regression, fitted to convergence ("Pooled, converged"); our scorecard, which shows how much of
-a gain over logistic regression needs no groups; gradient boosting with the defaults of scikit-learn; and the majority
-class.
+`make reproduce` makes the results, and `python -m research.paper.document` writes this page from them; no number is
+typed by hand. Every table shows the published values, ours and the difference, and four yardsticks, each one classifier
+for all rows, fitted on all training rows: logistic regression, fitted to convergence ("Pooled, converged"); our
+scorecard, which shows how much of a gain over logistic regression needs no groups; gradient boosting with the defaults
+of scikit-learn; and the majority class.
 
 DAFH has logistic regression as its pooled classifier, as in the paper. "DAFH" takes rules or a network, whichever is
 better on held-out rows; "DAFH, rules" and "DAFH, network" take one of them. "Scorecard and groups" is the default of
@@ -103,15 +97,6 @@ Copies of the pooled classifier would have a Pr without harm of 100%. Accuracy a
 disagreement and the size of the smallest group are therefore shown beside it. Where a method has probabilities, tables
 also show log-loss, AUC and the calibration error: the mean distance between predicted probability and share of positive
 labels, over ten parts of equal size."""
-_GAINS = """\
-Mean gain in accuracy over logistic regression, fitted to convergence on all training rows: percentage points, with 95%
-intervals from paired differences on the same splits (Student's t)."""
-_OTHER_AIMS = "The other aims; differences in percentage points, with intervals of the same kind:"
-_SHARES = """\
-Share of boosting's advantage over logistic regression that is reached (gains in percentage points; "–" where boosting
-has no advantage):"""
-_ELSEWHERE = """\
-Speed is measured by `make bench` (benchmarks/README.md); a comparison with EBM is in docs/experiments.md."""
 _WITHOUT_PAPER = """\
 ## Protocol paper
 
@@ -126,9 +111,9 @@ _ERRATA = [
     (
         "the surrogate has no absolute value",
         "both labels have the same gradient, and nothing is learned",
-        "test_objective.py",
+        "tests/test_objective.py",
     ),
-    ("the penalty is added", "this would reward one large group; we subtract it", "test_objective.py"),
+    ("the penalty is added", "this would reward one large group; we subtract it", "tests/test_objective.py"),
     ("the second sum of the objective runs over i", "it runs over k", "dafh.engine.objective"),
     (
         "Proposition 1 is a lower bound",
@@ -138,7 +123,7 @@ _ERRATA = [
     (
         "Theorems 1 and 2 have the constant 3",
         "the constant is 4 − 2/K; a counterexample breaks 3 for K > 2",
-        "test_stats.py",
+        "tests/test_stats.py",
     ),
     ('"min envy" is a maximum', "both are computed, each under its own name", "PreferenceMatrix"),
     ("settings are chosen on test rows", "only the protocol paper does, and says so", "the tables above"),

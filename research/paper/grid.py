@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.classifiers.fitting import seeded
+from dafh import audit
 from dafh.engine.networks import Layer
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, evaluate_population, init_population, predict_population, train_population
-from dafh.evaluation.audit import audit
-from research.rivals.baselines import make_baseline
 from research.paper.methods import Split, choose_attributes, figures, load_split
 from research.paper.published import CHOSEN_SETTINGS
 from research.paper.runner import Job, Row
+from research.rivals.baselines import make_baseline
 
 BATCH_SIZES = (256, 1024)
 EPOCHS = (2, 3, 4)
@@ -203,7 +202,9 @@ def _baseline_rows(job: Job, data: Split, kind: str) -> Iterator[Row]:
     plain = Job(job.protocol, job.dataset, kind, job.n_groups, job.split)
     attributes, attributes_test = choose_attributes(plain, data)
     unfitted: Any = make_baseline(kind, n_groups=job.n_groups, random_state=job.split).partition
-    partition = seeded(unfitted, job.split).fit(data.X, data.y, attributes)
+    if "random_state" in unfitted.get_params():
+        unfitted.set_params(random_state=job.split)
+    partition = unfitted.fit(data.X, data.y, attributes)
     members = partition.members(data.X, attributes)[: partition.n_groups_]
     groups = partition.assign(data.X_test, attributes_test)
     for batch_size in BATCH_SIZES:

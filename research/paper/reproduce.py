@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dafh.estimators.dafh import DAFHClassifier
-from dafh.evaluation.guard import VETO_LEVEL
+from dafh import DAFHClassifier, Recipe, Scorecard, plots
+from dafh.cli.synthetic import run_synthetic
 from dafh.exceptions import InputError
-from dafh.groups.recipe import Recipe
-from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.linear.scorecard import Scorecard
-from dafh.storage.replacing import replacing
+from dafh.linear import StandardizedLogisticRegression
+from research.pages import markdown
+from research.paper.figures import attribute_panels, harm_and_worst, study_convergence
 from research.paper.grid import MOMENTUM, grid_settings
 from research.paper.methods import execute
 from research.paper.published import CHOSEN_SETTINGS
@@ -33,7 +32,6 @@ from research.paper.rivals_tables import (
 from research.paper.runner import Job, run_jobs
 from research.paper.store import ResultStore
 from research.paper.tables import BESIDE, DATASETS, METRICS, SETTING, TABLES, Table, summarize, with_yardsticks
-from dafh.text import markdown
 
 FIGURES = ("synthetic", "convergence", "composition")
 ARTEFACTS = ("hyperparameters", *TABLES, "stability", "rivals", *FIGURES)
@@ -50,7 +48,7 @@ _SETTING_NAMES = {
 }
 _PROTOCOL_NOTES = {
     "honest": "Within a split everything is chosen on training rows, and test rows are used once. The defaults of the "
-    "method were chosen on other splits of the same data sets (docs/experiments.md).",
+    "method were chosen on other splits of the same data sets.",
     "paper": "The paper's 96 settings and its SGD, starting at a pooled classifier after 4 epochs of the same SGD. The "
     "setting with the best mean accuracy on the TEST rows is shown, as in the paper, to compare with the printed "
     "numbers only.",
@@ -103,15 +101,20 @@ class Request:
 
 
 def reproduce(
-    request: Request, *, n_jobs: int = 1, on_done: Callable[[Job, int, int, float | None], None] | None = None
+    request: Request,
+    *,
+    n_jobs: int = 1,
+    cluster: str | None = None,
+    on_done: Callable[[Job, int, int, float | None], None] | None = None,
 ) -> list[Path]:
     """Run the jobs that the store does not have yet, write every table and figure, and return the files."""
     _make_folders(request.out)
+    running: dict[str, Any] = {"n_jobs": n_jobs, "cluster": cluster, "on_done": on_done}
     with ResultStore(request.out / STORE) as store:
         jobs = request.jobs()
-        run_jobs(jobs, store, execute, n_jobs=n_jobs, made_by=fingerprint(), on_done=on_done)
+        run_jobs(jobs, store, execute, made_by=fingerprint(), **running)
         results = store.frame(sorted(job.key for job in jobs))
-        files = _rivals(request, store, n_jobs, on_done) if "rivals" in request.names else []
+        files = _rivals(request, store, running) if "rivals" in request.names else []
     for table in request.tables():
         summary = summarize(table, results, request.protocol)
         note = f"{table.note} {provenance(request)}".strip()
@@ -131,16 +134,12 @@ def reproduce(
     return files
 
 
-def _rivals(
-    request: Request, store: ResultStore, n_jobs: int, on_done: Callable[[Job, int, int, float | None], None] | None
-) -> list[Path]:
+def _rivals(request: Request, store: ResultStore, running: dict[str, Any]) -> list[Path]:
     """Run the jobs about rivals, which the protocol changes nothing about, and write their tables and figure."""
-    from dafh.plots.rivals import harm_and_worst
-
     honest = replace(request, protocol="honest")
     jobs = rival_jobs(range(request.n_splits))
     # A fingerprint of their own: a change of a rival must not make the paper's tables anew.
-    run_jobs(jobs, store, execute, n_jobs=n_jobs, made_by=rivals_fingerprint(), on_done=on_done)
+    run_jobs(jobs, store, execute, made_by=rivals_fingerprint(), **running)
     results = store.frame(sorted(job.key for job in jobs))
     summary = summarize_rivals(results)
     note = f"{RIVALS_NOTE} {provenance(honest)}"
@@ -167,7 +166,7 @@ def fingerprint() -> str:
     pooled = StandardizedLogisticRegression().get_params()
     # With a recipe of its own, the parameters of the model include those of the recipe, which is None by default.
     model = DAFHClassifier(recipe=Recipe()).get_params()
-    defaults = {**model, **Scorecard().get_params(), "veto_level": VETO_LEVEL, "regularisation": pooled["C"]}
+    defaults = {**model, **Scorecard().get_params(), "regularisation": pooled["C"]}
     return json.dumps({"packages": packages, "defaults": defaults}, sort_keys=True, default=str)
 
 
@@ -266,31 +265,26 @@ def write_table(
         latex = latex.replace(sign, command)
     texts = (summary.to_csv(index=False), f"# {title}\n\n{markdown(shown)}\n\n{note}\n", latex)
     for path, text in zip(paths, texts, strict=True):
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     return paths
 
 
 def write_figure(request: Request, name: str, results: pd.DataFrame) -> list[Path]:
     """Draw a figure as PNG and SVG."""
-    from dafh import plots
-    from research.paper.synthetic import run_synthetic
-
     if name == "synthetic":
         chart: Any = plots.synthetic_panels(run_synthetic(random_state=0))
     elif name == "convergence":
         steps = results[results["method"] == "grid-convergence"]
         trivial = results[(results["method"] == "trivial") & (results["dataset"] == "violent")]
         honest = trivial[trivial["protocol"] == "honest"]
-        chart = plots.study_convergence(steps, {name: float(honest[name].mean()) for name in ("pr", "accuracy")})
+        chart = study_convergence(steps, {name: float(honest[name].mean()) for name in ("pr", "accuracy")})
     else:
-        chart = plots.attribute_panels(results[results["method"] == "composition"])
+        chart = attribute_panels(results[results["method"] == "composition"])
     return _save_chart(request, name, chart)
 
 
 def _save_chart(request: Request, name: str, chart: Any) -> list[Path]:
     paths = [request.out / "figures" / f"{name}{suffix}" for suffix in (".png", ".svg")]
     for path, options in zip(paths, ({"scale_factor": 2}, {}), strict=True):
-        with replacing(path) as temporary:
-            chart.save(temporary, **options)
+        chart.save(path, **options)
     return paths

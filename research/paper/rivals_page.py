@@ -1,17 +1,16 @@
-"""Fill the results into docs/rivals.md and README.md from the stored results: no number is typed by hand.
+"""Fill docs/rivals.md from the stored results, and draw its figure.
 
-``python -m research.paper.rivals_page STORE docs/rivals.md README.md`` writes what stands between the marks of each file,
-and draws the figure beside the page.
+``python -m research.paper.rivals_page reproduction/results.sqlite docs/rivals.md`` does both.
 """
 
 import sys
-import textwrap
 from pathlib import Path
 
 import pandas as pd
 
 from dafh.exceptions import InputError
-from research.paper.marks import fill
+from research.pages import fill, markdown
+from research.paper.figures import harm_and_worst
 from research.paper.rivals import PREFIX, rival_jobs
 from research.paper.rivals_tables import (
     RIVALS_NOTE,
@@ -19,26 +18,19 @@ from research.paper.rivals_tables import (
     figure_points,
     harmed_table,
     over_data_sets,
-    readme_sentence,
     summarize_rivals,
     verdict_sentences,
 )
 from research.paper.store import ResultStore
-from research.paper.tables import DATASETS
-from dafh.text import markdown
 
 MARK = "rivals"
 
 
-def write_page(store: Path, page: Path, readme: Path | None = None) -> None:
-    """Fill the page, draw its figure, and fill the sentence of the README."""
+def write_page(store: Path, page: Path) -> None:
+    """Fill the page, and draw its figure."""
     results = complete_results(store)
     summary = summarize_rivals(results)
     fill(page, MARK, _results(results, summary))
-    if readme is not None:
-        fill(readme, MARK, textwrap.fill(readme_sentence(results), 124, break_long_words=False, break_on_hyphens=False))
-    from dafh.plots.rivals import harm_and_worst
-
     figure = page.parent / "figures" / "rivals.png"
     figure.parent.mkdir(exist_ok=True)
     harm_and_worst(figure_points(summary)).save(figure, scale_factor=2)
@@ -53,7 +45,7 @@ def complete_results(store: Path) -> pd.DataFrame:
         missing = needed - keys
         if not keys or missing:
             what = f"lacks {len(missing)} of {len(needed)} results" if keys else "has no results"
-            raise InputError(f"The store {what} about rivals: run dafh reproduce rivals first.")
+            raise InputError(f"The store {what} about rivals: run python -m research.paper rivals first.")
         return opened.frame(sorted(needed))
 
 
@@ -69,11 +61,7 @@ def _results(results: pd.DataFrame, summary: pd.DataFrame) -> str:
         "listed harm nobody as far as these rows can show: German has 250 test rows, and hides what is smaller than "
         "several percentage points.",
         markdown(harmed_table(results)),
-        "### By data set",
     ]
-    for dataset in DATASETS:
-        shown = display_rivals(summary[summary["dataset"] == dataset].reset_index(drop=True))
-        parts += [f"#### {dataset.capitalize()}", markdown(shown.drop(columns="data set"))]
     return "\n\n".join(parts)
 
 

@@ -194,21 +194,6 @@ def _harmed_fits(part: pd.DataFrame) -> str:
     return f"{int((part['harmed groups'] > 0).sum()):,} of {len(part):,}"
 
 
-def readme_sentence(results: pd.DataFrame) -> str:
-    """Say in a few sentences what the table shows."""
-    plain, mild, guarded, _, ours, strong = _families(results).values()
-    return (
-        "Five other ways to be fair without demographics (DRO, ARL, Blind Pareto Fairness, JTT, GEORGE), linear and as "
-        f"networks, on the paper's five data sets: they are shown to harm a named group in {_harmed_fits(plain)} fits "
-        f"(DRO and ARL, tuned by log-loss, in {_harmed_fits(mild)}), and in {_harmed_fits(guarded)} once the guard "
-        f"chooses between them and the pooled classifier; DAFH in {_harmed_fits(ours)}. On average, "
-        f"accuracy changes by {_change(plain)} percentage points without the guard, {_change(guarded)} with it, and "
-        f"{_change(ours)} with DAFH. One scorecard or one gradient boosting model for all rows is shown to harm a "
-        f"named group in {_harmed_fits(strong)} fits, and changes accuracy by {_change(strong)} points: if you can use "
-        "a stronger model, try that first. [Rivals](docs/rivals.md) has the table."
-    )
-
-
 def _change(part: pd.DataFrame) -> str:
     return f"{part['to pooled'].mean():+z.2f}"
 

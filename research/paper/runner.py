@@ -2,8 +2,8 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -65,12 +65,13 @@ def run_jobs(
     execute: Callable[[Job], list[Row]],
     *,
     n_jobs: int = 1,
+    cluster: str | None = None,
     made_by: str = "",
     on_done: Callable[[Job, int, int, float | None], None] | None = None,
 ) -> int:
     """Run the jobs that the store does not have, each once, and return how many that were.
 
-    Jobs go through joblib, so that another backend (Dask, Ray) can run them. Only this process writes results.
+    Jobs go through joblib. Only this process writes results.
 
     Parameters
     ----------
@@ -80,6 +81,8 @@ def run_jobs(
         Other processes must be able to import it if ``n_jobs > 1``.
     n_jobs : int, default=1
         Jobs at a time.
+    cluster : str, optional
+        Address of a Dask scheduler whose workers run the jobs; they find the raw files of data sets by themselves.
     made_by : str, default=""
         What the results depend on besides the job, such as versions. Stored results with another value are made again.
     on_done : function, optional
@@ -88,7 +91,7 @@ def run_jobs(
     known = store.keys(made_by)
     pending = [job for job in dict.fromkeys(jobs) if job.key not in known]
     remaining = RemainingTime(pending, n_jobs)
-    for number, (job, rows, seconds) in enumerate(_results(pending, execute, n_jobs), 1):
+    for number, (job, rows, seconds) in enumerate(_results(pending, execute, n_jobs, cluster), 1):
         store.put(job.key, asdict(job), rows, seconds, made_by)
         remaining.done(job, seconds)
         if on_done is not None:
@@ -97,24 +100,24 @@ def run_jobs(
 
 
 def _results(
-    pending: list[Job], execute: Callable[[Job], list[Row]], n_jobs: int
-) -> Iterable[tuple[Job, list[Row], float]]:
-    if n_jobs == 1 or len(pending) <= 1:
-        return (_timed(execute, job) for job in pending)
+    pending: list[Job], execute: Callable[[Job], list[Row]], n_jobs: int, cluster: str | None
+) -> Iterator[tuple[Job, list[Row], float]]:
+    if cluster is None and (n_jobs == 1 or len(pending) <= 1):
+        yield from (_timed(execute, job) for job in pending)
+        return
     from joblib import Parallel, delayed, parallel_config
 
-    # One thread for each process: there are as many processes as cores already. Another backend has its own rules.
-    config = parallel_config("loky", inner_max_num_threads=1) if _default_backend() else nullcontext()
-    with config:
+    with ExitStack() as stack:
+        if cluster is None:
+            # One thread for each process: there are as many processes as cores already.
+            stack.enter_context(parallel_config("loky", inner_max_num_threads=1))
+        else:
+            from distributed import Client
+
+            n_jobs = sum(stack.enter_context(Client(cluster, timeout=10)).nthreads().values())
+            stack.enter_context(parallel_config("dask"))
         parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=2 * n_jobs)
-        return parallel(delayed(_timed)(execute, job) for job in pending)
-
-
-def _default_backend() -> bool:
-    from joblib.parallel import DEFAULT_BACKEND, get_active_backend
-
-    # joblib tells nothing else about a backend in public: the class of "loky" is LokyBackend.
-    return type(get_active_backend()[0]).__name__.lower().startswith(DEFAULT_BACKEND)
+        yield from parallel(delayed(_timed)(execute, job) for job in pending)
 
 
 def _timed(execute: Callable[[Job], list[Row]], job: Job) -> tuple[Job, list[Row], float]:

@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
-from dafh.stats import holm
 from research.paper import published
 from research.paper.grid import Setting
 from research.paper.methods import BY_ATTRIBUTES
@@ -125,7 +124,7 @@ def _defaults() -> Table:
     note = (
         "Groups are learned on top of the scorecard, and only where held-out rows show that they add something: 1 "
         "group means that they did not. Seconds are those of one fit while other jobs ran on the same cores; "
-        "benchmarks/README.md has ratios measured in one run."
+        "research/benchmarks/README.md has ratios measured in one run."
     )
     return Table("defaults", "What a user gets by default", lines, ("accuracy", "seconds", "n_found"), note)
 
@@ -256,18 +255,3 @@ def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
         return (float(values.mean()) if len(values) else np.nan), np.nan, np.nan
     half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
     return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
-
-
-def significant_after_holm(results: pd.DataFrame, level: float = 0.05) -> tuple[int, int]:
-    """Count the violations that are significant after Holm's correction over all DAFH models, and all tests."""
-    mine = results[results["method"].isin([*OURS, "default"]) & (results["protocol"] == "honest")]
-    p = np.concatenate([np.asarray(values, np.float64) for values in mine["p_values"]]) if len(mine) else np.array([])
-    return int((holm(p) <= level).sum()), len(p)
-
-
-def cells_won(summary: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Cells (data set and K) of the clustering table where both Pr and accuracy beat the published ones; the others."""
-    mine = summary[summary["method"] == NAMES["dafh"]]
-    names = [f"{row.dataset} K = {row.K}" for row in mine.itertuples()]
-    won = (mine["pr difference"] > 0) & (mine["accuracy difference"] > 0)
-    return [n for n, w in zip(names, won, strict=True) if w], [n for n, w in zip(names, won, strict=True) if not w]

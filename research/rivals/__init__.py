@@ -12,15 +12,11 @@
 - `zafar` and `convex_concave`: groups of an attribute that prefer their own classifiers, and the solver behind it;
 - `residual_boosting`: a control, small trees on the residuals of the pooled classifier.
 
-A new baseline gets its name in `baselines`, with a partition of its own in `dafh.partitions` if it needs one, and a
-line in the tables of `research.paper.tables` that should show it. If it divides rows by attributes, name it in
-`research.paper.methods.BY_ATTRIBUTES` too, so that those are taken out of X. A new way to weight rows is a `Weighting` and
-a subclass of `RivalClassifier`, in a file of its own, with a kind in `dafh.models.rival_kinds` and a line in
-`research.paper.rivals`.
+A new way to weight rows is a `Weighting` and a subclass of `RivalClassifier`, with a name in `baselines`.
 """
 
 from research.rivals.arl import ARLClassifier
-from research.rivals.baselines import BASELINES, make_baseline
+from research.rivals.baselines import BASELINES, RIVALS, make_baseline
 from research.rivals.bpf import BlindParetoClassifier
 from research.rivals.dro import DROClassifier
 from research.rivals.george import GeorgeClassifier
@@ -31,6 +27,7 @@ from research.rivals.zafar import ZafarClassifier
 
 __all__ = [
     "BASELINES",
+    "RIVALS",
     "ARLClassifier",
     "BlindParetoClassifier",
     "DROClassifier",

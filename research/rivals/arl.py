@@ -1,13 +1,12 @@
 """Adversarially reweighted learning (Lahoti et al., NeurIPS 2020)."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dafh.checks.parameters import Constraints, RandomState, number
 from research.rivals.base import RivalClassifier
 from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
 
@@ -23,30 +22,8 @@ class ARLClassifier(RivalClassifier):
     ----------
     adversary_rate : float, default=0.1
         Learning rate of the adversary (Adagrad, as in the authors' code).
-    model : {"linear", "network"}, default="linear"
-        A linear model, or a network with one hidden layer.
-    hidden : int, default=100
-        Width of the hidden layer.
-    l2 : float or None, default=None
-        Penalty on squared weights of standardised columns, as 1 / C in scikit-learn. None: 1 for a linear model, 20 for
-        a network.
-    max_iter : int, default=1000
-        Most steps of L-BFGS of a linear model: before the adversary comes in, and in each round after that.
-    epochs : int, default=20
-        Passes over the rows, for a network.
-    random_state : int, RandomState or None, default=None
-        Draws the start and the mini-batches of a network; a linear model has no chance in it.
-
-    Attributes
-    ----------
-    classes_ : array
-        Labels, as they were given.
-    layers_ : list of (weights, biases)
-        The model, for columns in their own units.
-    n_iter_ : int
-        Steps of L-BFGS, or epochs.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    model, l2, epochs, random_state
+        As in `RivalClassifier`.
 
     References
     ----------
@@ -56,7 +33,6 @@ class ARLClassifier(RivalClassifier):
     Examples
     --------
     >>> from dafh.datasets import make_grouped_classification
-    >>> from research.rivals import ARLClassifier
     >>> data = make_grouped_classification(1000, random_state=0)
     >>> ARLClassifier().fit(data.X, data.y).predict_proba(data.X).shape
     (1000, 2)
@@ -64,24 +40,19 @@ class ARLClassifier(RivalClassifier):
 
     # The authors tune learner and adversary over these rates.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"adversary_rate": (0.001, 0.01, 0.1, 1.0, 2.0, 5.0)}
-    _constraints: ClassVar[Constraints] = {"adversary_rate": (number(0, closed="left"),)}
 
     def __init__(
         self,
         adversary_rate: float = 0.1,
         *,
         model: str = "linear",
-        hidden: int = 100,
         l2: float | None = None,
-        max_iter: int = 1000,
         epochs: int = 20,
-        random_state: RandomState = None,
+        random_state: Any = None,
     ) -> None:
         self.adversary_rate = adversary_rate
         self.model = model
-        self.hidden = hidden
         self.l2 = l2
-        self.max_iter = max_iter
         self.epochs = epochs
         self.random_state = random_state
 

@@ -3,19 +3,17 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from dafh.checks.parameters import RandomState
-from dafh.classifiers.protocols import Classifier
-from dafh.estimators.decoupled import DecoupledClassifier
-from dafh.evaluation.guard_report import GuardKind
+from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
-from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.linear import StandardizedLogisticRegression
 from dafh.partitions import (
     AttributePartition,
     ClusterPartition,
@@ -72,9 +70,9 @@ def make_baseline(
     *,
     model: ModelClass = "linear",
     n_groups: int | None = None,
-    estimator: Classifier | None = None,
-    guard: GuardKind | None = None,
-    random_state: RandomState = None,
+    estimator: Any = None,
+    guard: Literal["veto", "proof"] | None = None,
+    random_state: Any = None,
     **settings: Any,
 ) -> DecoupledClassifier:
     """Return an unfitted baseline.
@@ -87,7 +85,7 @@ def make_baseline(
         stronger or weaker model for all rows: ``"majority"``, ``"mlp"`` (100 hidden units), ``"boosting"``; or a rival,
         which aims to improve results for the worst-off without knowing them: ``"dro"``, ``"arl"``, ``"bpf"`` (Blind
         Pareto Fairness), ``"jtt"``, ``"george"``, ``"residual-boosting"``; or ``"zafar"`` (preference-based, by one
-        attribute).
+        attribute, which is also the last column of X, as a number).
     model : {"linear", "network"}, default="linear"
         What a rival trains: a linear model, or a network with 100 hidden units.
     n_groups : int, optional
@@ -98,8 +96,8 @@ def make_baseline(
         fitted to convergence.
     guard : {"veto", "proof"} or None, default=None
         As in `DecoupledClassifier`. For controls and rivals, it chooses between them and the pooled classifier in each
-        cluster of rows (K-means). Clusters do not depend on labels: groups that were made where a rival looks good
-        would be judged by the rows that made them.
+        cluster of rows (K-means), and for ``"zafar"`` in each group of the attribute. Clusters do not depend on labels:
+        groups that were made where a rival looks good would be judged by the rows that made them.
     random_state : int, RandomState or None, default=None
     **settings
         Parameters of a rival, such as ``alpha`` of ``"dro"``.
@@ -116,10 +114,6 @@ def make_baseline(
     """
     if name not in BASELINES:
         raise InputError(f"There is no baseline {name!r}: choose from {', '.join(BASELINES)}.")
-    if name == "zafar":
-        return _with_settings(ZafarClassifier(guard=guard, random_state=random_state), name, model, settings)
-    if name not in RIVALS:
-        _with_settings(None, name, model, settings)
     if name in _PARTITIONS:
         partition = _PARTITIONS[name]()
         if "estimator" in partition.get_params():
@@ -127,28 +121,22 @@ def make_baseline(
         if "n_groups" in partition.get_params():
             partition.set_params(n_groups=2 if n_groups is None else n_groups)
         return DecoupledClassifier(partition, estimator, guard=guard, random_state=random_state)
-    rival = _with_settings(RIVALS[name](), name, model, settings) if name in RIVALS else clone(_CONTROLS[name])
+    rival = ZafarClassifier() if name == "zafar" else RIVALS[name]() if name in RIVALS else clone(_CONTROLS[name])
+    if "model" in rival.get_params():
+        rival.set_params(model=model)
+    elif model != "linear":
+        raise InputError(f"The baseline {name!r} trains no network: leave model at 'linear'.")
     seeds = {key: random_state for key in rival.get_params() if key.split("__")[-1] == "random_state"}
-    rival.set_params(**seeds)
+    rival.set_params(**settings, **seeds)
     pooled = StandardizedLogisticRegression() if estimator is None else estimator
-    if guard is None:
-        return DecoupledClassifier(PooledPartition(), rival, pooled=pooled, random_state=random_state)
     groups = ClusterPartition(_GUARD_GROUPS if n_groups is None else n_groups)
+    if name == "zafar":
+        pooled, groups = make_pipeline(FunctionTransformer(without_group), pooled), AttributePartition()
+    elif guard is None:
+        groups = PooledPartition()
     return DecoupledClassifier(groups, rival, pooled=pooled, fit_on="all", guard=guard, random_state=random_state)
 
 
-def _with_settings(rival: Any, name: str, model: ModelClass, settings: dict[str, Any]) -> Any:
-    """Set the parameters of a rival; None stands for a baseline that has none to set."""
-    available = {} if rival is None else rival.get_params(deep=False)
-    free = sorted(set(available) - {"model", "random_state", "guard", "pooled"})
-    for key in settings:
-        if key not in free:
-            has = f"choose from {', '.join(free)}" if free else "it has none"
-            raise InputError(f"The baseline {name!r} has no setting {key!r}: {has}.")
-    if model not in ("linear", "network"):
-        raise InputError(f"model must be 'linear' or 'network', got {model!r}.")
-    if "model" in available:
-        settings = {**settings, "model": model}
-    elif model != "linear":
-        raise InputError(f"The baseline {name!r} trains no network: leave model at 'linear'.")
-    return None if rival is None else rival.set_params(**settings)
+def without_group(X: Any) -> Any:
+    """All columns but the last, which has the group of each row for Zafar's classifiers."""
+    return np.asarray(X)[:, :-1]

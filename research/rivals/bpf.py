@@ -1,13 +1,12 @@
 """Blind Pareto fairness (Martinez et al., ICML 2021)."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dafh.checks.parameters import Constraints, RandomState, number
 from dafh.exceptions import InputError
 from research.rivals.base import RivalClassifier
 from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
@@ -26,32 +25,13 @@ class BlindParetoClassifier(RivalClassifier):
         there is a share below which the answer is one half for everybody, as the authors prove.
     floor : float, default=0.01
         Smallest weight of a row, where 1 is the largest; at most `alpha`.
-    model : {"linear", "network"}, default="linear"
-        A linear model, solved to convergence, or a network with one hidden layer.
-    hidden : int, default=100
-        Width of the hidden layer.
-    l2 : float or None, default=None
-        Penalty on squared weights of standardised columns, as 1 / C in scikit-learn. None: 1 for a linear model, 20 for
-        a network.
-    max_iter : int, default=1000
-        Most steps of L-BFGS in one round, for a linear model.
-    epochs : int, default=20
-        Passes over the rows, for a network.
-    random_state : int, RandomState or None, default=None
-        Draws the start and the mini-batches of a network; a linear model has no chance in it.
+    model, l2, epochs, random_state
+        As in `RivalClassifier`.
 
     Attributes
     ----------
-    classes_ : array
-        Labels, as they were given.
     gap_ : float
         What the worst weights for the losses at the end would add to the weighted loss; 0 is a saddle point.
-    layers_ : list of (weights, biases)
-        The model, for columns in their own units.
-    n_iter_ : int
-        Steps of L-BFGS, or epochs.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -61,7 +41,6 @@ class BlindParetoClassifier(RivalClassifier):
     Examples
     --------
     >>> from dafh.datasets import make_grouped_classification
-    >>> from research.rivals import BlindParetoClassifier
     >>> data = make_grouped_classification(1000, random_state=0)
     >>> BlindParetoClassifier(alpha=0.9).fit(data.X, data.y).gap_ < 1e-3
     True
@@ -69,10 +48,6 @@ class BlindParetoClassifier(RivalClassifier):
 
     # The authors show a range of sizes; they fix the floor.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"alpha": (0.2, 0.4, 0.6, 0.7, 0.8, 0.9)}
-    _constraints: ClassVar[Constraints] = {
-        "alpha": (number(0, 1, closed="right"),),
-        "floor": (number(0, 1, closed="left"),),
-    }
 
     def __init__(
         self,
@@ -80,18 +55,14 @@ class BlindParetoClassifier(RivalClassifier):
         *,
         floor: float = 0.01,
         model: str = "linear",
-        hidden: int = 100,
         l2: float | None = None,
-        max_iter: int = 1000,
         epochs: int = 20,
-        random_state: RandomState = None,
+        random_state: Any = None,
     ) -> None:
         self.alpha = alpha
         self.floor = floor
         self.model = model
-        self.hidden = hidden
         self.l2 = l2
-        self.max_iter = max_iter
         self.epochs = epochs
         self.random_state = random_state
 

@@ -1,12 +1,11 @@
 """Distributionally robust optimisation over a chi-square ball (Hashimoto et al., ICML 2018)."""
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.checks.parameters import Constraints, RandomState, number
 from research.rivals.base import RivalClassifier
 from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
 
@@ -30,30 +29,8 @@ class DROClassifier(RivalClassifier):
         Share of the smallest group to protect; 1 is the plain mean. The authors set it to 0.2 and do not tune it. With
         labels that the columns do not determine, values up to about a half make the answer one half for everybody:
         some group of that size then has mostly the other label, and no answer serves it better than a coin.
-    model : {"linear", "network"}, default="linear"
-        Logistic regression, solved to convergence, or a network with one hidden layer.
-    hidden : int, default=100
-        Width of the hidden layer.
-    l2 : float or None, default=None
-        Penalty on squared weights of standardised columns, as 1 / C in scikit-learn. None: 1 for a linear model, 20 for
-        a network.
-    max_iter : int, default=1000
-        Most steps of L-BFGS, for a linear model.
-    epochs : int, default=20
-        Passes over the rows, for a network.
-    random_state : int, RandomState or None, default=None
-        Draws the start and the mini-batches of a network; a linear model has no chance in it.
-
-    Attributes
-    ----------
-    classes_ : array
-        Labels, as they were given.
-    layers_ : list of (weights, biases)
-        The model, for columns in their own units.
-    n_iter_ : int
-        Steps of L-BFGS, or epochs.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    model, l2, epochs, random_state
+        As in `RivalClassifier`.
 
     References
     ----------
@@ -63,7 +40,6 @@ class DROClassifier(RivalClassifier):
     Examples
     --------
     >>> from dafh.datasets import make_grouped_classification
-    >>> from research.rivals import DROClassifier
     >>> data = make_grouped_classification(1000, random_state=0)
     >>> DROClassifier(alpha=0.7).fit(data.X, data.y).predict_proba(data.X).shape
     (1000, 2)
@@ -71,24 +47,19 @@ class DROClassifier(RivalClassifier):
 
     # The authors fix alpha, and Lahoti et al. tune the threshold eta: alpha is the same dial, as the size of a group.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"alpha": (0.2, 0.4, 0.6, 0.7, 0.8, 0.9)}
-    _constraints: ClassVar[Constraints] = {"alpha": (number(0, 1, closed="right"),)}
 
     def __init__(
         self,
         alpha: float = 0.8,
         *,
         model: str = "linear",
-        hidden: int = 100,
         l2: float | None = None,
-        max_iter: int = 1000,
         epochs: int = 20,
-        random_state: RandomState = None,
+        random_state: Any = None,
     ) -> None:
         self.alpha = alpha
         self.model = model
-        self.hidden = hidden
         self.l2 = l2
-        self.max_iter = max_iter
         self.epochs = epochs
         self.random_state = random_state
 

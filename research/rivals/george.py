@@ -1,13 +1,12 @@
 """GEORGE: hidden subclasses by clustering, then group DRO over them (Sohoni et al., NeurIPS 2020)."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from dafh.checks.parameters import Constraints, RandomState, whole_number
 from research.rivals.base import RivalClassifier
 from research.rivals.training import Floats, Network, Plan, Trained, TrainingRows, Weighting, train
 
@@ -29,36 +28,17 @@ class GeorgeClassifier(RivalClassifier):
         Most clusters of a class; at least two are searched for. 1 makes the classes themselves the groups.
     n_components : int, default=2
         Principal components of the representation in which rows are clustered.
-    model : {"linear", "network"}, default="linear"
-        A linear model, solved to convergence, or a network with one hidden layer.
-    hidden : int, default=100
-        Width of the hidden layer.
-    l2 : float or None, default=None
-        Penalty on squared weights of standardised columns, as 1 / C in scikit-learn. None: 1 for a linear model, 20 for
-        a network.
-    max_iter : int, default=1000
-        Most steps of L-BFGS in one round, for a linear model.
-    epochs : int, default=20
-        Passes over the rows, for a network.
-    random_state : int, RandomState or None, default=None
-        Draws the start and the mini-batches of a network; a linear model has no chance in it.
+    model, l2, epochs, random_state
+        As in `RivalClassifier`.
 
     Attributes
     ----------
-    classes_ : array
-        Labels, as they were given.
     clusters_ : array
         Cluster of each row of `fit` whose weight is not 0, numbered through all classes.
     cluster_weights_ : array
         What each cluster counts at the end.
     gap_ : float
         Largest mean loss of a cluster minus the weighted mean of them; 0 is a saddle point.
-    layers_ : list of (weights, biases)
-        The model, for columns in their own units.
-    n_iter_ : int
-        Steps of L-BFGS, or epochs.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -68,7 +48,6 @@ class GeorgeClassifier(RivalClassifier):
     Examples
     --------
     >>> from dafh.datasets import make_grouped_classification
-    >>> from research.rivals import GeorgeClassifier
     >>> data = make_grouped_classification(1000, random_state=0)
     >>> model = GeorgeClassifier(max_clusters=3).fit(data.X, data.y)
     >>> len(np.unique(model.clusters_)) >= 4
@@ -77,10 +56,6 @@ class GeorgeClassifier(RivalClassifier):
 
     # The authors search 2 to 10 clusters and two or more dimensions.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"max_clusters": (2, 5, 10), "n_components": (2, 5)}
-    _constraints: ClassVar[Constraints] = {
-        "max_clusters": (whole_number(1),),
-        "n_components": (whole_number(1),),
-    }
 
     def __init__(
         self,
@@ -88,18 +63,14 @@ class GeorgeClassifier(RivalClassifier):
         *,
         n_components: int = 2,
         model: str = "linear",
-        hidden: int = 100,
         l2: float | None = None,
-        max_iter: int = 1000,
         epochs: int = 20,
-        random_state: RandomState = None,
+        random_state: Any = None,
     ) -> None:
         self.max_clusters = max_clusters
         self.n_components = n_components
         self.model = model
-        self.hidden = hidden
         self.l2 = l2
-        self.max_iter = max_iter
         self.epochs = epochs
         self.random_state = random_state
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dafh.checks.parameters import NOTHING, Constraints, RandomState, number, whole_number
-from dafh.classifiers.logits import decide
-from research.rivals.base import RivalClassifier
+from research.rivals.base import RivalClassifier, decide
 from research.rivals.training import Network, Plan, Trained, TrainingRows, Weighting, train
 
 
@@ -23,32 +21,13 @@ class JTTClassifier(RivalClassifier):
         What a row counts that the first model gets wrong, relative to a row that it gets right; 1 is plain training.
     first_iter : int or None, default=None
         Steps of L-BFGS, or epochs, of the first model; None: it is trained like the second.
-    model : {"linear", "network"}, default="linear"
-        A linear model, solved to convergence, or a network with one hidden layer.
-    hidden : int, default=100
-        Width of the hidden layer.
-    l2 : float or None, default=None
-        Penalty on squared weights of standardised columns, as 1 / C in scikit-learn. None: 1 for a linear model, 20 for
-        a network.
-    max_iter : int, default=1000
-        Most steps of L-BFGS, for a linear model.
-    epochs : int, default=20
-        Passes over the rows, for a network.
-    random_state : int, RandomState or None, default=None
-        Draws the start and the mini-batches of a network; a linear model has no chance in it.
+    model, l2, epochs, random_state
+        As in `RivalClassifier`.
 
     Attributes
     ----------
-    classes_ : array
-        Labels, as they were given.
     error_share_ : float
         Share of the rows that the first model gets wrong.
-    layers_ : list of (weights, biases)
-        The model, for columns in their own units.
-    n_iter_ : int
-        Steps of L-BFGS, or epochs.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -58,7 +37,6 @@ class JTTClassifier(RivalClassifier):
     Examples
     --------
     >>> from dafh.datasets import make_grouped_classification
-    >>> from research.rivals import JTTClassifier
     >>> data = make_grouped_classification(1000, random_state=0)
     >>> model = JTTClassifier(upweight=4).fit(data.X, data.y)
     >>> 0 < model.error_share_ < 0.5
@@ -67,10 +45,6 @@ class JTTClassifier(RivalClassifier):
 
     # The authors tune over 20, 50 and 100 for images, and over 4, 5 and 6 for text.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"upweight": (4, 5, 6, 20, 50, 100)}
-    _constraints: ClassVar[Constraints] = {
-        "upweight": (number(1, closed="left"),),
-        "first_iter": (whole_number(1), NOTHING),
-    }
 
     def __init__(
         self,
@@ -78,18 +52,14 @@ class JTTClassifier(RivalClassifier):
         *,
         first_iter: int | None = None,
         model: str = "linear",
-        hidden: int = 100,
         l2: float | None = None,
-        max_iter: int = 1000,
         epochs: int = 20,
-        random_state: RandomState = None,
+        random_state: Any = None,
     ) -> None:
         self.upweight = upweight
         self.first_iter = first_iter
         self.model = model
-        self.hidden = hidden
         self.l2 = l2
-        self.max_iter = max_iter
         self.epochs = epochs
         self.random_state = random_state
 

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import expit
-
-from dafh.linear.likelihood import row_losses
+from scipy.special import expit, logsumexp
 
 Floats = NDArray[Any]
 """Numbers in double precision for linear models, and in single precision for networks."""
@@ -65,10 +63,10 @@ class Plan:
     """Width of the hidden layer; 0 is a linear model."""
     l2: float
     """Half of this times the sum of squared weights is added to the sum of the row losses, as 1 / C in scikit-learn."""
-    max_iter: int
-    """Steps of L-BFGS, for a linear model."""
-    epochs: int
+    epochs: int = 20
     """Passes over the rows, for a network."""
+    max_iter: int = 1000
+    """Steps of L-BFGS, for a linear model."""
 
 
 class Weighting:
@@ -165,6 +163,15 @@ def forward(layers: Layers, x: Floats) -> list[Floats]:
         output = inputs[-1] @ weight + bias
         inputs.append(np.maximum(output, 0, out=output) if position < len(layers) - 1 else output)
     return inputs
+
+
+def row_losses(logits: Floats, label: NDArray[np.intp]) -> Floats:
+    """Log-loss of each row, from one logit (two classes) or from one for each class."""
+    if logits.shape[1] == 1:
+        # The logit with the sign that speaks against the label. Four times as fast as logaddexp, and as exact.
+        against = np.where(label == 1, -logits[:, 0], logits[:, 0])
+        return np.log1p(np.exp(-np.abs(against))) + np.maximum(against, 0.0)
+    return logsumexp(logits, axis=1) - logits[np.arange(len(label)), label]
 
 
 def losses_and_slopes(logits: Floats, label: NDArray[np.intp]) -> tuple[Floats, Floats]:

@@ -16,15 +16,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from dafh.checks.rows import check_features, check_weights
-from dafh.classifiers.fitting import seeded
-from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
-from dafh.frames import Table, check_sensitive_features
-from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.rows.held_out import set_rows_aside
+from dafh.linear import StandardizedLogisticRegression
 
 Criterion = Literal["log-loss", "antigone"]
 CRITERIA: tuple[Criterion, ...] = ("log-loss", "antigone")
@@ -65,15 +61,13 @@ class Tuning:
 
 
 def tune(
-    rival: Classifier,
-    X: Table,
+    rival: Any,
+    X: ArrayLike,
     y: ArrayLike,
     *,
     ranges: Mapping[str, Sequence[Any]] | None = None,
     budget: int = 8,
     max_rows: int | None = None,
-    sensitive_features: Table | None = None,
-    sample_weight: ArrayLike | None = None,
     random_state: int = 0,
 ) -> Tuning:
     """Try settings of a classifier on selection rows.
@@ -81,18 +75,15 @@ def tune(
     Parameters
     ----------
     rival : classifier
-        Copied for each setting; what `ranges` does not name stays as it is.
-    X : array or data frame of numbers
-    y : array
-    ranges : mapping of names to values, optional
+        Copied for each setting.
+    X : array of numbers, of shape (n, d)
+    y : array of shape (n,)
+    ranges : mapping of parameters to values, optional
         By default ``rival.RANGES``, the ranges of the authors.
     budget : int, default=8
         Settings to try: all combinations if there are no more, else as many drawn at random.
     max_rows : int, optional
         Rows to tune on, drawn at random; by default all.
-    sensitive_features : data frame, series or array, optional
-        For a rival that needs them to fit and to predict; the criteria never see them.
-    sample_weight : array, optional
     random_state : int, default=0
         Draws selection rows and settings; with the same number, all rivals have the same selection rows.
 
@@ -106,48 +97,21 @@ def tune(
     >>> len(found.trials), sorted(found.best())
     (2, ['learning_rate', 'max_depth'])
     """
-    values, labels = check_features(clone(rival), X, y, reset=True)
-    weight = None if sample_weight is None else check_weights(sample_weight, len(labels))
-    attributes = check_sensitive_features(sensitive_features, len(labels))
-    fit, select = _selection_rows(labels, max_rows, np.random.default_rng(random_state))
-    right = _reference_is_right(values, labels, fit, select)
-    trial = _Trial(values, labels, weight, attributes, fit, select, right)
+    values, labels = np.asarray(X, np.float64), np.asarray(y)
+    rows = np.arange(len(labels))
+    if max_rows is not None and max_rows < len(labels):
+        rows, _ = train_test_split(rows, train_size=max_rows, stratify=labels, random_state=random_state)
+    fit, select = train_test_split(rows, test_size=SELECTION_SIZE, stratify=labels[rows], random_state=random_state)
+    truth, right = labels[select], _reference_is_right(values, labels, fit, select)
     settings = draw_settings(getattr(rival, "RANGES", {}) if ranges is None else ranges, budget, random_state)
-    found = [trial.of(seeded(clone(rival).set_params(**setting), random_state)) for setting in settings]
-    return Tuning(settings, pd.DataFrame(found))
-
-
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """The rows on which every setting is fitted, and those by which it is judged."""
-
-    X: NDArray[Any]
-    labels: NDArray[Any]
-    weight: NDArray[np.float64] | None
-    attributes: pd.DataFrame | None
-    fit: NDArray[np.intp]
-    select: NDArray[np.intp]
-    right: NDArray[np.bool_]
-    """Whether the reference classifier is right about each selection row."""
-
-    def of(self, model: Any) -> dict[str, float]:
-        """Fit a model that is not fitted, and return what selection rows say of it."""
-        known: dict[str, Any] = {} if self.weight is None else {"sample_weight": self.weight[self.fit]}
-        seen: list[Any] = [self.X[self.select]]
-        if self.attributes is not None:
-            known["sensitive_features"] = self.attributes.iloc[self.fit]
-            seen.append(self.attributes.iloc[self.select])
-        model.fit(self.X[self.fit], self.labels[self.fit], **known)
-        truth = self.labels[self.select]
-        weight = np.ones(len(truth)) if self.weight is None else self.weight[self.select]
-        is_right = model.predict(*seen) == truth
-        parts = [part for part in (self.right, ~self.right) if part.any()]
-        probability = model.predict_proba(*seen)
-        return {
-            "log_loss": float(log_loss(truth, probability, sample_weight=weight, labels=model.classes_)),
-            "accuracy": float(np.average(is_right, weights=weight)),
-            "worst": float(min(np.average(is_right[part], weights=weight[part]) for part in parts)),
-        }
+    trials = []
+    for setting in settings:
+        model = clone(rival).set_params(**setting).fit(values[fit], labels[fit])
+        is_right = model.predict(values[select]) == truth
+        found = log_loss(truth, model.predict_proba(values[select]), labels=model.classes_)
+        worst = min(is_right[part].mean() for part in (right, ~right) if part.any())
+        trials.append({"log_loss": float(found), "accuracy": float(is_right.mean()), "worst": float(worst)})
+    return Tuning(settings, pd.DataFrame(trials))
 
 
 def draw_settings(ranges: Mapping[str, Sequence[Any]], budget: int, seed: int) -> list[dict[str, Any]]:
@@ -166,20 +130,6 @@ def draw_settings(ranges: Mapping[str, Sequence[Any]], budget: int, seed: int) -
         return every
     chosen = np.random.default_rng(seed).choice(len(every), budget, replace=False)
     return [every[place] for place in np.sort(chosen)]
-
-
-def _selection_rows(
-    labels: NDArray[Any], max_rows: int | None, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows to fit on and rows to select by, both with all classes in their shares."""
-    code = np.unique(labels, return_inverse=True)[1]
-    kept = np.arange(len(code))
-    if max_rows is not None and max_rows < len(code):
-        kept, _ = set_rows_aside(code, 1 - max_rows / len(code), rng)
-    fit, select = set_rows_aside(code[kept], SELECTION_SIZE, rng)
-    if not len(select):
-        raise InputError("A class has too few rows to select settings by: fit with the default settings.")
-    return kept[fit], kept[select]
 
 
 def _reference_is_right(

@@ -5,41 +5,30 @@ at least as often by its own classifier as by one classifier with equal acceptan
 at least as often as by any other group's classifier. Both are about acceptance, not about errors.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
-from dafh.checks.parameters import NOTHING, RANDOM_STATE, Allowed, Constraints, RandomState, number, one_of
-from dafh.classifiers.fitting import fit_clone, seeded
-from dafh.classifiers.protocols import Classifier
-from dafh.estimators.decoupled import DecoupledClassifier, Unfitted
-from dafh.estimators.guarded import GuardedMixin
-from dafh.evaluation.guard_report import GuardKind
-from dafh.evaluation.losses import LossName
-from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
-from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.linear.threads import one_thread
-from dafh.partitions import AttributePartition
+from research.rivals.base import decide, to_probabilities
 from research.rivals.convex_concave import Floats, Group, Problem, parity_minimum, solve
-from dafh.rows.checked import CheckedRows
 
 Preference = Literal["impact", "treatment", "both"]
 
 
-class ZafarClassifier(DecoupledClassifier):
-    """Fit one logistic regression per group of an attribute, so that each group prefers its own.
+class ZafarClassifier(ClassifierMixin, BaseEstimator):
+    """Fit one logistic regression per group of an attribute, so that each group prefers its own. Two classes.
 
-    Groups, guard, prediction and audit are those of `DecoupledClassifier`; only the own classifiers are fitted together
-    instead of one by one. Two classes.
+    The last column of X is the group of each row, as a number; no classifier sees it. Rows of a group that was not
+    there in training are served by the classifier of the first group.
 
     Parameters
     ----------
-    attribute : str or None, default=None
-        Column of `sensitive_features` that defines the groups; None is the only one there is.
     preference : {"impact", "treatment", "both"}, default="both"
         Whom the benefit of a group from its own classifier is compared with: one classifier whose mean score is the
         same in all groups ("impact"), those of the other groups ("treatment"), or both.
@@ -49,11 +38,13 @@ class ZafarClassifier(DecoupledClassifier):
         Strength of the L2 penalty, on standardised columns, beside the mean loss of a row.
     tolerance : float, default=1e-4
         By how much a constraint on the mean positive part of the scores may be violated.
-    guard, guard_level, guard_margin, guard_losses, costs, calibration_size, random_state
-        As in `DecoupledClassifier`.
 
     Attributes
     ----------
+    classes_, groups_ : arrays
+        Labels, and numbers of the groups.
+    coef_ : array of shape (groups, columns + 1)
+        The classifiers, on standardised columns, intercepts last.
     n_tangents_ : int
         Convex problems that were solved; 0 where the constraints are inactive.
     violations_ : array
@@ -61,125 +52,70 @@ class ZafarClassifier(DecoupledClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> sex, X = rng.choice(["f", "m"], 600), rng.normal(size=(600, 2))
-    >>> hired = X[:, 0] + (sex == "m") > 0.5
-    >>> model = ZafarClassifier().fit(X, hired, sensitive_features=sex)
+    >>> X = np.column_stack([rng.normal(size=(600, 2)), rng.integers(0, 2, 600)])
+    >>> model = ZafarClassifier().fit(X, X[:, 0] + X[:, 2] > 0.5)
     >>> bool(model.violations_.max() <= 1e-4)
     True
     """
 
     RANGES: ClassVar[dict[str, tuple[float, ...]]] = {"l2": (1e-4, 1e-3, 1e-2, 1e-1)}
 
-    _constraints: ClassVar[Constraints] = {
-        "attribute": (Allowed("a str", lambda value: isinstance(value, str)), NOTHING),
-        "preference": (one_of("impact", "treatment", "both"),),
-        "l2": (number(0, closed="left"),),
-        "tolerance": (number(0),),
-        "random_state": (RANDOM_STATE,),
-        **GuardedMixin._guard_constraints,
-    }
-    # What `DecoupledClassifier` calls parameters is fixed here.
-    partition: None = None
-    estimator: None = None
-    pooled: None = None
-    n_tangents_: int
-    violations_: Floats
-
     def __init__(
-        self,
-        attribute: str | None = None,
-        *,
-        preference: Preference = "both",
-        accepted: object = None,
-        l2: float = 1e-3,
-        tolerance: float = 1e-4,
-        guard: GuardKind | None = None,
-        guard_level: float = 0.05,
-        guard_margin: float = 0.0,
-        guard_losses: Sequence[LossName] = ("error",),
-        costs: Mapping[str, float] | None = None,
-        calibration_size: float | str = "auto",
-        random_state: RandomState = None,
+        self, *, preference: Preference = "both", accepted: object = None, l2: float = 1e-3, tolerance: float = 1e-4
     ) -> None:
-        self.attribute = attribute
         self.preference = preference
         self.accepted = accepted
         self.l2 = l2
         self.tolerance = tolerance
-        self.guard = guard
-        self.guard_level = guard_level
-        self.guard_margin = guard_margin
-        self.guard_losses = guard_losses
-        self.costs = costs
-        self.calibration_size = calibration_size
-        self.random_state = random_state
 
-    def _unfitted(self, seed: int) -> Unfitted:
-        model = seeded(StandardizedLogisticRegression(), seed)
-        return Unfitted(AttributePartition(self.attribute), model, model)
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the classifiers of all groups together."""
+        values, labels = validate_data(self, X, y, dtype=np.float64)
+        self.classes_, label = np.unique(labels, return_inverse=True)
+        if len(self.classes_) != 2:
+            raise InputError(f"ZafarClassifier needs two classes, and y holds {len(self.classes_)}.")
+        if self.accepted is not None and self.accepted not in self.classes_.tolist():
+            raise InputError(f"accepted is {self.accepted!r}, which is no label of y: {self.classes_.tolist()}.")
+        self.scaler_ = StandardScaler().fit(values[:, :-1])
+        self.groups_ = np.unique(values[:, -1])
+        scaled = self._columns(values)
+        with threadpool_limits(1):
+            self.coef_ = self._solve(scaled, label.astype(np.float64), values[:, -1])
+        return self
 
-    def _fit_models(
-        self, unfitted: Unfitted, rows: CheckedRows, members: list[NDArray[np.intp]]
-    ) -> tuple[Classifier, list[Classifier], list[Classifier]]:
-        everybody = fit_clone(unfitted.pooled, rows.given, rows.y, rows.fit_weight)
-        scaler = StandardScaler().fit(rows.X, sample_weight=rows.fit_weight)
-        scaled = np.column_stack([scaler.transform(rows.X), np.ones(len(rows))])
-        # Without the rows of a fold, a small group may be left without any: nothing can be learned for it.
-        present = [k for k, group in enumerate(members) if len(group)]
-        with one_thread():
-            thetas = self._solve(rows, scaled, [members[k] for k in present])
-        own: list[Classifier] = [everybody] * len(members)
-        for k, theta in zip(present, thetas, strict=True):
-            own[k] = _as_classifier(everybody, theta, scaler)
-        return everybody, own, []
+    def _columns(self, values: Floats) -> Floats:
+        """Standardised columns with a last one of ones in the place of the group."""
+        return np.column_stack([self.scaler_.transform(values[:, :-1]), np.ones(len(values))])
 
-    def _cross_fitted_rows(self, *fitted: Any) -> ComparedRows:
-        # The fits without a fold must not leave their figures behind.
-        kept = self.n_tangents_, self.violations_
-        rows = super()._cross_fitted_rows(*fitted)
-        self.n_tangents_, self.violations_ = kept
-        return rows
-
-    def _solve(self, rows: CheckedRows, scaled: Floats, members: list[NDArray[np.intp]]) -> Floats:
-        """Coefficients of each group's classifier, on standardised columns with a last one of ones."""
-        total = np.array([rows.weight[group].sum() for group in members])
-        groups = [
-            Group(scaled[group], rows.label[group].astype(np.float64), rows.weight[group] / size)
-            for group, size in zip(members, total, strict=True)
-        ]
-        share, sign = total / total.sum(), self._sign()
-        l2 = max(self.l2, 1e-12)
+    def _solve(self, scaled: Floats, label: Floats, group: Floats) -> Floats:
+        members = [np.flatnonzero(group == number) for number in self.groups_]
+        groups = [Group(scaled[rows], label[rows], np.full(len(rows), 1 / len(rows))) for rows in members]
+        share = np.array([len(rows) for rows in members]) / len(label)
+        sign = -1.0 if self.accepted is not None and self.accepted == self.classes_[0] else 1.0
         if self.preference == "treatment":
             # The same classifier for all satisfies it; the best of them is the pooled one.
-            everybody = Group(scaled, rows.label.astype(np.float64), rows.weight / rows.weight.sum())
-            start, least = parity_minimum([everybody], np.ones(1), l2), None
+            everybody = Group(scaled, label, np.full(len(label), 1 / len(label)))
+            start, least = parity_minimum([everybody], np.ones(1), self.l2), None
         else:
-            start = parity_minimum(groups, share, l2)
-            least = np.concatenate([group.benefits(start[None], sign)[0] for group in groups])
-        problem = Problem(groups, share, l2, sign, no_envy=self.preference != "impact", least=least)
+            start = parity_minimum(groups, share, self.l2)
+            least = np.concatenate([one.benefits(start[None], sign)[0] for one in groups])
+        problem = Problem(groups, share, self.l2, sign, no_envy=self.preference != "impact", least=least)
         found, self.n_tangents_ = solve(problem, np.tile(start, len(groups)), self.tolerance)
         self.violations_ = problem.violations(found)
         return found.reshape(problem.shape)
 
-    def _sign(self) -> float:
-        if len(self.classes_) != 2:
-            raise InputError(f"ZafarClassifier needs two classes, and y holds {len(self.classes_)}.")
-        if self.accepted is None:
-            return 1.0
-        places = np.flatnonzero(self.classes_ == self.accepted)
-        if not len(places):
-            raise InputError(f"accepted is {self.accepted!r}, which is no label of y: {self.classes_.tolist()}.")
-        return 1.0 if places[0] == 1 else -1.0
+    def _logits(self, X: ArrayLike) -> Floats:
+        check_is_fitted(self)
+        values = validate_data(self, X, reset=False, dtype=np.float64)
+        every = self._columns(values) @ self.coef_.T
+        place = np.argmax(values[:, -1:] == self.groups_, axis=1)
+        return every[np.arange(len(values)), place][:, None]
 
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Probability of each class, by the classifier of the row's group."""
+        return to_probabilities(self._logits(X))
 
-def _as_classifier(everybody: Any, theta: Floats, scaler: StandardScaler) -> StandardizedLogisticRegression:
-    """Turn coefficients for standardised columns into a classifier that takes columns as they are."""
-    model: Any = StandardizedLogisticRegression()
-    for name in ("classes_", "n_features_in_", "feature_names_in_", "n_iter_", "C_", "threshold_"):
-        if hasattr(everybody, name):
-            setattr(model, name, getattr(everybody, name))
-    model.coef_ = (theta[:-1] / scaler.scale_)[None, :]
-    model.intercept_ = theta[-1:] - model.coef_ @ scaler.mean_
-    return model
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Label of each row, by the classifier of its group."""
+        return self.classes_[decide(self._logits(X))]
