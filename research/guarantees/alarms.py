@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.losses import check_losses
+from dafh.evaluation import check_losses
 from dafh.stats import Bettors
 from dafh.watch.bets import JudgedRows
 from dafh.watch.evidence import Evidence, capital_of_term
@@ -99,28 +99,10 @@ def simulated_rows(
     return JudgedRows(group, discordant & loses, discordant & ~loses, positive, parts, weight)
 
 
-class Books(Evidence):
-    """The books of a monitor where own and pooled classifiers are equal: notes whether any limit ever misses that.
-
-    Whether a limit lies on the wrong side of 0 is one step of the search for it, which takes most of the time.
-    """
-
-    missed = False
-
-    def _tighten(self, questions: NDArray[np.intp]) -> None:
-        level = self.level / 2 / self.n_questions
-        for number, loss in enumerate(self.losses):
-            some = questions[self.loss[questions] == number]
-            if len(some):
-                found, zero = self._weighed(loss, some), np.zeros(len(some))
-                self.missed |= bool(found.lies_above(zero, level).any())
-                self.missed |= bool(found.exchanged().lies_above(zero, level).any())
-
-
-def empty_books(n_groups: int, *, weighted: bool) -> Books:
+def empty_books(n_groups: int, *, weighted: bool) -> Evidence:
     """Begin with groups in service, two declared subgroups of each, and three losses."""
     names, losses = ["", "sex = f", "sex = m"], check_losses(("error", "fpr", "fnr"))
-    found = Books(n_groups, names, losses, 0.05, 1e6, weighted, np.ones(n_groups, bool))
+    found = Evidence(n_groups, names, losses, 0.05, 1e6, weighted, np.ones(n_groups, bool))
     found.proved[:] = 1  # Proofs change no alarm: without bets on them, it takes a quarter less time.
     return found
 
@@ -141,7 +123,8 @@ def batch_table(n_worlds: int = 1000, n_looks: int = 10) -> pd.DataFrame:
             evidence = empty_books(n_groups, weighted=weighted)
             fill_books(evidence, np.random.default_rng([number, world]), n_looks, discordance)
             n_alarms += bool(evidence.alarmed.any())
-            n_missed += evidence.missed
+            # Limits only ever tighten: whether any has missed a gain of 0 can be seen at the end.
+            n_missed += bool((evidence.limits[:, 0] > 0).any() or (evidence.limits[:, 1] < 0).any())
         line: dict[str, object] = {"groups": n_groups, "discordance, %": 100 * discordance}
         line |= {"weights": "0.05, 0.2 and 1" if weighted else "equal", "any alarm": 100 * n_alarms / n_worlds}
         rows.append(line | {"any limit missed": 100 * n_missed / n_worlds})

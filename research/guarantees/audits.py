@@ -11,15 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.losses import ERROR
-from dafh.evaluation.named_groups import NamedGroups
-from dafh.evaluation.paired import ComparedRows
-from dafh.evaluation.questions import Asked, ask_groups, ask_named_groups
-from dafh.stats import holm
-from research.guarantees.proof import LOGNORMAL, Weights, few_heavy
-from research.guarantees.worlds import TIE, compare_own, draw_outcomes
+from dafh import audit
+from research.guarantees.proof import LOGNORMAL, Weights, few_heavy, where_discordant
+from research.guarantees.worlds import TIE, draw_outcomes
 
-LEVEL = 0.05
 N_TOWNS = 10
 # Rounded to few different values: with hundreds of them, an audit takes seconds.
 ROUNDED = replace(LOGNORMAL, name="lognormal weights", draw=lambda rng, n: np.ceil(5 * rng.lognormal(size=n)) / 5)
@@ -29,38 +24,37 @@ ROUNDED = replace(LOGNORMAL, name="lognormal weights", draw=lambda rng, n: np.ce
 class AuditedRows:
     """Rows of one world, with what is true about its groups."""
 
-    rows: ComparedRows
+    group: NDArray[np.intp]
+    lost: NDArray[np.bool_]
+    """Rows that only the own classifier gets wrong."""
+    won: NDArray[np.bool_]
+    """Rows that only the pooled classifier gets wrong."""
     harm: NDArray[np.float64]
     """Harm of each learned group against the pooled classifier."""
-    towns: NDArray[np.intp]
-    """Named group of each row."""
-    town_harm: NDArray[np.float64]
-    """Harm of each named group."""
+    town_harm: float
+    """Harm of every named group: of every town."""
+    weight: NDArray[np.float64] | None = None
 
     def wrong(self, margin: float) -> tuple[bool, bool]:
         """Whether any answer "satisfied", and any answer "violated", is wrong."""
-        labels = range(len(self.rows.own))
-        learned = ask_groups(self.rows, ERROR, labels, [*labels, "pooled"])
-        known = NamedGroups.of(pd.DataFrame({"town": self.towns.astype(str)}), len(self.towns))
-        named = ask_named_groups(self.rows, ERROR, known, 1)
-        place = [int(name.removeprefix("town = ")) for name in named.table["group"]]
-        # Other groups' classifiers are copies of the pooled one in these worlds, so that envy is the same harm.
-        harm = np.concatenate([self.harm[learned.table["group"].to_numpy(np.intp)], self.town_harm[place]])
-        verdict = np.concatenate([verdicts(learned, margin), verdicts(named, margin)])
-        harmed = harm > margin
+        # Other groups' classifiers are copies of the pooled one, so that envy is the same harm.
+        predictions = np.repeat(self.won[:, None].astype(int), len(self.harm), axis=1)
+        predictions[np.arange(len(self.group)), self.group] = self.lost
+        towns = np.repeat(np.arange(N_TOWNS), len(self.group) // N_TOWNS).astype(str)
+        result = audit(
+            np.zeros(len(self.group), int),
+            predictions,
+            self.group,
+            pooled=self.won.astype(int),
+            sensitive_features=pd.DataFrame({"town": towns}),
+            sample_weight=self.weight,
+            margin=margin,
+            depth=1,
+        )
+        learned = self.harm[result.questions["group"].to_numpy(np.intp)]
+        harmed = np.concatenate([learned, np.full(len(result.named), self.town_harm)]) > margin
+        verdict = np.concatenate([result.questions["verdict"], result.named["verdict"]])
         return bool((harmed & (verdict == "satisfied")).any()), bool((~harmed & (verdict == "violated")).any())
-
-
-def verdicts(asked: Asked, margin: float) -> NDArray[np.str_]:
-    """Verdicts of `answer` in two families, without its intervals, which take most of its time.
-
-    In two families the interval always agrees with the test, because both stop at half of the level.
-    """
-    found, answers = asked.differences, np.where(asked.same, "satisfied", "undecided")
-    tested = (found.total > 0) & ~asked.same
-    for p, word in ((found.p_beyond(margin), "violated"), (found.p_within(margin), "satisfied")):
-        answers[np.flatnonzero(tested)[2 * holm(p[tested]) <= LEVEL]] = word
-    return answers
 
 
 Draw = Callable[[np.random.Generator], AuditedRows]
@@ -69,26 +63,21 @@ Draw = Callable[[np.random.Generator], AuditedRows]
 def unseen_harm(rng: np.random.Generator) -> AuditedRows:
     """Named groups harmed by 1.5 percentage points on members that the sample happens not to hold.
 
-    Group 1 is served by the pooled classifier. Of every town 3 % belong to group 0, which harms half of its rows; the
-    sample has 40 rows of each, and by chance often none of those.
+    The classifier of group 1 is like the pooled one. Of every town 3 % belong to group 0, which harms half of its rows;
+    the sample has 40 rows of each, and by chance often none of those.
     """
-    towns = np.repeat(np.arange(N_TOWNS), 40)
-    group = np.where(rng.random(len(towns)) < 0.03, 0, 1)
+    group = np.where(rng.random(40 * N_TOWNS) < 0.03, 0, 1)
     lost, won = draw_outcomes(np.where(group == 0, 0.5, 0.0), np.where(group == 0, 0.5, 0.0), rng)
-    rows = compare_own(group, lost, won, 2)
-    rows = ComparedRows(rows.right, rows.differ, group, np.array([0, 2]), rows.weight)
-    return AuditedRows(rows, np.array([0.5, 0.0]), towns, np.full(N_TOWNS, 0.015))
+    return AuditedRows(group, lost, won, np.array([0.5, 0.0]), 0.015)
 
 
 def around_margin(margin: float, sign: float, discordance: float = 0.2, rows: int = 250) -> Draw:
     """Harm of all groups is the margin, but for almost nothing."""
 
     def draw(rng: np.random.Generator) -> AuditedRows:
-        group = rng.integers(0, 4, N_TOWNS * rows)
-        towns = np.repeat(np.arange(N_TOWNS), rows)
-        harm = margin + sign * TIE
+        group, harm = rng.integers(0, 4, N_TOWNS * rows), margin + sign * TIE
         lost, won = draw_outcomes(np.full(len(group), harm), discordance, rng)
-        return AuditedRows(compare_own(group, lost, won, 4), np.full(4, harm), towns, np.full(N_TOWNS, harm))
+        return AuditedRows(group, lost, won, np.full(4, harm), harm)
 
     return draw
 
@@ -98,15 +87,9 @@ def weighted(weights: Weights, where: str, sign: float) -> Draw:
 
     def draw(rng: np.random.Generator) -> AuditedRows:
         group = rng.integers(0, 4, N_TOWNS * 400)
-        towns = np.repeat(np.arange(N_TOWNS), 400)
         weight = weights.draw(rng, len(group))
-        heavy = weight >= weights.border
-        harm, discordance = np.full(len(group), sign * TIE), np.full(len(group), 0.2)
-        if where == "discordant if heavy":
-            harm, discordance = np.where(heavy, sign * TIE, 0.0), np.where(heavy, 0.5, 0.0)
-        lost, won = draw_outcomes(harm, discordance, rng)
-        rows = compare_own(group, lost, won, 4, weight=weight)
-        return AuditedRows(rows, np.full(4, sign * TIE), towns, np.full(N_TOWNS, sign * TIE))
+        lost, won = draw_outcomes(*where_discordant(weights, weight, where, sign * TIE), rng)
+        return AuditedRows(group, lost, won, np.full(4, sign * TIE), sign * TIE, weight)
 
     return draw
 

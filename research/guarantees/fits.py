@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from dafh.estimators.dafh import DAFHClassifier
+from dafh import DAFHClassifier
 from dafh.exceptions import DAFHWarning
 
 CUTOFFS = (0.1, 0.3, 0.5, 0.7, 0.9)

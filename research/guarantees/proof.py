@@ -6,20 +6,20 @@ so that keeping any of them is harm. Most are worse by almost nothing, where a t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dafh.evaluation import ComparedRows, Loss
 from dafh.evaluation.guard import check_servers, proved
-from dafh.evaluation.guard_report import GuardKind
-from dafh.evaluation.losses import ERROR, Loss
-from dafh.evaluation.paired import ComparedRows
 from dafh.stats import Differences, bonferroni, holm
 from research.guarantees.worlds import KINDS, TIE, compare_own, draw_outcomes, harmful_world, helpful_world
 
 LEVEL = 0.05
+ERROR = Loss("error")
 Draw = Callable[[np.random.Generator], ComparedRows]
 
 
@@ -52,7 +52,7 @@ def kept_by_proof(rows: ComparedRows, losses: Sequence[Loss] = (ERROR,), margin:
 
 
 def harmed_share(
-    n_groups: int, n_worlds: int, kind: str, seed: int, *, guard: GuardKind = "proof", margin: float = 0.0
+    n_groups: int, n_worlds: int, kind: str, seed: int, *, guard: Any = "proof", margin: float = 0.0
 ) -> float:
     """Share of harmful worlds in which some group is served worse after the guard."""
     rng, harmed = np.random.default_rng(seed), []
@@ -65,7 +65,7 @@ def harmed_share(
     return float(np.mean(harmed))
 
 
-def kept_share(n_groups: int, n_worlds: int, seed: int, *, guard: GuardKind = "proof", gain: float = 0.03) -> float:
+def kept_share(n_groups: int, n_worlds: int, seed: int, *, guard: Any = "proof", gain: float = 0.03) -> float:
     """Share of own classifiers that the guard keeps where they are better."""
     rng = np.random.default_rng(seed)
     world = helpful_world(n_groups, gain)
@@ -175,20 +175,26 @@ LOGNORMAL = Weights("lognormal weights", lambda rng, n: rng.lognormal(size=n), f
 WHERE = ("discordant anywhere", "discordant if heavy", "light rows win, heavy lose")
 
 
+def where_discordant(
+    weights: Weights, weight: NDArray[np.float64], where: str, harm: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Harm and discordance of each row, with this harm in total, for one of the words in `WHERE`."""
+    heavy, every = weight >= weights.border, np.ones(len(weight))
+    if where == "discordant if heavy":
+        return np.where(heavy, harm, 0.0), np.where(heavy, 0.5, 0.0)
+    if where == "light rows win, heavy lose":
+        spread = np.where(heavy, 0.2 + harm, -0.2 * weights.heavy / (1 - weights.heavy))
+        return spread, np.abs(spread)
+    return harm * every, 0.2 * every
+
+
 def weight_scenario(weights: Weights, where: str, rows: int = 2000) -> Scenario:
     """Rows with weights, in total worse by almost nothing."""
 
     def draw(rng: np.random.Generator) -> ComparedRows:
         group = _groups(4, rows)
         weight = weights.draw(rng, len(group))
-        heavy = weight >= weights.border
-        harm, discordance = np.full(len(group), TIE), np.full(len(group), 0.2)
-        if where == "discordant if heavy":
-            harm, discordance = np.where(heavy, TIE, 0.0), np.where(heavy, 0.5, 0.0)
-        elif where == "light rows win, heavy lose":
-            harm = np.where(heavy, 0.2 + TIE, -0.2 * weights.heavy / (1 - weights.heavy))
-            discordance = np.abs(harm)
-        lost, won = draw_outcomes(harm, discordance, rng)
+        lost, won = draw_outcomes(*where_discordant(weights, weight, where, TIE), rng)
         return compare_own(group, lost, won, 4, weight=weight)
 
     return Scenario(f"{weights.name}, {where}", draw)

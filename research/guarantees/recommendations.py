@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dafh.evaluation.audit import audit
-from dafh.evaluation.deployment import SMALL_LOSS
+from dafh import audit
 
+SMALL_LOSS = 0.01
+"""A loss of one percentage point: what a recommendation tolerates."""
 KINDS = ("deploy", "deploy_some", "keep", "do_not_deploy")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.losses import check_losses
+from dafh.evaluation import check_losses
 from dafh.stats import holm, mcnemar_p
 from dafh.watch.bets import JudgedRows
 from dafh.watch.evidence import Evidence
@@ -50,17 +50,10 @@ def by_recalibration(found: NDArray[np.int8], guard: str) -> NDArray[np.bool_]:
     return np.stack([holm(mcnemar_p(b, c)) <= 0.05 for b, c in zip(better, worse, strict=True)])
 
 
-class WithoutLimits(Evidence):
-    """The books without limits of gains, which decide nothing and take most of the time."""
-
-    def _tighten(self, questions: NDArray[np.intp]) -> None:
-        pass
-
-
 def by_monitor(scenario: Scenario, found: NDArray[np.int8]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The same by `Monitor.apply` after each month, without and with warnings."""
     serving = np.full(N_GROUPS, scenario.starts_in_service)
-    calm = eager = WithoutLimits(N_GROUPS, [""], check_losses("error"), 0.05, 1e5, False, serving)
+    calm = eager = Evidence(N_GROUPS, [""], check_losses("error"), 0.05, 1e5, False, serving)
     group = np.repeat(np.arange(N_GROUPS), ROWS)
     parts, weight = np.zeros((len(group), 0), np.int16), np.ones(len(group))
     served = []

@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.guard import choose_servers
-from dafh.evaluation.guard_report import GuardReport
-from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation import ComparedRows, GuardReport, choose_servers
 from dafh.exceptions import InputError
 
 KINDS = ("varied", "imbalanced", "ties", "open gate")

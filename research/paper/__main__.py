@@ -32,7 +32,8 @@ def report(job: Job, done: int, total: int, seconds_left: float | None) -> None:
 
 
 @click.command(
-    help="Reproduce the paper's tables and figures, with the published numbers beside ours.\n\n\b\nNAME is one or more of\n"
+    help="Reproduce the paper's tables and figures, with the published numbers beside ours.\n\n"
+    "\b\nNAME is one or more of\n"
     + "\n".join(f"  {name:<16} {HELP[name]}" for name in ARTEFACTS)
     + '\nWithout a name, or with the name "all", everything is reproduced.\n\nResults are stored as they come in: an '
     "interrupted run continues where it stopped."
