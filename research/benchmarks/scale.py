@@ -1,27 +1,22 @@
-"""Fits of rows larger than memory: time and peak memory against the same fit in memory, and against the number of rows.
+"""Fits of rows larger than memory: time and peak memory, beside the same fit in memory.
 
-``python benchmarks/scale.py`` writes benchmarks/scale.md; ``--quick`` uses small sizes and writes nothing. Every fit
-runs in a process of its own. Those from files run under a limit of 2 GiB of private memory (RLIMIT_DATA); Arrow then
-takes its memory from the system, because its own pool reserves a gigabyte of addresses at once.
+Every fit runs in a process of its own. Those from files run under a limit of 2 GiB of private memory (RLIMIT_DATA);
+Arrow then takes its memory from the system, because its own pool reserves a gigabyte of addresses at once.
 """
 
-import argparse
-import os
-import re
-import shutil
-import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-HERE = Path(__file__).parent
+from research.benchmarks.measure import alone, run
+
 LIMIT_GIB = 2
 ROWS_PER_FILE = 500_000
 FIT = """
-import re, resource, sys, time
+import resource, sys, time
 from pathlib import Path
 way, source, limit = sys.argv[1], sys.argv[2], float(sys.argv[3])
 if limit:
@@ -36,26 +31,12 @@ if way == "memory":
     model.fit(table.drop(columns="y"), table["y"])
 else:
     model.fit(source, "y")
-seconds = time.perf_counter() - start
-# Not ru_maxrss: it starts at the size of the process that started this one.
-peak = int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
-print(seconds, peak / 1024)
-"""
-PAGE = """# Rows larger than memory
-
-Written by `python benchmarks/scale.py`, on two cores. Tables of 20 columns: 16 of numbers and 4 of categories.
-Groups by rules on a scorecard (`DAFHClassifier(groups="rules")`). Every fit is a process of its own; those from files
-run under a limit of {limit} GiB. Times include reading.
-
-{table}
-
-{sentences}
+print(time.perf_counter() - start, peak_memory())
 """
 
 
 def write_rows(folder: Path, n_rows: int, kind: str) -> str:
     """Write rows into files of half a million; return a pattern for them."""
-    folder.mkdir()
     for first in range(0, n_rows, ROWS_PER_FILE):
         table = make_rows(min(ROWS_PER_FILE, n_rows - first), first)
         path = folder / f"{first // ROWS_PER_FILE:04d}.{kind}"
@@ -67,6 +48,7 @@ def write_rows(folder: Path, n_rows: int, kind: str) -> str:
 
 
 def make_rows(n_rows: int, seed: int) -> pd.DataFrame:
+    """16 columns of numbers and 4 of categories."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({f"x{i}": rng.normal(size=n_rows).round(3).astype(np.float32) for i in range(14)})
     for number, size in enumerate((3, 5, 8, 12)):
@@ -79,68 +61,24 @@ def make_rows(n_rows: int, seed: int) -> pd.DataFrame:
     return table.assign(y=(rng.random(n_rows) < 1 / (1 + np.exp(-logit))).astype(np.int8))
 
 
-def fit_alone(way: str, source: str, limit: float = 0.0) -> tuple[float, float]:
-    """Seconds and peak memory in MiB of a fit in a process of its own."""
-    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    done = subprocess.run(
-        [sys.executable, "-c", FIT, way, source, str(limit)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=True,
-    )
-    seconds, peak = done.stdout.split()[:2]
-    return float(seconds), float(peak)
-
-
-def measure(sizes: list[int], text_rows: int) -> tuple[list[dict[str, str]], list[str]]:
-    lines, sentences, per_row = [], [], {}
-    folder = Path(tempfile.mkdtemp(prefix="dafh-scale-"))
-    try:
-        for n_rows, kind in [*((n, "parquet") for n in sizes), (text_rows, "csv")]:
-            source = write_rows(folder / f"{n_rows}-{kind}", n_rows, kind)
-            size = sum(path.stat().st_size for path in (folder / f"{n_rows}-{kind}").iterdir()) / 2**20
-            files, memory = fit_alone("files", source, LIMIT_GIB), fit_alone("memory", source)
-            per_row[n_rows, kind] = files[0] / n_rows
-            lines.append(
-                {
-                    "rows": f"{n_rows:,} ({kind}, {size:,.0f} MiB)",
-                    "from files, s": f"{files[0]:.0f}",
-                    "in memory, s": f"{memory[0]:.0f}",
-                    "speed, files against memory": f"{memory[0] / files[0]:.2f}",
-                    "peak from files, MiB": f"{files[1]:,.0f}",
-                    "peak in memory, MiB": f"{memory[1]:,.0f}",
-                }
-            )
-            print(lines[-1], flush=True)
-            shutil.rmtree(folder / f"{n_rows}-{kind}")
-        few, many = sizes[0], sizes[-1]
-        slope = (per_row[many, "parquet"] * many - per_row[few, "parquet"] * few) / max(many - few, 1)
-        hundred = per_row[many, "parquet"] * many + slope * (1e8 - many)
-        sentences.append(
-            f"From {few:,} to {many:,} rows, every million takes {1e6 * slope:.1f} s. Extrapolated, and not measured: "
-            f"100,000,000 rows take {hundred / 60:.0f} minutes on these two cores."
-        )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return lines, sentences
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes, and nothing is written")
-    quick = parser.parse_args().quick
-    lines, sentences = measure(
-        [250_000, 500_000] if quick else [1_000_000, 20_000_000], 250_000 if quick else 2_000_000
-    )
-    names = list(lines[0])
-    rows = [f"| {' | '.join(names)} |", "|---|" + "---:|" * (len(names) - 1)]
-    rows += [f"| {' | '.join(line[name] for name in names)} |" for line in lines]
-    page = PAGE.format(limit=LIMIT_GIB, table="\n".join(rows), sentences="\n".join(sentences))
-    print(page)
-    if not quick:
-        (HERE / "scale.md").write_text(re.sub(r"\n{3,}", "\n\n", page), encoding="utf-8")
+def lines(quick: bool) -> Iterator[dict[str, str]]:
+    """One line for each number of rows and kind of file."""
+    sizes = [(250_000, "parquet")] if quick else [(10**6, "parquet"), (2 * 10**7, "parquet"), (2 * 10**6, "csv")]
+    for n_rows, kind in sizes:
+        with tempfile.TemporaryDirectory(prefix="dafh-scale-") as folder:
+            source = write_rows(Path(folder), n_rows, kind)
+            size = sum(path.stat().st_size for path in Path(folder).iterdir()) / 2**20
+            files = alone(FIT, "files", source, LIMIT_GIB, ARROW_DEFAULT_MEMORY_POOL="system")
+            memory = alone(FIT, "memory", source, 0, ARROW_DEFAULT_MEMORY_POOL="system")
+        yield {
+            "rows": f"{n_rows:,} ({kind}, {size:,.0f} MiB)",
+            "from files, s": f"{files[0]:.0f}",
+            "in memory, s": f"{memory[0]:.0f}",
+            "speed, files against memory": f"{memory[0] / files[0]:.2f}",
+            "peak from files, MiB": f"{files[1]:,.0f}",
+            "peak in memory, MiB": f"{memory[1]:,.0f}",
+        }
 
 
 if __name__ == "__main__":
-    main()
+    run(__file__, lines)

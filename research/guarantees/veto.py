@@ -42,7 +42,7 @@ def judged_and_true_gain(n_columns: int, n_rows: int, seed: int) -> tuple[float,
     return judged, float((change * (2 * fresh_chance - 1)).mean())
 
 
-def bias_table(n_worlds: int = 200, n_rows: int = 2000, seed: int = 1000) -> pd.DataFrame:
+def bias_table(n_worlds: int = 100, n_rows: int = 2000, seed: int = 1000) -> pd.DataFrame:
     """Mean of judged minus true gain for 20 and 60 columns, with its standard error, all as shares of rows."""
     table = []
     for n_columns in (20, 60):
