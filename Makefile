@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # Compiled modules are kept, whatever the surroundings say: the tests start more than a hundred processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow kill check format mutation fuzz bench docs lock locked vulnerabilities dist reproducible matrix clean
+.PHONY: help demo test slow kill check format fuzz reproduce bench docs lock locked vulnerabilities dist reproducible matrix clean
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 17
 
@@ -40,21 +40,16 @@ format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-mutation: $(READY) ## small changes of the code that no test notices
-	$(BIN)/python benchmarks/mutation.py --write
-
 # What is kept in .fuzz lets the next run go on; FUZZ="--seconds 60 tables" says how long, and which kinds.
 fuzz: $(READY)   ## ten minutes of hostile tables, model files, states, exports and calls
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz $(FUZZ)
 
-bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
-	$(BIN)/python benchmarks/bench.py
-	$(BIN)/python benchmarks/boosting.py
-	$(BIN)/python benchmarks/rivals.py
-	$(BIN)/python benchmarks/scale.py
-	$(BIN)/python benchmarks/scoring.py
-	$(BIN)/python benchmarks/watch.py
-	$(BIN)/python benchmarks/load.py
+# Hours for everything; REPRODUCE="k2 clustering --splits 10 --jobs 2" says what, and how.
+reproduce: $(READY) ## the paper's tables and figures with the published numbers beside ours, in reproduction
+	$(BIN)/python -m research.paper $(REPRODUCE)
+
+bench: $(READY)  ## speed and memory as ratios, filled into the pages of research/benchmarks
+	for name in speed boosting rivals scale scoring monitor; do $(BIN)/python -m research.benchmarks.$$name || exit 1; done
 
 # -E runs notebooks again whose text has not changed.
 docs: $(READY)   ## user guide, notebooks and API reference as web pages, in docs/_build

@@ -1,8 +1,9 @@
-"""Speed, memory and usefulness, mostly as ratios of two measurements in one run, which depend less on the machine.
+"""Speed and memory, mostly as ratios of two measurements in one run, which depend less on the machine.
 
-- `speed`: start, audit, fits and predictions; `scale`: rows larger than memory; `scoring`: `dafh predict` on long files;
+- `speed`: start, audit, fits and predictions;
+- `scale`: rows larger than memory; `scoring`: `dafh predict` on long files;
 - `monitor`: `Monitor.update` beside `predict`;
-- `boosting` and `ebm`: fits beside gradient boosting and beside the additive models of another library;
+- `boosting`: fits beside gradient boosting;
 - `rivals`: AUC on Adult beside published figures;
 - `incumbents`: are recommendations right about models that went wrong?
 

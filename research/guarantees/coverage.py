@@ -1,7 +1,6 @@
 """How often a limit is missed: exactly, by enumeration, or by simulation where there are too many outcomes."""
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,17 +14,6 @@ LEVELS = (0.05, 0.025, 0.005, 0.001)
 """Levels of one limit: of a test, of one side of a 95% interval, and what ten and fifty questions leave of a level."""
 # Outcomes with a smaller probability are left out of an enumeration; all of them together change no printed digit.
 _NEGLIGIBLE = 1e-9
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How often an interval contains the true gap, and how often it misses on each side."""
-
-    inside: float
-    missed_above: float
-    """The true gap lies below the lower limit."""
-    missed_below: float
-    """The true gap lies above the upper limit."""
 
 
 def missed(n_rows: int, discordance: float, harm: float, levels: ArrayLike = LEVELS) -> NDArray[np.float64]:
@@ -49,39 +37,6 @@ def missed(n_rows: int, discordance: float, harm: float, levels: ArrayLike = LEV
         high.ravel()[open_[passes]] = middle[passes]
         low.ravel()[open_[~passes]] = middle[~passes]
     return (binom.pmf(total, n_rows, discordance) * binom.sf(high - 1, total, won)).sum(axis=1)
-
-
-def interval_coverage(n_rows: int, discordance: float, gap: float, confidence: float = 0.95) -> Coverage:
-    """Coverage of `paired_interval` for a gap of this size, by enumerating all outcomes."""
-    tail = (1 - confidence) / 2
-    above, below = (float(missed(n_rows, discordance, harm, tail)[0]) for harm in (-gap, gap))
-    return Coverage(1 - above - below, above, below)
-
-
-def coverage_table(
-    sizes: ArrayLike = (20, 50, 100, 500, 1000, 5000),
-    confidence: float = 0.95,
-    discordances: ArrayLike = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4),
-    relative_gaps: ArrayLike = (0.0, 0.1, 0.25, 0.5, 0.75, 0.95),
-) -> pd.DataFrame:
-    """Worst and mean coverage over all discordances and gaps, for each number of rows."""
-    table = []
-    for n_rows in np.atleast_1d(sizes):
-        cases = [
-            interval_coverage(int(n_rows), float(psi), float(psi * share), confidence)
-            for psi in np.atleast_1d(discordances)
-            for share in np.atleast_1d(relative_gaps)
-        ]
-        table.append(
-            {
-                "rows": int(n_rows),
-                "worst coverage": min(case.inside for case in cases),
-                "mean coverage": float(np.mean([case.inside for case in cases])),
-                "worst lower tail": max(case.missed_above for case in cases),
-                "worst upper tail": max(case.missed_below for case in cases),
-            }
-        )
-    return pd.DataFrame(table)
 
 
 def limit_table(

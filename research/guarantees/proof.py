@@ -15,7 +15,6 @@ from scipy.special import ndtri
 
 from dafh.evaluation import ComparedRows, Loss
 from dafh.evaluation.guard import check_servers, proved
-from dafh.stats import Differences, bonferroni, holm
 from research.guarantees.worlds import KINDS, TIE, compare_own, draw_outcomes, harmful_world, helpful_world
 
 LEVEL = 0.05
@@ -87,27 +86,6 @@ def guard_table(n_worlds: int = 1000, seed: int = 0) -> pd.DataFrame:
         row["harmed, ties, margin 1 percentage point"] = harmed_share(n_groups, n_worlds, "ties", seed, margin=0.01)
         row["kept, 3 percentage points better"] = kept_share(n_groups, max(n_worlds // 5, 1), seed)
         table.append(row)
-    return pd.DataFrame(table)
-
-
-def power_table(n_worlds: int = 1000, seed: int = 0) -> pd.DataFrame:
-    """Share of own classifiers kept by Bonferroni's and by Holm's method, on the same 2,000 rows per group.
-
-    Each gain is once that of all groups, and once spread evenly from 0 to twice as much. 10 % of rows are discordant.
-    """
-    rng, rows, discordance, table = np.random.default_rng(seed), 2000, 0.1, []
-    for n_groups in (2, 4, 8):
-        for gain in (0.01, 0.015, 0.02, 0.03):
-            row: dict[str, float] = {"groups": n_groups, "gain": gain}
-            for name, gains in (("alike", np.full(n_groups, gain)), ("spread", np.linspace(0, 2 * gain, n_groups))):
-                chances = np.column_stack([(discordance - gains) / 2, (discordance + gains) / 2])
-                chances = np.column_stack([chances, 1 - discordance + 0 * gains])
-                counts = rng.multinomial(rows, chances, (n_worlds, n_groups))
-                lost, won = counts[..., 0].ravel(), counts[..., 1].ravel()
-                p = Differences.of_counts(lost, won, rows).p_within(0.0).reshape(n_worlds, n_groups)
-                for method in (bonferroni, holm):
-                    row[f"{name}, {method.__name__}"] = float(np.mean([method(line) <= LEVEL for line in p]))
-            table.append(row)
     return pd.DataFrame(table)
 
 

@@ -1,6 +1,5 @@
 """Two years of monthly batches: `recalibrate` every month against `Monitor.apply`."""
 
-import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,36 +49,23 @@ def by_recalibration(found: NDArray[np.int8], guard: str) -> NDArray[np.bool_]:
     return np.stack([holm(mcnemar_p(b, c)) <= 0.05 for b, c in zip(better, worse, strict=True)])
 
 
-def by_monitor(scenario: Scenario, found: NDArray[np.int8]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The same by `Monitor.apply` after each month, without and with warnings."""
+def by_monitor(scenario: Scenario, found: NDArray[np.int8], *, on_warnings: bool) -> NDArray[np.bool_]:
+    """The same by `Monitor.apply` after each month, without or with warnings."""
     serving = np.full(N_GROUPS, scenario.starts_in_service)
-    calm = eager = Evidence(N_GROUPS, [""], check_losses("error"), 0.05, 1e5, False, serving)
+    evidence = Evidence(N_GROUPS, [""], check_losses("error"), 0.05, 1e5, False, serving)
     group = np.repeat(np.arange(N_GROUPS), ROWS)
     parts, weight = np.zeros((len(group), 0), np.int16), np.ones(len(group))
     served = []
-    for month in found:
-        x = month.ravel()
-        rows = JudgedRows(group, x > 0, x < 0, None, parts, weight)
-        # The same books until the first warning that is acted upon: half of the time.
-        for evidence in (calm,) if eager is calm else (calm, eager):
-            evidence.add(rows)
-        wanted, at_once = changes_needed(calm, on_warnings=False), changes_needed(eager, on_warnings=True)
-        if eager is calm and wanted != at_once:
-            eager = copy.deepcopy(calm)
-        _serve(calm, wanted)
-        if eager is not calm:
-            _serve(eager, at_once)
-        served.append((calm.serving.copy(), eager.serving.copy()))
-    without, with_warnings = np.array(served).swapaxes(0, 1)
-    return without, with_warnings
-
-
-def _serve(evidence: Evidence, wanted: dict[int, tuple[bool, str]]) -> None:
-    if wanted:
-        serving = evidence.serving.copy()
-        for group, (puts_in, _) in wanted.items():
-            serving[group] = puts_in
-        evidence.begin_term(np.array(sorted(wanted)), serving)
+    for x in found.reshape(len(found), -1):
+        evidence.add(JudgedRows(group, x > 0, x < 0, None, parts, weight))
+        wanted = changes_needed(evidence, on_warnings=on_warnings)
+        if wanted:
+            serving = evidence.serving.copy()
+            for number, (puts_in, _) in wanted.items():
+                serving[number] = puts_in
+            evidence.begin_term(np.array(sorted(wanted)), serving)
+        served.append(evidence.serving.copy())
+    return np.array(served)
 
 
 def service_table(n_worlds: int = 1000) -> pd.DataFrame:
@@ -91,7 +77,8 @@ def service_table(n_worlds: int = 1000) -> pd.DataFrame:
         for world in range(n_worlds):
             found = outcomes(scenario, np.random.default_rng([number, world]))
             ways = {f"recalibrate, {guard}": by_recalibration(found, guard) for guard in ("veto", "proof")}
-            ways["monitor"], ways["monitor, on warnings"] = by_monitor(scenario, found)
+            ways["monitor"] = by_monitor(scenario, found, on_warnings=False)
+            ways["monitor, on warnings"] = by_monitor(scenario, found, on_warnings=True)
             for way, after in ways.items():
                 start = np.full((1, N_GROUPS), scenario.starts_in_service)
                 serves = np.vstack([start, after[:-1]])

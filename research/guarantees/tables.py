@@ -11,7 +11,7 @@ from research.guarantees.coverage import cost_table, limit_table, weighted_table
 from research.guarantees.delays import change_table, delay_table, run_length_table
 from research.guarantees.fits import fit_table
 from research.guarantees.limits import coverage_table, drift_table
-from research.guarantees.proof import guard_table, power_table, scenario_table
+from research.guarantees.proof import guard_table, scenario_table
 from research.guarantees.recommendations import recommendation_table
 from research.guarantees.service import service_table
 from research.guarantees.veto import bias_table, veto_table
@@ -24,7 +24,6 @@ GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
     'Worlds harmed by "proof" at level 5%, by number of groups': guard_table,
     'Worlds harmed by "proof" at level 5%, by scenario': scenario_table,
     'Fits harmed by "proof" at level 5%, labels that cannot be predicted better': fit_table,
-    "Own classifiers kept by Bonferroni's method and by Holm's": power_table,
     'Gain that "veto" judges, and the true one': bias_table,
     'Own classifiers kept by "veto"': veto_table,
     "Audits with a wrong answer": audit_table,

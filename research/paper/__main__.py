@@ -24,11 +24,10 @@ HELP = {
 }
 
 
-def report(job: Job, done: int, total: int, seconds_left: float | None) -> None:
+def report(job: Job, done: int, total: int) -> None:
     """Write about 20 lines in all."""
     if done in (1, total) or done % math.ceil(total / 20) == 0:
-        left = "" if seconds_left is None else f", about {seconds_left / 60:.0f} min left"
-        click.echo(f"{done} of {total} jobs done, last {job.key}{left}", err=True)
+        click.echo(f"{done} of {total} jobs done, last {job.key}", err=True)
 
 
 @click.command(

@@ -105,7 +105,7 @@ def reproduce(
     *,
     n_jobs: int = 1,
     cluster: str | None = None,
-    on_done: Callable[[Job, int, int, float | None], None] | None = None,
+    on_done: Callable[[Job, int, int], None] | None = None,
 ) -> list[Path]:
     """Run the jobs that the store does not have yet, write every table and figure, and return the files."""
     _make_folders(request.out)

@@ -1,7 +1,8 @@
 """Adversarially reweighted learning (Lahoti et al., NeurIPS 2020)."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from research.rivals.base import RivalClassifier
 from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
 
 
+@dataclass(eq=False, repr=False)
 class ARLClassifier(RivalClassifier):
     """Classifier that learns against an adversary, which puts weight on regions of (x, y) with high losses.
 
@@ -41,20 +43,7 @@ class ARLClassifier(RivalClassifier):
     # The authors tune learner and adversary over these rates.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"adversary_rate": (0.001, 0.01, 0.1, 1.0, 2.0, 5.0)}
 
-    def __init__(
-        self,
-        adversary_rate: float = 0.1,
-        *,
-        model: str = "linear",
-        l2: float | None = None,
-        epochs: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        self.adversary_rate = adversary_rate
-        self.model = model
-        self.l2 = l2
-        self.epochs = epochs
-        self.random_state = random_state
+    adversary_rate: float = 0.1
 
     def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
         return train(rows, LinearAdversary(rows, self.adversary_rate), plan, rng)

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from research.rivals.training import Layers, Network, Plan, Trained, TrainingRow
 _L2_OF_LINES, _L2_OF_NETWORKS = 1.0, 20.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RivalClassifier(ClassifierMixin, BaseEstimator):
     """One model for all rows, linear or a network with one hidden layer; subclasses say how rows are weighted.
 
@@ -51,10 +53,10 @@ class RivalClassifier(ClassifierMixin, BaseEstimator):
 
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {}
     """Values of the method's own parameters to tune over, by name."""
-    model: str
-    l2: float | None
-    epochs: int
-    random_state: Any
+    model: str = "linear"
+    l2: float | None = None
+    epochs: int = 20
+    random_state: Any = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train the model; a weight of 2 is the row given twice."""

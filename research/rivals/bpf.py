@@ -1,7 +1,8 @@
 """Blind Pareto fairness (Martinez et al., ICML 2021)."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from research.rivals.base import RivalClassifier
 from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
 
 
+@dataclass(eq=False, repr=False)
 class BlindParetoClassifier(RivalClassifier):
     """Classifier for the worst rows that make up a given share, without giving up on the others for nothing.
 
@@ -49,22 +51,8 @@ class BlindParetoClassifier(RivalClassifier):
     # The authors show a range of sizes; they fix the floor.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"alpha": (0.2, 0.4, 0.6, 0.7, 0.8, 0.9)}
 
-    def __init__(
-        self,
-        alpha: float = 0.8,
-        *,
-        floor: float = 0.01,
-        model: str = "linear",
-        l2: float | None = None,
-        epochs: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.floor = floor
-        self.model = model
-        self.l2 = l2
-        self.epochs = epochs
-        self.random_state = random_state
+    alpha: float = 0.8
+    floor: float = field(default=0.01, kw_only=True)
 
     def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
         if self.floor > self.alpha:

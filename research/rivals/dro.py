@@ -1,7 +1,8 @@
 """Distributionally robust optimisation over a chi-square ball (Hashimoto et al., ICML 2018)."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from research.rivals.base import RivalClassifier
 from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
 
 
+@dataclass(eq=False, repr=False)
 class DROClassifier(RivalClassifier):
     r"""Classifier for the worst group of at least a given size, whichever rows it consists of.
 
@@ -48,20 +50,7 @@ class DROClassifier(RivalClassifier):
     # The authors fix alpha, and Lahoti et al. tune the threshold eta: alpha is the same dial, as the size of a group.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"alpha": (0.2, 0.4, 0.6, 0.7, 0.8, 0.9)}
 
-    def __init__(
-        self,
-        alpha: float = 0.8,
-        *,
-        model: str = "linear",
-        l2: float | None = None,
-        epochs: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.model = model
-        self.l2 = l2
-        self.epochs = epochs
-        self.random_state = random_state
+    alpha: float = 0.8
 
     def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
         return train(rows, ChiSquareBall(rows.share, self.alpha), plan, rng)

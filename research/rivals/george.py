@@ -1,7 +1,8 @@
 """GEORGE: hidden subclasses by clustering, then group DRO over them (Sohoni et al., NeurIPS 2020)."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from research.rivals.base import RivalClassifier
 from research.rivals.training import Floats, Network, Plan, Trained, TrainingRows, Weighting, train
 
 
+@dataclass(eq=False, repr=False)
 class GeorgeClassifier(RivalClassifier):
     """Classifier for the worst of hidden subclasses, which are clusters of rows inside each class.
 
@@ -57,22 +59,8 @@ class GeorgeClassifier(RivalClassifier):
     # The authors search 2 to 10 clusters and two or more dimensions.
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"max_clusters": (2, 5, 10), "n_components": (2, 5)}
 
-    def __init__(
-        self,
-        max_clusters: int = 10,
-        *,
-        n_components: int = 2,
-        model: str = "linear",
-        l2: float | None = None,
-        epochs: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        self.max_clusters = max_clusters
-        self.n_components = n_components
-        self.model = model
-        self.l2 = l2
-        self.epochs = epochs
-        self.random_state = random_state
+    max_clusters: int = 10
+    n_components: int = field(default=2, kw_only=True)
 
     def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
         first = train(rows, Weighting(rows.share), plan, rng)

@@ -5,6 +5,7 @@ at the pooled logit and sees it as one more column, so that it can also mend the
 number of rounds, and zero rounds are a choice: the pooled classifier as it is.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -50,6 +51,7 @@ class LeafTree(NamedTuple):
         return self.value[self.tree.apply(X)]
 
 
+@dataclass(eq=False, repr=False)
 class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
     """Boost small trees on (x, pooled logit), starting at the pooled logit.
 
@@ -85,22 +87,14 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
     """
 
     RANGES: ClassVar[dict[str, tuple[float, ...]]] = {"learning_rate": (0.1, 0.3), "max_depth": (2, 3)}
-    _PATIENCE, _LEAF_ROWS, _HELD_OUT = 5, 20, 0.2
-
-    def __init__(
-        self,
-        pooled: Any = None,
-        *,
-        learning_rate: float = 0.3,
-        max_depth: int = 3,
-        max_rounds: int = 30,
-        random_state: Any = None,
-    ) -> None:
-        self.pooled = pooled
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.max_rounds = max_rounds
-        self.random_state = random_state
+    _PATIENCE: ClassVar[int] = 5
+    _LEAF_ROWS: ClassVar[int] = 20
+    _HELD_OUT: ClassVar[float] = 0.2
+    pooled: Any = None
+    learning_rate: float = field(default=0.3, kw_only=True)
+    max_depth: int = field(default=3, kw_only=True)
+    max_rounds: int = field(default=30, kw_only=True)
+    random_state: Any = field(default=None, kw_only=True)
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the pooled classifier, choose the number of rounds on held-out rows, and fit the trees on all rows."""

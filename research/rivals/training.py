@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logsumexp, softmax
 
 Floats = NDArray[Any]
 """Numbers in double precision for linear models, and in single precision for networks."""
@@ -176,18 +176,12 @@ def row_losses(logits: Floats, label: NDArray[np.intp]) -> Floats:
 
 def losses_and_slopes(logits: Floats, label: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """Loss of each row, and its derivative by the row's logits, (n, m): predicted probability minus 1 or 0."""
+    slopes = expit(logits) if logits.shape[1] == 1 else softmax(logits, axis=1)
     if logits.shape[1] == 1:
-        slopes = expit(logits)
         slopes[:, 0] -= label
-        return row_losses(logits, label), slopes
-    # Losses and probabilities from the same exponentials: with SciPy's two functions, small fits took twice as long.
-    own, highest = (np.arange(len(label)), label), logits.max(axis=1, keepdims=True)
-    slopes = np.exp(logits - highest)
-    total = slopes.sum(axis=1, keepdims=True)
-    losses = np.log(total[:, 0]) + highest[:, 0] - logits[own]
-    slopes /= total
-    slopes[own] -= 1
-    return losses, slopes
+    else:
+        slopes[np.arange(len(label)), label] -= 1
+    return row_losses(logits, label), slopes
 
 
 def train(rows: TrainingRows, weighting: Weighting, plan: Plan, rng: np.random.Generator) -> Trained:

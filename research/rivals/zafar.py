@@ -5,6 +5,7 @@ at least as often by its own classifier as by one classifier with equal acceptan
 at least as often as by any other group's classifier. Both are about acceptance, not about errors.
 """
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from research.rivals.convex_concave import Floats, Group, Problem, parity_minimu
 Preference = Literal["impact", "treatment", "both"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ZafarClassifier(ClassifierMixin, BaseEstimator):
     """Fit one logistic regression per group of an attribute, so that each group prefers its own. Two classes.
 
@@ -61,13 +63,10 @@ class ZafarClassifier(ClassifierMixin, BaseEstimator):
 
     RANGES: ClassVar[dict[str, tuple[float, ...]]] = {"l2": (1e-4, 1e-3, 1e-2, 1e-1)}
 
-    def __init__(
-        self, *, preference: Preference = "both", accepted: object = None, l2: float = 1e-3, tolerance: float = 1e-4
-    ) -> None:
-        self.preference = preference
-        self.accepted = accepted
-        self.l2 = l2
-        self.tolerance = tolerance
+    preference: Preference = "both"
+    accepted: object = None
+    l2: float = 1e-3
+    tolerance: float = 1e-4
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the classifiers of all groups together."""

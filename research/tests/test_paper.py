@@ -25,7 +25,7 @@ from research.paper.reproduce import ARTEFACTS, Request, chosen_settings, displa
 from research.paper.rivals import Judge, rival_jobs
 from research.paper.rivals_page import write_page
 from research.paper.rivals_tables import harmed_table, over_data_sets, summarize_rivals, verdict_sentences
-from research.paper.runner import Job, RemainingTime, run_jobs
+from research.paper.runner import Job, run_jobs
 from research.paper.store import ResultStore
 from research.paper.tables import DATASETS, OURS, TABLES, Line, Table, paired_mean, summarize, with_yardsticks
 from research.rivals import ZafarClassifier
@@ -72,14 +72,6 @@ def test_what_is_no_store_is_refused_in_one_sentence(tmp_path):
         store._connection.execute("PRAGMA user_version = 99")
     with pytest.raises(InputError, match="another version"):
         ResultStore(tmp_path / "old")
-
-
-def test_the_remaining_time_knows_slow_jobs_from_quick_ones():
-    remaining = RemainingTime(JOBS, n_jobs=2)
-    assert remaining.seconds() is None
-    remaining.done(JOBS[0], 10.0)
-    remaining.done(JOBS[4], 1.0)
-    assert remaining.seconds() == pytest.approx((3 * 10 + 3 * 1) / 2)
 
 
 # ---- what a job does ----
