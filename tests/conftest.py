@@ -28,12 +28,6 @@ hypothesis.settings.register_profile("dafh", deadline=None, derandomize=True, ma
 # For `make slow`.
 hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("dafh"), max_examples=300)
 hypothesis.settings.load_profile("dafh")
-# For benchmarks/mutation.py, which wants to know that a test fails, not the simplest example with which it does.
-hypothesis.settings.register_profile(
-    "mutation",
-    hypothesis.settings.get_profile("dafh"),
-    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
-)
 # Tests run in one process per core, and their threads would wait for each other: on two busy cores, gradient boosting
 # of 1,500 rows takes ten times as long with two threads as with one.
 threadpool_limits(1)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dafh.progress import epoch_reporter, step_reporter, study_reporter, transfer_reporter
+from dafh.progress import epoch_reporter, step_reporter, transfer_reporter
 
 BEST = SimpleNamespace(choose=lambda curves: (1, len(curves["selection_pr"]) - 1), judged=lambda curves: curves)
 """A rule that selects the second replica after the last epoch."""
@@ -49,12 +49,6 @@ def report_epochs(max_epochs, ran=None, verbose=1):
     with epoch_reporter(max_epochs, verbose, BEST) as report:
         for epoch in range(1, (ran or max_epochs) + 1):
             report(epoch, curves(epoch))
-
-
-def report_jobs(total, seconds_left=None):
-    with study_reporter() as report:
-        for done in range(1, total + 1):
-            report(SimpleNamespace(key=f"job {done}"), done, total, seconds_left)
 
 
 def test_a_silent_fit_has_no_reporter_and_writes_nothing(log):
@@ -115,37 +109,6 @@ def test_a_silent_fit_has_no_reporter_of_steps():
         assert report is None
 
 
-def test_a_study_reports_its_first_job_each_twentieth_and_its_last(log):
-    report_jobs(41)
-    assert [line.split(" of ")[0] for line in log()] == ["1", *map(str, range(3, 41, 3)), "41"]
-
-
-@pytest.mark.parametrize("total", [1, 2, 19, 20, 21, 39, 40, 59, 1000])
-def test_a_study_of_any_size_writes_about_twenty_lines(log, total):
-    report_jobs(total)
-    lines = log()
-    assert lines[0] == f"1 of {total} jobs done"
-    assert lines[-1] == f"{total} of {total} jobs done"
-    assert min(total, 10) <= len(lines) <= 22
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.4, "0 s"),
-        (89, "89 s"),
-        (90, "2 min"),
-        (3600, "60 min"),
-        (5399, "90 min"),
-        (5400, "1.5 h"),
-        (360_000, "100.0 h"),
-    ],
-)
-def test_the_time_left_is_in_the_unit_that_fits(log, seconds, words):
-    report_jobs(1, seconds)
-    assert log() == [f"1 of 1 jobs done, about {words} left"]
-
-
 def test_a_download_writes_nothing_to_a_log(log):
     with transfer_reporter("adult.csv") as report:
         report("a mirror", 10, 100)
@@ -184,29 +147,3 @@ def test_a_fit_draws_one_bar_and_no_lines_on_a_terminal(terminal):
     assert "4/10" in terminal()
     assert "best so far: epoch 4" in terminal()
     assert "of at most" not in terminal()
-
-
-def test_a_study_draws_one_bar_with_the_last_job_on_a_terminal(terminal):
-    report_jobs(3, seconds_left=7200)
-    assert "3/3" in terminal()
-    assert "last: job 3, about 2.0 h left" in terminal()
-    assert "jobs done" not in terminal()
-
-
-def test_names_of_jobs_cannot_style_the_log_or_break_it(log):
-    long = "x" * 500
-    with study_reporter() as report:
-        report(SimpleNamespace(key=f"[red]{long}"), 1, 1, None)
-    assert log() == ["1 of 1 jobs done"]
-
-
-def test_a_failure_passes_through_and_gives_the_cursor_back(terminal, capsys):
-    def fails():
-        with study_reporter() as report:
-            report(SimpleNamespace(key="a"), 1, 1, None)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fails()
-    raw = capsys.readouterr().err
-    assert raw.rindex("\x1b[?25h") > raw.rindex("\x1b[?25l")  # Shown again after it was hidden.

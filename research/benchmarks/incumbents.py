@@ -1,4 +1,4 @@
-"""Three incumbents that went wrong in known ways, on the paper's data, and whether recommendations are right on fresh rows.
+"""Three incumbents that went wrong in known ways, and whether recommendations about them are right on fresh rows.
 
 Of the training rows of a development split, 40% make the incumbent, a pipeline on raw columns, and the others teach
 groups on top of it. Half of the test rows are audited, with the sensitive attributes, and give the recommendation. The

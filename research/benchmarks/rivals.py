@@ -1,4 +1,4 @@
-"""Rivals on Adult: AUC beside published figures. Rows of a development split, without race and sex among the columns."""
+"""Rivals on Adult: AUC beside published figures, on rows without race and sex among the columns."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -94,7 +94,7 @@ def toy():
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(methods, "FETCHERS", {"toy": fetch, "bank": fetch})
+        patch.setitem(methods.FETCHERS, "toy", fetch)
         patch.setitem(methods.GROUP_ATTRIBUTES, "toy", ["sex", "age_group"])
         patch.setitem(rivals.ACCEPTED, "toy", 1)
         patch.setattr(rivals, "BUDGET", 1)
@@ -108,14 +108,15 @@ def row_of(method, n_groups=2, split=0):
     return row
 
 
-def test_a_split_is_a_quarter_of_the_rows_encoded_beside_their_attributes(toy):
+def test_a_split_is_a_quarter_of_the_rows_encoded_beside_their_attributes(toy, monkeypatch):
     data = load_split("toy", 3)
     assert (len(data.y), len(data.y_test)) == (600, 200)
     assert data.X.dtype == np.float64
     assert data.X.shape[1] == data.X_test.shape[1] >= 2
     right = ((data.table_test["x"] > 0) == (data.attributes_test["sex"].to_numpy() == "m")) == data.y_test
     assert right.mean() > 0.9  # Misplaced rows would show.
-    load_split("bank", 0)
+    monkeypatch.setitem(methods.FETCHERS, "bank", methods.FETCHERS["toy"])
+    load_split("bank", 99)
     assert toy[-1] == {"remove": "paper", "include_duration": True}
 
 

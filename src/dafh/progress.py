@@ -1,4 +1,4 @@
-"""Progress of downloads, fits and studies: a bar on a terminal, a few plain lines in a log."""
+"""Progress of downloads and fits: a bar on a terminal, a few plain lines in a log."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -126,14 +126,14 @@ def _made_up_table():
 
 def _experiment(folder):
     """Run the experiment in a process of its own, since JAX has threads and this one makes children by fork."""
-    run = "import pickle; from dafh.study.synthetic import run_synthetic as run"
+    run = "import pickle; from dafh.cli.synthetic import run_synthetic as run"
     code = f"{run}; pickle.dump(run(400), open('made', 'wb'))"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=folder)
 
 
 def _known_experiment():
     made = pickle.loads(Path("made").read_bytes())
-    return mock.patch("dafh.study.synthetic.run_synthetic", return_value=made)
+    return mock.patch("dafh.cli.synthetic.run_synthetic", return_value=made)
 
 
 @contextlib.contextmanager
@@ -148,16 +148,6 @@ def _short_training():
         for name, value in changes.items():
             stack.enter_context(mock.patch(f"dafh.{name}", value))
         yield
-
-
-def _made_up_results():
-    def execute(job):
-        figures = dict.fromkeys(("accuracy", "pr", "log_loss", "auc", "calibration", "disagreement"), 0.8)
-        figures |= dict.fromkeys(("violations", "n_models", "n_found", "max_gain", "max_envy_gap"), 1)
-        figures |= {"disparity_change": 0.1, "smallest_share": 0.3, "p_values": [0.5], "seconds": 1.0}
-        return [{**figures, "accuracy": 0.8 + job.split / 100}]
-
-    return mock.patch("dafh.study.reproduce.execute", execute)
 
 
 COMMANDS = [
@@ -202,7 +192,6 @@ COMMANDS = [
         environment={"XDG_CACHE_HOME": "{folder}/cache"},
     ),
     Command("data export", ("data", "export", "made-up", "--out", "people.csv"), _people, _made_up_table),
-    Command("reproduce", ("reproduce", "k2", "--splits", "2", "--out", "study"), lambda _: None, _made_up_results),
     Command(
         "fit of a large table",
         ("fit", "rows", "--target", "y", "--by", "rules", "--test-size", "0.2", "--out", "model.dafh"),

@@ -1,8 +1,8 @@
 """The command line: parse, call, print. Nothing heavy is imported before a command needs it.
 
 One file per family of commands: `fit`, `score` (predict), `audit` (audit and explain), `report`, `watch`, `files`
-(show), `export`, `data`, `demo` (with `synthetic`, its experiment), `completion`. What they share is in `options`, `errors` and
-`output`.
+(show), `export`, `data`, `demo` (with `synthetic`, its experiment), `completion`. What they share is in `options`,
+`errors` and `output`.
 
 A new command gets a file here, an import and a place in the list below, help with an example, and a paragraph in
 docs/commands.md. What it does with tables and model files belongs in `dafh.workflows`.

@@ -52,16 +52,9 @@ class SyntheticExperiment:
         return pd.DataFrame(rows).set_index("method")
 
 
-def run_synthetic(
-    n_samples: int = 20_000,
-    *,
-    delta: float = 0.4,
-    sigma: float = 0.3,
-    random_state: int = 0,
-    verbose: int = 0,
-) -> SyntheticExperiment:
+def run_synthetic(n_samples: int = 20_000, *, random_state: int = 0, verbose: int = 0) -> SyntheticExperiment:
     """Fit the four methods of the paper's figure on three quarters of the rows and compare them on the rest."""
-    data = make_paper_synthetic(n_samples, delta=delta, sigma=sigma, random_state=random_state)
+    data = make_paper_synthetic(n_samples, random_state=random_state)
     train, test = train_test_split(np.arange(n_samples), test_size=0.25, random_state=random_state)
     X, y, hidden = data.X.iloc[train], data.y[train], data.sensitive_features.iloc[train]
     X_test, y_test, hidden_test = data.X.iloc[test], data.y[test], data.sensitive_features.iloc[test]
