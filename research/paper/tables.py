@@ -124,7 +124,7 @@ def _defaults() -> Table:
     note = (
         "Groups are learned on top of the scorecard, and only where held-out rows show that they add something: 1 "
         "group means that they did not. Seconds are those of one fit while other jobs ran on the same cores; "
-        "research/benchmarks/README.md has ratios measured in one run."
+        "research/benchmarks/speed.md has ratios measured in one run."
     )
     return Table("defaults", "What a user gets by default", lines, ("accuracy", "seconds", "n_found"), note)
 
