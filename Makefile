@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # Compiled modules are kept, whatever the surroundings say: the tests start more than a hundred processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow check format mutation bench docs dist matrix clean
+.PHONY: help demo test slow check format mutation reproduce bench docs dist matrix clean
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 17
 
@@ -41,14 +41,12 @@ mutation: $(READY) ## small changes of the method, the statistics and the guard 
 	$(BIN)/mutmut run $(MUTATE)
 	$(BIN)/mutmut results
 
-bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md
-	$(BIN)/python benchmarks/bench.py
-	$(BIN)/python benchmarks/boosting.py
-	$(BIN)/python benchmarks/rivals.py
-	$(BIN)/python benchmarks/scale.py
-	$(BIN)/python benchmarks/scoring.py
-	$(BIN)/python benchmarks/watch.py
-	$(BIN)/python benchmarks/load.py
+# Hours for everything; REPRODUCE="k2 clustering --splits 10 --jobs 2" says what, and how.
+reproduce: $(READY) ## the paper's tables and figures with the published numbers beside ours, in reproduction
+	$(BIN)/python -m research.paper $(REPRODUCE)
+
+bench: $(READY)  ## speed and memory as ratios, filled into the pages of research/benchmarks
+	for name in speed boosting rivals scale scoring monitor; do $(BIN)/python -m research.benchmarks.$$name || exit 1; done
 
 # -E runs notebooks again whose text has not changed.
 docs: $(READY)   ## user guide, notebooks and API reference as web pages, in docs/_build

@@ -19,7 +19,7 @@ from dafh import DAFHClassifier, DecoupledClassifier, Recipe, Scorecard, tabular
 from dafh.exceptions import GroupsEncodeLabelWarning
 from dafh.models.container import FORMAT
 from dafh.partitions import PooledPartition
-from dafh.rivals.baselines import make_baseline
+from research.rivals import make_baseline
 
 SVC_TYPES = ["sklearn.svm._classes.SVC"]
 NETWORK = {"groups": "network", "recipe": Recipe(max_epochs=2)}

@@ -11,9 +11,9 @@ from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.rates import error_limits
 from dafh.rows.held_out import HeldOut
-from dafh.study.guarantee import audits, proof
-from dafh.study.guarantee.coverage import missed
-from dafh.study.guarantee.worlds import compare_own
+from research.guarantees import audits, proof
+from research.guarantees.coverage import missed
+from research.guarantees.worlds import compare_own
 
 
 @pytest.fixture(scope="module")

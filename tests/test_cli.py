@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 import dafh
 from dafh.cli import main
+from dafh.cli.synthetic import run_synthetic
 from dafh.datasets import registry
 from dafh.datasets.registry import Dataset, RawFile
-from dafh.study.synthetic import run_synthetic
 
 
 def run(*arguments):
@@ -45,7 +45,7 @@ def test_every_command_has_help_with_an_example(command):
 def test_demo_prints_the_table_and_says_where_the_figure_is(tmp_path, suffix, monkeypatch):
     out, asked = tmp_path / f"figure.{suffix}", []
     monkeypatch.setattr(
-        "dafh.study.synthetic.run_synthetic",
+        "dafh.cli.synthetic.run_synthetic",
         lambda *samples, **options: asked.append((samples, options)) or run_once(*samples, **options),
     )
     result = run("demo", "--samples", "400", "--seed", "7", "--out", str(out))

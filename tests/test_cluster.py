@@ -12,11 +12,9 @@ import pytest
 
 from cases import first_by_default
 from dafh.blocks import cluster
-from dafh.blocks.cluster import DaskBlocks, connected, jobs_on_cluster
+from dafh.blocks.cluster import DaskBlocks, connected
 from dafh.blocks.files import FileBlocks
 from dafh.exceptions import InputError
-from dafh.study.runner import Job, run_jobs
-from dafh.study.store import ResultStore
 from dafh.tables.files import DataFile
 from large import assert_same_model, grouped_table, written_in_files
 from test_large_fits import FEATURES, fitted, in_memory
@@ -124,19 +122,6 @@ def test_without_dask_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "dask", None)
     with pytest.raises(InputError, match=r"pip install 'dafh\[dask\]'"), connected("tcp://127.0.0.1:1"):
         pass
-
-
-def square(job):
-    return [{"value": float(job.split) ** 2}]
-
-
-def test_jobs_of_a_study_run_on_the_cluster(two_workers, tmp_path):
-    jobs = [Job("honest", "german", "dafh", 2, split) for split in range(4)]
-    address = two_workers.scheduler.address
-    with jobs_on_cluster(address) as n_threads, ResultStore(tmp_path / "results.sqlite") as store:
-        assert n_threads == 2
-        assert run_jobs(jobs, store, square, n_jobs=n_threads) == 4
-        assert sorted(store.frame([job.key for job in jobs])["value"]) == [0, 1, 4, 9]
 
 
 def test_order_and_division_of_a_sum_do_not_matter(two_workers):

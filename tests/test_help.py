@@ -122,7 +122,6 @@ def test_a_misspelt_option_gets_a_suggestion_and_a_misspelt_command_an_error():
         (["audit", "m.dafh", "x.csv", "--depth", "0"], "0 is not in the range x>=1"),
         (["audit", "m.dafh", "x.csv", "--decimal", ";"], "';' is not one of '.', ','"),
         (["explain", "m.dafh", "x.csv", "--seeds", "21"], "21 is not in the range 0<=x<=20"),
-        (["reproduce", "--splits", "1"], "1 is not in the range x>=2"),
         (["completion", "powershell"], "'powershell' is not one of"),
     ],
 )

@@ -20,8 +20,8 @@ from cases import examples
 from dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.models import open_model, read_card
-from dafh.rivals.baselines import make_baseline
 from model_files import people
+from research.rivals import make_baseline
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 

@@ -24,8 +24,8 @@ from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.models import read_card
 from dafh.models.trees import as_boosted_trees
 from dafh.partitions import PooledPartition, RulePartition
-from dafh.rivals.baselines import make_baseline
 from model_files import ANSWERS, EXAMPLES, SVC_TYPES, Parts, people, there_and_back
+from research.rivals import make_baseline
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 DATA = Path(__file__).parent / "data"

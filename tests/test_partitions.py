@@ -1,13 +1,12 @@
-import importlib.util
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy.stats import binomtest
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -26,7 +25,6 @@ from dafh.partitions import (
     paper_manual_partition,
 )
 from dafh.partitions.tree import Node, n_prunings, prunings, separation
-from dafh.rivals.baselines import BASELINES, make_baseline
 from dafh.stats import mcnemar_p
 
 
@@ -122,7 +120,8 @@ def test_the_order_of_attribute_columns_does_not_matter_and_a_missing_one_is_nam
 
 def test_one_seed_makes_partition_and_classifiers_reproducible():
     x, y, _ = people(300)
-    first, again = (make_baseline("mlp", random_state=3).fit(x, y).predict_proba(x) for _ in range(2))
+    model = DecoupledClassifier(RandomPartition(2), HistGradientBoostingClassifier(max_iter=3), random_state=3)
+    first, again = (clone(model).fit(x, y).predict_proba(x) for _ in range(2))
     np.testing.assert_array_equal(first, again)
 
 
@@ -347,45 +346,6 @@ def test_mcnemar_equals_scipy_s_binomial_test():
     for b, c in itertools.product(range(6), range(6)):
         expected = binomtest(c, b + c, 0.5, alternative="less").pvalue if b + c else 1.0
         assert mcnemar_p(b, c) == pytest.approx(expected)
-
-
-# ---- by name ----
-
-
-@pytest.mark.parametrize("name", BASELINES)
-def test_every_baseline_by_name_has_the_same_interface(name):
-    x, y, table = people(600)
-    table = table.assign(race_group="other", sex="Male", age_group="25 - 45")
-    if name in ("trivial", "zafar"):
-        table = table[["side"]]
-    model = make_baseline(name, random_state=0)
-    model.fit(x, y, sensitive_features=table)
-    assert model.predict_all(x).shape == (600, model.n_groups_ + 1)
-    assert 0 <= PreferenceMatrix.of(model, x, y, sensitive_features=table).accuracy <= 1
-
-
-def test_capacity_controls_are_compared_with_logistic_regression():
-    x, y, _ = people(600)
-    y = (np.abs(x[:, 0]) > 0.7).astype(int)
-    for name, gains in (("majority", False), ("mlp", True), ("boosting", True)):
-        matrix = PreferenceMatrix.of(make_baseline(name, random_state=0).fit(x, y), x, y)
-        assert (matrix.min_gain > 0.1) == gains
-    own = make_baseline("boosting", estimator=LogisticRegression(C=0.1)).fit(x, y)
-    assert own.pooled_.C == 0.1
-
-
-def test_an_unknown_baseline_is_explained():
-    with pytest.raises(InputError, match="no baseline 'best': choose from pooled, trivial"):
-        make_baseline("best")
-
-
-def test_the_guide_s_own_partition_works(capsys):
-    path = Path(__file__).parent.parent / "examples" / "own_partition.py"
-    spec = importlib.util.spec_from_file_location("own_partition", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.main()
-    assert "error_pooled" in capsys.readouterr().out
 
 
 def test_random_partitions_with_different_seeds_are_unrelated():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dafh.progress import epoch_reporter, pass_reporter, step_reporter, study_reporter
+from dafh.progress import epoch_reporter, pass_reporter, step_reporter
 
 BEST = SimpleNamespace(choose=lambda curves: (1, len(curves["selection_pr"]) - 1), judged=lambda curves: curves)
 """A rule that selects the second replica after the last epoch."""
@@ -41,12 +41,6 @@ def report_epochs(max_epochs, ran=None):
             report(epoch, {"selection_accuracy": rise * [0.1, 1], "selection_pr": rise * [0.1, 0.5]})
 
 
-def report_jobs(total, seconds_left=None):
-    with study_reporter() as report:
-        for done in range(1, total + 1):
-            report(SimpleNamespace(key=f"job {done}"), done, total, seconds_left)
-
-
 def test_a_silent_fit_has_no_reporter_and_writes_nothing(log):
     with epoch_reporter(10, 0, BEST) as epochs, step_reporter(0) as steps:
         assert epochs is steps is None
@@ -76,21 +70,6 @@ def test_training_on_all_rows_writes_five_lines_to_a_log(log):
     assert steps == ["step 2,016", "step 4,000", "step 6,016", "step 8,000", "step 9,984"]
 
 
-@pytest.mark.parametrize("total", [1, 19, 21, 40, 59, 1000])
-def test_a_study_of_any_size_writes_about_twenty_lines(log, total):
-    report_jobs(total)
-    lines = log()
-    assert lines[0] == f"1 of {total} jobs done"
-    assert lines[-1] == f"{total} of {total} jobs done"
-    assert min(total, 10) <= len(lines) <= 22
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(0.4, "0 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h")])
-def test_the_time_left_is_in_the_unit_that_fits(log, seconds, words):
-    report_jobs(1, seconds)
-    assert log() == [f"1 of 1 jobs done, about {words} left"]
-
-
 def test_passes_over_rows_are_summed_up_at_the_end(log):
     with pass_reporter(1000) as report:
         for what, seconds in (("rows", 0.5), ("kept", 0.1), ("kept", 0.1)):
@@ -108,5 +87,3 @@ def test_a_terminal_shows_one_bar_and_no_lines(terminal):
     assert "4/10" in screen
     assert "best so far: epoch 4" in screen
     assert "of at most" not in screen
-    report_jobs(3, seconds_left=7200)
-    assert "last: job 3, about 2.0 h left" in terminal()

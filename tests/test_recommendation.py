@@ -10,7 +10,7 @@ from dafh import audit
 from dafh.evaluation import Recommendation
 from dafh.evaluation.audit_tables import rows_wanted, worst_first
 from dafh.evaluation.deployment import tolerated
-from dafh.study.guarantee.recommendations import ALL_LOSE, NOBODY_GAINS, THREE_LOSE
+from research.guarantees.recommendations import ALL_LOSE, NOBODY_GAINS, THREE_LOSE
 
 N = 1200
 
@@ -271,7 +271,7 @@ def test_named_groups_are_listed_from_the_worst_to_the_smallest():
 
 @pytest.mark.parametrize("world", [NOBODY_GAINS, ALL_LOSE], ids=lambda world: world.name)
 def test_it_is_seldom_wrong_to_deploy(world):
-    """Fifteen worlds; tests/test_guarantee_slow.py has five hundred."""
+    """Fifteen worlds; research/tests has five hundred."""
     kinds, _ = world.recommended(15)
     assert kinds["deploy"] + kinds["deploy_some"] <= 2 / 15  # Level 5%: three or more happen in 4 of 100 runs.
 

@@ -1,4 +1,4 @@
-"""Progress of fits and studies: a bar on a terminal, a few plain lines in a log."""
+"""Progress of downloads and fits: a bar on a terminal, a few plain lines in a log."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -19,10 +19,6 @@ EpochReport = Callable[[int, Curves], None]
 
 Show = Callable[..., Any]
 """Called with what has changed of a bar: completed, advance, total, description."""
-
-
-JobReport = Callable[[Any, int, int, float | None], None]
-"""Called with the job that ended, the jobs done, all jobs, and the seconds left where they can be estimated."""
 
 
 def _best(curves: Curves, rule: Any) -> str:
@@ -92,23 +88,6 @@ def step_reporter(verbose: int) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextmanager
-def study_reporter() -> Iterator[JobReport]:
-    """Yield a function to call after every job of a study; it shows a bar, or about 20 lines in a log."""
-    from rich.progress import BarColumn, MofNCompleteColumn
-
-    with _bar("jobs", BarColumn(), MofNCompleteColumn(), "{task.description}") as (show, write):
-
-        def report(job: Any, done: int, total: int, seconds_left: float | None) -> None:
-            left = "" if seconds_left is None else f", about {_duration(seconds_left)} left"
-            show(completed=done, total=total, description=f"last: {job.key}{left}")
-            # Rounded down instead, 39 jobs would write 39 lines.
-            if done in (1, total) or done % math.ceil(total / 20) == 0:
-                write(f"{done} of {total} jobs done{left}")
-
-        yield report
-
-
-@contextmanager
 def pass_reporter(n_rows: int) -> Iterator[Callable[[str, float], None]]:
     """Yield a function to call after every pass over rows: it shows passes and speed, and two lines remain at the end.
 
@@ -135,16 +114,3 @@ def pass_reporter(n_rows: int) -> Iterator[Callable[[str, float], None]]:
         if seconds[what]:
             line = f"{len(seconds[what])} passes {title}: {speed(seconds[what])}."
             Console(stderr=True).print(line, highlight=False, soft_wrap=True)
-
-
-def _duration(seconds: float) -> str:
-    """Write a time in the unit that fits.
-
-    Examples
-    --------
-    >>> _duration(42), _duration(400), _duration(8000)
-    ('42 s', '7 min', '2.2 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -57,19 +57,6 @@ def connected(address: str | None) -> Iterator[int]:
         yield n_threads
 
 
-@contextmanager
-def jobs_on_cluster(address: str | None) -> Iterator[int]:
-    """Let joblib run its jobs on a cluster; yield its threads, 0 without one."""
-    with connected(address) as n_threads:
-        if not n_threads:
-            yield 0
-            return
-        from joblib import parallel_config
-
-        with parallel_config("dask"):
-            yield n_threads
-
-
 class DaskBlocks(Blocks[Block]):
     """Blocks that are tasks of Dask."""
 

@@ -6,5 +6,5 @@
 - `pipelines`: the last step of a pipeline, and what comes before it.
 
 It knows nothing about groups. A new way to handle estimators in general belongs here; a classifier of our own belongs
-in `dafh.linear`, and a baseline in `dafh.rivals`.
+in `dafh.linear`.
 """

@@ -1,8 +1,8 @@
 """The command line: parse, call, print. Nothing heavy is imported before a command needs it.
 
 One file per family of commands: `fit`, `score` (predict), `audit` (audit and explain), `report`, `watch`, `files`
-(show), `export`, `data`, `paper` (demo and reproduce), `completion`. What they share is in `options`, `errors` and
-`output`.
+(show), `export`, `data`, `demo` (with `synthetic`, its experiment), `completion`. What they share is in `options`,
+`errors` and `output`.
 
 A new command gets a file here, an import and a place in the list below, help with an example, and a paragraph in
 docs/commands.md. What it does with tables and model files belongs in `dafh.workflows`.
@@ -14,11 +14,11 @@ import dafh
 from dafh.cli.audit import audit, explain
 from dafh.cli.completion import completion
 from dafh.cli.data import data
+from dafh.cli.demo import demo
 from dafh.cli.errors import OneSentence, with_debug
 from dafh.cli.export import export
 from dafh.cli.files import show
 from dafh.cli.fit import fit
-from dafh.cli.paper import demo, reproduce
 from dafh.cli.report import report
 from dafh.cli.score import predict
 from dafh.cli.watch import watch
@@ -40,5 +40,5 @@ def main() -> None:
     """  # noqa: D301
 
 
-for command in (fit, predict, audit, explain, report, watch, show, export, completion, demo, data, reproduce):
+for command in (fit, predict, audit, explain, report, watch, show, export, completion, demo, data):
     main.add_command(with_debug(command))

@@ -18,9 +18,6 @@ from dafh.cli.options import (
 )
 from dafh.cli.output import print_json, say
 
-# Not from `dafh.rivals`, which takes NumPy: help does without. A test compares the two.
-RIVALS = ("dro", "arl", "bpf", "jtt", "george", "residual-boosting")
-
 if TYPE_CHECKING:
     from dafh.tables.files import DataFile
     from dafh.tables.schema import TableSchema
@@ -85,36 +82,11 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
     "--categories", multiple=True, metavar="NAME,...", help="Columns of numbers to treat as categories, such as codes."
 )
 @click.option(
-    "--method",
-    type=click.Choice(["dafh", *RIVALS]),
-    default="dafh",
-    show_default=True,
-    help="dafh: groups with classifiers of their own. All others are rivals, to compare with: one model for all rows. "
-    "All of these but residual-boosting aim to improve results for the worst-off rows. With a guard, the pooled "
-    "classifier keeps the clusters of rows that a rival would harm.",
-)
-@click.option(
-    "--model",
-    type=click.Choice(["linear", "network"]),
-    default="linear",
-    show_default=True,
-    help="What a rival trains: a linear model or a neural network. Only for rivals.",
-)
-@click.option(
-    "--tune",
-    type=click.Choice(["log-loss", "antigone", "none"]),
-    default="log-loss",
-    show_default=True,
-    help="How the settings of a rival are chosen on selection rows. antigone: by accuracy on the worse of two sets of "
-    "rows, those that a reference model gets wrong and those it gets right. none: not at all. Only for rivals.",
-)
-@click.option(
     "--groups",
     type=NumberOfGroups(),
     default="auto",
     show_default=True,
-    help="Number of groups, 1 to 50, or auto: as many as held-out rows show to be worth it. With a rival, the number "
-    "of clusters that the guard chooses by; auto is 8.",
+    help="Number of groups, 1 to 50, or auto: as many as held-out rows show to be worth it.",
 )
 @click.option(
     "--by",
@@ -154,8 +126,7 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
     type=click.Choice(["scorecard", "linear", "boosting"]),
     default="scorecard",
     show_default=True,
-    help="The pooled classifier: a scorecard, logistic regression, or gradient boosting. With a rival, linear unless "
-    "you say otherwise.",
+    help="The pooled classifier: a scorecard, logistic regression, or gradient boosting.",
 )
 @click.option(
     "--incumbent-score",
@@ -216,7 +187,6 @@ def fit(
     cluster: str | None,
     memory: float | None,
     checkpoint: Path | None,
-    method: str,
     **options: Any,
 ) -> None:
     """Learn groups and their classifiers from a table.
@@ -243,7 +213,6 @@ def fit(
     from dafh.workflows.training import make_classifier
 
     start = monotonic()
-    rival = _rival(method, options)
     columns = {name: options.pop(name) for name in _ABOUT_COLUMNS}
     incumbent = _incumbent(options)
     if incumbent is not None:
@@ -264,10 +233,7 @@ def fit(
         )
         for note in (table.headline(), *table.notes, *_offers(table.schema)):
             say(note)
-        if rival is None:
-            unfitted: Any = make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options)  # type: ignore[arg-type]
-        else:
-            unfitted = _make_rival(table, method, rival, n_groups=groups, **options)
+        unfitted: Any = make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options)  # type: ignore[arg-type]
         model = table.fit(unfitted)
         card, test_rows = table.save(model, out)
         cutoff = table.about_cutoff(model) if incumbent is not None else None
@@ -280,7 +246,7 @@ def fit(
     if as_json:
         print_json({**card, "file": str(out), "test_rows": None if test_rows is None else str(test_rows)})
         return
-    _print_groups(fitted) if rival is None else _print_rival(fitted, method)
+    _print_groups(fitted)
     _print_files(out, test_rows)
 
 
@@ -311,36 +277,6 @@ def _check_places(out: Path, *, with_test_rows: bool) -> None:
         check_writable(held_out_path(out))
 
 
-def _rival(method: str, options: dict[str, Any]) -> dict[str, Any] | None:
-    """Take the options about a rival, and refuse those that it has no use for; None for our own method."""
-    given = click.get_current_context().get_parameter_source
-    named = click.core.ParameterSource.COMMANDLINE
-    rival = {name: options.pop(name) for name in ("model", "tune")}
-    if method == "dafh":
-        for name in rival:
-            if given(name) is named:
-                raise click.UsageError(f"--{name} is about a rival: name one with --method.")
-        return None
-    for name in ("by", "costs", "threshold", "incumbent_score", "incumbent_decision", "checkpoint"):
-        if given(name) is named:
-            raise click.UsageError(f"--{name.replace('_', '-')} has no meaning with --method {method}: leave it out.")
-    for name in ("costs", "threshold"):
-        options.pop(name)
-    if given("pooled") is not named:
-        options["pooled"] = "linear"
-    return rival
-
-
-def _make_rival(table: Any, method: str, rival: dict[str, Any], **options: Any) -> Any:
-    from dafh.workflows.rivals import make_rival
-
-    criterion = None if rival["tune"] == "none" else rival["tune"]
-    found, note = make_rival(table, method, model=rival["model"], criterion=criterion, **options)
-    if note is not None:
-        say(note)
-    return found
-
-
 def _incumbent(options: dict[str, Any]) -> Any:
     """Take the options about a model in use, and make the pooled classifier of them; None without any."""
     names = ("incumbent_score", "incumbent_decision", "incumbent_threshold")
@@ -365,17 +301,6 @@ def _offers(schema: "TableSchema") -> list[str]:
         "split, and tests count persons."
         for name in found[:1]
     ]
-
-
-def _print_rival(fitted: Any, method: str) -> None:
-    """Say whom a rival serves, and what the guard decided."""
-    report = fitted.guard_report_
-    if report is None:
-        click.echo(f"\n{method} serves all rows; there is no guard.")
-        return
-    kept = int((fitted.serves_ < fitted.n_groups_).sum())
-    click.echo(f"\n{method} serves {kept} of {fitted.n_groups_} clusters of rows, the pooled classifier the others.")
-    click.echo(f"\n{report}")
 
 
 def _print_groups(fitted: Any) -> None:

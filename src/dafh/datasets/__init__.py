@@ -5,8 +5,7 @@
 - `sources` and `package_index`: where raw files come from;
 - `synthetic`: generators.
 
-A new data set is an entry in `registry` and a function in `loaders`, listed in `FETCHERS` and exported here. The
-study also needs its attributes (`dafh.study.methods.GROUP_ATTRIBUTES`).
+A new data set is an entry in `registry` and a function in `loaders`, listed in `FETCHERS` and exported here.
 """
 
 from dafh.datasets.loaders import FETCHERS, describe, fetch_adult, fetch_arrest, fetch_bank, fetch_german, fetch_violent

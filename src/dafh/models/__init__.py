@@ -5,7 +5,7 @@
 - `container`: the bytes of a file, their limits and the checksum; a new file format changes `container.FORMAT`;
 - `description`: from objects to plain values and back, entry by checked entry;
 - `kinds`: the list of what is built from a file. A new kind is a `Kind` in one of `classifier_kinds`,
-  `scorecard_kind`, `encoder_kind`, `incumbent_kinds`, `partition_kinds`, `estimator_kinds` and `rival_kinds`, with a
+  `scorecard_kind`, `encoder_kind`, `incumbent_kinds`, `partition_kinds` and `estimator_kinds`, with a
   round trip in the tests and a word in docs/commands.md; if copies of it are to be fitted, its parameters are checked
   in `settings`;
 - `binning_kind`, `group_kinds`: bins, views of tables and learned groups, which are parts of an estimator and sized by

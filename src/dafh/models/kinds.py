@@ -6,7 +6,6 @@ from dafh.models.encoder_kind import ENCODER_KINDS
 from dafh.models.estimator_kinds import ESTIMATOR_KINDS
 from dafh.models.incumbent_kinds import INCUMBENT_KINDS
 from dafh.models.partition_kinds import PARTITION_KINDS
-from dafh.models.rival_kinds import RIVAL_KINDS
 from dafh.models.scorecard_kind import SCORECARD_KINDS
 
 KINDS: tuple[Kind, ...] = (
@@ -16,5 +15,4 @@ KINDS: tuple[Kind, ...] = (
     *INCUMBENT_KINDS,
     *PARTITION_KINDS,
     *ESTIMATOR_KINDS,
-    *RIVAL_KINDS,
 )

@@ -7,7 +7,7 @@
 - `rules`: by rules that the user writes;
 - `controls`: all rows in one group, and random groups.
 
-A new partition is a subclass of `base.Partition` in its own file, exported here; examples/own_partition.py is a
+A new partition is a subclass of `base.Partition` in its own file, exported here; research/own_partition.py is a
 complete one. To be saved, it needs a kind in `dafh.models.partition_kinds`.
 """
 

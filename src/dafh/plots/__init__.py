@@ -5,8 +5,6 @@
 - `scorecard`: the points of a scorecard by column;
 - `training`: accuracy and Pr without harm over the epochs of a network;
 - `partitions`: two features, the groups, and the decision borders of their classifiers;
-- `study`: figures of the paper;
-- `rivals`: the worst named group against people harmed, for many methods;
 - `watch`: a model in use, batch by batch;
 - `style`: colours, sizes and axis labels.
 
@@ -17,16 +15,13 @@ on colour alone: add a shape, a dash or a label.
 from dafh.plots.audit import composition, envy, gains, named_groups, preference_matrix
 from dafh.plots.decisions import RATE_TITLES, decisions, named_rates
 from dafh.plots.partitions import partition_panel, side_by_side, synthetic_panels
-from dafh.plots.rivals import harm_and_worst
 from dafh.plots.scorecard import scorecard_bins, scorecard_chart
-from dafh.plots.study import attribute_panels, study_convergence
 from dafh.plots.training import CURVES, convergence, curve
 from dafh.plots.watch import evidence_over_time, gain_over_time, shares_over_time
 
 __all__ = [
     "CURVES",
     "RATE_TITLES",
-    "attribute_panels",
     "composition",
     "convergence",
     "curve",
@@ -35,7 +30,6 @@ __all__ = [
     "evidence_over_time",
     "gain_over_time",
     "gains",
-    "harm_and_worst",
     "named_groups",
     "named_rates",
     "partition_panel",
@@ -44,6 +38,5 @@ __all__ = [
     "scorecard_chart",
     "shares_over_time",
     "side_by_side",
-    "study_convergence",
     "synthetic_panels",
 ]

@@ -20,7 +20,7 @@ _SHAPES = ["cross", "circle", "square", "triangle-up", "diamond", "triangle-down
 
 
 class MethodOutcome(Protocol):
-    """What a panel shows of one method: the study's `SyntheticResult` has it."""
+    """What a panel shows of one method: the demo's `SyntheticResult` has it."""
 
     @property
     def method(self) -> str:
@@ -40,7 +40,7 @@ class MethodOutcome(Protocol):
 
 
 class Experiment(Protocol):
-    """Test rows and the outcomes of several methods on them: the study's `SyntheticExperiment`."""
+    """Test rows and the outcomes of several methods on them: the demo's `SyntheticExperiment`."""
 
     @property
     def X(self) -> pd.DataFrame:  # noqa: N802
@@ -159,7 +159,7 @@ def synthetic_panels(experiment: Experiment, *, n_points: int = 700) -> alt.Conc
     Parameters
     ----------
     experiment : SyntheticExperiment
-        What `dafh.study.synthetic.run_synthetic` returns.
+        What `dafh.cli.synthetic.run_synthetic` returns.
     n_points : int, default=700
         Number of rows to draw; more would hide each other.
 

@@ -142,7 +142,7 @@ class TrainingTable:
         return class_shares_in_words(Counter(self.y.tolist()), self.schema.target)
 
     def fit(self, model: DAFHClassifier | DecoupledClassifier) -> Pipeline:
-        """Fit a pipeline that reads tables and ends in a DAFHClassifier or in a rival."""
+        """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
         options = {f"model__{name}": values for name, values in self.guard_options.items()}
         return tabular_pipeline(model, self.schema.columns).fit(self.features, self.y, **options)
 

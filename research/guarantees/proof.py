@@ -1,0 +1,228 @@
+"""How often "proof" harms a group in simulated worlds, and how often it keeps classifiers that are truly better.
+
+In most worlds here every own classifier is truly worse than the pooled one in something that the guard was asked about,
+so that keeping any of them is harm. Most are worse by almost nothing, where a test errs most often.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dafh.evaluation import ComparedRows, Loss
+from dafh.evaluation.guard import check_servers, proved
+from research.guarantees.worlds import KINDS, TIE, compare_own, draw_outcomes, harmful_world, helpful_world
+
+LEVEL = 0.05
+ERROR = Loss("error")
+Draw = Callable[[np.random.Generator], ComparedRows]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Worlds of one kind, in which keeping any own classifier is harm."""
+
+    name: str
+    draw: Draw
+    losses: Sequence[Loss] = (ERROR,)
+    margin: float = 0.0
+
+    def harmed(self, rng: np.random.Generator) -> bool:
+        """Whether the guard keeps any own classifier in one world."""
+        return bool(kept_by_proof(self.draw(rng), self.losses, self.margin).any())
+
+    def harmed_share(self, n_worlds: int, seed: int = 0) -> float:
+        """Share of worlds in which it does."""
+        rng = np.random.default_rng(seed)
+        return float(np.mean([self.harmed(rng) for _ in range(n_worlds)]))
+
+
+def kept_by_proof(rows: ComparedRows, losses: Sequence[Loss] = (ERROR,), margin: float = 0.0) -> NDArray[np.bool_]:
+    """Groups that keep their own classifier: the decision of `choose_servers`, without its tables and limits."""
+    n_groups = len(rows.own)
+    return proved(check_servers(rows, losses, np.arange(n_groups), margin), n_groups, LEVEL)
+
+
+# ---- the grid of groups ----
+
+
+def harmed_share(
+    n_groups: int, n_worlds: int, kind: str, seed: int, *, guard: Any = "proof", margin: float = 0.0
+) -> float:
+    """Share of harmful worlds in which some group is served worse after the guard."""
+    rng, harmed = np.random.default_rng(seed), []
+    for _ in range(n_worlds):
+        world = harmful_world(rng, n_groups, kind, margin)
+        if guard == "proof" and kind != "open gate":
+            harmed.append(bool(kept_by_proof(world.draw_own(rng), margin=margin).any()))
+        else:
+            harmed.append(world.is_harmed(world.guard(rng, kind=guard, margin=margin)))
+    return float(np.mean(harmed))
+
+
+def kept_share(n_groups: int, n_worlds: int, seed: int, *, guard: Any = "proof", gain: float = 0.03) -> float:
+    """Share of own classifiers that the guard keeps where they are better."""
+    rng = np.random.default_rng(seed)
+    world = helpful_world(n_groups, gain)
+    if guard == "proof":
+        return float(np.mean([kept_by_proof(world.draw_own(rng)).mean() for _ in range(n_worlds)]))
+    kept = [(world.guard(rng, kind=guard).serves == np.arange(n_groups)).mean() for _ in range(n_worlds)]
+    return float(np.mean(kept))
+
+
+def guard_table(n_worlds: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """Shares of harmed worlds and of own classifiers kept, for each number of groups."""
+    table = []
+    for n_groups in (2, 4, 8):
+        row: dict[str, float] = {"groups": n_groups}
+        for kind in KINDS:
+            # Behind an open gate the whole guard has to run, which takes fifty times as long.
+            number = max(n_worlds // 5, 1) if kind == "open gate" else n_worlds
+            row[f"harmed, {kind}"] = harmed_share(n_groups, number, kind, seed)
+        row["harmed, ties, margin 1 percentage point"] = harmed_share(n_groups, n_worlds, "ties", seed, margin=0.01)
+        row["kept, 3 percentage points better"] = kept_share(n_groups, max(n_worlds // 5, 1), seed)
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+# ---- losses, declared subgroups, weights, persons, small groups ----
+
+
+def _groups(n_groups: int, rows: int) -> NDArray[np.intp]:
+    return np.repeat(np.arange(n_groups), rows)
+
+
+def losses_scenario(shift: float, error_gain: float) -> Scenario:
+    """Own classifiers have more false negatives by `shift`, and errors lower by `error_gain` all the same."""
+
+    def draw(rng: np.random.Generator) -> ComparedRows:
+        group = _groups(4, 1500)
+        positive = rng.random(len(group)) < 0.3
+        fewer = (error_gain + 0.3 * shift) / 0.7  # What false positives must fall by.
+        lost, won = draw_outcomes(np.where(positive, shift, -fewer), 0.2, rng)
+        return compare_own(group, lost, won, 4, positive=positive)
+
+    losses = tuple(Loss(name) for name in ("error", "fpr", "fnr"))
+    return Scenario(
+        f"false negatives up by {100 * shift:.2g}, errors down by {100 * error_gain:g} points", draw, losses
+    )
+
+
+def declared_scenario(rows: int, gain: float) -> Scenario:
+    """In each of 4 groups 11 of 12 declared subgroups gain, and one loses almost nothing."""
+
+    def draw(rng: np.random.Generator) -> ComparedRows:
+        group = _groups(4, 12 * rows)
+        part = np.tile(np.arange(12), 4 * rows)
+        harm = np.where(part == 2 * group, TIE, -gain)
+        lost, won = draw_outcomes(harm, 0.3, rng)
+        return compare_own(group, lost, won, 4, attributes=pd.DataFrame({"part": part.astype(str)}))
+
+    return Scenario(f"4 × 12 declared subgroups of {rows} rows, 11 of 12 gain {100 * gain:g} points", draw)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A distribution of weights, part of which are heavy."""
+
+    name: str
+    draw: Callable[[np.random.Generator, int], NDArray[np.float64]]
+    border: float
+    """Smallest heavy weight."""
+    heavy: float
+    """Share of all weight that is on heavy rows."""
+
+
+def few_heavy(share: float, weight: float) -> Weights:
+    """Rows of weight 1, and a share of rows with another."""
+    total = share * weight + 1 - share
+    return Weights(
+        f"{100 * share:g}% of rows weigh {weight:g}",
+        lambda rng, n: np.where(rng.random(n) < share, weight, 1.0),
+        weight,
+        share * weight / total,
+    )
+
+
+# The logarithm of a lognormal weight, drawn by weight, is normal with mean 1: a fifth of all weight is above this.
+LOGNORMAL = Weights("lognormal weights", lambda rng, n: rng.lognormal(size=n), float(np.exp(1 + ndtri(0.8))), 0.2)
+WHERE = ("discordant anywhere", "discordant if heavy", "light rows win, heavy lose")
+
+
+def where_discordant(
+    weights: Weights, weight: NDArray[np.float64], where: str, harm: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Harm and discordance of each row, with this harm in total, for one of the words in `WHERE`."""
+    heavy, every = weight >= weights.border, np.ones(len(weight))
+    if where == "discordant if heavy":
+        return np.where(heavy, harm, 0.0), np.where(heavy, 0.5, 0.0)
+    if where == "light rows win, heavy lose":
+        spread = np.where(heavy, 0.2 + harm, -0.2 * weights.heavy / (1 - weights.heavy))
+        return spread, np.abs(spread)
+    return harm * every, 0.2 * every
+
+
+def weight_scenario(weights: Weights, where: str, rows: int = 2000) -> Scenario:
+    """Rows with weights, in total worse by almost nothing."""
+
+    def draw(rng: np.random.Generator) -> ComparedRows:
+        group = _groups(4, rows)
+        weight = weights.draw(rng, len(group))
+        lost, won = draw_outcomes(*where_discordant(weights, weight, where, TIE), rng)
+        return compare_own(group, lost, won, 4, weight=weight)
+
+    return Scenario(f"{weights.name}, {where}", draw)
+
+
+def person_scenario(rows_each: tuple[int, int], correlation: float) -> Scenario:
+    """Persons with several rows: with a probability, a row repeats what happened on the person's first one."""
+
+    def draw(rng: np.random.Generator) -> ComparedRows:
+        persons = 400
+        each = rng.integers(rows_each[0], rows_each[1] + 1, 4 * persons)
+        person = np.repeat(np.arange(4 * persons), each)
+        group = person // persons
+        lost, won = draw_outcomes(np.full(len(person), TIE), 0.2, rng)
+        first = np.concatenate([[0], np.cumsum(each)[:-1]])[person]
+        source = np.where(rng.random(len(person)) < correlation, first, np.arange(len(person)))
+        return compare_own(group, lost[source], won[source], 4, person=person)
+
+    number = f"{rows_each[0]}" if rows_each[0] == rows_each[1] else f"{rows_each[0]} to {rows_each[1]}"
+    return Scenario(f"{number} rows a person, correlation {correlation:g}", draw)
+
+
+def small_scenario(discordance: float, margin: float) -> Scenario:
+    """Groups of 5 to 60 rows whose classifiers disagree often; worse by almost nothing more than the margin."""
+
+    def draw(rng: np.random.Generator) -> ComparedRows:
+        group = np.repeat(np.arange(4), rng.integers(5, 61, 4))
+        lost, won = draw_outcomes(np.full(len(group), margin + TIE), discordance, rng)
+        return compare_own(group, lost, won, 4)
+
+    name = f"groups of 5 to 60 rows, {100 * discordance:g}% discordant, margin {100 * margin:g} points"
+    return Scenario(name, draw, margin=margin)
+
+
+def scenarios() -> list[Scenario]:
+    """All of them but the grid and the fits."""
+    losses = [losses_scenario(TIE, 0.05), losses_scenario(0.01, 0.0), losses_scenario(0.03, 0.0)]
+    declared = [declared_scenario(200, 0.2), declared_scenario(50, 0.2), declared_scenario(20, 0.05)]
+    persons = [
+        person_scenario(each, correlation)
+        for each in ((1, 1), (5, 5), (20, 20), (1, 20))
+        for correlation in (0.0, 0.5, 1.0)
+    ]
+    kinds = (LOGNORMAL, few_heavy(0.02, 20.0), few_heavy(0.001, 100.0))
+    weights = [weight_scenario(kind, where) for kind in kinds for where in WHERE]
+    small = [small_scenario(psi, margin) for psi in (0.5, 0.8, 0.95) for margin in (0.0, 0.01, 0.05, 0.2)]
+    return [*losses, *declared, *weights, *persons, *small]
+
+
+def scenario_table(n_worlds: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """Share of harmed worlds of every scenario."""
+    found = [(one.name, one.harmed_share(n_worlds, seed)) for one in scenarios()]
+    return pd.DataFrame(found, columns=["worlds", "harmed"])

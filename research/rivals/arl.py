@@ -1,0 +1,108 @@
+"""Adversarially reweighted learning (Lahoti et al., NeurIPS 2020)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from research.rivals.base import RivalClassifier
+from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
+
+
+@dataclass(eq=False, repr=False)
+class ARLClassifier(RivalClassifier):
+    """Classifier that learns against an adversary, which puts weight on regions of (x, y) with high losses.
+
+    The adversary is linear in the columns and the label. A row counts ``1 + s / mean(s)``, where s is the sigmoid of
+    what the adversary says about it. The learner minimises the weighted loss, and the adversary maximises it. Groups
+    that no line in (x, y) separates get no weight of their own, which is what protects against noise.
+
+    Parameters
+    ----------
+    adversary_rate : float, default=0.1
+        Learning rate of the adversary (Adagrad, as in the authors' code).
+    model, l2, epochs, random_state
+        As in `RivalClassifier`.
+
+    References
+    ----------
+    P. Lahoti, A. Beutel, J. Chen, K. Lee, F. Prost, N. Thain, X. Wang, E. Chi: Fairness without demographics through
+    adversarially reweighted learning. NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from dafh.datasets import make_grouped_classification
+    >>> data = make_grouped_classification(1000, random_state=0)
+    >>> ARLClassifier().fit(data.X, data.y).predict_proba(data.X).shape
+    (1000, 2)
+    """
+
+    # The authors tune learner and adversary over these rates.
+    RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {"adversary_rate": (0.001, 0.01, 0.1, 1.0, 2.0, 5.0)}
+
+    adversary_rate: float = 0.1
+
+    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
+        return train(rows, LinearAdversary(rows, self.adversary_rate), plan, rng)
+
+
+class LinearAdversary(Weighting):
+    """Weights by a linear function of columns and label, which climbs towards rows with high losses."""
+
+    rounds, round_iter = 20, 10
+    # Steps of the adversary in a round. It climbs without end, so that a best response to the learner does not exist.
+    _STEPS = 5
+    # Adagrad divides by the root of the sum of squared gradients, which starts here.
+    _FIRST_SQUARES = 1e-8
+    _SMALLEST_MEAN = 1e-4
+
+    def __init__(self, rows: TrainingRows, rate: float) -> None:
+        super().__init__(rows.share)
+        labels = rows.label[:, None] == np.arange(1 if rows.n_classes == 2 else 0, rows.n_classes)
+        # A column of ones comes last, for the bias.
+        self._inputs = np.column_stack([rows.x, labels, np.ones(len(rows.label))]).astype(rows.x.dtype)
+        self._rate = rate
+        self.coefficients = np.zeros(self._inputs.shape[1], rows.x.dtype)
+        self._squares = np.full_like(self.coefficients, self._FIRST_SQUARES)
+        self._n_moves = 0
+
+    def move(self, losses: Floats) -> bool:
+        """Climb a few steps on all rows; there is always more to climb.
+
+        The learner plays against the mean of all weights so far. Against the last ones alone it goes too far: on Adult
+        with a rate of 1, its accuracy was 80.6 % instead of 84.1 %.
+        """
+        for _ in range(self._STEPS):
+            self._climb(self._inputs, self.share, losses)
+        self._n_moves += 1
+        weights = self.share * self._weights(self._inputs, self.share)
+        self.current = self.current + (weights - self.current) / self._n_moves
+        return False
+
+    def of_batch(self, rows: NDArray[np.intp], losses: Floats) -> NDArray[np.float64]:
+        """Weigh some of the rows, then climb one step on them."""
+        inputs, share = self._inputs[rows], self.share[rows] / self.share[rows].sum()
+        weights = self.share[rows] * self._weights(inputs, share)
+        self._climb(inputs, share, losses)
+        return weights
+
+    def _weights(self, inputs: Floats, share: NDArray[np.float64]) -> Floats:
+        """Half of 1 + s / mean(s): with a mean of 1, the penalty holds the learner as much as in plain training."""
+        score = expit(inputs @ self.coefficients)
+        return (1 + score / max(float(share @ score), self._SMALLEST_MEAN)) / 2
+
+    def _climb(self, inputs: Floats, share: NDArray[np.float64], losses: Floats) -> None:
+        gradient = self.gradient(inputs, share, losses)
+        self._squares += gradient * gradient
+        self.coefficients += self._rate * gradient / np.sqrt(self._squares)
+
+    def gradient(self, inputs: Floats, share: NDArray[np.float64], losses: Floats) -> Floats:
+        """Derivative of the mean of s / mean(s) times loss by the coefficients."""
+        score = expit(inputs @ self.coefficients)
+        mean = max(float(share @ score), self._SMALLEST_MEAN)
+        # More weight for one row is less for the others, because the weights are divided by their mean.
+        excess = losses - float(share @ (score * losses)) / mean
+        return ((share * score * (1 - score) * excess / mean) @ inputs).astype(inputs.dtype)

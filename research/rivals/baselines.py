@@ -1,0 +1,142 @@
+"""The baselines of the paper, capacity controls and rivals, by name and ready to fit."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from dafh import DecoupledClassifier
+from dafh.exceptions import InputError
+from dafh.linear import StandardizedLogisticRegression
+from dafh.partitions import (
+    AttributePartition,
+    ClusterPartition,
+    IntersectionPartition,
+    Partition,
+    PooledPartition,
+    RandomPartition,
+    TreePartition,
+    paper_manual_partition,
+)
+from research.rivals.arl import ARLClassifier
+from research.rivals.bpf import BlindParetoClassifier
+from research.rivals.dro import DROClassifier
+from research.rivals.george import GeorgeClassifier
+from research.rivals.jtt import JTTClassifier
+from research.rivals.residual_boosting import ResidualBoostingClassifier
+from research.rivals.zafar import ZafarClassifier
+
+ModelClass = Literal["linear", "network"]
+
+_PARTITIONS: dict[str, Callable[[], Partition]] = {
+    "pooled": PooledPartition,
+    "trivial": AttributePartition,
+    "clustering": ClusterPartition,
+    "manual": paper_manual_partition,
+    "lr-all": IntersectionPartition,
+    "treelr": TreePartition,
+    "random": RandomPartition,
+}
+# The network stops early on held-out rows, because a control that overfits would make every method look good.
+_CONTROLS = {
+    "majority": DummyClassifier(strategy="most_frequent"),
+    "mlp": make_pipeline(StandardScaler(), MLPClassifier((100,), early_stopping=True, max_iter=200)),
+    "boosting": HistGradientBoostingClassifier(),
+}
+# Fairness without demographics: one model for all rows.
+RIVALS: dict[str, Callable[..., Any]] = {
+    "dro": DROClassifier,
+    "arl": ARLClassifier,
+    "bpf": BlindParetoClassifier,
+    "jtt": JTTClassifier,
+    "george": GeorgeClassifier,
+    "residual-boosting": ResidualBoostingClassifier,
+}
+"""Rivals that need no attributes, by name."""
+BASELINES = (*_PARTITIONS, *_CONTROLS, *RIVALS, "zafar")
+"""Names that `make_baseline` takes."""
+# Groups that a guard chooses by, where a rival has none of its own.
+_GUARD_GROUPS = 8
+
+
+def make_baseline(
+    name: str,
+    *,
+    model: ModelClass = "linear",
+    n_groups: int | None = None,
+    estimator: Any = None,
+    guard: Literal["veto", "proof"] | None = None,
+    random_state: Any = None,
+    **settings: Any,
+) -> DecoupledClassifier:
+    """Return an unfitted baseline.
+
+    Parameters
+    ----------
+    name : str
+        ``"pooled"``, ``"trivial"`` (by one attribute), ``"clustering"``, ``"manual"`` (the paper's rules for Arrest),
+        ``"lr-all"`` (all combinations of attributes), ``"treelr"``, ``"random"``; or a capacity control, which is one
+        stronger or weaker model for all rows: ``"majority"``, ``"mlp"`` (100 hidden units), ``"boosting"``; or a rival,
+        which aims to improve results for the worst-off without knowing them: ``"dro"``, ``"arl"``, ``"bpf"`` (Blind
+        Pareto Fairness), ``"jtt"``, ``"george"``, ``"residual-boosting"``; or ``"zafar"`` (preference-based, by one
+        attribute, which is also the last column of X, as a number).
+    model : {"linear", "network"}, default="linear"
+        What a rival trains: a linear model, or a network with 100 hidden units.
+    n_groups : int, optional
+        Number of groups, for the partitions that have such a setting: by default 2, and 8 for the clusters by which a
+        guard chooses between a rival and the pooled classifier.
+    estimator : classifier or None, default=None
+        Own classifiers of all partitions, and the pooled classifier of controls and rivals; None is logistic regression
+        fitted to convergence.
+    guard : {"veto", "proof"} or None, default=None
+        As in `DecoupledClassifier`. For controls and rivals, it chooses between them and the pooled classifier in each
+        cluster of rows (K-means), and for ``"zafar"`` in each group of the attribute. Clusters do not depend on labels:
+        groups that were made where a rival looks good would be judged by the rows that made them.
+    random_state : int, RandomState or None, default=None
+    **settings
+        Parameters of a rival, such as ``alpha`` of ``"dro"``.
+
+    Examples
+    --------
+    >>> from research.rivals.baselines import make_baseline
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(2000, random_state=0)
+    >>> make_baseline("boosting", random_state=0).fit(data.X, data.y).score(data.X, data.y) > 0.9
+    True
+    >>> make_baseline("dro", alpha=0.7, guard="veto", random_state=0).fit(data.X, data.y).n_groups_
+    8
+    """
+    if name not in BASELINES:
+        raise InputError(f"There is no baseline {name!r}: choose from {', '.join(BASELINES)}.")
+    if name in _PARTITIONS:
+        partition = _PARTITIONS[name]()
+        if "estimator" in partition.get_params():
+            partition.set_params(estimator=estimator)
+        if "n_groups" in partition.get_params():
+            partition.set_params(n_groups=2 if n_groups is None else n_groups)
+        return DecoupledClassifier(partition, estimator, guard=guard, random_state=random_state)
+    rival = ZafarClassifier() if name == "zafar" else RIVALS[name]() if name in RIVALS else clone(_CONTROLS[name])
+    if "model" in rival.get_params():
+        rival.set_params(model=model)
+    elif model != "linear":
+        raise InputError(f"The baseline {name!r} trains no network: leave model at 'linear'.")
+    seeds = {key: random_state for key in rival.get_params() if key.split("__")[-1] == "random_state"}
+    rival.set_params(**settings, **seeds)
+    pooled = StandardizedLogisticRegression() if estimator is None else estimator
+    groups = ClusterPartition(_GUARD_GROUPS if n_groups is None else n_groups)
+    if name == "zafar":
+        pooled, groups = make_pipeline(FunctionTransformer(without_group), pooled), AttributePartition()
+    elif guard is None:
+        groups = PooledPartition()
+    return DecoupledClassifier(groups, rival, pooled=pooled, fit_on="all", guard=guard, random_state=random_state)
+
+
+def without_group(X: Any) -> Any:
+    """All columns but the last, which has the group of each row for Zafar's classifiers."""
+    return np.asarray(X)[:, :-1]

@@ -1,0 +1,165 @@
+"""Tune any rival alike: the same selection rows, the same number of settings, no demographics.
+
+Two criteria read the same trials. "log-loss" asks for good probabilities on selection rows, as everything else in this
+package does. "antigone" (Veldanda et al.) asks for the worst-off without knowing who they are: the selection rows that
+a reference classifier gets wrong stand for the disadvantaged group, and the setting with the best accuracy on the worse
+of the two pseudo-groups wins.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from dafh.exceptions import InputError
+from dafh.linear import StandardizedLogisticRegression
+
+Criterion = Literal["log-loss", "antigone"]
+CRITERIA: tuple[Criterion, ...] = ("log-loss", "antigone")
+SELECTION_SIZE = 0.25
+# Accuracy that Antigone may give up, as a share of rows. Without a limit, a classifier that is right on half of the
+# rows, whichever they are, has the best worst pseudo-group.
+MOST_ACCURACY_LOST = 0.05
+# Strengths of the reference classifiers, from hardly fitted to converged: the one whose errors lie farthest from its
+# other rows names the pseudo-groups. The same for linear rivals and networks, which are then tuned alike.
+_REFERENCES = (1e-4, 1e-3, 1e-2, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """Settings that were tried, and what selection rows say of each.
+
+    Examples
+    --------
+    >>> trials = pd.DataFrame({"log_loss": [0.4, 0.5], "accuracy": [0.80, 0.78], "worst": [0.1, 0.3]})
+    >>> found = Tuning([{"alpha": 0.9}, {"alpha": 0.6}], trials)
+    >>> found.best("log-loss"), found.best("antigone")
+    ({'alpha': 0.9}, {'alpha': 0.6})
+    """
+
+    settings: list[dict[str, Any]]
+    trials: pd.DataFrame
+    """One row per setting: `log_loss`, `accuracy`, and `worst`, the accuracy on the worse of two pseudo-groups."""
+
+    def best(self, criterion: Criterion = "log-loss") -> dict[str, Any]:
+        """Return the setting that a criterion chooses."""
+        if criterion not in CRITERIA:
+            raise InputError(f"There is no criterion {criterion!r}: choose from {', '.join(CRITERIA)}.")
+        if criterion == "log-loss":
+            return self.settings[int(self.trials["log_loss"].to_numpy().argmin())]
+        accuracy = self.trials["accuracy"]
+        allowed = accuracy >= accuracy.max() - MOST_ACCURACY_LOST
+        return self.settings[int(self.trials["worst"].where(allowed, -1.0).to_numpy().argmax())]
+
+
+def tune(
+    rival: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    ranges: Mapping[str, Sequence[Any]] | None = None,
+    budget: int = 8,
+    max_rows: int | None = None,
+    random_state: int = 0,
+) -> Tuning:
+    """Try settings of a classifier on selection rows.
+
+    Parameters
+    ----------
+    rival : classifier
+        Copied for each setting.
+    X : array of numbers, of shape (n, d)
+    y : array of shape (n,)
+    ranges : mapping of parameters to values, optional
+        By default ``rival.RANGES``, the ranges of the authors.
+    budget : int, default=8
+        Settings to try: all combinations if there are no more, else as many drawn at random.
+    max_rows : int, optional
+        Rows to tune on, drawn at random; by default all.
+    random_state : int, default=0
+        Draws selection rows and settings; with the same number, all rivals have the same selection rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from research.rivals.residual_boosting import ResidualBoostingClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> found = tune(ResidualBoostingClassifier(random_state=0), X, X[:, 0] * X[:, 1] > 0, budget=2)
+    >>> len(found.trials), sorted(found.best())
+    (2, ['learning_rate', 'max_depth'])
+    """
+    values, labels = np.asarray(X, np.float64), np.asarray(y)
+    rows = np.arange(len(labels))
+    if max_rows is not None and max_rows < len(labels):
+        rows, _ = train_test_split(rows, train_size=max_rows, stratify=labels, random_state=random_state)
+    fit, select = train_test_split(rows, test_size=SELECTION_SIZE, stratify=labels[rows], random_state=random_state)
+    truth, right = labels[select], _reference_is_right(values, labels, fit, select)
+    settings = draw_settings(getattr(rival, "RANGES", {}) if ranges is None else ranges, budget, random_state)
+    trials = []
+    for setting in settings:
+        model = clone(rival).set_params(**setting).fit(values[fit], labels[fit])
+        is_right = model.predict(values[select]) == truth
+        found = log_loss(truth, model.predict_proba(values[select]), labels=model.classes_)
+        worst = min(is_right[part].mean() for part in (right, ~right) if part.any())
+        trials.append({"log_loss": float(found), "accuracy": float(is_right.mean()), "worst": float(worst)})
+    return Tuning(settings, pd.DataFrame(trials))
+
+
+def draw_settings(ranges: Mapping[str, Sequence[Any]], budget: int, seed: int) -> list[dict[str, Any]]:
+    """All combinations of values, or as many as the budget allows, drawn at random; one empty setting for no ranges.
+
+    Examples
+    --------
+    >>> draw_settings({"a": (1, 2), "b": (3,)}, budget=5, seed=0)
+    [{'a': 1, 'b': 3}, {'a': 2, 'b': 3}]
+    """
+    if budget < 1:
+        raise InputError(f"The budget is {budget}: at least one setting has to be tried.")
+    names = sorted(ranges)
+    every = [dict(zip(names, values, strict=True)) for values in itertools.product(*(ranges[name] for name in names))]
+    if len(every) <= budget:
+        return every
+    chosen = np.random.default_rng(seed).choice(len(every), budget, replace=False)
+    return [every[place] for place in np.sort(chosen)]
+
+
+def _reference_is_right(
+    X: NDArray[Any], labels: NDArray[Any], fit: NDArray[np.intp], select: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Whether the reference classifier is right about each selection row: the two pseudo-groups.
+
+    Of several references, the one whose errors are farthest from its other rows, class by class: the authors show that
+    its pseudo-groups are the least noisy.
+    """
+    scaled = StandardScaler().fit(X[fit]).transform(X[select])
+    rights = [
+        StandardizedLogisticRegression(C=strength).fit(X[fit], labels[fit]).predict(X[select]) == labels[select]
+        for strength in _REFERENCES
+    ]
+    return max(rights, key=lambda right: distance_between_means(scaled, labels[select], right))
+
+
+def distance_between_means(X: NDArray[np.float64], labels: NDArray[Any], right: NDArray[np.bool_]) -> float:
+    """Distance between the mean row that is right and the mean row that is not, averaged over classes by their size.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])
+    >>> round(distance_between_means(X, np.array([0, 0, 1]), np.array([True, False, True])), 3)
+    3.333
+    """
+    total = 0.0
+    for label in np.unique(labels):
+        own, other = X[(labels == label) & right], X[(labels == label) & ~right]
+        if len(own) and len(other):
+            total += (len(own) + len(other)) * float(np.linalg.norm(own.mean(axis=0) - other.mean(axis=0)))
+    return total / len(labels)

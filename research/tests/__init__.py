@@ -1,0 +1,1 @@
+"""Tests of the research, in reduced size; `make slow` runs the simulations in full."""

@@ -1,0 +1,257 @@
+"""Baselines by name, Zafar's classifiers, and the tuning that all rivals share."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import NonlinearConstraint, approx_fprime, minimize
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.naive_bayes import GaussianNB
+
+from dafh import DecoupledClassifier
+from dafh.exceptions import InputError
+from dafh.linear import StandardizedLogisticRegression
+from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition, TreePartition
+from research.rivals import BASELINES, RIVALS, ZafarClassifier, make_baseline
+from research.rivals.convex_concave import Group, Problem, constrained_minimum, minimum, parity_minimum, solve
+from research.rivals.tuning import Tuning, distance_between_means, draw_settings, tune
+
+# ---- by name ----
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """The sign of the rule depends on sex, and on nothing else."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"sex": rng.choice(["f", "m"], 400), "born": rng.choice(["here", "there"], 400)})
+    X = rng.normal(size=(400, 2))
+    return X, ((X[:, 0] > 0) == (table.sex == "f")).astype(int).to_numpy(), table
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_is_an_unfitted_classifier_that_can_be_cloned(name):
+    model = make_baseline(name, random_state=0)
+    assert isinstance(model, DecoupledClassifier)
+    assert not hasattr(clone(model), "estimators_")
+
+
+def test_names_stand_for_partitions_and_controls():
+    kinds = {"pooled": PooledPartition, "clustering": ClusterPartition, "lr-all": IntersectionPartition}
+    kinds["treelr"] = TreePartition
+    assert all(type(make_baseline(name).partition) is kind for name, kind in kinds.items())
+    assert make_baseline("mlp", random_state=11).estimator.get_params()["mlpclassifier__random_state"] == 11
+    with pytest.raises(InputError, match="There is no baseline 'LR-All': choose from pooled"):
+        make_baseline("LR-All")
+
+
+@pytest.mark.parametrize("name", ["trivial", "lr-all", "treelr"])
+def test_methods_that_see_the_right_attribute_solve_the_problem(rows, name):
+    X, y, table = rows
+    model = make_baseline(name, random_state=0).fit(X, y, sensitive_features=table[["sex"]])
+    assert model.score(X, y, sensitive_features=table[["sex"]]) > 0.95
+    assert model.pooled_.score(X, y) < 0.65
+
+
+@pytest.mark.parametrize(("name", "n_groups"), [("clustering", 5), ("random", 7)])
+def test_the_number_of_groups_and_the_users_classifier_reach_the_partitions(rows, name, n_groups):
+    X, y, _ = rows
+    model = make_baseline(name, n_groups=n_groups, estimator=GaussianNB(), random_state=0).fit(X, y)
+    assert model.n_groups_ == n_groups
+    assert all(isinstance(own, GaussianNB) for own in [*model.estimators_, model.pooled_])
+
+
+@pytest.mark.parametrize("name", [name for name in RIVALS if name != "residual-boosting"])
+def test_a_rival_is_one_model_for_all_rows_with_its_own_settings(name):
+    setting, values = next(iter(RIVALS[name].RANGES.items()))
+    model = make_baseline(name, model="network", random_state=3, **{setting: values[0]})
+    assert type(model.estimator) is RIVALS[name]
+    assert (model.estimator.model, model.estimator.random_state) == ("network", 3)
+    assert getattr(model.estimator, setting) == values[0]
+    assert type(model.partition) is PooledPartition
+
+
+def test_a_rival_under_a_guard_is_judged_in_clusters_against_the_pooled_classifier(rows):
+    X, y, _ = rows
+    model = make_baseline("residual-boosting", guard="veto", n_groups=3, random_state=0).fit(X, y)
+    assert (type(model.partition), model.n_groups_, len(model.guard_report_.table)) == (ClusterPartition, 3, 3)
+    assert make_baseline("arl", guard="veto").partition.n_groups == 8
+    with pytest.raises(InputError, match="trains no network"):
+        make_baseline("residual-boosting", model="network")
+
+
+def test_zafar_by_name_has_the_group_as_last_column_and_the_pooled_classifier_does_not_see_it(rows):
+    X, y, table = rows
+    known = np.column_stack([X, table["sex"] == "m"])
+    model = make_baseline("zafar", guard="veto", preference="impact", random_state=0)
+    model.fit(known, y, sensitive_features=table[["sex"]])
+    assert model.score(known, y, sensitive_features=table[["sex"]]) > 0.9
+    assert len(model.guard_report_.table) == 2
+    expected = StandardizedLogisticRegression().fit(X, y).predict(X)
+    np.testing.assert_array_equal(model.pooled_.predict(known), expected)
+
+
+# ---- Zafar's problem ----
+
+
+@pytest.fixture(scope="module")
+def envious():
+    """Two groups that need different columns, one of which is accepted far less often: it envies the other."""
+    rng = np.random.default_rng(0)
+    group, X = rng.integers(0, 2, 600), rng.normal(size=(600, 2))
+    score = np.where(group == 1, X @ [0.3, 1.5] + 1.5, X @ [1.5, -1] - 1.5)
+    return X, (score + rng.logistic(size=600) > 0).astype(int), group
+
+
+def problem_of(X, y, group, **options):
+    groups = []
+    for value in (0, 1):
+        rows = group == value
+        columns = np.column_stack([X[rows], np.ones(rows.sum())])
+        groups.append(Group(columns, y[rows].astype(float), np.full(rows.sum(), 1 / rows.sum())))
+    return Problem(groups, np.array([(group == 0).mean(), (group == 1).mean()]), 1e-2, **options)
+
+
+def test_gradients_agree_with_finite_differences_and_tangents_are_tighter(envious):
+    problem = problem_of(*envious, least=np.array([0.3, 0.4]))
+    point, at = np.random.default_rng(1).normal(size=(2, 6))
+    numeric = approx_fprime(point, lambda p: problem.loss(p)[0], 1e-7)
+    np.testing.assert_allclose(problem.loss(point)[1], numeric, atol=1e-5)
+    tangents = problem.tangents(at)
+    values, gradients = tangents(point)
+    for place in range(4):
+        numeric = approx_fprime(point, lambda p, place=place: tangents(p)[0][place], 1e-7)
+        np.testing.assert_allclose(gradients[place], numeric, atol=1e-5)
+    assert (values >= problem.violations(point) - 1e-12).all()
+    np.testing.assert_allclose(tangents(at)[0], problem.violations(at))
+
+
+def test_a_convex_step_is_what_a_solver_of_scipy_finds(envious):
+    problem = problem_of(*envious)
+    start = np.tile(parity_minimum(problem.groups, problem.share, 1e-2), 2)
+    tangents = problem.tangents(start)
+    ours, multipliers = constrained_minimum(problem.loss, tangents, start, 1e-7)
+    rule = NonlinearConstraint(lambda p: tangents(p)[0], -np.inf, 0, jac=lambda p: tangents(p)[1])
+    options = {"ftol": 1e-12, "maxiter": 500}
+    theirs = minimize(problem.loss, start, jac=True, method="SLSQP", constraints=rule, options=options)
+    # The loss is flat and the benefit has kinks: the values agree to four digits.
+    assert problem.loss(ours)[0] == pytest.approx(theirs.fun, abs=5e-5)
+    assert tangents(ours)[0].max() <= 1e-6
+    assert (multipliers >= 0).all()
+    assert problem.loss(ours)[0] > problem.loss(minimum(problem.loss, start))[0] + 1e-3  # The constraint costs.
+    found, n_tangents = solve(problem, start)
+    assert n_tangents > 1
+    assert problem.loss(found)[0] < problem.loss(start)[0]
+
+
+def test_the_parity_classifier_has_the_same_mean_score_in_all_groups(envious):
+    problem = problem_of(*envious)
+    theta = parity_minimum(problem.groups, problem.share, 1e-2)
+    means = [group.weight @ group.X @ theta for group in problem.groups]
+    assert means[0] == pytest.approx(means[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("preference", ["impact", "treatment", "both"])
+def test_constraints_hold_within_tolerance_where_they_are_active(envious, preference):
+    X, y, group = envious
+    known = np.column_stack([X, group])
+    model = ZafarClassifier(preference=preference).fit(known, y)
+    assert model.n_tangents_ > 0
+    assert model.violations_.max() <= model.tolerance
+    # The first group is accepted at least as often by its own classifier as by that of the other.
+    of_first = known[group == 0]
+    other = np.column_stack([of_first[:, :2], np.ones(len(of_first))])
+    own, theirs = (np.log(1 / (1 / model.predict_proba(some)[:, 1] - 1)) for some in (of_first, other))
+    if preference != "impact":
+        assert np.maximum(own, 0).mean() >= np.maximum(theirs, 0).mean() - 1e-3
+
+
+def test_swapping_the_labels_and_the_accepted_one_changes_nothing_else(envious):
+    X, y, group = envious
+    known = np.column_stack([X, group])
+    one = ZafarClassifier(preference="impact", accepted=1).fit(known, y).predict_proba(known)
+    other = ZafarClassifier(preference="impact", accepted=0).fit(known, 1 - y).predict_proba(known)
+    np.testing.assert_allclose(one[:, 0], other[:, 1], atol=1e-3)
+    with pytest.raises(InputError, match="needs two classes"):
+        ZafarClassifier().fit(known, np.arange(600) % 3)
+    with pytest.raises(InputError, match="accepted is 'yes'"):
+        ZafarClassifier(accepted="yes").fit(known, y)
+
+
+# ---- tuning ----
+
+
+class Recorded(ClassifierMixin, BaseEstimator):
+    """Answers with the same probability for everybody, and remembers what it was fitted on."""
+
+    RANGES = {"share": (0.1, 0.4, 0.9), "unused": (1, 2)}  # noqa: RUF012
+    fits: list = []  # noqa: RUF012
+
+    def __init__(self, share=0.5, unused=0):
+        self.share, self.unused = share, unused
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.fits.append(X[:, 0].copy())
+        return self
+
+    def predict_proba(self, X):
+        return np.tile([1 - self.share, self.share], (len(X), 1))
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def test_every_setting_sees_the_same_rows_and_none_of_the_selection_rows(rows):
+    X, y, _ = rows
+    Recorded.fits.clear()
+    found = tune(Recorded(), X, y, budget=6, random_state=3)
+    assert len(found.settings) == len(Recorded.fits) == 6
+    assert len(Recorded.fits[0]) == 300
+    assert all(np.array_equal(seen, Recorded.fits[0]) for seen in Recorded.fits)
+    share = y[~np.isin(X[:, 0], Recorded.fits[0])].mean()
+    expected = -(share * np.log(0.4) + (1 - share) * np.log(0.6))
+    assert found.trials["log_loss"][[s["share"] == 0.4 for s in found.settings]].to_numpy() == pytest.approx(expected)
+    tune(Recorded(), X, y, ranges={"share": (0.5,)}, max_rows=120)
+    assert len(Recorded.fits[-1]) == 90
+
+
+def test_a_large_grid_is_drawn_from_and_a_small_one_is_taken_whole():
+    ranges = {"a": range(10), "b": range(10)}
+    drawn = draw_settings(ranges, 7, seed=0)
+    assert len({tuple(setting.items()) for setting in drawn}) == 7
+    assert drawn == draw_settings(ranges, 7, seed=0) != draw_settings(ranges, 7, seed=1)
+    with pytest.raises(InputError, match="at least one setting"):
+        draw_settings(ranges, 0, seed=0)
+
+
+def test_antigone_prefers_the_setting_that_serves_the_errors_of_the_reference_within_five_points():
+    trials = pd.DataFrame({"log_loss": [0.3, 0.4, 0.5], "accuracy": [0.90, 0.86, 0.60], "worst": [0.1, 0.3, 0.6]})
+    found = Tuning([{"a": 1}, {"a": 2}, {"a": 3}], trials)
+    assert (found.best("log-loss"), found.best("antigone")) == ({"a": 1}, {"a": 2})
+    with pytest.raises(InputError, match="no criterion 'accuracy'"):
+        found.best("accuracy")
+
+
+def test_antigone_finds_the_setting_that_serves_a_minority_that_one_model_cannot_serve():
+    """In a tenth of the rows the sign is turned: who knows the column serves them, a linear classifier cannot."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=3000), rng.random(3000) < 0.1])
+    y = np.where(X[:, 1] == 1, X[:, 0] < 0, X[:, 0] > 0).astype(int)
+
+    class Turned(StandardizedLogisticRegression):
+        def __init__(self, turned=False, C=1.0, threshold=0.5):
+            super().__init__(C, threshold=threshold)
+            self.turned = turned
+
+        def predict(self, X):
+            decided = super().predict(X)
+            return np.where((X[:, 1] == 1) & self.turned, 1 - decided, decided)
+
+    found = tune(Turned(), X, y, ranges={"turned": (False, True)})
+    assert found.trials["worst"].to_numpy() == pytest.approx([0.1, 0.95], abs=0.1)
+    assert found.best("antigone") == {"turned": True}
+
+
+def test_the_distance_between_pseudo_groups_is_that_of_their_means_within_classes():
+    X, labels = np.array([[0.0], [2.0], [10.0], [10.0], [10.0], [14.0]]), np.array([0, 0, 1, 1, 1, 1])
+    right = np.array([True, False, True, True, True, False])
+    assert distance_between_means(X, labels, right) == pytest.approx((2 * 2 + 4 * 4) / 6)

@@ -1,6 +1,0 @@
-"""Print all tables of the check."""
-
-from dafh.study.guarantee.tables import written
-
-for text in written():
-    print(text, flush=True)
