@@ -44,7 +44,7 @@ mutation: $(READY) ## small changes of the code that no test notices
 	$(BIN)/python benchmarks/mutation.py --write
 
 # What is kept in .fuzz lets the next run go on; FUZZ="--seconds 60 tables" says how long, and which kinds.
-fuzz: $(READY)   ## ten minutes of hostile tables, model files, states, exports and calls
+fuzz: $(READY)   ## ten minutes of hostile tables, states, exports and calls
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz $(FUZZ)
 
 bench: $(READY)  ## speed and memory as ratios, written to benchmarks/README.md

@@ -8,10 +8,8 @@ import pytest
 from fuzz import cases
 from fuzz.cases import Kind, drawn, outcome_of, shrink
 from fuzz.kinds import KINDS
-from fuzz.models import prepare_commands
 
 CORPUS = sorted((Path(__file__).parent / "fuzz" / "corpus").glob("*.json"))
-# Changed model files are drawn by tests/test_models_random.py.
 FRESH = {"tables": 6, "states": 3, "exports": 1, "calls": 40}
 
 
@@ -23,7 +21,7 @@ def prepared(tmp_path_factory):
     def folder(kind):
         if kind.name not in made:
             made[kind.name] = tmp_path_factory.mktemp(kind.name)
-            (prepare_commands if kind.name == "models" else kind.prepare)(made[kind.name])
+            kind.prepare(made[kind.name])
         return made[kind.name]
 
     return folder

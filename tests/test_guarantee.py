@@ -1,5 +1,7 @@
 """Simulated worlds and enumerated outcomes, checked by law: the study of the guarantee must itself be right."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,6 @@ from scipy.stats import multinomial
 
 from cases import examples
 from dafh.evaluation.guard import choose_servers
-from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.losses import ERROR
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.questions import answer, ask_named_groups
@@ -136,7 +137,7 @@ def test_no_world_is_harmed_where_own_classifiers_are_copies_of_the_pooled_one()
 def report_of(serves, margin=0.0):
     """What a guard would report, as far as a world looks at it."""
     report = helpful_world(len(serves), rows=50).guard(rng(), kind="proof", margin=margin)
-    return GuardReport(**{**vars(report), "serves": np.array(serves)})
+    return replace(report, serves=np.array(serves))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from command_line import people
 from command_line import run as run_command
 from fuzz.cases import Case, Kind, without_parts
 from fuzz.commands import run
-from fuzz.models import _places
 
 _TEXTS = {
     "state": ["plain"], "batches": ["counts", "evidence", "drift"], "notices": ["plain"], "service": ["plain"],
@@ -55,6 +54,14 @@ _STATEMENTS = [
     "UPDATE state SET plain = '[' || hex(zeroblob(5000000)) || ']'",
 ]
 _CELLS = [0.0, 1.0, -1.0, 2.0**40, "nan", "inf", "-inf", 1e308]
+
+
+def _places(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container in plain values, with its keys or positions."""
+    if isinstance(node, dict | list):
+        for key in node if isinstance(node, dict) else range(len(node)):
+            yield node, key
+            yield from _places(node[key])
 
 
 def prepare(folder: Path) -> None:

@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -24,7 +25,6 @@ from click.testing import CliRunner
 
 from command_line import people
 from dafh.cli import main
-from dafh.models.container import read_content
 from large import grouped_table, written_in_files
 from watched import content as state_content
 from watched import watched_folder
@@ -283,9 +283,10 @@ def _canonical(path):
 
 
 def _model(data):
-    parts = read_content(BytesIO(data), len(data))
-    card = {name: value for name, value in json.loads(parts.card).items() if name != "written"}
-    return json.dumps(card, sort_keys=True), parts.description, parts.arrays
+    with zipfile.ZipFile(BytesIO(data)) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    card = {name: value for name, value in json.loads(members.pop("card.json")).items() if name != "written"}
+    return json.dumps(card, sort_keys=True), members
 
 
 def is_whole(name, found, before, after):

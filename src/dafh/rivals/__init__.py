@@ -15,7 +15,7 @@
 A new baseline gets its name in `baselines`, with a partition of its own in `dafh.partitions` if it needs one, and a
 line in the tables of `dafh.study.tables` that should show it. If it divides rows by attributes, name it in
 `dafh.study.methods.BY_ATTRIBUTES` too, so that those are taken out of X. A new way to weight rows is a `Weighting` and
-a subclass of `RivalClassifier`, in a file of its own, with a kind in `dafh.models.rival_kinds` and a line in
+a subclass of `RivalClassifier`, in a file of its own, with a line in
 `dafh.study.rivals`.
 """
 
