@@ -137,17 +137,7 @@ CRAFTED = {
     "no model": (on_nodes(lambda nodes: nodes.clear()), "holds no model"),
     "a list as the model": (on_nodes(lambda nodes: nodes.append(["list", []])), "is a list"),
     "a record as the model": (add("ScoreCurve", intercept=1.0, slope=2.0), "is a ScoreCurve"),
-        on_nodes(lambda nodes: nodes.append(["object", "ScoreCurve", {"intercept": 1.0, "slope": 2.0}])),
-        "is a ScoreCurve",
-    ),  # fmt: skip
     "a model that is not fitted": (add("Scorecard", **Scorecard().get_params()), "not fitted"),
-        on_nodes(
-            lambda nodes: nodes.append(
-                ["object", "Scorecard", {"n_bins": 8, "strength": "auto", "threshold": 0.5, "random_state": 0}]
-            )
-        ),
-        "not fitted",
-    ),  # fmt: skip
     "a value that comes later": (on_nodes(lambda nodes: nodes.insert(0, ["list", [[9]]])), "not there"),
     "a value before the first": (on_nodes(lambda nodes: nodes.append(["list", [[-1]]])), "not there"),
     "a mapping by lists": (on_nodes(lambda n: n.extend([["list", []], ["mapping", [[len(n)]], [1]]])), "malformed"),
