@@ -10,12 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
 
 import dafh
 from command_line import run
-from dafh import DecoupledClassifier
-from dafh.classifiers import logits
 from dafh.cli.output import print_json
 from dafh.stats import Differences
 from dafh.tables.writing import TableWriter
@@ -31,19 +28,6 @@ def test_labels_are_told_apart_however_many_there_are():
     classes = np.arange(300)
     served = SimpleNamespace(pooled=np.array([0]), predictions=np.array([[256]]))
     assert _as_codes(classes, np.array([0]), served).tolist() == [[0, 0, 256]]
-
-
-def test_networks_are_applied_to_blocks_of_rows(tmp_path, monkeypatch, paper_data):
-    X, y = paper_data.X[:300], paper_data.y[:300]
-    network = MLPClassifier((7,), max_iter=5)
-    with pytest.warns(match="Maximum iterations"):
-        model = DecoupledClassifier(estimator=LogisticRegression(), pooled=network, random_state=0).fit(X, y)
-    dafh.save(model, tmp_path / "model.dafh")
-    loaded = dafh.load(tmp_path / "model.dafh")
-    expected = model.pooled_.predict_proba(X), model.predict_proba(X)
-    monkeypatch.setattr(logits, "_LARGEST_LAYER", 70)  # Ten rows of seven units.
-    np.testing.assert_allclose(loaded.pooled_.predict_proba(X), expected[0], rtol=1e-12)
-    np.testing.assert_allclose(loaded.predict_proba(X), expected[1], rtol=1e-12)
 
 
 def test_a_terminal_is_told_nothing_by_names_in_a_card(saved, tmp_path, capsys):

@@ -127,7 +127,7 @@ def test_without_rows_the_sentence_says_so():
 
 def test_a_report_is_about_errors_and_one_model_unless_it_says_otherwise():
     found = choose_servers(one_group(1, 0))
-    report = GuardReport(found.kind, found.level, found.margin, found.serves, found.table, found.checks)
+    report = GuardReport(found.kind, found.level, found.margin, found.serves, found.per_group, found.per_check)
     assert (report.losses, report.cross_fitted) == (("error",), False)
     assert report == found
 

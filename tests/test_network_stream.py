@@ -13,7 +13,7 @@ from dafh.engine import streaming
 from dafh.engine.ranks import Ranks
 from dafh.estimators import network_rows, training_rows
 from dafh.groups import continuation
-from dafh.models.files import load
+from dafh.persistence.files import load
 from large import grouped_table, written_in_files
 
 FEATURES = ["x0", "x1", "x2", "x3", "age", "job"]

@@ -7,7 +7,7 @@ import pytest
 
 from command_line import people, run
 from dafh.exceptions import InputError
-from dafh.models.files import read_card
+from dafh.persistence.files import read_card
 from dafh.tables.writing import TableWriter
 from dafh.workflows.set_aside import check_test_rows
 

@@ -11,8 +11,8 @@ import pytest
 
 from command_line import run
 from dafh import Monitor
-from dafh.models.card import make_card
-from dafh.models.files import file_content, open_model, save
+from dafh.persistence.card import make_card
+from dafh.persistence.files import file_content, open_model, save
 from dafh.watch.store import WatchStore
 from models import rules_case
 from watched import content, watch, watched_folder

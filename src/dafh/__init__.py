@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dafh.groups.recipe import Recipe
     from dafh.incumbents import Incumbent, IncumbentColumns
     from dafh.linear.scorecard import Scorecard
-    from dafh.models.files import load, save
+    from dafh.persistence.files import load, save
     from dafh.tables.encoder import tabular_pipeline
     from dafh.watch.monitor import Monitor
     from dafh.workflows.scorer import Scorer
@@ -61,8 +61,8 @@ _HOME = {
     "Scorer": "dafh.workflows.scorer",
     "audit": "dafh.evaluation",
     "explain": "dafh.explanation",
-    "load": "dafh.models",
-    "save": "dafh.models",
+    "load": "dafh.persistence",
+    "save": "dafh.persistence",
     "tabular_pipeline": "dafh.tables.encoder",
 }
 

@@ -1,6 +1,7 @@
 """Data frames of any library, and tables of sensitive attributes."""
 
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, cast
 
 import narwhals.stable.v1 as nw
@@ -30,6 +31,41 @@ class Frame(Protocol):
     def dtypes(self) -> Iterable[object]:
         """Types of the columns, in the same order."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class PlainTable:
+    """A small table as plain columns: what a fitted model, and a model file, holds in place of a data frame.
+
+    Examples
+    --------
+    >>> table = PlainTable.of(pd.DataFrame({"rows": [3, 5]}, index=pd.RangeIndex(2, name="group")))
+    >>> table.to_frame()
+           rows
+    group
+    0         3
+    1         5
+    """
+
+    columns: dict[str, NDArray[Any]]
+    index: NDArray[Any]
+    index_name: str | None = None
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> "PlainTable":
+        """Take a data frame apart."""
+        columns = {str(name): column.to_numpy() for name, column in frame.items()}
+        return cls(columns, frame.index.to_numpy(), None if frame.index.name is None else str(frame.index.name))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a new data frame."""
+        return pd.DataFrame(dict(self.columns), index=pd.Index(self.index, name=self.index_name), copy=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by content; a gap equals a gap."""
+        return self.to_frame().equals(other.to_frame()) if isinstance(other, PlainTable) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def is_frame(X: object) -> TypeGuard[Frame]:

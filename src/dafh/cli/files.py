@@ -17,7 +17,7 @@ def show(model: Path, as_json: bool) -> None:
 
     Version, settings, columns, rules of the groups, and what the guard did. Nothing in the file is run.
     """
-    from dafh.models.files import read_card
+    from dafh.persistence.files import read_card
 
     card = read_card(model)
     if as_json:

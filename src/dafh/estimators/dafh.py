@@ -36,8 +36,8 @@ from dafh.estimators.training_rows import TrainingRows, gather_rows, warn_if_sam
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
-from dafh.frames import Table
 from dafh.groups.network import check_jax_is_installed
+from dafh.frames import PlainTable, Table
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups
@@ -311,11 +311,26 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         self.__dict__.pop("rules_", None)  # Of an earlier fit.
         self.n_groups_ = learned.model.n_groups
         self.groups_ = "rules" if isinstance(learned.model, RuleModel) else "network"
-        self.candidates_ = learned.candidates
+        self._candidates = PlainTable.of(learned.candidates)
         population = learned.population
-        self.history_ = None if population is None else population.history
-        self.population_ = None if population is None else population.population
+        self._history = None if population is None else PlainTable.of(population.history)
+        self._population = None if population is None else PlainTable.of(population.population)
         self.best_epoch_ = None if population is None else population.best_epoch
+
+    @property
+    def candidates_(self) -> pd.DataFrame:
+        """What held-out rows chose from."""
+        return self._candidates.to_frame()
+
+    @property
+    def history_(self) -> pd.DataFrame | None:
+        """One row per epoch of the chosen replica of a network."""
+        return None if self._history is None else self._history.to_frame()
+
+    @property
+    def population_(self) -> pd.DataFrame | None:
+        """One row per replica of a network."""
+        return None if self._population is None else self._population.to_frame()
 
     def _apply_serving(self) -> None:
         self._serving = self._trained.serving(self.serves_)

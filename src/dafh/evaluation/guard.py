@@ -27,6 +27,7 @@ from dafh.evaluation.losses import ERROR, TITLES, Loss
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 from dafh.exceptions import InputError
+from dafh.frames import PlainTable
 from dafh.stats import holm
 
 # Under "veto", a declared subgroup shows signs of harm if the test of "not worse" has a p-value of at most this. One
@@ -99,7 +100,7 @@ def choose_servers(
     table = _table(rows, losses[0], serves, harm, level)
     table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
     names = tuple(loss.name for loss in losses)
-    return GuardReport(kind, level, margin, serves, table, checks, names, cross_fitted)
+    return GuardReport(kind, level, margin, serves, PlainTable.of(table), PlainTable.of(checks), names, cross_fitted)
 
 
 def _parts(rows: ComparedRows) -> Iterator[tuple[list[str], NDArray[np.int64]]]:

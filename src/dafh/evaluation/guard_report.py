@@ -1,6 +1,7 @@
 """GuardReport: what the guard decided for each group, and why."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from dafh.evaluation.equality import EqualByValue
 from dafh.evaluation.losses import TITLES, LossName
+from dafh.frames import PlainTable
 from dafh.text import listed, percent, points, render_html, render_text
 
 GuardKind = Literal["veto", "proof"]
@@ -47,19 +49,34 @@ class GuardReport(EqualByValue):
     """Harm that was tolerated, as a share of rows."""
     serves: NDArray[np.intp]
     """Classifier that serves each group, (K,); K is the pooled one."""
-    table: pd.DataFrame
-    """One row per group, about the first loss: rows, own_loss, pooled_loss, gain with the interval low to high,
-    own_worse (b) and own_better (c), the tests p_worse ("not worse") and p_better ("not better"), served_by,
-    excluded_harm (the certificate as a number, for all groups together at `level`), certificate (the same in words),
-    and reason (why the group kept or lost its own classifier)."""
-    checks: pd.DataFrame
-    """One row per group, part and loss: everything that its own classifier was asked. Columns: group; part (empty for
-    all rows of the group, or a declared subgroup); loss; rows; own_loss, pooled_loss and gain; p_better and p_worse, as
-    above but with the margin; and passed."""
+    per_group: PlainTable
+    """What `table` shows."""
+    per_check: PlainTable
+    """What `checks` shows."""
     losses: tuple[LossName, ...] = ("error",)
     """Losses that were asked about, the main one first."""
     cross_fitted: bool = False
     """Whether the rows judged models of the same kind that were trained without them, not this one."""
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row per group, about the first loss.
+
+        Columns: rows; own_loss and pooled_loss; gain with the interval low to high; own_worse (b) and own_better (c);
+        the tests p_worse ("not worse") and p_better ("not better"); served_by; excluded_harm (the certificate as a
+        number, for all groups together at `level`); certificate (the same in words); and reason (why the group kept or
+        lost its own classifier).
+        """
+        return self.per_group.to_frame()
+
+    @cached_property
+    def checks(self) -> pd.DataFrame:
+        """One row per group, part and loss: everything that its own classifier was asked.
+
+        Columns: group; part (empty for all rows of the group, or a declared subgroup); loss; rows; own_loss,
+        pooled_loss and gain; p_better and p_worse, as in `table` but with the margin; and passed.
+        """
+        return self.per_check.to_frame()
 
     @property
     def n_rows(self) -> int:

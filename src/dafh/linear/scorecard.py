@@ -16,7 +16,7 @@ from dafh.checks.rows import TakesTables, check_persons, check_table, check_weig
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.exceptions import InputError
-from dafh.frames import Table
+from dafh.frames import PlainTable, Table
 from dafh.linear.basis import make_basis
 from dafh.linear.crossfit import Folds
 from dafh.linear.designs import BinnedDesign, sum_points
@@ -183,17 +183,22 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         self.points_ = [table - mean for table, mean in zip(points, means, strict=True)]
         self.intercept_ = found.coefficients[0] + np.sum(means, axis=0)
         self.shares_ = shares
-        self.strengths_ = self._strength_table(design, fit.block, found.penalty)
+        self._strengths = self._strength_table(design, fit.block, found.penalty)
 
     def _strength_table(
         self, design: BinnedDesign, block: NDArray[np.intp], penalty: NDArray[np.float64]
-    ) -> pd.DataFrame:
+    ) -> PlainTable:
         lines = []
         for column, place in zip(self.binning_.columns, design.places, strict=True):
             for part in np.unique(block[place]):
                 inside = np.flatnonzero(block == part)
                 lines.append((column.name, len(inside), float(penalty[inside[0]])))
-        return pd.DataFrame(lines, columns=["column", "coefficients", "strength"])
+        return PlainTable.of(pd.DataFrame(lines, columns=["column", "coefficients", "strength"]))
+
+    @property
+    def strengths_(self) -> pd.DataFrame:
+        """Strength of the penalty by column and part."""
+        return self._strengths.to_frame()
 
     # ---- prediction ----
 

@@ -8,7 +8,7 @@
 - `controls`: all rows in one group, and random groups.
 
 A new partition is a subclass of `base.Partition` in its own file, exported here; research/own_partition.py is a
-complete one. To be saved, it needs a kind in `dafh.models.partition_kinds`.
+complete one. To be saved, it needs a line in `dafh.persistence.state.CLASSES`.
 """
 
 from dafh.partitions.attributes import AttributePartition, IntersectionPartition

@@ -130,6 +130,7 @@ class TreePartition(Partition):
 
     def set_tree(self, root: Node, leaves: Tree, inner: list[Node]) -> None:
         """Set the tree: its root, the leaves that are groups, and the nodes between them."""
+        _forget_rows(root)
         # Nodes between root and leaves wait behind the groups, for rows with a value that nobody had in training.
         self.tree_ = leaves
         self._nodes = [*leaves, *inner]
@@ -158,6 +159,13 @@ class TreePartition(Partition):
         """Training rows of each leaf, then of each node between the leaves and the root."""
         table = self._require(sensitive_features).reset_index(drop=True)
         return [np.flatnonzero(_follows(table, node.path)) for node in self._nodes]
+
+
+def _forget_rows(node: Node) -> None:
+    """Drop the training rows of a node and of all below it: they have grown and pruned the tree, and are not needed."""
+    node.rows, node.right = node.rows[:0], node.right[:0]
+    for child in node.children.values():
+        _forget_rows(child)
 
 
 def _follows(table: pd.DataFrame, path: Path) -> NDArray[np.bool_]:

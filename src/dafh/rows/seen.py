@@ -35,6 +35,12 @@ class TableView:
         Features, where tables have further columns, which only the pooled classifier sees.
     """
 
+    # All that there is of a view; a model file holds these.
+    _encoder: TableEncoder | None
+    binning: Binning | None
+    _training: Table | None
+    columns: list[str] | None
+
     def __init__(
         self,
         encoder: TableEncoder | None,

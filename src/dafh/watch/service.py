@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.evaluation.guard_report import GuardReport, certificate_in_words, server_in_words
+from dafh.frames import PlainTable
 from dafh.watch.evidence import Evidence
 from dafh.watch.ledger import Ledger
 from dafh.watch.notices import ServiceChange
@@ -77,7 +78,8 @@ def report_of(
     columns = ["group", "part", "loss", "rows", "own_loss", "pooled_loss", "gain", "p_better", "p_worse", "passed"]
     kind = "veto" if before is None else before.kind
     names = tuple(loss.name for loss in evidence.losses)
-    return GuardReport(kind, evidence.level, 0.0, serves.astype(np.intp), table, checks[columns], names)
+    tables = PlainTable.of(table), PlainTable.of(checks[columns])
+    return GuardReport(kind, evidence.level, 0.0, serves.astype(np.intp), *tables, names)
 
 
 def _reason_to_stay(group: int, before: GuardReport | None, n_groups: int, server: int) -> str:

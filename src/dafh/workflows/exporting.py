@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dafh.exceptions import InputError
 from dafh.export import to_sql
-from dafh.models.files import open_model
+from dafh.persistence.files import open_model
 from dafh.tables.schema import TableSchema
 from dafh.text import clipped
 from dafh.workflows.names import split_names

@@ -13,7 +13,7 @@ from dafh.classifiers.logits import rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.exceptions import InputError
-from dafh.models.files import ModelFile, open_model
+from dafh.persistence.files import ModelFile, open_model
 from dafh.tables.coded import CodedTable
 from dafh.tables.files import ROWS_PER_CHUNK, DataFile
 from dafh.tables.labels import labelled_rows, match_labels, no_target, without_target

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.exceptions import InputError
-from dafh.models.files import card_of, file_content
+from dafh.persistence.files import card_of, file_content
 from dafh.storage import replacing
 from dafh.tables.writing import TableWriter
 from dafh.workflows.fingerprints import fingerprint
