@@ -25,7 +25,7 @@ from sklearn.neural_network import MLPClassifier
 from dafh import DAFHClassifier, Recipe, audit
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, init_population, train_population
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from dafh.workflows.training import TrainingTable, make_classifier
 
 WIDTH, N_GROUPS, N_REPLICAS = 100, 2, 12

@@ -20,7 +20,7 @@ import pandas as pd
 
 import dafh
 from dafh import DAFHClassifier, Monitor, Recipe
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from dafh.text import markdown
 from dafh.workflows.training import TrainingTable, make_classifier
 from dafh.workflows.watching import WatchSettings, watch_batch

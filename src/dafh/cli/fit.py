@@ -22,7 +22,7 @@ from dafh.cli.output import print_json, say
 RIVALS = ("dro", "arl", "bpf", "jtt", "george", "residual-boosting")
 
 if TYPE_CHECKING:
-    from dafh.tables.files import DataFile
+    from dafh.tables.read import DataFile
     from dafh.tables.schema import TableSchema
 
 
