@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from dafh.workflows.watching import WatchSettings, watch_batch
 
 

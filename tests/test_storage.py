@@ -16,7 +16,7 @@ from dafh.storage import leftovers
 from dafh.storage.leftovers import FOLDER_PREFIX, PREFIX, create_beside, shared_folder, sweep_files
 from dafh.storage.nameless import nameless_file, temporary_folder
 from dafh.storage.replacing import check_writable, replacing
-from dafh.tables.writing import TableWriter
+from dafh.tables.write import TableWriter
 from tables import written
 
 LEFT = f"{PREFIX}01234567-scored.csv"

@@ -158,8 +158,8 @@ def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
     if kind == "category" and isinstance(column.dtype, pd.CategoricalDtype):
         # Codes stay codes: a million rows hold a handful of categories.
         codes, names = category_codes(with_gaps(column))
-        values = pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
-        return Reading(pd.Series(values, column.index, name=column.name), column.iloc[:0])
+        coded = pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
+        return Reading(pd.Series(coded, column.index, name=column.name), column.iloc[:0])
     if kind == "category":
         return Reading(as_categories(with_gaps(column)), column.iloc[:0])
     if kind == "number" and column.dtype == np.float64:
