@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -461,15 +462,28 @@ def _is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind) or "binary" in str(kind) or isinstance(kind, pa.BaseExtensionType))
 
 
-class _Quotes(io.BufferedReader):
-    """A stream that counts quotation marks: pandas refuses one that is not closed, and Arrow does not."""
+class _Source:
+    """A stream as Arrow reads it, in threads of its own, until it is stopped; counts quotation marks.
 
-    n_read = 0
+    pandas refuses a quotation mark that is not closed, and Arrow does not.
+    """
 
-    def read(self, size: int | None = -1) -> bytes:
-        block = super().read(size)
-        self.n_read += block.count(b'"')
-        return block
+    def __init__(self, stream: BinaryIO) -> None:
+        self.closed = False
+        self.n_quotes = 0
+        self._stream, self._lock = stream, threading.Lock()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read some bytes."""
+        with self._lock:
+            block = b"" if self.closed else self._stream.read(size)
+            self.n_quotes += block.count(b'"')
+            return block
+
+    def close(self) -> None:
+        """Wait for the last read, and let there be no other: whoever reads on needs the stream."""
+        with self._lock:
+            self.closed = True
 
 
 def _arrow_pieces(
@@ -478,10 +492,10 @@ def _arrow_pieces(
     """Pieces of a text as Arrow reads it; an error of Arrow where pandas might read something else."""
     coded = pa.dictionary(pa.int32(), pa.string())
     stream.seek(0)
-    counted = _Quotes(cast(Any, stream))
-    try:
+    source = _Source(stream)
+    with contextlib.closing(source):
         reader = pa.csv.open_csv(
-            counted,
+            pa.PythonFile(source, mode="r"),
             pa.csv.ReadOptions(
                 column_names=dialect.names,
                 skip_rows_after_names=int(dialect.layout.has_header),
@@ -505,12 +519,10 @@ def _arrow_pieces(
             if last is not None:
                 yield from (last[start : start + rows].to_pandas() for start in range(0, len(last), rows))
             last = batch
-        if counted.n_read % 2:
+        if source.n_quotes % 2:
             raise pa.ArrowInvalid("a quotation mark that is not closed")
         if last is not None:
             yield from (last[start : start + rows].to_pandas() for start in range(0, len(last), rows))
-    finally:
-        counted.detach()  # Whoever reads on needs the stream.
 
 
 def _from_row(pieces: Iterator[pd.DataFrame], n_done: int) -> Iterator[pd.DataFrame]:
