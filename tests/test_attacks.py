@@ -1,6 +1,5 @@
 """What an attack by somebody who knows the source has found."""
 
-import io
 import json
 from types import SimpleNamespace
 
@@ -15,7 +14,6 @@ import dafh
 from command_line import run
 from dafh.cli.output import print_json
 from dafh.stats import Differences
-from dafh.tables.writing import TableWriter
 from dafh.watch.display import evidence_in_words
 from dafh.watch.notices import Update
 from dafh.workflows.serving import _as_codes
@@ -43,18 +41,6 @@ def test_a_terminal_is_told_nothing_by_names_in_a_card(saved, tmp_path, capsys):
     assert all(letter.isprintable() for letter in printed.replace("\n", ""))
     assert "é" in printed
     assert json.loads(printed) == odd
-
-
-def test_a_terminal_is_told_nothing_by_cells(monkeypatch):
-    table = pd.DataFrame({"a\x1b[31m": ["x\x9by", "z\tw"]})
-    for is_terminal in (True, False):
-        target = io.StringIO()
-        target.isatty = lambda is_terminal=is_terminal: is_terminal
-        monkeypatch.setattr("sys.stdout", target)
-        with TableWriter("-") as writer:
-            writer.write(table)
-        shown = "a\\x1b[31m\nx\\x9by\nz\tw\n"
-        assert target.getvalue() == (shown if is_terminal else "a\x1b[31m\nx\x9by\nz\tw\n")
 
 
 def test_a_terminal_is_told_nothing_by_the_name_of_a_batch():

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from dafh.blocks import spool
-from dafh.blocks.files import FileBlocks, find_files
+from dafh.blocks.files import FileBlocks
 from dafh.blocks.memory import MemoryBlocks, in_order
 from dafh.blocks.reporting import ReportedBlocks
 from dafh.blocks.sampling import EVERYTHING, Keys, Part, Wanted, count_rows, draw_rows, random_places
@@ -22,8 +22,8 @@ from dafh.exceptions import InputError
 from dafh.linear.designs import BinnedDesign, DenseDesign
 from dafh.linear.newton import Regression, fit_penalized
 from dafh.linear.passes import Penalty, PointTables, SeenBlock, fit_in_passes
-from dafh.tables.files import DataFile
 from dafh.tables.hashes import row_hashes, uniform
+from dafh.tables.read import DataFile, find_files
 
 
 def keys(table):

@@ -15,7 +15,7 @@ from dafh.blocks import cluster
 from dafh.blocks.cluster import DaskBlocks, connected
 from dafh.blocks.files import FileBlocks
 from dafh.exceptions import InputError
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from large import assert_same_model, grouped_table, written_in_files
 from test_large_fits import FEATURES, fitted, in_memory
 

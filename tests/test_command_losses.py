@@ -11,7 +11,7 @@ from dafh import AuditResult, load
 from dafh.cli.options import LossNames
 from dafh.evaluation.losses import LOSS_NAMES
 from dafh.persistence import read_card
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from dafh.workflows.serving import FileModel
 from dafh.workflows.training import TrainingTable, make_classifier
 from models import workers

@@ -13,7 +13,7 @@ import pytest
 
 from command_line import people, run
 from dafh import AuditResult, load
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from dafh.workflows.serving import FileModel
 from dafh.workflows.training import TrainingTable, make_classifier
 from models import workers

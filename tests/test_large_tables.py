@@ -10,7 +10,7 @@ import pytest
 from command_line import run
 from dafh.exceptions import InputError
 from dafh.persistence.files import load
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from dafh.workflows.large import LargeTable, rows_per_block
 from dafh.workflows.reading import read_table
 from dafh.workflows.training import TrainingTable, make_classifier

@@ -7,32 +7,7 @@ import pytest
 from dafh import Scorecard
 from dafh.exceptions import InputError
 from dafh.linear import scorecard
-from dafh.tables.files import MOST_COLUMNS, DataFile
 from dafh.tables.labels import read_labels
-
-
-def read(tmp_path, content, **options):
-    (tmp_path / "table.csv").write_bytes(content)
-    return DataFile(tmp_path / "table.csv", **options).read()
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        (b"\0,b\n1,2\n", {"header": True}, "a column whose name has the letter NUL"),
-        (b"x" * 262_145 + b",b\n1,2\n", {}, "a column whose name has more than 262,144 letters"),
-        (b",".join(b"c%d" % i for i in range(MOST_COLUMNS + 1)) + b"\n1\n", {"header": True}, "10,001 columns"),
-        ("a,b\n1,2\n".encode("utf-16-le"), {"encoding": "utf-16"}, "has no byte order mark.*utf-16-le"),
-        (b"a,b\n1,2\n", {"delimiter": "\0"}, "must be one character of ASCII"),
-    ],
-)
-def test_tables_beyond_the_limits_are_refused(tmp_path, content, options, message):
-    with pytest.raises(InputError, match=message):
-        read(tmp_path, content, **options)
-
-
-def test_any_number_of_blank_lines_may_stand_before_the_header(tmp_path):
-    assert read(tmp_path, b"\n" * 60 + b"a,b\n1,2\n").to_dict("list") == {"a": [1], "b": [2]}
 
 
 @pytest.mark.parametrize("values", [["0.5", "1.5"], [0.5, 1.5], ["1", "2.5"]])

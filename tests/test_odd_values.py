@@ -6,14 +6,12 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import dafh
 from command_line import run
 from dafh.classifiers import logits
 from dafh.exceptions import InputError
-from dafh.tables.arrow import arrow_to_pandas
 
 N = 120
 X = pd.DataFrame({"a": np.arange(N) * 7 % 50, "s": list("xyz") * (N // 3)})
@@ -91,40 +89,6 @@ def test_attributes_may_be_dates_of_which_some_have_a_zone():
     found = str(dafh.audit(Y, predictions, np.arange(N) % 2, pooled=Y, sensitive_features=attribute))
     assert "since = 2020-01-01" in found
     assert "since = 2020-01-02" in found
-
-
-@pytest.mark.parametrize("coded", [False, True])
-@pytest.mark.parametrize(
-    ("zone", "instant", "is_read"),
-    [
-        ("Europe/Berlin", 253_402_300_799, True),  # In Berlin, the year 10,000 has begun.
-        ("America/New_York", -62_135_596_800, True),  # In New York, it is still the year 0.
-        ("Asia/Tokyo", 0, True),
-        ("UTC", 253_402_300_800, False),
-        ("UTC", -62_135_596_801, False),
-    ],
-)
-@pytest.mark.parametrize("unit", ["s", "ms", "us"])
-def test_dates_with_a_zone_are_read_as_far_as_python_has_dates(zone, instant, is_read, coded, unit):
-    dates = pa.array([instant, None], pa.timestamp("s", zone)).cast(pa.timestamp(unit, zone))
-    table = pa.table({"d": dates.dictionary_encode() if coded else dates})
-    if not is_read:
-        with pytest.raises(InputError, match="Column 'd' holds a date that is too far away"):
-            arrow_to_pandas(table)
-        return
-    column = arrow_to_pandas(table)["d"]
-    assert column.dt.tz_convert("UTC").astype("int64").iloc[0] == instant * {"s": 1, "ms": 10**3, "us": 10**6}[unit]
-    assert str(column.iloc[0])
-    assert pd.isna(column.iloc[1])
-
-
-@pytest.mark.parametrize("role", ["--person", "--sensitive", "--protect", "--time"])
-def test_dates_at_the_end_of_the_calendar_may_have_any_role(tmp_path, role):
-    dates = pa.array([253_402_300_799 - number % 20 for number in range(80)], pa.timestamp("s", "Europe/Berlin"))
-    columns = {"a": [1, 2, 3, 4] * 20, "y": [0, 1, 1, 0, 1] * 16, "d": dates}
-    pq.write_table(pa.table(columns), tmp_path / "table.parquet")
-    command = ("fit", tmp_path / "table.parquet", "--target", "y", "--groups", "1", "--out", tmp_path / "m.dafh")
-    assert run(*command, role, "d").exit_code == 0
 
 
 def test_names_of_files_tell_a_terminal_nothing(tmp_path):

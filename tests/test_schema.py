@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from dafh.tables.schema import TableSchema, check_columns
-from dafh.tables.writing import TableWriter
+from dafh.tables.write import TableWriter
 from tables import guessed, written
 
 

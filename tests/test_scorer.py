@@ -10,7 +10,7 @@ import pytest
 from command_line import people, run
 from dafh import Scorer
 from dafh.exceptions import InputError
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from dafh.workflows.serving import FileModel
 from dafh.workflows.training import TrainingTable, make_classifier
 
@@ -80,7 +80,7 @@ def test_a_missing_column_is_named(folder):
 
 @pytest.mark.parametrize("rows", [100, 50_000])
 def test_an_audit_in_pieces_is_the_audit_of_all_rows(folder, monkeypatch, rows):
-    monkeypatch.setattr("dafh.tables.files.ROWS_PER_CHUNK", rows)
+    monkeypatch.setattr("dafh.tables.read.ROWS_PER_PIECE", rows)
     loaded = FileModel.open(folder / "model.dafh")
     data = DataFile(folder / "fresh.csv")
     at_once = loaded.audit(loaded.read(data, ["sex"]), losses=("error", "fpr"))

@@ -8,7 +8,7 @@ import pytest
 from command_line import people, run
 from dafh.exceptions import InputError
 from dafh.persistence.files import read_card
-from dafh.tables.writing import TableWriter
+from dafh.tables.write import TableWriter
 from dafh.workflows.set_aside import check_test_rows
 
 REFUSED = "does not hold the test rows of model.dafh: another fit has written it"

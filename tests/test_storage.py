@@ -10,7 +10,7 @@ import pytest
 
 from dafh.exceptions import InputError
 from dafh.storage import check_writable, replacing
-from dafh.tables.writing import TableWriter
+from dafh.tables.write import TableWriter
 from tables import written
 
 

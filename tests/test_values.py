@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
 from dafh.tables.encoder import TableEncoder
-from dafh.tables.files import DataFile
-from dafh.tables.layout import Layout
+from dafh.tables.read import DataFile, Layout
 from dafh.tables.schema import TableSchema
 from dafh.tables.unread import UnreadValues
 from dafh.tables.values import as_kind, category_name, guess_kind, is_number, read_as, to_floats, typed_kind
-from dafh.tables.writing import TableWriter
+from dafh.tables.write import TableWriter
 from dafh.text import write_apart, write_number
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.training import TrainingTable

@@ -12,8 +12,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from command_line import people
 from dafh.exceptions import InputError
-from dafh.tables.files import DataFile
-from dafh.tables.writing import TableWriter
+from dafh.tables.read import DataFile
+from dafh.tables.write import TableWriter
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.names import names_beside, split_names
 from dafh.workflows.serving import SAME_ROWS, FileModel

@@ -1,9 +1,7 @@
 """Blocks out of files: Parquet by row groups, text in pieces, and the data sets of Arrow."""
 
-import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,43 +9,7 @@ import pandas as pd
 from dafh.blocks.base import Arrays, Blocks, Result
 from dafh.blocks.memory import ROWS_PER_BLOCK, in_order
 from dafh.blocks.spool import keep_in_file
-from dafh.checks.parameters import check_path
-from dafh.exceptions import InputError
-from dafh.tables.arrow import arrow_to_pandas
-from dafh.tables.files import DataFile
-from dafh.text import listed, quoted
-
-# What counts as a table in a folder.
-_SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".gz")
-
-
-def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Files behind a path, a pattern such as ``rows/*.parquet``, a folder, or several of them; sorted, each once.
-
-    Raises
-    ------
-    InputError
-        If a path leads to no file.
-    """
-    found: list[Path] = []
-    for path in [paths] if isinstance(paths, str | Path) else paths:
-        whole = check_path(path)
-        if whole.is_dir():
-            try:
-                inside = [one for one in whole.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
-            except OSError as error:
-                raise InputError(f"{whole} cannot be read as a folder of tables: {error.strerror}.") from error
-            # As other engines do: names that begin with a dot or an underscore are no data.
-            matches = [one for one in inside if not any(part[0] in "._" for part in one.relative_to(whole).parts)]
-        elif whole.exists():
-            matches = [whole]
-        else:
-            matches = [Path(match) for match in glob.glob(str(path), recursive=True) if Path(match).is_file()]
-        if not matches:
-            kind = "no table in the folder" if whole.is_dir() else "no file"
-            raise InputError(f"There is {kind} {path}.")
-        found += matches
-    return sorted(dict.fromkeys(found))
+from dafh.tables.read import DataFile, arrow_to_pandas, with_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,24 +25,12 @@ class Piece:
     @property
     def n_rows(self) -> int | None:
         """Number of rows, where the file says it."""
-        return self.file.n_rows
+        return None if self.file.row_group is None else self.file.count_rows()
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Read the rows, block by block."""
-        for block in self.file.chunks(rows=self.rows, text=self.text):
+        for block in self.file.pieces(rows=self.rows, text=self.text):
             yield with_columns(block, self.columns, self.file.name)
-
-
-def with_columns(block: pd.DataFrame, columns: Sequence[str], name: str) -> pd.DataFrame:
-    """Return a block with its columns in order; refuse one that has others than the first file has."""
-    there = list(block.columns)
-    missing = [quoted(column) for column in columns if column not in there]
-    if missing:
-        raise InputError(f"{name} has no column {listed(missing[:3])}, which the first file has.")
-    strange = [quoted(column) for column in there if column not in columns]
-    if strange:
-        raise InputError(f"{name} has a column {listed(strange[:3])}, which the first file has not.")
-    return block[list(columns)]
 
 
 class FileBlocks(Blocks[pd.DataFrame]):
@@ -94,7 +44,7 @@ class FileBlocks(Blocks[pd.DataFrame]):
     @classmethod
     def open(cls, files: Sequence[DataFile]) -> "FileBlocks":
         """Look at files of which each has the columns of the first."""
-        columns = tuple(str(name) for name in next(files[0].chunks(rows=100)).columns)
+        columns = tuple(str(name) for name in next(files[0].pieces(rows=100)).columns)
         return cls([Piece(part, columns) for file in files for part in file.parts()], columns)
 
     def with_rows_per_block(self, rows: int) -> "FileBlocks":

@@ -7,8 +7,8 @@ import pandas as pd
 
 from dafh.blocks.base import Blocks
 from dafh.blocks.cluster import DaskBlocks
-from dafh.blocks.files import FileBlocks, find_files, open_dataset
-from dafh.tables.files import DataFile
+from dafh.blocks.files import FileBlocks, open_dataset
+from dafh.tables.read import DataFile, find_files
 
 
 def as_blocks(X: Any) -> Blocks[pd.DataFrame] | None:

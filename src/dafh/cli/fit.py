@@ -19,7 +19,7 @@ from dafh.cli.options import (
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    from dafh.tables.files import DataFile
+    from dafh.tables.read import DataFile
     from dafh.tables.schema import TableSchema
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from dafh.tables.files import DataFile
+    from dafh.tables.read import DataFile
 
 MODEL = click.Path(path_type=Path)
 
@@ -115,7 +115,7 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _data_file(path: str, delimiter: str | None, header: bool | None, encoding: str, decimal: str | None) -> "DataFile":
-    from dafh.tables.files import DataFile
+    from dafh.tables.read import DataFile
 
     if delimiter is not None:
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)

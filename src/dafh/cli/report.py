@@ -24,7 +24,7 @@ from dafh.cli.options import (
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
-    from dafh.tables.files import DataFile
+    from dafh.tables.read import DataFile
 
 
 @click.command(epilog="Example: dafh report model.dafh test.csv --out report.html")

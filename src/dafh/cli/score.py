@@ -12,7 +12,7 @@ from dafh.cli.options import MODEL, check_writable, data_options
 from dafh.cli.output import say
 
 if TYPE_CHECKING:
-    from dafh.tables.files import DataFile
+    from dafh.tables.read import DataFile
 
 
 @click.command(epilog="Example: dafh predict model.dafh people.csv --keep id --out scored.csv")
@@ -40,7 +40,7 @@ def predict(
     if out != "-":
         check_writable(Path(out))
     with _without_collecting():
-        from dafh.tables.writing import TableWriter
+        from dafh.tables.write import TableWriter
         from dafh.workflows.serving import FileModel
 
         loaded = FileModel.open(model)

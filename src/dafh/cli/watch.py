@@ -9,7 +9,7 @@ from dafh.cli.options import COSTS, JSON, MODEL, SENSITIVE, TARGET, LossNames, c
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
-    from dafh.tables.files import DataFile
+    from dafh.tables.read import DataFile
     from dafh.workflows.watching import WatchedBatch
 
 

@@ -36,8 +36,8 @@ from dafh.estimators.training_rows import TrainingRows, gather_rows, warn_if_sam
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
-from dafh.groups.network import check_jax_is_installed
 from dafh.frames import PlainTable, Table
+from dafh.groups.network import check_jax_is_installed
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from dafh.exceptions import InputError
-from dafh.tables.coded import CodedTable
 from dafh.tables.leakage import ROWS_TO_COMPARE, positions, predicts
 from dafh.tables.left_out import ROWS_TO_JUDGE_BY, SHARED, nothing_to_learn
 from dafh.tables.schema_words import named, sentences_of
@@ -206,38 +205,26 @@ class TableSchema:
     @property
     def text_columns(self) -> list[str]:
         """Columns to read as strings from a CSV file: what looks like a number may be a category."""
-        return [self.target, *(name for name, kind in self.columns.items() if kind != "number")]
+        return [name for name, kind in self.columns.items() if kind != "number"]
 
     @property
     def number_columns(self) -> list[str]:
         """Columns to read as numbers from a CSV file."""
         return [name for name, kind in self.columns.items() if kind == "number"]
 
-    def features_of(self, table: pd.DataFrame | CodedTable, unread: UnreadValues | None = None) -> pd.DataFrame:
+    def features_of(self, table: pd.DataFrame, unread: UnreadValues | None = None) -> pd.DataFrame:
         """Take what a model needs from a table with columns in any order, as numbers, dates and text.
 
         Parameters
         ----------
-        table : data frame or CodedTable
-            As a file gives it, typed or read as strings; of coded columns, categories come out as categorical columns.
+        table : data frame
+            As a file gives it, typed or read as strings; categories of categorical columns come out as such.
         unread : UnreadValues, optional
             Counts what cannot be read and becomes a gap; one for all pieces of a file.
         """
         check_columns(table.columns, self.features, "which the model was fitted with")
         check_columns(table.columns, self.pooled, "which its pooled classifier is read from")
-        unread = unread or UnreadValues()
-        if isinstance(table, CodedTable):
-            return self._decode(table, unread)
-        return self._read(table, self.columns, unread)
-
-    def _decode(self, table: CodedTable, unread: UnreadValues) -> pd.DataFrame:
-        """Do as `_read` does, once for each different value."""
-        parts = {}
-        for name, kind in self.columns.items():
-            found = table.read(name, kind, self.decimal, self.gap_words.get(name, ()))
-            unread.add(name, kind, found.n_known + found.n_unread, found.unread, found.n_unread)
-            parts[name] = found.values
-        return pd.DataFrame(parts, index=pd.RangeIndex(len(table)))
+        return self._read(table, self.columns, unread or UnreadValues())
 
     def attributes_of(self, table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
         """Take sensitive attributes from a table; kinds that training did not settle are guessed."""

@@ -155,6 +155,11 @@ def _nearly_all(read: pd.Series, texts: pd.Series, counts: NDArray[np.intp]) -> 
 
 def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
     """Read a column as one kind; typed columns are taken as they are where the kinds agree."""
+    if kind == "category" and isinstance(column.dtype, pd.CategoricalDtype):
+        # Codes stay codes: a million rows hold a handful of categories.
+        codes, names = category_codes(with_gaps(column))
+        coded = pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
+        return Reading(pd.Series(coded, column.index, name=column.name), column.iloc[:0])
     if kind == "category":
         return Reading(as_categories(with_gaps(column)), column.iloc[:0])
     if kind == "number" and column.dtype == np.float64:

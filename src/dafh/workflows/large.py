@@ -24,13 +24,13 @@ from dafh.estimators import training_rows
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.rows.roles import DECLARED, LABEL, PERSON, TIME, WEIGHT
-from dafh.tables.files import DataFile
 from dafh.tables.hashes import mixed, row_hashes, value_hashes
 from dafh.tables.labels import labelled_rows, match_labels, no_target, read_labels
+from dafh.tables.read import DataFile
 from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.values import guess_kind, to_floats, with_gaps
-from dafh.tables.writing import TableWriter
+from dafh.tables.write import TableWriter
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 from dafh.workflows.set_aside import Saved, save_with_test_rows
 from dafh.workflows.training import class_shares_in_words, details_of
@@ -184,7 +184,7 @@ class LargeTable:
         check_columns(opened.columns, [target], "the target")
         if memory is not None:
             opened = opened.with_rows_per_block(rows_per_block(memory, len(opened.columns)))
-        head = next(files[0].chunks(rows=_ROWS_TO_GUESS_BY, text=None))
+        head = next(files[0].pieces(rows=_ROWS_TO_GUESS_BY, text=None))
         decimal = files[0].layout.decimal if files[0].layout else "."
         # Only what looks like a number is read as one: a zip code keeps its zeros.
         text = tuple(str(name) for name in head if guess_kind(head[name], decimal) != "number" or name == target)

@@ -4,11 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dafh.blocks.files import find_files
 from dafh.blocks.reporting import PassReport
 from dafh.estimators import training_rows
-from dafh.tables.files import DataFile
-from dafh.tables.writing import STDIN
+from dafh.tables.read import STDIN, DataFile
 from dafh.workflows.large import LargeTable
 from dafh.workflows.names import split_names
 from dafh.workflows.training import TrainingTable
@@ -45,13 +43,11 @@ def read_table(
     """
     if str(data.path) == STDIN:
         return TrainingTable.read(data, target, seed=seed, **said)
-    files = [
-        replace(data, path=path, leave_out=split_names(said.get("drop", ()), ())) for path in find_files(data.path)
-    ]
+    files = replace(data, leave_out=split_names(said.get("drop", ()), ())).files()
     n_rows = sum(file.count_rows() for file in files)
     if n_rows <= training_rows.MOST_ROWS:
         return TrainingTable.read(data, target, seed=seed, **said)
-    names = list(next(files[0].chunks(rows=100)).columns)
+    names = list(next(files[0].pieces(rows=100)).columns)
     said |= {name: split_names(said.get(name, ()), names) for name in _LISTS}
     told = None if report is None else report(n_rows)
     return LargeTable.read(files, target, n_rows, on_cluster=on_cluster, memory=memory, report=told, **said)

@@ -34,7 +34,7 @@ class Scorer:
     pandas:
 
     >>> import tempfile
-    >>> from dafh.tables.files import DataFile
+    >>> from dafh.tables.read import DataFile
     >>> from dafh.workflows.training import TrainingTable, make_classifier
     >>> folder = Path(tempfile.mkdtemp())
     >>> table = pd.DataFrame({"age": [20, 30, 40, 50] * 25, "hired": ["no", "no", "yes", "yes"] * 25})

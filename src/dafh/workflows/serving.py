@@ -14,9 +14,8 @@ from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.exceptions import InputError
 from dafh.persistence.files import ModelFile, open_model
-from dafh.tables.coded import CodedTable
-from dafh.tables.files import ROWS_PER_CHUNK, DataFile
 from dafh.tables.labels import labelled_rows, match_labels, no_target, without_target
+from dafh.tables.read import ROWS_PER_PIECE, DataFile
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
 from dafh.tables.unseen import UnseenCategories
@@ -249,7 +248,7 @@ class FileModel:
         data, unread, unseen = self._as_trained(data), UnreadValues(), UnseenCategories()
         served: list[Any] = []
         codes, kept, sums, n_read = [], [], np.zeros(4, np.uint64), 0
-        for table in data.chunks(rows=rows_at_once(final_classifier(self.model), ROWS_PER_CHUNK), text=None):
+        for table in data.pieces(rows=rows_at_once(final_classifier(self.model), ROWS_PER_PIECE), text=None):
             check_columns(table.columns, [target], "the target")
             n_read += len(table)
             known = table[with_gaps(table[target]).notna()]
@@ -350,15 +349,15 @@ class FileModel:
         data = self._as_trained(data)
         unread, unseen = UnreadValues(), UnseenCategories()
         # Kept columns are read as strings: an account number must come out as it went in.
-        as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *keep, *split_names(keep, ())}
-        rows = rows or rows_at_once(final_classifier(self.model), ROWS_PER_CHUNK)
-        for piece in data.pieces(self.schema.number_columns, as_text, rows):
+        as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *split_names(keep, ())}
+        rows = rows or rows_at_once(final_classifier(self.model), ROWS_PER_PIECE)
+        for piece in data.coded_pieces(self.schema.number_columns, as_text, rows):
             names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
             check_columns(piece.columns, names, "to carry over")
             scored = _scored(self.model, self._schema_of(data).features_of(piece, unread), unseen)
             scored.insert(0, "row", np.arange(done + 1, done + 1 + len(piece)))
             done += len(piece)
-            given = piece.texts(names) if isinstance(piece, CodedTable) else piece[names].reset_index(drop=True)
+            given = piece[names].reset_index(drop=True)
             yield pd.concat([given.rename(columns=names_beside(names, list(scored.columns))), scored], axis=1)
         data.notes.extend([*unread.notes(), *unseen.notes(done)])
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from dafh.exceptions import InputError
 from dafh.persistence.files import card_of, file_content
 from dafh.storage import replacing
-from dafh.tables.writing import TableWriter
+from dafh.tables.write import TableWriter
 from dafh.workflows.fingerprints import fingerprint
 
 _ENTRY = "test_fingerprint"

@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from dafh.blocks.files import find_files, with_columns
 from dafh.checks.rows import check_persons, check_times
 from dafh.classifiers.pipelines import split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
@@ -25,10 +24,9 @@ from dafh.groups.recipe import Recipe
 from dafh.incumbents.columns import IncumbentColumns
 from dafh.rows.held_out import set_rows_aside
 from dafh.tables.encoder import tabular_pipeline
-from dafh.tables.files import DataFile
 from dafh.tables.labels import labelled_rows, read_labels, without_target
+from dafh.tables.read import DataFile, with_columns
 from dafh.tables.schema import TableSchema, check_columns, persons_of
-from dafh.tables.writing import STDIN
 from dafh.text import clipped, quoted
 from dafh.watch.inputs import Reference
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
@@ -239,10 +237,7 @@ def class_shares_in_words(labels: Counter[Any], target: str) -> str:
 
 def _read_all(data: DataFile) -> pd.DataFrame:
     """Read a file, or all files behind a pattern or in a folder, which must have the same columns."""
-    if str(data.path) == STDIN:
-        return data.read(text=None)
-    files = [replace(data, path=path) for path in find_files(data.path)]
-    first, *others = files
+    first, *others = data.files()
     tables = [first.read(text=None)]
     data.layout = first.layout
     tables += [with_columns(file.read(text=None), list(tables[0].columns), file.name) for file in others]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
 from dafh.storage import replacing
-from dafh.tables.files import DataFile
 from dafh.tables.hashes import row_hashes
 from dafh.tables.labels import match_labels
+from dafh.tables.read import DataFile
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
 from dafh.tables.values import with_gaps

@@ -1,6 +1,7 @@
 """Results as files: whole or not at all, and harmless."""
 
 import gzip
+import io
 import os
 import stat
 import threading
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
 from dafh.storage import check_writable, replacing
-from dafh.tables.files import DataFile
+from dafh.tables.read import DataFile
 from dafh.tables.schema import TableSchema
 from dafh.tables.values import as_kind
-from dafh.tables.writing import TableWriter
+from dafh.tables.write import TableWriter
 from tables import written
 
 
@@ -252,3 +253,48 @@ def test_checking_a_place_leaves_nothing_behind(tmp_path):
     old = written(tmp_path, "before")
     check_writable(old)
     assert old.read_text() == "before"
+
+
+# ---- the text of CSV ----
+
+
+@given(st.lists(st.tuples(st.none() | CELLS, st.integers(-(2**63), 2**63 - 1), CELLS), min_size=1, max_size=8))
+def test_csv_is_what_other_programs_read(tmp_path_factory, rows):
+    table = pd.DataFrame(rows, columns=["a", "b", "c"]).astype({"b": np.int64})
+    path = tmp_path_factory.getbasetemp() / "read by others.csv"
+    with TableWriter(path) as writer:
+        writer.write(table)
+        writer.write(table.astype({"a": "category"}))
+    again = pd.read_csv(path, keep_default_na=False, dtype={"a": str, "c": str})
+    expected = pd.concat([table, table], ignore_index=True)
+    assert again["b"].tolist() == expected["b"].tolist()
+    for name in ("a", "c"):
+        texts = ["" if text is None or pd.isna(text) else harmless(text) for text in expected[name]]
+        assert [harmless(text) for text in again[name]] == texts
+
+
+def test_cells_are_quoted_only_where_they_need_it(tmp_path):
+    table = pd.DataFrame({"t": ['say "no"', "a,b", "plain", None], "n": [0.5, 1e-9, np.nan, -2.25], "f": True})
+    with TableWriter(tmp_path / "t.csv") as writer:
+        writer.write(table)
+    assert (tmp_path / "t.csv").read_text() == (
+        't,n,f\n"say ""no""",0.5,True\n"a,b",1e-9,True\nplain,,True\n,-2.25,True\n'
+    )
+
+
+def test_an_empty_cell_that_is_alone_in_its_row_is_a_row(tmp_path):
+    with TableWriter(tmp_path / "t.csv") as writer:
+        writer.write(pd.DataFrame({"x": ["", "a", None]}))
+    assert (tmp_path / "t.csv").read_text() == 'x\n""\na\n""\n'
+
+
+def test_a_terminal_is_told_nothing_by_cells(monkeypatch):
+    table = pd.DataFrame({"a\x1b[31m": ["x\x9by", "z\tw"]})
+    for is_terminal in (True, False):
+        target = io.StringIO()
+        target.isatty = lambda is_terminal=is_terminal: is_terminal
+        monkeypatch.setattr("sys.stdout", target)
+        with TableWriter("-") as writer:
+            writer.write(table)
+        shown = "a\\x1b[31m\nx\\x9by\nz\tw\n"
+        assert target.getvalue() == (shown if is_terminal else "a\x1b[31m\nx\x9by\nz\tw\n")

@@ -1,0 +1,622 @@
+"""Tables in files: what is read, guessed, refused, and read in pieces."""
+
+import csv
+import gzip
+import io
+import os
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import run
+from dafh.exceptions import InputError
+from dafh.tables.read import DataFile, Layout, find_files, split_cells, with_columns
+from dafh.tables.schema import TableSchema
+from dafh.tables.unread import UnreadValues
+from tables import written
+
+PEOPLE = "age,job\n30,cook\n41,clerk\n"
+# Letters of names and cells that are no number, whatever the delimiter and the decimal mark are.
+WORDS = st.text(st.characters(codec="utf-8", categories=("L",)), min_size=1, max_size=6).filter(
+    lambda word: word.lower() not in ("inf", "infinity", "na", "nan", "null", "none")
+)
+
+
+def text_of(rows, delimiter=","):
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def pipe(monkeypatch):
+    """Make standard input a pipe with some content: it cannot be rewound."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as target, os.fdopen(reading, "rb") as source:
+
+        def fill(content):
+            target.write(content)
+            target.close()
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(source))
+
+        yield fill
+
+
+# ---- delimiters ----
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
+def test_the_delimiter_is_guessed(tmp_path, delimiter):
+    table = DataFile(written(tmp_path, PEOPLE.replace(",", delimiter))).read()
+    assert table.to_dict("list") == {"age": [30, 41], "job": ["cook", "clerk"]}
+
+
+@given(
+    st.lists(WORDS, min_size=2, max_size=5, unique=True),
+    st.integers(1, 6),
+    st.sampled_from([",", ";", "\t", "|"]),
+    st.data(),
+)
+def test_the_delimiter_is_found_whatever_the_words(names, n_rows, delimiter, data):
+    row = st.lists(WORDS, min_size=len(names), max_size=len(names))
+    lines = text_of([names, *(data.draw(row) for _ in range(n_rows))], delimiter).splitlines()
+    assert Layout.guess(lines) == Layout(delimiter, True, ".")
+
+
+@pytest.mark.parametrize(
+    ("lines", "delimiter"),
+    [
+        (["a b,c d", "e f,g h"], ","),  # Blanks count only where nothing else cuts.
+        (["a b,c", "d e,f", "g h"], ","),  # Even where blanks cut more evenly.
+        (["a b", "1 2"], " "),
+        (["one"], ","),
+        (["a;b,c", "1;2,3", "4;5"], ";"),  # The comma does not cut the last line.
+        (["a;b;c", "1;2,5;x", "3;4,5;y"], ";"),
+        (['"a;b";c', '"d;e";f'], ";"),
+        (["a|b,c|d", "1|2,3|4"], "|"),
+        (["1,2,a;b", "3,4,c;d"], ","),  # Lists parted by semicolons.
+        (["a;b", *["1;2"] * 50, *["1,2,3"] * 500], ";"),  # Only the first lines decide.
+    ],
+)
+def test_the_delimiter_is_the_one_that_cuts_all_lines_alike(lines, delimiter):
+    assert Layout.guess(lines).delimiter == delimiter
+
+
+@pytest.mark.parametrize(
+    "lines", [["30,5;cook", "41,5;clerk"], ["1,5;2,5", "3,5;4,5"], ["1.234,5;2", "2.345,5;3"], ["7,181;x", "8,250;y"]]
+)
+def test_decimal_commas_are_not_taken_for_delimiters_in_files_without_a_header(lines):
+    assert Layout.guess(lines) == Layout(";", False, ",")
+
+
+def test_what_the_user_says_of_the_layout_is_not_guessed(tmp_path):
+    path = written(tmp_path, "2019,2020\n1,2\n")
+    assert list(DataFile(path, header=True).read().columns) == ["2019", "2020"]
+    assert len(DataFile(path).read()) == 2
+    assert list(DataFile(path, delimiter=";", header=True).read().columns) == ["2019,2020"]
+    given = Layout.guess(["1;2", "3;4"], delimiter="|", has_header=True, decimal=",")
+    assert given == Layout("|", True, ",")
+
+
+@pytest.mark.parametrize("delimiter", ["ab", "§", '"', "\n", "\r", "\0"])
+def test_delimiters_that_cannot_be_used_are_refused(tmp_path, delimiter):
+    with pytest.raises(InputError, match="one character of ASCII") as refusal:
+        DataFile(written(tmp_path, PEOPLE), delimiter=delimiter).read()
+    assert "\n" not in str(refusal.value)
+
+
+def test_any_other_ascii_character_may_part_cells(tmp_path):
+    for delimiter in "~:!^#":
+        path = written(tmp_path, f"a{delimiter}b\n1{delimiter}x\n")
+        assert DataFile(path, delimiter=delimiter).read().to_dict("list") == {"a": [1], "b": ["x"]}
+
+
+@pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "SEP=;", "sep=;\r", "\ufeffsep=;"])
+@pytest.mark.parametrize("rows", [None, 1])
+def test_excel_s_line_about_the_delimiter_is_followed_and_not_part_of_the_table(tmp_path, line, rows):
+    file = DataFile(written(tmp_path, f"{line}\na;b\n1,5;x\n2,5;y\n"))
+    table = pd.concat(file.pieces(rows=rows), ignore_index=True)
+    assert table.to_dict("list") == {"a": [1.5, 2.5], "b": ["x", "y"]}
+    assert file.layout == Layout(";", True, ",")
+
+
+def test_excel_s_line_decides_where_a_guess_would_be_wrong(tmp_path):
+    path = written(tmp_path, "sep=|\na,b|c\n1,2|x\n")
+    assert list(DataFile(path).read().columns) == ["a,b", "c"]
+    assert list(DataFile(path, delimiter=",").read().columns) == ["a", "b|c"]
+    with pytest.raises(InputError, match="is empty"):
+        DataFile(written(tmp_path, "sep=;\n")).read()
+
+
+@pytest.mark.parametrize("line", ["sep=;;", "sep=", "x sep=;"])
+def test_a_line_that_only_resembles_it_is_the_header(tmp_path, line):
+    assert DataFile(written(tmp_path, f"{line}\n1\n2\n"), delimiter=",").read().columns.tolist() == [line]
+
+
+# ---- headers ----
+
+
+@pytest.mark.parametrize(
+    ("lines", "has_header"),
+    [
+        (["age,job", "30,cook"], True),
+        (["30,cook", "41,clerk"], False),
+        (["name,job", "Ann,cook"], True),  # Words above words: names are more likely.
+        (["id,2019,2020", "x,1,2"], False),  # Years look like data, and the user is told so.
+        (["2019,total", "1,2"], True),  # A word stands above a number.
+        (["age,job"], True),
+        (["30,cook"], True),
+        (["?,cook", "41,clerk"], True),
+        (["inf,cook", "41,clerk"], False),
+        (["30,cook,1", "41,clerk"], False),  # Rows of two widths.
+    ],
+)
+def test_a_header_is_words_and_most_of_all_words_above_numbers(lines, has_header):
+    assert Layout.guess(lines, delimiter=",").has_header is has_header
+
+
+def test_a_file_without_names_gets_some_and_says_so(tmp_path):
+    file = DataFile(written(tmp_path, "30, cook\n41, clerk\n"))
+    assert file.read().to_dict("list") == {"column_1": [30, 41], "column_2": ["cook", "clerk"]}
+    assert "column_1 to column_2" in file.notes[0]
+
+
+@pytest.mark.parametrize("blank", ["\n", "  \n", "\t\n", "\r\n", " \n\n \n", "\n" * 60])
+def test_blank_lines_before_the_header_and_between_rows_do_not_count(tmp_path, blank):
+    table = DataFile(written(tmp_path, f"{blank}a,b\n{blank}1,2\n{blank}3,4\n")).read()
+    assert table.to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+
+
+def test_names_with_line_breaks_and_columns_without_names_are_read(tmp_path):
+    table = DataFile(written(tmp_path, '"a\nb",,c\n"1\n2",,3\n')).read(text=None)
+    assert table.to_dict("list") == {"a\nb": ["1\n2"], "column_2": [""], "c": ["3"]}
+
+
+def test_two_columns_of_one_name_are_refused_unless_they_are_left_out(tmp_path):
+    path = written(tmp_path, "a,b,a\n1,2,3\n")
+    with pytest.raises(InputError, match="more than one column called 'a'"):
+        DataFile(path).read()
+    file = DataFile(path, leave_out=["a", "c"])
+    assert file.read().to_dict("list") == {"b": [2]}
+    assert file.left_out == ["a"]
+
+
+# ---- decimal marks ----
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 2)), min_size=1, max_size=8),
+    st.sampled_from([(",", "."), (";", "."), (";", ","), ("\t", ","), ("|", ",")]),
+)
+def test_numbers_are_the_same_whatever_the_delimiter_and_the_decimal_mark(tmp_path_factory, values, layout):
+    delimiter, decimal = layout
+    rows = [[f"{value:.2f}".replace(".", decimal), "x"] for value in values]
+    path = written(tmp_path_factory.getbasetemp(), text_of([["n", "w"], *rows], delimiter), "layouts.csv")
+    file = DataFile(path)
+    np.testing.assert_array_equal(file.read()["n"], [float(f"{value:.2f}") for value in values])
+    assert file.layout == Layout(delimiter, True, decimal)
+
+
+def test_a_decimal_mark_may_first_show_thousands_of_lines_down(tmp_path):
+    lines = ["n;w", *["1;x"] * 5_000, "2,5;y"]
+    assert DataFile(written(tmp_path, "\n".join(lines))).read()["n"].iloc[-1] == 2.5
+
+
+def test_a_guess_is_noted_once_however_often_the_file_is_read(tmp_path):
+    file = DataFile(written(tmp_path, "30,5;cook\n41,5;clerk\n"))
+    file.read()
+    file.read()
+    assert len(file.notes) == 2
+    assert "decimal comma" in file.notes[0]
+    assert "looks like data" in file.notes[1]
+
+
+# ---- cells and lines ----
+
+
+def test_commas_in_quotes_and_lines_within_cells_do_not_mislead(tmp_path):
+    table = DataFile(written(tmp_path, 'name;note\n"a, b, c";"x\ny"\n"d, e, f";"z"\n')).read()
+    assert table["name"].tolist() == ["a, b, c", "d, e, f"]
+    assert table["note"].tolist() == ["x\ny", "z"]
+
+
+def test_cells_are_cut_as_spreadsheets_cut_them():
+    assert split_cells(['a, "b, c" ,""', "", '"x ""y"""', ","], ",") == [["a", "b, c ", ""], ['x "y"'], ["", ""]]
+
+
+@pytest.mark.parametrize("cell", ['5" pipe', '"5"" pipe, long"', '""', '"cook   "', '"a,"', '"""a"""', 'a"b"c'])
+def test_quotation_marks_that_are_closed_are_no_trouble(tmp_path, cell):
+    path = written(tmp_path, "age,job\n" + f"30,{cell}\n" * 60)
+    whole = DataFile(path).read(text=None)
+    assert len(whole) == 60
+    assert pd.concat(DataFile(path).coded_pieces(["age"], ["job"]))["job"].tolist() == whole["job"].tolist()
+
+
+def test_cells_longer_than_the_csv_module_allows_are_read(tmp_path):
+    before = csv.field_size_limit()
+    table = DataFile(written(tmp_path, f"{'n' * 200_000},age\n{'x' * 300_000},30\ny,41\n")).read()
+    assert [len(name) for name in table.columns] == [200_000, 3]
+    assert len(table.iloc[0, 0]) == 300_000
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize("letter", ["\x85", "\u2028", "\x0c", "\x1c"])
+def test_only_line_feeds_and_returns_end_a_line(tmp_path, letter):
+    content = f"na{letter}me;age\nK{letter}ln;1\nb;2\n"
+    encoding = "latin-1" if letter == "\x85" else "utf-8"
+    table = DataFile(written(tmp_path, content.encode(encoding)), encoding=encoding).read()
+    assert table.to_dict("list") == {f"na{letter}me": [f"K{letter}ln", "b"], "age": [1, 2]}
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("content", ["30,cook\n41,clerk", "a;b\n7,5;x", "a\tb\n1\t2"])
+def test_lines_end_as_in_every_system_and_the_last_as_it_likes(tmp_path, content, ending):
+    alone, ended = (written(tmp_path, (content + end).replace("\n", ending), f"{len(end)}.csv") for end in ("", "\n"))
+    pd.testing.assert_frame_equal(DataFile(alone).read(), DataFile(ended).read())
+
+
+def test_rows_of_empty_cells_are_rows_and_words_for_gaps_are_gaps(tmp_path):
+    table = DataFile(written(tmp_path, "a,b\n,\n1, ?\n2,NA\n3,x\n")).read()
+    assert table["a"].isna().tolist() == [True, False, False, False]
+    assert table["b"].isna().tolist() == [True, True, True, False]
+
+
+def test_columns_read_as_text_keep_their_zeros_and_words(tmp_path):
+    path = written(tmp_path, "zip,n\n007,1\nNone,2\n")
+    (piece,) = DataFile(path).pieces(text=["zip", "not there"])
+    assert piece["zip"].tolist() == ["007", "None"]
+    assert piece["n"].tolist() == [1, 2]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-9, 9), st.text("ab,;\"' \n|é=", min_size=1, max_size=6)), min_size=2, max_size=8)
+)
+def test_what_pandas_writes_is_told_apart(rows):
+    table = pd.DataFrame(rows, columns=["number", "text"])
+    assert Layout.guess(table.to_csv(index=False).splitlines(keepends=True)) == Layout(",", True)
+
+
+# ---- rows that are too long or too short ----
+
+
+def test_rows_wider_than_the_header_are_refused_and_trailing_delimiters_are_not(tmp_path):
+    with pytest.raises(InputError, match="first line has 2 cells, and another one has 3"):
+        DataFile(written(tmp_path, "a,b\n1,2,3\n4,5,6\n")).read()
+    assert DataFile(written(tmp_path, "a,b\n1,2,\n4,5,\n")).read()["b"].tolist() == [2, 5]
+
+
+@pytest.mark.parametrize("rows", [None, 40])
+@pytest.mark.parametrize(("line", "complaint"), [("5,1,1,0", "row 101 has more"), ("5,1,1,,0", "line 102")])
+def test_a_cell_beyond_the_header_is_refused_far_below_trailing_delimiters(tmp_path, rows, line, complaint):
+    file = DataFile(written(tmp_path, "a,b,y\n" + "1,2,0,\n" * 100 + f"{line}\n"))
+    with pytest.raises(InputError, match=complaint):
+        list(file.pieces(rows=rows))
+    with pytest.raises(InputError, match=complaint):
+        list(file.coded_pieces(["a", "b"], ["y"], rows or 1000))
+
+
+def test_blanks_and_short_rows_below_trailing_delimiters_are_read(tmp_path):
+    table = DataFile(written(tmp_path, "a,b\n1,2,\n4,5, \n6,7\n8\n")).read(text=["b"])
+    assert table.fillna("").to_dict("list") == {"a": [1, 4, 6, 8], "b": ["2", "5", "7", ""]}
+
+
+def test_too_long_rows_are_refused_beside_columns_left_out(tmp_path):
+    file = DataFile(written(tmp_path, "a,b,a\n" + "1,2,3\n" * 100 + "1,2,3,4\n"), leave_out=["a"])
+    with pytest.raises(InputError, match="line 102"):
+        file.read()
+
+
+# ---- encodings ----
+
+
+def test_a_byte_order_mark_is_not_part_of_a_name(tmp_path):
+    assert list(DataFile(written(tmp_path, b"\xef\xbb\xbf" + PEOPLE.encode())).read().columns) == ["age", "job"]
+
+
+def test_other_encodings_are_read_when_named(tmp_path):
+    path = written(tmp_path, "stadt,n\nKöln,1\n".encode("latin-1"))
+    assert DataFile(path, encoding="latin-1").read()["stadt"].tolist() == ["Köln"]
+    with pytest.raises(InputError, match=r"not UTF-8 text: .*latin-1"):
+        DataFile(path).read()
+    with pytest.raises(InputError, match="no encoding 'klingon'"):
+        DataFile(path, encoding="klingon").read()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_wide_encodings_are_known_by_their_mark(tmp_path, encoding, packed):
+    content = "Stadt;n\nKöln;1\nBonn;2\n".encode(encoding)
+    table = DataFile(written(tmp_path, gzip.compress(content) if packed else content)).read()
+    assert table["Stadt"].tolist() == ["Köln", "Bonn"]
+
+
+def test_wide_encodings_without_a_mark_are_asked_for(tmp_path):
+    path = written(tmp_path, PEOPLE.encode("utf-16-le"))
+    with pytest.raises(InputError, match="name its encoding"):
+        DataFile(path).read()
+    with pytest.raises(InputError, match=r"no byte order mark.*utf-16-le"):
+        DataFile(path, encoding="utf-16").read()
+    assert len(DataFile(path, encoding="utf-16-le").read()) == 2
+
+
+# ---- packed files, Parquet and pipes ----
+
+
+def test_packed_and_parquet_files_are_told_by_their_content(tmp_path):
+    expected = DataFile(written(tmp_path, PEOPLE)).read()
+    expected.to_parquet(tmp_path / "other.csv")
+    packed = written(tmp_path, gzip.compress(PEOPLE.encode()), "packed.csv")
+    both = written(tmp_path, gzip.compress((tmp_path / "other.csv").read_bytes()), "both.csv")
+    for path in (packed, tmp_path / "other.csv", both):
+        pd.testing.assert_frame_equal(DataFile(path).read(), expected, check_dtype=False)
+        assert DataFile(path).count_rows() == 2
+
+
+@pytest.mark.parametrize("kind", ["csv", "gz", "parquet"])
+def test_a_pipe_carries_every_kind(tmp_path, pipe, kind):
+    expected = DataFile(written(tmp_path, PEOPLE)).read()
+    buffer = io.BytesIO()
+    expected.to_parquet(buffer)
+    content = {"csv": PEOPLE.encode(), "gz": gzip.compress(PEOPLE.encode()), "parquet": buffer.getvalue()}[kind]
+    pipe(content)
+    file = DataFile("-")
+    assert file.name == "standard input"
+    pd.testing.assert_frame_equal(file.read(), expected, check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_pieces_are_the_whole_in_pieces(tmp_path, kind):
+    table = pd.DataFrame({"a": range(25), "b": [f"x{i}" for i in range(25)]})
+    path = tmp_path / f"t.{kind}"
+    table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path)
+    pieces = list(DataFile(path).pieces(rows=10))
+    assert max(map(len, pieces)) == 10
+    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), table, check_dtype=False)
+    chosen = pd.concat(DataFile(path).pieces(["b", "not there"], rows=10), ignore_index=True)
+    pd.testing.assert_frame_equal(chosen, table[["b"]], check_dtype=False)
+
+
+def test_the_row_groups_of_a_parquet_file_are_its_parts(tmp_path):
+    table = pd.DataFrame({"a": range(25)})
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=10)
+    parts = DataFile(tmp_path / "t.parquet").parts()
+    assert [part.count_rows() for part in parts] == [len(part.read()) for part in parts] == [10, 10, 5]
+    assert [part.path for part in DataFile(written(tmp_path, PEOPLE)).parts()] == [tmp_path / "people.csv"]
+
+
+def test_every_type_of_parquet_is_read_as_what_it_holds(tmp_path):
+    columns = {
+        "whole": pa.array([2**60 + 1, None]),
+        "flag": pa.array([True, None]),
+        "day": pa.array([0, None], pa.date32()),
+        "instant": pa.array([0, None], pa.timestamp("ms", "Europe/Berlin")),
+        "price": pa.array([1, None], pa.decimal128(5, 2)),
+        "code": pa.array(["007", None]).dictionary_encode(),
+        "text": pa.array(["NA", None]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    table = DataFile(tmp_path / "t.parquet").read()
+    assert table["whole"].iloc[0] == 2**60 + 1
+    assert table["flag"].dtype == "boolean"
+    assert pd.api.types.is_datetime64_any_dtype(table["day"])
+    assert table["instant"].iloc[0] == pd.Timestamp("1970-01-01", tz="UTC")
+    assert float(table["price"].iloc[0]) == 1
+    assert (table["code"].iloc[0], table["text"].iloc[0]) == ("007", "NA")
+    assert table.iloc[1].isna().all()
+
+
+def test_nested_columns_of_parquet_are_left_out_and_that_is_said(tmp_path):
+    pd.DataFrame({"a": [1, 2], "many": [[1], [2, 3]], "bytes": [b"x", b"y"]}).to_parquet(tmp_path / "t.parquet")
+    file = DataFile(tmp_path / "t.parquet")
+    assert list(file.read().columns) == ["a"]
+    assert "lists, records or bytes: many, bytes" in file.notes[0]
+    pd.DataFrame({"many": [[1], [2, 3]]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="no columns that can be used"):
+        DataFile(tmp_path / "t.parquet").read()
+
+
+def test_row_names_that_pandas_has_put_into_a_parquet_file_are_no_column(tmp_path):
+    table = pd.DataFrame({"a": [1, 2], "c": pd.Categorical(["x", "y"])}, index=[7, 3])
+    table.to_parquet(tmp_path / "t.parquet")
+    expected = table.reset_index(drop=True).astype({"a": "Int64"})
+    pd.testing.assert_frame_equal(DataFile(tmp_path / "t.parquet").read(), expected)
+
+
+# ---- files that cannot be read ----
+
+BAD_FILES = {
+    "is empty": b"",
+    "is empty.": b"\n \n",
+    "has a header and no rows": b"a,b\n",
+    "more than one column called 'a'": b"a,b,a\n1,2,3\n",
+    "Expected 2 fields in line 60, saw 3": b"a,b\n" + b"1,2\n" * 58 + b"3,4,5\n",
+    "EOF inside string": b"a,b\n" + b"1,2\n" * 58 + b'3,"4\n' + b"5,6\n" * 10,
+    "is damaged": b"PAR1 and nothing more",
+    "Compressed file ended": gzip.compress(PEOPLE.encode() * 50)[:40],
+    "is not UTF-8 text": bytes(range(128, 256)) * 4,
+}
+
+
+@pytest.mark.parametrize(("sentence", "content"), BAD_FILES.items(), ids=list(BAD_FILES))
+def test_a_bad_file_is_refused_in_one_sentence(tmp_path, sentence, content):
+    file = DataFile(written(tmp_path, content))
+    for way in (file.pieces(rows=None), file.pieces(rows=10), file.coded_pieces(["a"], ["b"])):
+        with pytest.raises(InputError, match=sentence) as refusal:
+            list(way)
+        assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and nothing more", b"\xff\xfe\xfd", b"a,b\n1,2\n3,4,5\n"])
+def test_a_command_says_it_with_exit_code_two(tmp_path, content):
+    found = run("fit", written(tmp_path, content), "--target", "b", "--out", tmp_path / "m.dafh")
+    assert found.exit_code == 2
+    assert "people.csv" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="There is no file"):
+        DataFile(tmp_path / "none.csv").read()
+    with pytest.raises(InputError, match="is a folder"):
+        DataFile(tmp_path).read()
+
+
+def test_an_empty_parquet_file_is_refused(tmp_path):
+    pd.DataFrame({"a": []}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="no rows"):
+        DataFile(tmp_path / "t.parquet").read()
+
+
+# ---- several files ----
+
+
+def test_a_folder_a_pattern_and_a_list_lead_to_files(tmp_path):
+    for name in ("b.csv", "a.parquet", "c.txt.gz", "notes.md", "_hidden.csv"):
+        written(tmp_path, PEOPLE, name)
+    assert [path.name for path in find_files(tmp_path)] == ["a.parquet", "b.csv", "c.txt.gz"]
+    assert [path.name for path in find_files([tmp_path / "b.csv", str(tmp_path / "*.csv")])] == ["_hidden.csv", "b.csv"]
+    assert [file.path.name for file in DataFile(tmp_path / "b*", delimiter=",").files()] == ["b.csv"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no table in the folder"):
+        find_files(tmp_path / "empty")
+    with pytest.raises(InputError, match="There is no file"):
+        find_files(tmp_path / "*.xlsx")
+
+
+def test_several_files_must_have_the_columns_of_the_first():
+    table = pd.DataFrame({"b": [1], "a": [2]})
+    assert list(with_columns(table, ["a", "b"], "t.csv")) == ["a", "b"]
+    with pytest.raises(InputError, match=r"t\.csv has no column 'c'"):
+        with_columns(table, ["a", "b", "c"], "t.csv")
+    with pytest.raises(InputError, match=r"t\.csv has a column 'b'"):
+        with_columns(table, ["a"], "t.csv")
+
+
+# ---- columns of known kinds, which Arrow reads ----
+
+SCHEMA = TableSchema(
+    "y", {"n": "number", "c": "category", "d": "date ISO8601", "f": "flag", "m": "number"}, gap_words={"m": ["none"]}
+)
+HEADER = ["n", "c", "d", "f", "m", "y"]
+LINES = [
+    "1,a,2020-01-01,true,5,b",
+    "2.5,c,2020-02-01,false,?,b",
+    "-3e2,a,,1,7,a",
+    "4,é😀,2020-03-01,0,8,b",
+    "5,a,,,9,b",
+]
+TEXT = "\n".join([",".join(HEADER), *LINES]) + "\n"
+
+
+def features(path, *, coded, rows=3, keep=("c", "y"), **options):
+    """Features and kept columns of all pieces, with the notes; or the message of the error."""
+    file, unread, found = DataFile(path, **options), UnreadValues(), []
+    text = {*SCHEMA.text_columns, *keep}
+    try:
+        pieces = file.coded_pieces(SCHEMA.number_columns, text, rows) if coded else file.pieces(rows=rows, text=text)
+        for piece in pieces:
+            read = SCHEMA.features_of(piece, unread)
+            found.append(pd.concat([read, piece[list(keep)].add_prefix("kept ")], axis=1).astype(object))
+    except InputError as error:
+        return str(error)
+    return pd.concat(found, ignore_index=True), [*file.notes, *unread.notes()]
+
+
+def assert_same(path, **options):
+    slow, fast = (features(path, coded=coded, **options) for coded in (False, True))
+    if isinstance(slow, str):
+        assert fast == slow
+        return
+    pd.testing.assert_frame_equal(fast[0], slow[0], check_exact=True)
+    assert fast[1] == slow[1]
+
+
+CHANGES = {
+    "as it is": ("", ""),
+    "returns": ("\n", "\r\n"),
+    "blanks after delimiters": (",", ", "),
+    "blanks and quotation marks": (",a,", ', "a",'),
+    "tabs": (",", "\t"),
+    "quoted cells with line breaks": (",a,", ',"a, ""b""\nc",'),
+    "a word among numbers": ("2.5", "unknown"),
+    "thousands": ("2.5", '"1,250"'),
+    "a gap with a blank": ("2.5", " ?"),
+    "a word for a gap": (",5,b", ",none,b"),
+    "a huge number": ("-3e2", "123456789012345678901"),
+    "a blank line": ("4,é", "\n4,é"),
+    "a line of blanks": ("4,é", "  \n4,é"),
+    "a short row": ("5,a,,,9,b", "5,a"),
+    "a long row": ("5,a,,,9,b", "5,a,,,9,b,1"),
+    "a date in another format": ("2020-03-01", "31.12.2020"),
+    "a cell with a quotation mark": ("4,é", '4,x"é'),
+    "trailing delimiters": (",b\n", ",b,\n"),
+    "leading zeros": ("4,é😀", "004,007"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("rows", [2, 1000])
+def test_the_fast_way_reads_what_the_slow_one_does(tmp_path, change, rows):
+    text = TEXT.replace(*CHANGES[change]) if CHANGES[change][0] else TEXT
+    assert_same(written(tmp_path, text), rows=rows, header=True, decimal=".")
+    assert_same(written(tmp_path, gzip.compress(text.encode())), rows=rows, header=True, decimal=".")
+
+
+CELLS = st.one_of(
+    st.integers(-(2**70), 2**70).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.sampled_from(["", "?", "NA", " ?", "nan", "none", "true", "0", "1.0", "unknown", "7,5", "1,234", "007", "5."]),
+    st.text("ab01.,- \"'\né", max_size=4),
+)
+
+
+@given(
+    rows=st.lists(st.tuples(CELLS, CELLS, st.just(""), st.just("1"), CELLS, CELLS), min_size=1, max_size=6),
+    delimiter=st.sampled_from(",;\t|"),
+    quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+)
+def test_whatever_a_program_wrote_both_ways_agree(tmp_path_factory, rows, delimiter, quoting):
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, delimiter=delimiter, lineterminator="\n", quoting=quoting).writerows([HEADER, *rows])
+    path = written(tmp_path_factory.getbasetemp(), buffer.getvalue(), "both ways.csv")
+    assert_same(path, delimiter=delimiter, header=True, decimal=".")
+
+
+def test_texts_come_as_categories_where_arrow_reads_them(tmp_path):
+    path = written(tmp_path, "c,n,other\n" + "007,1.5,x\n008,?,x\n" * 500)
+    (piece,) = DataFile(path).coded_pieces(["n"], ["c"])
+    assert list(piece.columns) == ["c", "n"]
+    assert piece["c"].dtype == "category"
+    assert piece["c"].tolist()[:2] == ["007", "008"]
+    assert piece["n"].isna().tolist()[:2] == [False, True]
+
+
+def test_rows_far_down_that_arrow_refuses_are_read_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr("dafh.tables.read._BYTES_PER_BLOCK", 4096)
+    lines = [f"{i},x{i % 7}" for i in range(5_000)]
+    lines[3_000], lines[4_000] = "unknown,x1", "17"
+    pieces = list(DataFile(written(tmp_path, "\n".join(["n,c", *lines]))).coded_pieces(["n"], ["c"], rows=100))
+    table = pd.concat([piece.astype(str) for piece in pieces], ignore_index=True)
+    assert len(table) == 5_000
+    assert pieces[0]["n"].dtype == float
+    assert table["n"].iloc[[2_999, 3_000, 4_000, 4_999]].tolist()[1:3] == ["unknown", "17"]
+    assert table["c"].tolist()[3_990:4_000] == [f"x{i % 7}" for i in range(3_990, 4_000)]
+
+
+def test_all_columns_are_read_if_one_is_missing_so_that_a_message_can_name_them(tmp_path):
+    (piece,) = DataFile(written(tmp_path, "jobb,age\ncook,30\nclerk,41\n")).coded_pieces(["age"], ["job"])
+    assert list(piece.columns) == ["jobb", "age"]
+
+
+def test_whoever_stops_early_leaves_the_file_closed(tmp_path):
+    path = written(tmp_path, TEXT)
+    pieces = DataFile(path).coded_pieces(["n"], ["c"], rows=1)
+    assert len(next(pieces)) == 1
+    pieces.close()
+    path.unlink()
