@@ -13,9 +13,9 @@ from dafh.models.description import Fields, NotPlainError, Writer
 from dafh.models.encoder_kind import LARGEST_NUMBER, read_kinds
 from dafh.models.values import HasColumns, read_names
 from dafh.rows.seen import TableView
-from dafh.tables.bins import BinnedColumn, Binning, CategoryBins, NumberBins
+from dafh.tables.bins import Binning
+from dafh.tables.column import Column
 from dafh.tables.encoder import TableEncoder
-from dafh.tables.values import DATE
 
 _MOST_BINS = 256
 """The bin of a row is a byte."""
@@ -30,8 +30,8 @@ _POOLED = "pooled"
 
 def write_binning(binning: Binning, writer: Writer) -> Json:
     """Describe the bins of all columns; cuts of all columns in one array, because a wide table has very many."""
-    numbers = [column for column in binning.columns if isinstance(column, NumberBins)]
-    categories = [column for column in binning.columns if isinstance(column, CategoryBins)]
+    numbers = [column for column in binning.columns if not column.is_category]
+    categories = [column for column in binning.columns if column.is_category]
     return {
         "column_names": writer.column_names([column.name for column in binning.columns]),
         "kinds": [column.kind for column in binning.columns],
@@ -57,11 +57,11 @@ def read_binning(fields: Fields, name: str, model: HasColumns) -> Binning:
     of_categories = iter(_read_categories(inner, [name for name, kind in named if kind == "category"]))
     of_numbers = iter(_read_numbers(inner, [pair for pair in named if pair[1] != "category"]))
     inner.close()
-    columns: list[BinnedColumn] = [next(of_categories) if kind == "category" else next(of_numbers) for kind in kinds]
+    columns = [next(of_categories) if kind == "category" else next(of_numbers) for kind in kinds]
     return Binning(tuple(columns))
 
 
-def _read_categories(fields: Fields, names: list[str]) -> list[CategoryBins]:
+def _read_categories(fields: Fields, names: list[str]) -> list[Column]:
     described = fields.items("categories")
     if len(described) != len(names):
         raise fields.refuse("categories", "does not fit its columns")
@@ -69,7 +69,7 @@ def _read_categories(fields: Fields, names: list[str]) -> list[CategoryBins]:
     columns = []
     for name, value, other in zip(names, described, has_other, strict=True):
         texts = Fields({"categories": value}, f"a column of {fields.where}", fields.reader).texts("categories")
-        column = CategoryBins(name, tuple(texts), other)
+        column = Column(name, "category", categories=tuple(texts), has_other=other)
         if len(set(texts)) < len(texts):
             raise fields.refuse("categories", "holds a category twice")
         if column.n_bins > _MOST_BINS:
@@ -78,7 +78,7 @@ def _read_categories(fields: Fields, names: list[str]) -> list[CategoryBins]:
     return columns
 
 
-def _read_numbers(fields: Fields, columns: list[tuple[str, str]]) -> list[NumberBins]:
+def _read_numbers(fields: Fields, columns: list[tuple[str, str]]) -> list[Column]:
     # A bin beyond the last cut, and one for gaps.
     n_cuts = fields.wholes("n_cuts", len(columns), least=0, most=_MOST_BINS - 2)
     cuts = fields.floats("cuts", int(n_cuts.sum()), most=LARGEST_NUMBER)
@@ -87,7 +87,7 @@ def _read_numbers(fields: Fields, columns: list[tuple[str, str]]) -> list[Number
     owner = np.repeat(np.arange(len(columns)), n_cuts)
     if not (np.diff(cuts) > 0)[np.diff(owner) == 0].all():
         raise fields.refuse("cuts", "is not ascending")
-    is_date = np.array([kind.startswith(DATE) for _, kind in columns], bool)
+    is_date = np.array([Column("", kind).is_date for _, kind in columns], bool)
     if np.abs(cuts[is_date[owner]]).max(initial=0) > _FARTHEST_DAY:
         raise fields.refuse("cuts", "holds days that no calendar has")
     has_gaps = fields.flags("has_gaps", len(columns)).tolist()
@@ -95,7 +95,7 @@ def _read_numbers(fields: Fields, columns: list[tuple[str, str]]) -> list[Number
     all_cuts, all_centers = cuts.tolist(), centers.tolist()
     return [
         # One center more than cuts in each column before this one.
-        NumberBins(name, kind, tuple(all_cuts[a:b]), tuple(all_centers[a + place : b + place + 1]), gaps)
+        Column(name, kind, tuple(all_cuts[a:b]), tuple(all_centers[a + place : b + place + 1]), gaps)
         for place, ((name, kind), (a, b), gaps) in enumerate(zip(columns, pairwise(ends), has_gaps, strict=True))
     ]
 

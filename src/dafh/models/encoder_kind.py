@@ -1,5 +1,6 @@
 """Kinds of what stands before a classifier and takes tables: the encoder and the reader, column by column."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,15 @@ from dafh.classifiers.fitting import is_fitted
 from dafh.models.container import Json
 from dafh.models.description import MOST_COLUMNS, Fields, Kind, NotPlainError, Writer
 from dafh.models.values import read_columns
-from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
+from dafh.tables.column import Column
+from dafh.tables.encoder import Scale, TableEncoder
 from dafh.tables.reader import TableReader
 from dafh.tables.values import DATE, DATE_FORMATS
 
 LARGEST_NUMBER = 1e100
 """Larger ones are gaps to whoever reads a table."""
 _SMALLEST_SCALE = 1e-150
-_MOST_CATEGORIES = 1000
+_MOST_CATEGORIES = 250
 _LONGEST_NAMES = 2**22
 """Letters of the names of all encoded columns, each of which repeats the name of its column."""
 _LONGEST_FORMAT = 40
@@ -83,62 +85,59 @@ def read_kinds(fields: Fields, n_columns: int) -> list[str]:
 def _write(encoder: TableEncoder, writer: Writer) -> dict[str, Json]:
     if not is_fitted(encoder):
         raise NotPlainError("not fitted")
-    return {**_write_unfitted(encoder, writer), "columns": [_write_column(column) for column in encoder.columns_]}
-
-
-def _write_column(column: NumberColumn | CategoryColumn) -> Json:
-    if isinstance(column, CategoryColumn):
-        return {"name": column.name, "categories": list(column.categories), "has_other": bool(column.has_other)}
-    numbers = ("median", "mean", "scale", "gap_share", "gap_scale")
     return {
-        "name": column.name,
-        "kind": column.kind,
-        **{name: float(getattr(column, name)) for name in numbers},
+        **_write_unfitted(encoder, writer),
+        "columns": [_write_column(column, encoder.scales_.get(column.name)) for column in encoder.columns_],
     }
+
+
+def _write_column(column: Column, scale: Scale | None) -> Json:
+    if scale is None:
+        return {"name": column.name, "categories": list(column.categories), "has_other": bool(column.has_other)}
+    return {"name": column.name, "kind": column.kind, **{name: float(value) for name, value in asdict(scale).items()}}
 
 
 def _read(fields: Fields) -> TableEncoder:
     encoder: Any = _read_unfitted(fields, TableEncoder)
-    columns = [_read_column(fields, number, value) for number, value in enumerate(fields.items("columns"))]
+    found = [_read_column(fields, number, value) for number, value in enumerate(fields.items("columns"))]
+    columns = [column for column, _ in found]
     names = [column.name for column in columns]
     if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
         raise fields.refuse("columns", "holds no column, or one twice")
     encoder.columns_ = columns
+    encoder.scales_ = {column.name: scale for column, scale in found if scale is not None}
     encoder.n_features_in_ = len(names)
     encoder.feature_names_in_ = np.array(names, dtype=object)
     length = sum(
-        len(column.name) * (len(column.categories) + 1) + sum(map(len, column.categories))
-        for column in columns
-        if isinstance(column, CategoryColumn)
+        len(column.name) * (len(column.categories) + 1) + sum(map(len, column.categories)) for column in columns
     )
     if length > _LONGEST_NAMES:
         raise fields.refuse("columns", "has names that are too long")
     return encoder
 
 
-def _read_column(fields: Fields, number: int, value: Json) -> NumberColumn | CategoryColumn:
+def _read_column(fields: Fields, number: int, value: Json) -> tuple[Column, Scale | None]:
     inner = Fields(value, f"column {number} of {fields.where}", fields.reader)
     name = inner.text("name")
-    column: NumberColumn | CategoryColumn
+    scale = None
     if inner.has("categories"):
         categories = inner.texts("categories")
         if len(set(categories)) < len(categories) or len(categories) > _MOST_CATEGORIES:
             raise inner.refuse("categories")
-        column = CategoryColumn(name, "category", tuple(categories), inner.flag("has_other"))
+        column = Column(name, "category", categories=tuple(categories), has_other=inner.flag("has_other"))
     else:
-        column = NumberColumn(
-            name,
-            _read_kind(inner),
+        column = Column(name, _read_kind(inner))
+        scale = Scale(
             median=inner.number("median", -LARGEST_NUMBER, LARGEST_NUMBER),
             mean=inner.number("mean", -LARGEST_NUMBER, LARGEST_NUMBER),
-            scale=inner.number("scale", _SMALLEST_SCALE),
+            deviation=inner.number("deviation", _SMALLEST_SCALE),
             gap_share=inner.number("gap_share", 0, 1),
-            gap_scale=inner.number("gap_scale", _SMALLEST_SCALE),
+            gap_deviation=inner.number("gap_deviation", _SMALLEST_SCALE),
         )
-        if column.kind == "category":
+        if column.is_category:
             raise inner.refuse("kind")
     inner.close()
-    return column
+    return column, scale
 
 
 def _read_kind(fields: Fields) -> str:

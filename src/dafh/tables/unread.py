@@ -25,24 +25,12 @@ class UnreadValues:
     unread: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
 
-    def add(self, name: str, kind: str, n_known: int, unread: pd.Series, n_unread: int | None = None) -> None:
-        """Count the values of one column of one piece.
-
-        Parameters
-        ----------
-        name, kind : str
-            Of the column.
-        n_known : int
-            Rows with a value, whether it can be read or not.
-        unread : series
-            Values that cannot be read, in the order of the rows: of every row, or every different one.
-        n_unread : int, optional
-            Rows with one of these, if they are the different ones.
-        """
+    def add(self, name: str, kind: str, n_known: int, unread: pd.Series) -> None:
+        """Count the values of one column of one piece: rows with a value, and those of them that cannot be read."""
         self.known[name] = self.known.get(name, 0) + n_known
         if not len(unread):
             return
-        self.unread[name] = self.unread.get(name, 0) + (len(unread) if n_unread is None else n_unread)
+        self.unread[name] = self.unread.get(name, 0) + len(unread)
         self.examples.setdefault(name, clipped(unread.iloc[0], 40))
         if kind.startswith(DATE):
             dates = unread[unread.astype(str).str.contains(r"\d")]
