@@ -25,18 +25,14 @@ class Attribute:
     """One attribute: the position of each row's subgroup among the names of all."""
 
     name: str
-    codes: NDArray[np.int32]
+    codes: NDArray[np.int16]
     names: list[str]
 
     @classmethod
     def of(cls, column: "pd.Series[Any]") -> "Attribute":
         """Divide rows by the values of a column, numbers with many values by quarters; a gap is a value too."""
         divided = Column.of_subgroups(column)
-        # Rows without a value come last.
-        order = sorted(divided.occurring, key=lambda code: code == divided.gap)
-        place = np.empty(divided.n_bins, np.int32)
-        place[order] = np.arange(len(order))
-        return cls(clipped(divided.name), place[divided.codes(column)], [divided.subgroup(code) for code in order])
+        return cls(clipped(divided.name), divided.subgroup_codes(column), divided.subgroups)
 
 
 @dataclass(frozen=True)

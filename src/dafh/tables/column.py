@@ -103,8 +103,7 @@ class Column:
 
         Examples
         --------
-        >>> age = Column.of_subgroups(pd.Series(range(20, 60), name="age"))
-        >>> [age.subgroup(code) for code in age.occurring]
+        >>> Column.of_subgroups(pd.Series(range(20, 60), name="age")).subgroups
         ['age = up to 29', 'age = 29 to 39', 'age = 39 to 49', 'age = above 49']
         """
         kind = kind_of(column)
@@ -155,11 +154,6 @@ class Column:
             return len(self.centers)
         return self.categories.index(MISSING) if MISSING in self.categories else None
 
-    @property
-    def occurring(self) -> range:
-        """Bins that had rows in training."""
-        return range(self.n_bins - (self.is_category or not self.has_gaps))
-
     def codes(self, column: "pd.Series[Any]") -> NDArray[np.uint8]:
         """Bin of each row."""
         if self.is_category:
@@ -200,15 +194,30 @@ class Column:
         alike = [other for other in self.categories if clipped(other, _WIDTH) == clipped(category, _WIDTH)]
         return name_in_condition(category, _WIDTH) if len(alike) == 1 else repr(category)
 
-    def subgroup(self, code: int) -> str:
-        """Name the rows of a bin, in audits, by the guard and by the monitor: ``age = 24 to 30``."""
-        return f"{clipped(self.name)} = {MISSING if code == self.gap else self.words(code)}"
-
     def write(self, value: float) -> str:
         """Write a cut in the units of the column, with all its digits: who reads it gets the same bins."""
         if self.is_date:
             return write_date(value, 3 if value.is_integer() else 17)
         return write_exactly(value)
+
+    # ---- subgroups ----
+
+    @property
+    def subgroups(self) -> list[str]:
+        """Names of the bins that had rows in training, in audits, by the guard and by the monitor; gaps come last."""
+        name = clipped(self.name)
+        return [f"{name} = {MISSING if code == self.gap else self.words(code)}" for code in self._occurring()]
+
+    def subgroup_codes(self, column: "pd.Series[Any]") -> NDArray[np.int16]:
+        """Position of each row among `subgroups`; −1 for a value that training rows did not have."""
+        occurring = self._occurring()
+        place = np.full(self.n_bins, -1, np.int16)
+        place[occurring] = np.arange(len(occurring))
+        return place[self.codes(column)]
+
+    def _occurring(self) -> list[int]:
+        last = self.n_bins - (self.is_category or not self.has_gaps)
+        return sorted(range(last), key=lambda code: code == self.gap)
 
     # ---- plain values ----
 

@@ -32,7 +32,7 @@ class DeclaredParts:
     @property
     def names(self) -> list[str]:
         """Name of each part; the first is empty and means all rows of a group."""
-        return ["", *(column.subgroup(code) for column in self.attributes for code in column.occurring)]
+        return ["", *(name for column in self.attributes for name in column.subgroups)]
 
     def of_rows(self, sensitive_features: Table | None, n_rows: int) -> NDArray[np.int16]:
         """Part of each row by each attribute, (n, A), numbered as in `names`; `NOT_DECLARED` for none."""
@@ -46,9 +46,9 @@ class DeclaredParts:
         for i, column in enumerate(self.attributes):
             if column.name not in table.columns:
                 raise InputError(f"sensitive_features has no column {column.name!r}, which declares subgroups.")
-            codes, n_parts = column.codes(table[column.name]).astype(np.int16), len(column.occurring)
-            parts[:, i] = np.where(codes < n_parts, first + codes, NOT_DECLARED)
-            first += n_parts
+            codes = column.subgroup_codes(table[column.name])
+            parts[:, i] = np.where(codes < 0, NOT_DECLARED, first + codes)
+            first += len(column.subgroups)
         return parts
 
     def without_cuts(self, parts: NDArray[np.int16]) -> NDArray[np.int16]:
