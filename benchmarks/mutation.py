@@ -114,7 +114,7 @@ TARGETS = {
         ("tests/test_held_out.py", *(f"tests/test_persons_and_time.py::{name}" for name in _ABOUT_HELD_OUT_ROWS)),
     ),
     "checked": Target("dafh.rows.checked", ("tests/test_rows.py", "tests/test_row_context.py")),
-    "bins": Target("dafh.tables.bins", ("tests/test_bins.py",)),
+    "bins": Target("dafh.tables.column", ("tests/tables/test_column.py",)),
     "designs": Target("dafh.linear.designs", ("tests/test_designs.py",)),
     "newton": Target("dafh.linear.newton", ("tests/test_newton.py",)),
     "crossfit": Target("dafh.linear.crossfit", ("tests/test_crossfit.py",)),
