@@ -11,10 +11,11 @@ from dafh import DAFHClassifier
 from dafh.datasets import DATASETS, FETCHERS
 from dafh.datasets.sources import is_available
 from dafh.groups.rules import Question, RuleTree, column_condition
-from dafh.tables.bins import Binning, CategoryBins, NumberBins
+from dafh.tables.bins import Binning
+from dafh.tables.column import Column
 from rule_words import groups_by_words
 
-AGE = NumberBins("age", "number", (24.0, 40.0), (20.0, 30.0, 50.0), has_gaps=True)
+AGE = Column("age", "number", (24.0, 40.0), (20.0, 30.0, 50.0), has_gaps=True)
 NAMES = ["cook", "clerk", "Trinidad and Tobago", "a or b", "x, y; or z", "missing", "it's", 'a "b"', "not c", "(other)"]
 
 
@@ -53,32 +54,32 @@ def test_bins_of_numbers_are_said_as_a_range(bins, words):
     ],
 )
 def test_categories_are_listed_and_unseen_ones_make_it_a_list_of_the_others(bins, words):
-    assert said(CategoryBins("job", ("(missing)", "clerk", "cook"), has_other=False), *bins) == words
+    assert said(Column("job", "category", categories=("(missing)", "clerk", "cook")), *bins) == words
 
 
 def test_names_that_could_be_words_of_the_rule_are_quoted():
-    land = CategoryBins("land", ("Trinidad and Tobago", "missing", "not-here"), has_other=False)
+    land = Column("land", "category", categories=("Trinidad and Tobago", "missing", "not-here"))
     assert said(land, 0, 1, 2) == "land is 'Trinidad and Tobago', 'missing' or not-here"
-    assert said(NumberBins("x and y", "number", (1.0,), (0.0, 2.0), has_gaps=False), 0) == "'x and y' is 1 or less"
+    assert said(Column("x and y", "number", (1.0,), (0.0, 2.0)), 0) == "'x and y' is 1 or less"
 
 
 def test_long_categories_that_begin_alike_are_told_apart():
-    column = CategoryBins("text", ("a" * 50 + "b", "a" * 50 + "c"), has_other=False)
+    column = Column("text", "category", categories=("a" * 50 + "b", "a" * 50 + "c"))
     assert column.words(0) != column.words(1)
 
 
 def test_columns_whose_long_names_begin_alike_are_told_apart():
-    one, two = (NumberBins("n" * 60 + end, "number", (1.0,), (0.0, 2.0), has_gaps=False) for end in "ab")
+    one, two = (Column("n" * 60 + end, "number", (1.0,), (0.0, 2.0)) for end in "ab")
     assert said(one, 0) != said(two, 0)
 
 
 def test_cuts_are_said_with_all_their_digits():
-    column = NumberBins("x", "number", (1234.56789, 1234.567891), (1.0, 2.0, 3.0), has_gaps=False)
+    column = Column("x", "number", (1234.56789, 1234.567891), (1.0, 2.0, 3.0))
     assert said(column, 1) == "x is above 1,234.56789, up to 1,234.567891"
 
 
 def test_dates_are_said_to_the_day_and_to_the_second_where_a_cut_needs_it():
-    column = NumberBins("day", "date ISO8601", (18262.0, 18262.5), (1.0, 2.0, 3.0), has_gaps=False)
+    column = Column("day", "date ISO8601", (18262.0, 18262.5), (1.0, 2.0, 3.0))
     assert said(column, 1) == "day is above 2020-01-01, up to 2020-01-01 12:00:00"
 
 

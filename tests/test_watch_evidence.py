@@ -9,9 +9,8 @@ import pytest
 from dafh import Monitor
 from dafh.evaluation.losses import check_losses
 from dafh.stats import Bettors, Detectors
-from dafh.watch import Reference
 from dafh.watch.bets import JudgedRows, Ranked
-from dafh.watch.declared import NOT_DECLARED, DeclaredParts
+from dafh.watch.declared import NOT_DECLARED
 from dafh.watch.evidence import FIRST_ALARMS, Evidence, capital_of_term
 from watched import bad_rows, fresh_model, good_rows, same_evidence
 
@@ -130,35 +129,6 @@ def test_so_it_does_after_a_change_of_service():
         broken = through_a_file(broken)
     assert broken.service == straight.service != []
     pd.testing.assert_frame_equal(straight.table(), broken.table())
-
-
-def test_declared_subgroups_are_the_same_in_another_session():
-    table = pd.DataFrame(
-        {"age": np.arange(100.0), "flag": [True, False] * 50, "level": [1, 2, 3, None] * 25, "job": ["a", "b"] * 50}
-    )
-    parts = DeclaredParts.of(table, 100)
-    again = DeclaredParts.from_list(json.loads(json.dumps(parts.to_list())))
-    assert again == parts
-    np.testing.assert_array_equal(again.of_rows(table, 100), parts.of_rows(table, 100))
-    assert parts.names[5:] == ["flag = False", "flag = True", "level = missing", "level = 1", "level = 2",
-                               "level = 3", "job = a", "job = b"]  # fmt: skip
-    later = table.assign(job="c", level=2)
-    assert (parts.of_rows(later, 100)[:, 3] == NOT_DECLARED).all()
-    assert len(set(parts.of_rows(later, 100)[:, 2])) == 1
-
-
-def test_a_reference_is_the_same_in_another_session():
-    table = pd.DataFrame({"n": [1.0, np.inf, None], "c": ["x", None, "rare name"]})
-    reference = Reference.of(table, np.array([0, 2, 1]), 2, divides_all=False)
-    text = json.dumps(reference.to_dict())
-    assert "rare name" not in text
-    again = Reference.from_dict(json.loads(text))
-    assert again == reference
-    assert again.shares() == {
-        "rows of group 0": 1, "rows of group 1": 1, "rows of no group": 1, "n missing": 2, "c missing": 1,
-        "c never seen": 0,
-    }  # fmt: skip
-    np.testing.assert_array_equal(again.count(table, np.array([0, 2, 1])), [1, 1, 1, 2, 1, 0])
 
 
 def test_questions_that_leave_service_undecided_make_it_no_easier_for_others():

@@ -16,7 +16,6 @@ from dafh.groups.trained import TrainedGroups
 from dafh.linear.threads import one_thread
 from dafh.rows.aside import check_parted
 from dafh.rows.seen import SeenRows, TableView
-from dafh.tables.bins import unseen_categories
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
 LARGEST_LOGIT = 20.0
@@ -182,7 +181,7 @@ def _limited(values: NDArray[Any]) -> NDArray[Any]:
 def _unseen(seen: SeenRows) -> dict[str, tuple[int, Any]]:
     """By column, the number of rows with an unseen category and one of these; a gap is missing, and not unseen."""
     binning, found = seen.view.binning, {}
-    for position, rows in ({} if binning is None else unseen_categories(binning, seen.codes)).items():
+    for position, rows in ({} if binning is None else binning.unseen_categories(seen.codes)).items():
         values = seen.features.iloc[rows, position].dropna()
         if len(values):
             found[str(seen.features.columns[position])] = (len(values), values.iloc[0])

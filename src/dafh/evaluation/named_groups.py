@@ -11,14 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.frames import MISSING, OTHER, Table, check_attributes
-from dafh.tables.values import DATE, category_codes, is_ordered, to_floats, typed_kind
-from dafh.text import clipped, write_apart
+from dafh.frames import Table, check_attributes
+from dafh.tables.column import Column
+from dafh.text import clipped
 
-# Numbers and dates with more values than this are cut into quarters: a group for each age would have few rows each.
-_MOST_VALUES = 12
-# Of more categories than this, the rare ones are put together.
-_MOST_CATEGORIES = 50
 SMALLEST_SHOWN = 50
 """Named groups of fewer rows are tested, but charts and short lists leave them out unless they are shown to lose: the
 interval of one with three rows is as wide as the axis."""
@@ -26,20 +22,17 @@ interval of one with three rows is as wide as the axis."""
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute: the position of each row's value among the names of all values."""
+    """One attribute: the position of each row's subgroup among the names of all."""
 
     name: str
-    codes: NDArray[np.int32]
-    values: list[str]
+    codes: NDArray[np.int16]
+    names: list[str]
 
     @classmethod
-    def of(cls, column: pd.Series) -> "Attribute":
-        """Number the values of a column; a missing one is a value too."""
-        if is_ordered(column) and column.nunique() > _MOST_VALUES:
-            codes, values = _quarters(column)
-        else:
-            codes, values = _categories(column)
-        return cls(clipped(column.name), codes.astype(np.int32), values)
+    def of(cls, column: "pd.Series[Any]") -> "Attribute":
+        """Divide rows by the values of a column, numbers with many values by quarters; a gap is a value too."""
+        divided = Column.of_subgroups(column)
+        return cls(clipped(divided.name), divided.subgroup_codes(column), divided.subgroups)
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ class NamedGroups:
         One pair for each combination of attributes. Only groups that have rows are named.
         """
         depth = min(depth, len(self.attributes))
-        widest = sorted((len(attribute.values) for attribute in self.attributes), reverse=True)[:depth]
+        widest = sorted((len(attribute.names) for attribute in self.attributes), reverse=True)[:depth]
         if math.prod(widest) > 2**60:
             raise InputError(f"{depth} attributes have too many combinations to be intersected: lower depth.")
         for chosen in _combinations(self.attributes, depth):
@@ -93,10 +86,10 @@ def _combinations(attributes: list[Attribute], depth: int) -> Iterator[tuple[Att
 
 
 def _cells(chosen: tuple[Attribute, ...]) -> tuple[list[str], NDArray[np.int64]]:
-    shape = [len(attribute.values) for attribute in chosen]
+    shape = [len(attribute.names) for attribute in chosen]
     cell = chosen[0].codes.astype(np.int64)
     for attribute in chosen[1:]:
-        cell *= len(attribute.values)
+        cell *= len(attribute.names)
         cell += attribute.codes
     if np.prod(shape) > len(cell):  # More combinations than rows: a table of all would be larger than the data.
         present, cell = np.unique(cell, return_inverse=True)
@@ -104,46 +97,5 @@ def _cells(chosen: tuple[Attribute, ...]) -> tuple[list[str], NDArray[np.int64]]
         occurs = np.bincount(cell, minlength=int(np.prod(shape))) > 0
         present, cell = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[cell]
     positions = np.unravel_index(present, shape)
-    parts = [[f"{a.name} = {a.values[i]}" for i in position] for a, position in zip(chosen, positions, strict=True)]
+    parts = [[attribute.names[i] for i in places] for attribute, places in zip(chosen, positions, strict=True)]
     return [" & ".join(name) for name in zip(*parts, strict=True)], cell
-
-
-def _quarters(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
-    """Cut a number or a date at its quartiles; every quarter is named by the smallest and largest value in it."""
-    numbers = to_floats(column)
-    known = np.isfinite(numbers)
-    # Where one value is frequent, quartiles coincide or lie between two values: then there are fewer than four parts.
-    cuts = np.unique(np.quantile(numbers[known], [0.25, 0.5, 0.75])) if known.any() else np.array([])
-    parts, place = np.unique(np.searchsorted(cuts, numbers[known], side="left"), return_inverse=True)
-    codes = np.full(len(numbers), len(parts), np.intp)
-    codes[known] = place
-    members = [numbers[codes == part] for part in range(len(parts))]
-    # All bounds at once: with digits for one quarter alone, two neighbours may read the same.
-    bounds = write_apart([end(values) for values in members for end in (np.min, np.max)], is_date=_holds_dates(column))
-    names = [f"{low} to {high}" for low, high in zip(bounds[::2], bounds[1::2], strict=True)]
-    return codes, [*names, MISSING]
-
-
-def _holds_dates(column: pd.Series) -> bool:
-    return (typed_kind(column) or "").startswith(DATE)
-
-
-def _categories(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
-    if _holds_dates(column):
-        codes, days = pd.factorize(to_floats(column), sort=True)
-        names = write_apart(days.tolist(), is_date=True)
-    else:
-        codes, full = category_codes(column)
-        names = [clipped(name) for name in full]
-    # A text "(missing)" is a gap that somebody has written out.
-    gaps = [i for i, name in enumerate(names) if name == MISSING]
-    order = np.setdiff1d(np.arange(len(names)), gaps)
-    listed = [names[i] for i in order]
-    if len(order) > _MOST_CATEGORIES:
-        rows = np.bincount(codes[codes >= 0], minlength=len(names))[order]
-        order = np.sort(order[np.argsort(-rows, kind="stable")[: _MOST_CATEGORIES - 1]])
-        listed = [*(names[i] for i in order), OTHER]
-    place = np.full(len(names) + 1, len(order), np.intp)  # What is not in `order` is put together.
-    place[order] = np.arange(len(order))
-    place[[*gaps, -1]] = len(listed)  # Code −1 is a missing value.
-    return place[codes], [*listed, MISSING]

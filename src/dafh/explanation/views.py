@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.tables.values import DATE, to_floats, typed_kind
+from dafh.tables.column import Column
+from dafh.tables.values import is_ordered, kind_of
 from dafh.text import clipped, write_date, write_number
 
 # Only the most frequent categories of a column are described. A rule about a rare one would match few rows.
@@ -96,9 +97,9 @@ def _views(name: str, column: pd.Series) -> list[tuple[View, NDArray[np.float64]
     # A flag that is the same for all rows says nothing.
     flags = [(View(name, is_gap=True), gaps.astype(float))] if gaps.any() and not gaps.all() else []
     # Booleans are described as categories: "married is True in 70%", not "married averages 0.7".
-    kind = typed_kind(column) or "category"
-    if kind not in ("flag", "category"):
-        return [(View(name, is_date=kind.startswith(DATE)), to_floats(column)), *flags]
+    described = Column(name, kind_of(column))
+    if is_ordered(described.kind):
+        return [(View(name, is_date=described.is_date), described.floats(column)), *flags]
     texts = column.astype(str)
     frequent = texts[~gaps].value_counts().index[:_MOST_CATEGORIES]
     return [*((View(name, str(value)), ((texts == value) & ~gaps).to_numpy(float)) for value in frequent), *flags]

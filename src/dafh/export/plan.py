@@ -25,8 +25,9 @@ from dafh.incumbents.columns import IncumbentColumns
 from dafh.incumbents.fitted import Incumbent
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
-from dafh.tables.bins import BinnedColumn, Binning
-from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
+from dafh.tables.bins import Binning
+from dafh.tables.column import Column
+from dafh.tables.encoder import TableEncoder
 from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema
 
@@ -133,7 +134,7 @@ def _fits(score: Score, names: list[str]) -> bool:
     return isinstance(score, Weights) and len(score.weight) in (0, len(names))
 
 
-def _described(score: Score) -> Sequence[BinnedColumn | NumberColumn | CategoryColumn] | None:
+def _described(score: Score) -> Sequence[Column] | None:
     """Columns that a score has learned something about; None where it takes them as they are."""
     if isinstance(score, Points):
         return score.binning.columns

@@ -7,8 +7,7 @@ from sqlglot import exp
 from dafh.export.dialects import Dialect
 from dafh.export.expressions import all_of, can_hold, case, column, either, is_null, number, text
 from dafh.groups.rules import RuleTree
-from dafh.tables.bins import BinnedColumn, CategoryBins, NumberBins
-from dafh.tables.values import DATE
+from dafh.tables.column import Column
 from dafh.text import write_date
 
 
@@ -25,8 +24,8 @@ def group_of(tree: RuleTree, dialect: Dialect) -> exp.Expression:
     return case(branches)
 
 
-def _condition(about: BinnedColumn, allowed: NDArray[np.bool_], dialect: Dialect) -> exp.Expression:
-    if isinstance(about, CategoryBins):
+def _condition(about: Column, allowed: NDArray[np.bool_], dialect: Dialect) -> exp.Expression:
+    if about.is_category:
         return _one_of(about, allowed, dialect)
     inside = np.flatnonzero(allowed[:-1])
     conditions: list[exp.Expression] = []
@@ -42,14 +41,14 @@ def _condition(about: BinnedColumn, allowed: NDArray[np.bool_], dialect: Dialect
     return either(missing, all_of(conditions)) if allowed[-1] else all_of(conditions)
 
 
-def _cut(about: NumberBins, place: int) -> exp.Expression:
+def _cut(about: Column, place: int) -> exp.Expression:
     cut = number(about.cuts[place])
-    if about.kind.startswith(DATE):
+    if about.is_date:
         cut.add_comments([write_date(about.cuts[place], 17)])
     return cut
 
 
-def _one_of(about: CategoryBins, allowed: NDArray[np.bool_], dialect: Dialect) -> exp.Expression:
+def _one_of(about: Column, allowed: NDArray[np.bool_], dialect: Dialect) -> exp.Expression:
     """Ask for some categories; where unseen ones are meant too, exclude the others."""
     # Rare and unseen categories have the bin behind those with a name of their own.
     unseen = bool(allowed[len(about.categories)])

@@ -23,8 +23,8 @@ from dafh.export.expressions import (
     within,
 )
 from dafh.export.plan import Correction, Plan, Points, Score, Weights
-from dafh.tables.bins import BinnedColumn, CategoryBins
-from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
+from dafh.tables.column import Column
+from dafh.tables.encoder import Scale
 
 # Differences of logits beyond this one give probabilities of 0, and in some databases an error.
 _SMALLEST_EXPONENT = -700.0
@@ -49,10 +49,10 @@ def score_of(
     return total([start, *(term for term in terms if term is not None)])
 
 
-def _points(of: BinnedColumn, points: NDArray[np.float64], dialect: Dialect) -> exp.Expression | None:
+def _points(of: Column, points: NDArray[np.float64], dialect: Dialect) -> exp.Expression | None:
     """Write the points of a column; None where they are 0 in every bin."""
     values = points.tolist()
-    if isinstance(of, CategoryBins):
+    if of.is_category:
         # Rare and unseen categories have the bin behind those with a name of their own.
         return _by_category(of.name, of.categories, values, values[len(of.categories)], dialect)
     *inside, missing = values
@@ -90,42 +90,37 @@ def _by_category(
 def known_categories(plan: Plan) -> dict[str, set[str]]:
     """Names of the categories that any part of a model knows, by column."""
     known: dict[str, set[str]] = {}
-    columns: list[object] = [] if plan.tree is None else [*plan.tree.binning.columns]
+    columns: list[Column] = [] if plan.tree is None else [*plan.tree.binning.columns]
     for score in plan.scores:
         if isinstance(score, Points):
             columns += score.binning.columns
         elif score.encoder is not None:
             columns += score.encoder.columns_
     for of in columns:
-        if isinstance(of, CategoryBins | CategoryColumn):
+        if of.is_category:
             known.setdefault(of.name, set()).update(of.categories)
     return known
 
 
-def standardized(of: NumberColumn) -> exp.Expression:
+def standardized(name: str, scale: Scale) -> exp.Expression:
     """Write a column of numbers as the encoder has it: the median for gaps, less the mean, by the deviation."""
-    filled = exp.Coalesce(this=column(of.name), expressions=[real(of.median)])
-    return divided(exp.Paren(this=minus(filled, real(of.mean))), real(of.scale))
-
-
-def number_columns(encoder: TableEncoder) -> list[NumberColumn]:
-    """Columns of numbers of an encoder."""
-    return [of for of in encoder.columns_ if isinstance(of, NumberColumn)]
+    filled = exp.Coalesce(this=column(name), expressions=[real(scale.median)])
+    return divided(exp.Paren(this=minus(filled, real(scale.mean))), real(scale.deviation))
 
 
 def _encoded_terms(score: Weights, output: int, named: Standardized, dialect: Dialect) -> list[exp.Expression | None]:
     """Write what each column adds: numbers first, then where they are missing, then categories, as in the encoder."""
     assert score.encoder is not None
     weights = iter(score.weight[:, output].tolist())
-    numbers = number_columns(score.encoder)
-    terms: list[exp.Expression | None] = [times(real(next(weights)), column(named[of.name])) for of in numbers]
-    for of in numbers:
-        if of.has_gaps:
+    scales = score.encoder.scales_
+    terms: list[exp.Expression | None] = [times(real(next(weights)), column(named[name])) for name in scales]
+    for name, scale in scales.items():
+        if scale.has_gaps:
             weight = next(weights)
-            here, elsewhere = (weight * (gap - of.gap_share) / of.gap_scale for gap in (1, 0))
-            terms.append(case([(is_null(column(of.name)), real(here))], real(elsewhere)))
+            here, elsewhere = (weight * (gap - scale.gap_share) / scale.gap_deviation for gap in (1, 0))
+            terms.append(case([(is_null(column(name)), real(here))], real(elsewhere)))
     for group in score.encoder.columns_:
-        if isinstance(group, CategoryColumn):
+        if group.is_category:
             values = [next(weights) for _ in group.categories]
             other = next(weights) if group.has_other else 0.0
             terms.append(_by_category(group.name, group.categories, values, other, dialect))

@@ -23,7 +23,6 @@ from dafh.export.scoring import (
     known_categories,
     logarithm,
     logistic,
-    number_columns,
     score_of,
     share,
     standardized,
@@ -138,10 +137,10 @@ class _Steps:
         for score in self.plan.scores:
             # A pooled classifier that was brought fitted has an encoder of its own.
             if isinstance(score, Weights) and score.encoder is not None and id(score.encoder) not in self._standardized:
-                numbers = {of.name: of for of in number_columns(score.encoder)}
+                numbers = score.encoder.scales_
                 names = {name: self._new_name(f"{name}_standardised") for name in numbers}
                 self._standardized[id(score.encoder)] = names
-                columns |= {names[name]: standardized(of) for name, of in numbers.items()}
+                columns |= {names[name]: standardized(name, scale) for name, scale in numbers.items()}
         if columns:
             self._add("encoded", columns)
 

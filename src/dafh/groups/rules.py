@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.tables.bins import BinnedColumn, Binning, NumberBins
+from dafh.tables.bins import Binning
+from dafh.tables.column import Column
 from dafh.text import name_in_condition
 
 # A condition holds all of a column's name that fits into a few lines: two columns may differ in their last word only.
@@ -138,19 +139,19 @@ class RuleTree:
         return " and ".join(parts) or "all rows"
 
 
-def column_condition(column: BinnedColumn, allowed: NDArray[np.bool_]) -> str:
+def column_condition(column: Column, allowed: NDArray[np.bool_]) -> str:
     """Say which bins of a column are meant.
 
     Examples
     --------
-    >>> age = NumberBins("age", "number", (24.0, 40.0), (20.0, 30.0, 50.0), has_gaps=True)
+    >>> age = Column("age", "number", (24.0, 40.0), (20.0, 30.0, 50.0), has_gaps=True)
     >>> column_condition(age, np.array([True, True, False, False]))
     'age is 40 or less'
     >>> column_condition(age, np.array([False, True, True, True]))
     'age is above 24 or missing'
     """
     name = name_in_condition(column.name, _WIDTH)
-    if not isinstance(column, NumberBins):
+    if column.is_category:
         return _category_condition(column, name, allowed)
     inside = np.flatnonzero(allowed[:-1])
     missing = bool(allowed[-1])
@@ -164,7 +165,7 @@ def column_condition(column: BinnedColumn, allowed: NDArray[np.bool_]) -> str:
     return f"{name} is {words}{' or missing' if missing else ''}"
 
 
-def _category_condition(column: BinnedColumn, name: str, allowed: NDArray[np.bool_]) -> str:
+def _category_condition(column: Column, name: str, allowed: NDArray[np.bool_]) -> str:
     """Name the categories that are meant; where those that training never saw are meant too, the ones that are not."""
     inside, outside = ([column.words(int(code)) for code in np.flatnonzero(bins[:-1])] for bins in (allowed, ~allowed))
     if allowed[-1]:

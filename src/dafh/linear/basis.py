@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.tables.bins import BinnedColumn, Binning, CategoryBins
+from dafh.tables.bins import Binning
+from dafh.tables.column import Column
 
 
 class Basis(NamedTuple):
@@ -60,10 +61,10 @@ def make_basis(binning: Binning, codes: NDArray[Any], weight: NDArray[np.float64
     return Basis(tables, np.array(block, np.intp))
 
 
-def _parts(column: BinnedColumn, mass: NDArray[np.float64], *, smooth: bool) -> Sequence[NDArray[np.float64]]:
+def _parts(column: Column, mass: NDArray[np.float64], *, smooth: bool) -> Sequence[NDArray[np.float64]]:
     """Tables of one column, one for each block of its coefficients."""
     n_bins = column.n_bins
-    if isinstance(column, CategoryBins):
+    if column.is_category:
         return [np.eye(n_bins)[:, :-1]]
     parts = []
     if n_bins > 2:

@@ -22,7 +22,8 @@ from dafh.linear.crossfit import Folds
 from dafh.linear.designs import BinnedDesign, sum_points
 from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_penalized
 from dafh.linear.threads import one_thread
-from dafh.tables.bins import MOST_BINS, Binning
+from dafh.tables.bins import Binning
+from dafh.tables.column import MOST_BINS
 from dafh.text import clipped, percent, render_text
 
 # Evidence takes the columns for independent. Where they are many for the rows, three times its strengths predict

@@ -63,7 +63,7 @@ from dafh.partitions import (
 )
 from dafh.partitions.tree import Node
 from dafh.rows.seen import TableView
-from dafh.tables.bins import Binning, CategoryBins, NumberBins
+from dafh.tables.bins import Binning
 from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
 from dafh.tables.reader import TableReader
 from dafh.text import clipped

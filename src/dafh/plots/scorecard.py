@@ -10,7 +10,6 @@ import pandas as pd
 from dafh.exceptions import InputError
 from dafh.linear.scorecard import Scorecard
 from dafh.plots.style import LINE_COLOURS, SIGNED, WIDTH
-from dafh.tables.bins import NumberBins
 from dafh.text import clipped, percent
 
 # More categories than this are no chart; the most frequent ones are drawn.
@@ -42,7 +41,7 @@ def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
     two = len(scorecard.classes_) == 2
     found = []
     for column, points, share in zip(scorecard.binning_.columns, scorecard.points_, scorecard.shares_, strict=True):
-        ends = list(map(column.write, column.cuts)) if isinstance(column, NumberBins) else []
+        ends = list(map(column.write, column.cuts))
         # What is true or false has no order that a reader would look for.
         flag = column.kind == "flag" and len(ends) == 1
         for code in np.flatnonzero(share > 0):

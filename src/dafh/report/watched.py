@@ -51,7 +51,7 @@ def summarize_watch(store: WatchStore, *, title: str | None = None) -> dict[str,
         "drift": last.drift,
         "questions": questions,
         "shares": shares,
-        "reference_rows": state["reference"]["rows"],
+        "reference_rows": state["reference"]["n_rows"],
         "dafh": dafh.__version__,
     }
     return dict(plain(found))

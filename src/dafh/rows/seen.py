@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
 from dafh.frames import Table, take_rows, to_pandas
-from dafh.tables.bins import Binning, needs_encoding
+from dafh.tables.bins import Binning
 from dafh.tables.encoder import EncodedRows, TableEncoder
 from dafh.tables.values import LARGEST_NUMBER
 
@@ -61,14 +61,15 @@ class TableView:
     ) -> "TableView":
         """Learn from training rows; bins that a classifier has already are shared."""
         features = given if columns is None else to_pandas(given)[list(columns)]
-        training = features if needs_encoding(features) else None
-        return cls(None, binning or Binning.learn(features, weight), training, columns)
+        binning = binning or Binning.learn(features, weight)
+        return cls(None, binning, features if binning.needs_encoding(features) else None, columns)
 
     @property
     def encoder(self) -> TableEncoder | None:
         """What makes numbers of a table."""
         if self._training is not None:
-            self._encoder, self._training = TableEncoder().fit(self._training), None
+            kinds = None if self.binning is None else self.binning.kinds
+            self._encoder, self._training = TableEncoder(kinds).fit(self._training), None
         return self._encoder
 
     def settled(self) -> "TableView":

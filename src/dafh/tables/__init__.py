@@ -2,13 +2,13 @@
 
 - `read`: CSV and Parquet, from a path or a pipe, whole or in pieces, with the delimiter, header and decimal mark of a
   text guessed from its first lines; `write`: results as CSV or Parquet, whole or not at all;
-- `values`: numbers, dates, flags and gaps, read and recognised in one place;
+- `values`: kinds of columns and values read as one kind, in one place; `column`: one `Column` with kind, bins and words,
+  which schema, reader, encoder, bins, audits, guard and monitor share;
 - `unread`: values of a later table that are not of the kind their column had in training; `unseen`: categories that
   training rows did not have;
-- `schema`: which column is what, and `schema_words`, the same in sentences; `left_out`: columns that say nothing;
-  `labels`: the target; `leakage`: columns that give it away;
+- `schema`: which column is what, which say nothing and which give the target away; `labels`: the target;
 - `reader`: tables as typed frames, for estimators that take those; `encoder`: tables as numbers, for all others;
-- `bins`: columns divided into bins, for scorecards and rules.
+- `bins`: tables divided into bins, for scorecards and rules.
 
 A new file format belongs in `read`, which recognises it by its first bytes, and in `write`, which goes by the ending
 of the name; a new way to write a date or a number in `values`.

@@ -1,6 +1,5 @@
 """From data frames of any library to numbers."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -15,47 +14,40 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.exceptions import InputError
-from dafh.frames import MISSING, OTHER, Table
-from dafh.tables.reader import TableReader, check_seen_columns, checked_frame
-from dafh.tables.values import as_kind, category_codes, to_floats, typed_kind
+from dafh.frames import OTHER, Table
+from dafh.tables.column import Column
+from dafh.tables.reader import TableReader, check_seen_columns, checked_frame, settled_kinds
 from dafh.text import shown
-
-# Columns of 0 and 1 that one column of categories may become; its rare categories share the last of them.
-_MOST_CATEGORIES = 60
 
 
 @dataclass(frozen=True)
-class NumberColumn:
-    """What was learned about a column of numbers, flags or dates."""
+class Scale:
+    """How a column of numbers, flags or dates is standardised."""
 
-    name: str
-    kind: str
     median: float
     """Of the known values; it takes the place of a gap. 0 if none is known."""
     mean: float
     """Of the values with gaps filled."""
-    scale: float
+    deviation: float
     """Their standard deviation; 1 where all are the same."""
     gap_share: float
     """Share of gaps. Above 0, a further column says where they are."""
-    gap_scale: float
+    gap_deviation: float
+
+    @classmethod
+    def learn(cls, values: NDArray[np.float64]) -> "Scale":
+        """Learn from values that are NaN where there is a gap."""
+        missing = np.isnan(values)
+        median = 0.0 if missing.all() else float(np.median(values[~missing]))
+        # The scaler knows which spread is only rounding, and must count as none.
+        scaler = StandardScaler().fit(np.column_stack([np.where(missing, median, values), missing]))
+        (mean, gap_share), (deviation, gap_deviation) = scaler.mean_.tolist(), scaler.scale_.tolist()
+        return cls(median, mean, deviation, gap_share, gap_deviation)
 
     @property
     def has_gaps(self) -> bool:
         """Whether there were gaps in `fit`."""
         return self.gap_share > 0
-
-
-@dataclass(frozen=True)
-class CategoryColumn:
-    """What was learned about a column of categories."""
-
-    name: str
-    kind: str
-    categories: tuple[str, ...]
-    """Those with a column of their own, sorted."""
-    has_other: bool
-    """Whether rare categories share one more column; unseen ones then go there too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +57,7 @@ class EncodedRows:
     numbers: NDArray[np.float64]
     """Numbers and indicators of gaps, (n, a)."""
     places: list[NDArray[np.intp]]
-    """By column of categories, the place of each row's category; −1 for none of them."""
+    """By column of categories, the place of each row's category; behind the last one for none of them."""
     sizes: list[int]
     """Number of categories of each of these columns."""
 
@@ -79,7 +71,7 @@ class EncodedRows:
         columns = np.zeros((len(self), start + sum(self.sizes)))
         columns[:, :start] = self.numbers
         for places, size in zip(self.places, self.sizes, strict=True):
-            rows = np.flatnonzero(places >= 0)
+            rows = np.flatnonzero(places < size)
             columns[rows, start + places[rows]] = 1.0
             start += size
         return columns
@@ -89,9 +81,9 @@ class EncodedRows:
         start = self.numbers.shape[1]
         total = self.numbers @ weight[:start]
         for places, size in zip(self.places, self.sizes, strict=True):
-            # Place −1, the last one, has no weight.
+            # The place behind the last one has no weight.
             table = np.vstack([weight[start : start + size], np.zeros(weight.shape[1])])
-            total += table.take(places, axis=0, mode="wrap")
+            total += table.take(places, axis=0)
             start += size
         return total
 
@@ -116,8 +108,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    columns_ : list of NumberColumn and CategoryColumn
-        What was learned, one entry for each column, in plain values.
+    columns_ : list of Column
+        Name, kind and categories of each column.
+    scales_ : dict of str to Scale
+        How each column of numbers, flags or dates is standardised.
 
     Examples
     --------
@@ -137,18 +131,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def fit(self, X: Table, y: object = None) -> Self:
         """Learn which column holds what, and its values."""
         frame = checked_frame(X)
-        given = dict(self.kinds or {})
-        check_seen_columns(frame, list(given))
+        kinds = settled_kinds(frame, self.kinds)
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         self.n_features_in_ = frame.shape[1]
-        columns: list[NumberColumn | CategoryColumn] = []
-        for name in frame.columns:
-            kind = given.get(name) or typed_kind(frame[name]) or "category"
-            if kind == "category":
-                columns.append(learn_categories(name, frame[name]))
-            else:
-                columns.append(_learn_numbers(name, kind, to_floats(as_kind(frame[name], kind))))
-        self.columns_ = columns
+        self.columns_ = [
+            Column.learn(frame[name], kind) if kind == "category" else Column(name, kind)
+            for name, kind in kinds.items()
+        ]
+        numbers = [column for column in self.columns_ if not column.is_category]
+        self.scales_ = {column.name: Scale.learn(column.floats(frame[column.name])) for column in numbers}
         return self
 
     def transform(self, X: Table) -> pd.DataFrame:
@@ -164,34 +155,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         frame = checked_frame(X)
         check_seen_columns(frame, list(self.feature_names_in_))
-        numbers, gaps, categories = self._parts()
+        gaps = [name for name, scale in self.scales_.items() if scale.has_gaps]
         # Column by column in memory, which is how they are written and added up.
-        values = np.empty((len(frame), len(numbers) + len(gaps)), order="F")
-        indicator = {column.name: len(numbers) + place for place, column in enumerate(gaps)}
+        values = np.empty((len(frame), len(self.scales_) + len(gaps)), order="F")
+        numbers = [column for column in self.columns_ if not column.is_category]
         for position, column in enumerate(numbers):
-            known = to_floats(as_kind(frame[column.name], column.kind))
+            scale, known = self.scales_[column.name], column.floats(frame[column.name])
             missing = np.isnan(known)
-            values[:, position] = (np.where(missing, column.median, known) - column.mean) / column.scale
-            if column.has_gaps:
-                values[:, indicator[column.name]] = (missing - column.gap_share) / column.gap_scale
-        places = [category_places(column, frame[column.name]) for column in categories]
-        return EncodedRows(values, places, [len(column.categories) + column.has_other for column in categories])
+            values[:, position] = (np.where(missing, scale.median, known) - scale.mean) / scale.deviation
+            if scale.has_gaps:
+                place = len(numbers) + gaps.index(column.name)
+                values[:, place] = (missing - scale.gap_share) / scale.gap_deviation
+        categories = [column for column in self.columns_ if column.is_category]
+        places = [column.codes(frame[column.name]).astype(np.intp) for column in categories]
+        return EncodedRows(values, places, [column.n_bins - 1 for column in categories])
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the encoded columns: ``age``, ``age is missing``, ``city=Oslo``."""
         check_is_fitted(self)
-        numbers, gaps, categories = self._parts()
-        names = [column.name for column in numbers] + [f"{column.name} is missing" for column in gaps]
-        for column in categories:
+        names = [*self.scales_, *(f"{name} is missing" for name, scale in self.scales_.items() if scale.has_gaps)]
+        for column in self.columns_:
             names += [f"{column.name}={value}" for value in column.categories]
             names += [f"{column.name}={OTHER}"] * column.has_other
         return np.array(_told_apart(names), dtype=object)
-
-    def _parts(self) -> tuple[list[NumberColumn], list[NumberColumn], list[CategoryColumn]]:
-        """Columns in the order of the output: numbers, those of them with a column for gaps, categories."""
-        numbers = [column for column in self.columns_ if isinstance(column, NumberColumn)]
-        categories = [column for column in self.columns_ if isinstance(column, CategoryColumn)]
-        return numbers, [column for column in numbers if column.has_gaps], categories
 
 
 def _told_apart(names: list[str]) -> list[str]:
@@ -247,36 +233,3 @@ def takes_tables(estimator: BaseEstimator) -> bool:
     """Whether an estimator says, by its tags, that it takes categories, text and missing values itself."""
     taken = get_tags(estimator).input_tags
     return bool(taken.categorical and taken.string and taken.allow_nan)
-
-
-def _learn_numbers(name: str, kind: str, values: NDArray[np.float64]) -> NumberColumn:
-    missing = np.isnan(values)
-    median = 0.0 if missing.all() else float(np.median(values[~missing]))
-    # The scaler knows which spread is only rounding, and must count as none.
-    scaler = StandardScaler().fit(np.column_stack([np.where(missing, median, values), missing]))
-    (mean, gap_share), (scale, gap_scale) = scaler.mean_.tolist(), scaler.scale_.tolist()
-    return NumberColumn(name, kind, median, mean, scale, gap_share, gap_scale)
-
-
-def learn_categories(name: str, column: pd.Series) -> CategoryColumn:
-    """Find the categories of a column; of a long list, the most frequent ones."""
-    codes, known = category_codes(column)
-    counts: Counter[str] = Counter()
-    # A gap, code −1, is a category as well; a text "(missing)" would be the same one.
-    for category, count in zip([MISSING, *known], np.bincount(codes + 1, minlength=len(known) + 1), strict=True):
-        counts[category] += int(count)
-    there = sorted(category for category, count in counts.items() if count)
-    if len(there) < _MOST_CATEGORIES:
-        return CategoryColumn(name, "category", tuple(there), has_other=False)
-    # As in scikit-learn: of categories that are equally frequent, those last in the alphabet are kept.
-    kept = sorted(there, key=counts.__getitem__)[-(_MOST_CATEGORIES - 1) :]
-    return CategoryColumn(name, "category", tuple(sorted(kept)), has_other=True)
-
-
-def category_places(column: CategoryColumn, values: pd.Series) -> NDArray[np.intp]:
-    """Position of each row's category; of all others −1, or the position of the rare ones."""
-    codes, names = category_codes(values)
-    seen = {category: place for place, category in enumerate(column.categories)}
-    unseen = len(seen) if column.has_other else -1
-    places = [seen.get(name, unseen) for name in (*names, MISSING)]
-    return np.array(places, np.intp)[codes]

@@ -10,8 +10,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.exceptions import InputError
-from dafh.frames import Table, to_pandas
-from dafh.tables.values import as_categories, as_kind, holds_names, typed_kind
+from dafh.frames import Table
+from dafh.tables.bins import named_table
+from dafh.tables.column import Column
+from dafh.tables.values import kind_of
 from dafh.text import clipped, quoted
 
 _GIVEN = "\0given "
@@ -57,12 +59,9 @@ class TableReader(TransformerMixin, BaseEstimator):
         frame = checked_frame(X)
         if any(is_given(name) for name in frame.columns):
             raise InputError(f"Names of columns must not begin with {_GIVEN!r}: rename them.")
-        given = dict(self.kinds or {})
-        check_seen_columns(frame, list(given))
-        columns = {name: given.get(name) or typed_kind(frame[name]) or "category" for name in frame.columns}
+        self.columns_ = settled_kinds(frame, self.kinds)
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         self.n_features_in_ = frame.shape[1]
-        self.columns_ = columns
         return self
 
     def transform(self, X: Table) -> pd.DataFrame:
@@ -70,15 +69,7 @@ class TableReader(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         frame = checked_frame(X)
         check_seen_columns(frame, list(self.columns_))
-        parts = {}
-        for name, kind in self.columns_.items():
-            # Words such as "NA" are gaps in a text file, whose schema has replaced them; in a data frame they are text.
-            if kind == "category":
-                values = frame[name] if holds_names(frame[name]) else as_categories(frame[name])
-            else:
-                values = as_kind(frame[name], kind)
-            # As booleans, so that the model still knows that they are no numbers.
-            parts[name] = values.astype("boolean") if kind == "flag" else values
+        parts = {name: Column(name, kind).read(frame[name]) for name, kind in self.columns_.items()}
         if self.keep_given:
             parts |= {f"{_GIVEN}{name}": frame[name] for name in frame.columns}
         return pd.DataFrame(parts, index=frame.index)
@@ -109,14 +100,20 @@ def as_given(frame: pd.DataFrame) -> pd.DataFrame:
 
 def checked_frame(X: Table) -> pd.DataFrame:
     """Turn any frame, or array, into a pandas frame with unique text column names."""
-    frame = to_pandas(X)
+    frame = named_table(X)
     if not frame.shape[1] or not len(frame):
         raise InputError(f"The data frame is empty: it has {len(frame)} rows and {frame.shape[1]} columns.")
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise InputError(f"Column names must be unique; {quoted(repeated[0])} occurs more than once.")
     return frame
+
+
+def settled_kinds(frame: pd.DataFrame, given: Mapping[str, str] | None) -> dict[str, str]:
+    """Kind of each column: as the user says, else by its type."""
+    given = dict(given or {})
+    check_seen_columns(frame, list(given))
+    return {name: given.get(name) or kind_of(frame[name]) for name in frame.columns}
 
 
 def check_seen_columns(frame: pd.DataFrame, names: list[str]) -> None:

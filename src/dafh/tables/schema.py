@@ -4,23 +4,48 @@ Guesses are cautious, and reported in `TableSchema.notes`. A schema is plain dat
 table is read the same way.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.tables.leakage import ROWS_TO_COMPARE, positions, predicts
-from dafh.tables.left_out import ROWS_TO_JUDGE_BY, SHARED, nothing_to_learn
-from dafh.tables.schema_words import named, sentences_of
 from dafh.tables.unread import UnreadValues
-from dafh.tables.values import as_categories, checked_kinds, guess_kind, read_as, typed_kind, whole_numbers, with_gaps
+from dafh.tables.values import (
+    DATE,
+    as_categories,
+    date_words,
+    distinct,
+    guess_kind,
+    is_ordered,
+    kind_of,
+    read_as,
+    typed_kind,
+    with_gaps,
+)
 from dafh.text import clipped, quoted
 
 _DROPPED = "as you said"
+SHARED = "an identifier that several rows share"
+# Text with so many different values is a name, a number plate, a sentence: nothing to learn from, and often personal.
+_UNIQUE_SHARE = 0.3
+_MANY_VALUES = 200
+# Fewer rows than this say little about how often values repeat.
+_ROWS_TO_JUDGE_BY = 30
+# Identifiers have at least so many values for each row; codes of shops and products have fewer.
+_SHARED_SHARE = 0.1
+# Rows that are enough to see leakage: a fit on more would only take longer.
+_ROWS_TO_COMPARE = 4000
+_LEAST_ACCURACY = 0.95
+# Of the errors that the most frequent value makes. Where 96% of the rows have one value, 95% accuracy shows nothing.
+_LARGEST_SHARE_OF_ERRORS = 0.2
+_MOST_NAMES = 6
+_MOST_NAMES_IN_NOTES = 40
 
 
 @dataclass(frozen=True)
@@ -105,13 +130,18 @@ class TableSchema:
                 f"The target {quoted(target)} cannot have a second role: it cannot be left out, sensitive or "
                 "protected, a person, a time, a weight, nor the score or decision of the pooled classifier."
             )
+        kept_out = {*sensitive, *protect, *about_rows}
+        kinds = {
+            name: "category" if name in categories else guess_kind(table[name], decimal)
+            for name in table.columns
+            if name != target and (name not in drop or name in kept_out)
+        }
         left_out = dict.fromkeys(drop, _DROPPED)
         features: dict[str, str] = {}
         gap_words: dict[str, list[str]] = {}
-        for name in table.columns:
-            if name == target or name in left_out or name in (*sensitive, *protect, *about_rows):
+        for name, kind in kinds.items():
+            if name in kept_out:
                 continue
-            kind = "category" if name in categories else guess_kind(table[name], decimal)
             values, unread = read_as(table[name], kind, decimal)
             reason = None if name in categories else nothing_to_learn(values, name, kind)
             if reason is not None:
@@ -122,10 +152,10 @@ class TableSchema:
                 gap_words[name] = sorted({str(value) for value in unread})
         if not features:
             raise InputError("No column is left to learn from: all are the target, kept out of training or left out.")
-        kinds = {
-            name: "category" if name in categories else guess_kind(table[name], decimal)
-            for name in dict.fromkeys([*sensitive, *protect])
-        }
+        if time is not None and not is_ordered(kinds[time]):
+            raise InputError(
+                f"The column {quoted(time)}, which says when rows were observed, holds neither dates nor numbers."
+            )
         schema = cls(
             target,
             features,
@@ -136,27 +166,27 @@ class TableSchema:
             gap_words,
             {name: kinds[name] for name in protect},
             person,
-            {} if time is None else {time: _kind_of_time(table[time], decimal)},
-            _kinds_of_incumbent(table, score, decision, decimal),
+            {} if time is None else {time: kinds[time]},
+            _kinds_of_incumbent(table, score, decision, kinds, decimal),
             weight,
         )
-        return replace(schema, notes=tuple(sentences_of(schema, set(drop))))
+        return replace(schema, notes=tuple(_sentences(schema, set(drop))))
 
     def leakage_notes(self, table: pd.DataFrame) -> list[str]:
         """Warn of features that give away the target, or a sensitive attribute that is kept out of training."""
-        rows = table.iloc[:: max(len(table) // ROWS_TO_COMPARE, 1)]
-        if len(rows) < 2 * ROWS_TO_JUDGE_BY:
+        rows = table.iloc[:: max(len(table) // _ROWS_TO_COMPARE, 1)]
+        if len(rows) < 2 * _ROWS_TO_JUDGE_BY:
             return []
         table_of = replace(self, pooled={})  # A score is meant to tell the target.
-        features = {str(name): positions(values) for name, values in table_of.features_of(rows).items()}
+        features = {str(name): _ranks(values) for name, values in table_of.features_of(rows).items()}
         found = []
         for outcome in dict.fromkeys([self.target, *self.sensitive, *self.protected]):
-            told = positions(with_gaps(rows[outcome]))
+            told = _ranks(with_gaps(rows[outcome]))
             telling = [name for name, values in features.items() if predicts(values, told)]
             if telling:
                 what = "the target" if outcome == self.target else clipped(outcome, 40)
                 one = len(telling) == 1
-                each = f"{named(telling)} alone predicts" if one else f"each of {named(telling)} alone predicts"
+                each = f"{_named(telling)} alone predicts" if one else f"each of {_named(telling)} alone predicts"
                 in_time = f" {'Is it' if one else 'Are they'} available at prediction time?"
                 found.append(
                     f"Possible leakage: {each} {what} almost perfectly.{in_time if outcome == self.target else ''}"
@@ -170,22 +200,14 @@ class TableSchema:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "TableSchema":
         """Take what `to_dict` gave; a ValueError, or the like, says that it is something else."""
-        if values["decimal"] not in (".", ","):
+        schema = cls(**{**values, "notes": tuple(values["notes"])})
+        parts = (schema.features, schema.sensitive, schema.protected, schema.time, schema.pooled)
+        kinds = [kind for part in parts for kind in part.values()]
+        if not all(kind in ("number", "flag", "category") or kind.startswith(DATE) for kind in kinds):
+            raise ValueError("a column is of an unknown kind")
+        if schema.decimal not in (".", ","):
             raise ValueError("a decimal mark is a point or a comma")
-        return cls(
-            str(values["target"]),
-            checked_kinds(values["features"]),
-            checked_kinds(values["sensitive"]),
-            {str(name): str(reason) for name, reason in values["left_out"].items()},
-            tuple(values["notes"]),
-            str(values["decimal"]),
-            {str(name): [str(word) for word in words] for name, words in values["gap_words"].items()},
-            checked_kinds(values["protected"]),
-            None if values["person"] is None else str(values["person"]),
-            checked_kinds(values["time"]),
-            checked_kinds(values.get("pooled", {})),
-            None if values.get("weight") is None else str(values["weight"]),
-        )
+        return schema
 
     @property
     def attributes(self) -> list[str]:
@@ -286,7 +308,7 @@ class TableSchema:
             parts[name] = column
             if typed_kind(column) is None:
                 words = self.gap_words.get(str(name), ())
-                whole = whole_numbers(with_gaps(column.where(~column.isin(words))) if number else column)
+                whole = _whole_numbers(with_gaps(column.where(~column.isin(words))) if number else column)
                 if whole is not None:
                     parts[name] = whole
                 elif number:
@@ -299,37 +321,154 @@ def persons_of(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
     return as_categories(with_gaps(table[name]))
 
 
-def _kind_of_time(column: "pd.Series[Any]", decimal: str) -> str:
-    kind = guess_kind(column, decimal)
-    if kind in ("category", "flag"):
-        raise InputError(
-            f"The column {quoted(column.name)}, which says when rows were observed, holds neither dates nor numbers."
-        )
-    return kind
-
-
-def _kinds_of_incumbent(table: pd.DataFrame, score: str | None, decision: str | None, decimal: str) -> dict[str, str]:
-    """Kinds of the columns of a score, which is a number, and of a decision, which is a label."""
-    found: dict[str, str] = {}
-    if decision is not None:
-        found[decision] = "flag" if guess_kind(table[decision], decimal) == "flag" else "category"
-    if score is not None:
-        if score == decision:
-            raise InputError(f"The column {quoted(score)} is either a score or a decision: name it once.")
-        _, unread = read_as(table[score], "number", decimal)
-        if len(unread):
-            raise InputError(f"The column {quoted(score)} holds {quoted(unread.iloc[0], 30)}: a score is a number.")
-        found = {score: "number", **found}
-    return found
-
-
 def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") -> None:
     """Refuse names that a table does not have, with the most similar ones that it has."""
     there = list(there)
     missing = [name for name in names if name not in there]
     if missing:
         like = get_close_matches(missing[0], there, n=1)
-        hint = f"did you mean {quoted(like[0])}?" if like else f"its columns are {named(there)}."
+        hint = f"did you mean {quoted(like[0])}?" if like else f"its columns are {_named(there)}."
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         role = f", {what}" if what else ""
         raise InputError(f"The table has no column {quoted(missing[0])}{more}{role}; {hint}")
+
+
+def _kinds_of_incumbent(
+    table: pd.DataFrame, score: str | None, decision: str | None, kinds: Mapping[str, str], decimal: str
+) -> dict[str, str]:
+    """Kinds of the columns of a score, which is a number, and of a decision, which is a label."""
+    found: dict[str, str] = {}
+    if score is not None:
+        if score == decision:
+            raise InputError(f"The column {quoted(score)} is either a score or a decision: name it once.")
+        unread = read_as(table[score], "number", decimal).unread
+        if len(unread):
+            raise InputError(f"The column {quoted(score)} holds {quoted(unread.iloc[0], 30)}: a score is a number.")
+        found[score] = "number"
+    if decision is not None:
+        found[decision] = "flag" if kinds[decision] == "flag" else "category"
+    return found
+
+
+def _whole_numbers(column: "pd.Series[Any]") -> "pd.Series[Any] | None":
+    """Text as whole numbers, if that loses nothing (``007`` would lose its zeros); None if it does."""
+    codes, values = distinct(column)
+    texts = [str(value) for value in values]
+    if not texts or not all(re.fullmatch(r"0|-?[1-9]\d{0,18}", text, flags=re.ASCII) for text in texts):
+        return None
+    found = [int(text) for text in texts]
+    if max(map(abs, found)) >= 2**63:
+        return None
+    return pd.Series(pd.array([*found, None], dtype="Int64")[codes], column.index, name=column.name)
+
+
+# ---- columns that say nothing ----
+
+
+def nothing_to_learn(column: "pd.Series[Any]", name: str, kind: str) -> str | None:
+    """Why a column is left out of training: it says nothing, or which row or person it is; None if it is kept."""
+    known = column.dropna()
+    n_values = known.nunique()
+    if n_values < 2:
+        return "only one value" if len(known) else "no values"
+    if len(known) < _ROWS_TO_JUDGE_BY:
+        return None
+    whole = kind == "category" or (kind == "number" and bool((known == np.floor(known)).all()))
+    # A model that knows who a person is recognises them in the test rows, and learns numbers instead of what people do.
+    # Only columns that are called an id: whole numbers of a price index repeat as well. And a shop with 40 numbers in
+    # 1,000 rows is a category; 200 customers in 1,000 rows are customers.
+    many = max(_ROWS_TO_JUDGE_BY, _SHARED_SHARE * len(known)) <= n_values < len(known)
+    if whole and many and _is_called_id(name):
+        return SHARED
+    if n_values == len(known) and whole and (kind == "category" or _counts_rows(known, name)):
+        return "a different value in every row"
+    if kind != "category" or n_values <= _UNIQUE_SHARE * len(known):
+        return None
+    return "too many different values" if n_values >= min(_MANY_VALUES, 0.9 * len(known)) else None
+
+
+def _counts_rows(known: "pd.Series[Any]", name: str) -> bool:
+    """Whether whole numbers, all different, only identify the rows: they are ascending, or called an id."""
+    words = _words(name)
+    called = bool(words) and words[-1] in ("key", "index", "number", "nr", "no")
+    return called or _is_called_id(name) or bool(known.is_monotonic_increasing)
+
+
+def _is_called_id(name: str) -> bool:
+    """Whether a name is one of customer_id, customerId, Customer ID or id_customer."""
+    words = _words(name)
+    return bool(words) and ("id" in (words[0], words[-1]) or words[-1] in ("uuid", "guid"))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
+
+
+# ---- columns that give another away ----
+
+
+def _ranks(column: "pd.Series[Any]") -> NDArray[np.intp]:
+    """Number the values of a column in their order; a gap is −1."""
+    codes, values = distinct(column)
+    keys = np.asarray(values) if is_ordered(kind_of(column)) else np.array([str(value) for value in values])
+    return np.append(np.argsort(np.argsort(keys)), -1)[codes]
+
+
+def predicts(feature: NDArray[np.intp], outcome: NDArray[np.intp]) -> bool:
+    """Whether a small tree on one column predicts another almost perfectly, on rows that it was not fitted on."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    fitted, asked = slice(0, None, 2), slice(1, None, 2)
+    if len(np.unique(outcome[fitted])) < 2:
+        return False
+    tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(feature[fitted, None], outcome[fitted])
+    right = (tree.predict(feature[asked, None]) == outcome[asked]).mean()
+    usual = np.unique(outcome[asked], return_counts=True)[1].max() / len(outcome[asked])
+    return bool(right >= _LEAST_ACCURACY and 1 - right <= _LARGEST_SHARE_OF_ERRORS * (1 - usual))
+
+
+# ---- in words ----
+
+
+def _sentences(schema: TableSchema, said: set[str]) -> list[str]:
+    """Say what was guessed about columns, and what roles mean; columns of `said` need no reason to be left out."""
+    sentences = []
+    guessed = {name: reason for name, reason in schema.left_out.items() if name not in said}
+    for reason in dict.fromkeys(guessed.values()):
+        names = [name for name, why in guessed.items() if why == reason]
+        sentences.append(f"Left out, {reason}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
+    headings = {"number": "Numbers", "flag": "True or false", "category": "Categories"}
+    for kind in dict.fromkeys([*headings, *schema.features.values()]):
+        names = [name for name, of_kind in schema.features.items() if of_kind == kind]
+        if names:
+            heading = headings.get(kind) or f"Dates ({date_words(kind)})"
+            sentences.append(f"{heading}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
+    for name, words in schema.gap_words.items():
+        shown = " and ".join(quoted(word, 30) for word in words)
+        sentences.append(f"Counted as missing in {clipped(name, 40)}: {shown}.")
+    if schema.sensitive:
+        sentences.append(f"Kept out of training, used in the audit: {_named(list(schema.sensitive))}.")
+    if schema.protected:
+        sentences.append(f"Kept out of training, shown to the guard: {_named(list(schema.protected))}.")
+    if schema.person is not None:
+        sentences.append(
+            f"Kept out of training: {clipped(schema.person, 40)}. Rows that share its value belong to one person and "
+            "stay together."
+        )
+    for name, kind in schema.time.items():
+        how = "number" if kind == "number" else date_words(kind)
+        sentences.append(f"Kept out of training: {clipped(name, 40)} ({how}). The latest rows are held out.")
+    if schema.pooled:
+        sentences.append(
+            f"The pooled classifier is read from {_named(list(schema.pooled))}: tables to be scored need the same."
+        )
+    if schema.weight is not None:
+        sentences.append(f"Kept out of training: {clipped(schema.weight, 40)}, which says how much each row counts.")
+    return sentences
+
+
+def _named(names: Sequence[str], most: int = _MOST_NAMES) -> str:
+    """List of names, cut where it gets long."""
+    shown = [clipped(name, 40) for name in names[:most]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")

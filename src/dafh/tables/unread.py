@@ -26,17 +26,7 @@ class UnreadValues:
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, kind: str, n_known: int, unread: pd.Series) -> None:
-        """Count the values of one column of one piece.
-
-        Parameters
-        ----------
-        name, kind : str
-            Of the column.
-        n_known : int
-            Rows with a value, whether it can be read or not.
-        unread : series
-            Values that cannot be read, in the order of the rows.
-        """
+        """Count the values of one column of one piece: rows with a value, and those of them that cannot be read."""
         self.known[name] = self.known.get(name, 0) + n_known
         if not len(unread):
             return

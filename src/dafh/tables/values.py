@@ -1,12 +1,13 @@
-"""Numbers, dates, flags, categories and gaps: how they are recognised and read, in one place.
+"""Kinds of columns, and values read as one kind: the only place where either is decided.
 
 A column has a kind: ``number``, ``flag``, ``category``, or ``date`` followed by the format of its dates. A typed column
 says itself what it holds (`typed_kind`); of text it is guessed (`guess_kind`). `read_as` and `as_kind` then read every
 later table in the same way, and `to_floats` turns numbers, flags and dates into floats.
 """
 
+import datetime as dt
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -65,12 +66,6 @@ def is_date(column: pd.Series) -> bool:
     return pd.api.types.is_datetime64_any_dtype(column.dtype)
 
 
-def is_ordered(column: pd.Series) -> bool:
-    """Whether a column holds numbers or dates, and not flags, categories or text."""
-    kind = typed_kind(column)
-    return kind is not None and (kind == "number" or kind.startswith(DATE))
-
-
 def typed_kind(column: pd.Series) -> str | None:
     """Kind of a column by the type of its values; None for text, which may hold anything."""
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -92,12 +87,14 @@ def typed_kind(column: pd.Series) -> str | None:
     return "flag" if inside == "boolean" else None
 
 
-def checked_kinds(kinds: Mapping[str, str]) -> dict[str, str]:
-    """Return kinds by column, as a file has them; a ValueError for one that there is not."""
-    known = {"number", "flag", "category", *(DATE + form for form in DATE_FORMATS)}
-    if not all(kind in known for kind in kinds.values()):
-        raise ValueError("a column is of an unknown kind")
-    return {str(name): kind for name, kind in kinds.items()}
+def kind_of(column: pd.Series) -> str:
+    """Kind of a column of a data frame: by its type, and text is categories, whatever it looks like."""
+    return typed_kind(column) or "category"
+
+
+def is_ordered(kind: str) -> bool:
+    """Whether a kind is that of numbers or dates, and not of flags or categories."""
+    return kind == "number" or kind.startswith(DATE)
 
 
 def with_gaps(column: pd.Series) -> pd.Series:
@@ -171,10 +168,8 @@ def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
     else:
         values = _read_numbers(column, decimal)
     # No word for a gap reads as a number, a flag or a date: it is enough to look at what could not be read.
-    try:
-        unread = with_gaps(column[values.isna() & column.notna()]).dropna()
-    except TypeError as error:  # Of bytes without a type, pandas cannot say which are missing.
-        raise _lists_or_records(column) from error
+    unread = with_gaps(column[values.isna() & column.notna()]).dropna()
+    unread = unread.astype(object) if isinstance(unread.dtype, pd.CategoricalDtype) else unread
     if kind.startswith(DATE) and len(unread):
         unread = unread[~unread.map(_is_no_day).astype(bool)]
     return Reading(values, unread)
@@ -184,11 +179,7 @@ def as_kind(column: pd.Series, kind: str, decimal: str = ".") -> pd.Series:
     """Read a column as one kind; refuse a column with a value that is not of this kind."""
     values, unread = read_as(column, kind, decimal)
     if len(unread):
-        try:
-            example = unread.iloc[0]
-        except OverflowError as error:  # A date of Arrow that Python has no room for.
-            raise _too_far(column) from error
-        refuse_values(str(column.name), kind, example)
+        refuse_values(str(column.name), kind, unread.iloc[0])
     return values
 
 
@@ -200,14 +191,17 @@ def refuse_values(name: str, kind: str, value: object) -> None:
 
 def as_categories(column: pd.Series) -> pd.Series:
     """Read every value as the name of a category; only a gap is a gap, whatever the words say."""
-    return _by_value(column, category_name)
-
-
-def holds_names(column: pd.Series) -> bool:
-    """Whether a column is categorical, and its categories are called by their names already."""
     if not isinstance(column.dtype, pd.CategoricalDtype):
-        return False
-    return all(isinstance(value, str) and category_name(value) == value for value in column.cat.categories)
+        return _by_value(column, category_name)
+    # A categorical column stays one: a million rows hold a handful of categories.
+    names = [category_name(value) for value in column.cat.categories]
+    if names == column.cat.categories.tolist():
+        return column
+    place, distinct_names = pd.factorize(np.array(names, dtype=object))
+    codes = np.append(place, -1)[column.cat.codes]
+    return pd.Series(
+        pd.Categorical.from_codes(codes, pd.Index(distinct_names, dtype=object)), column.index, name=column.name
+    )
 
 
 def category_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
@@ -224,26 +218,15 @@ def category_name(value: object) -> str:
 
     Examples
     --------
-    >>> [category_name(value) for value in (1, 1.0, "1.0", "01")]
-    ['1', '1', '1', '01']
+    >>> [category_name(value) for value in (1, 1.0, "1.0", "01", pd.Timestamp("2020-01-31"))]
+    ['1', '1', '1', '01', '2020-01-31']
     """
+    if isinstance(value, dt.datetime) and value.time() == dt.time():
+        return str(value.date())
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     text = str(value)
     return text.split(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
-
-
-def whole_numbers(column: pd.Series) -> pd.Series | None:
-    """Text as whole numbers, if that loses nothing (``007`` would lose its zeros); None if it does."""
-    codes, values = distinct(column)
-    texts = [str(value) for value in values]
-    if not texts or not all(re.fullmatch(r"0|-?[1-9]\d{0,18}", text, flags=re.ASCII) for text in texts):
-        return None
-    found = [int(text) for text in texts]
-    if max(map(abs, found)) >= 2**63:
-        return None
-    numbers = pd.array([*found, None], dtype="Int64")
-    return pd.Series(numbers[codes], column.index, name=column.name)
 
 
 def to_floats(column: pd.Series) -> NDArray[np.float64]:
@@ -265,7 +248,9 @@ def distinct(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
         codes, values = pd.factorize(column)
         return codes, np.asarray(values, dtype=object)
     except (TypeError, NotImplementedError) as error:  # The second is what Arrow raises.
-        raise _lists_or_records(column) from error
+        raise InputError(
+            f"Column {quoted(column.name)} holds lists or records: leave it out, or take it apart."
+        ) from error
     except OverflowError as error:
         raise _too_far(column) from error
 
@@ -273,10 +258,6 @@ def distinct(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
 def _texts(values: NDArray[np.object_]) -> pd.Series:
     """Write values as texts; not by NumPy, which reads bytes as letters."""
     return pd.Series([str(value) for value in values], dtype=object)
-
-
-def _lists_or_records(column: pd.Series) -> InputError:
-    return InputError(f"Column {quoted(column.name)} holds lists or records: leave it out, or take it apart.")
 
 
 def _too_far(column: pd.Series) -> InputError:
@@ -298,20 +279,10 @@ def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
     if is_date(column):
         return pd.Series(np.nan, column.index, name=column.name)
     if column.dtype == object and typed_kind(column) in ("number", "flag"):
-        try:
-            return column.map(_as_float, na_action="ignore").astype(float)
-        except ArithmeticError as error:  # A decimal number that signals to be none, which pandas compares with itself.
-            raise InputError(f"Column {quoted(column.name)} holds numbers that cannot be read.") from error
+        return column.map(float, na_action="ignore").astype(float)
     codes, values = distinct(column)
     numbers = _parse_numbers(_texts(values), decimal).to_numpy(np.float64)
     return pd.Series(np.append(numbers, np.nan)[codes], column.index, name=column.name)
-
-
-def _as_float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # Whole numbers of hundreds of digits count as infinite, and so as missing.
-        return np.inf
 
 
 def read_numbers(texts: list[str]) -> NDArray[np.float64]:

@@ -1,8 +1,7 @@
 """Drift of the input: shares of the groups, of missing values and of unseen categories, against the training data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,8 @@ from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.stats import drift_evidence, thresholds
 from dafh.tables.bins import named_table
-from dafh.tables.values import category_codes, to_floats, typed_kind
+from dafh.tables.column import Column
+from dafh.tables.values import category_codes, kind_of
 from dafh.text import clipped, percent, quoted
 
 # A column with more categories than this is a name or a number plate, of which new ones come with every row.
@@ -46,26 +46,30 @@ class Reference:
     """Rows of none of the groups; None where all rows belong to one, as with rules and networks."""
 
     @classmethod
-    def of(cls, X: Table, group: NDArray[np.intp], n_groups: int, *, divides_all: bool = True) -> Self:
+    def of(
+        cls,
+        X: Table,
+        group: NDArray[np.intp],
+        n_groups: int,
+        *,
+        divides_all: bool = True,
+        kinds: Mapping[str, str] | None = None,
+    ) -> Self:
         """Look at training rows, or at others to compare with.
 
-        Unless the model divides all rows, `group` is n_groups for rows of no group.
+        Unless the model divides all rows, `group` is n_groups for rows of no group. Kinds of columns that are not told
+        are those of their types.
         """
         table = named_table(X)
         missing, categories = {}, {}
         for name, column in table.items():
-            gaps, names = _looked_at(column)[:2]
-            missing[str(name)] = int(gaps)
-            if names is not None and len(names) <= _MOST_CATEGORIES:
-                categories[str(name)] = tuple(_hashes(names).tolist())
+            kind = (kinds or {}).get(str(name)) or kind_of(column)
+            missing[str(name)], hashes, _ = _gaps_and_categories(column, kind)
+            if kind == "category" and len(hashes) <= _MOST_CATEGORIES:
+                categories[str(name)] = tuple(hashes.tolist())
         counts = np.bincount(group, minlength=n_groups + 1)
         groups = tuple(counts[:n_groups].tolist()) if n_groups > 1 else ()
         return cls(len(table), groups, missing, categories, None if divides_all else int(counts[n_groups]))
-
-    @cached_property
-    def known(self) -> dict[str, NDArray[np.uint64]]:
-        """Known categories as arrays."""
-        return {name: np.array(values, np.uint64) for name, values in self.categories.items()}
 
     def shares(self) -> dict[str, int]:
         """Name of each property, and the number of reference rows that have it."""
@@ -85,10 +89,12 @@ class Reference:
             raise InputError(f"The reference rows had a column {quoted(absent[0])}, which these rows do not have.")
         missing, unseen = [], []
         for name in self.missing:
-            gaps, names, rows = _looked_at(table[name])
+            kind = "category" if name in self.categories else kind_of(table[name])
+            gaps, hashes, rows_of = _gaps_and_categories(table[name], kind)
             missing.append(gaps)
             if name in self.categories:
-                unseen.append(int(rows[~np.isin(_hashes(names or []), self.known[name])].sum()))
+                known = np.array(self.categories[name], np.uint64)
+                unseen.append(int(rows_of[~np.isin(hashes, known)].sum()))
         rows = np.bincount(group, minlength=len(self.groups) + 1)
         groups = rows[: len(self.groups)]
         without = [] if self.no_group is None else [len(group) - rows[: max(len(self.groups), 1)].sum()]
@@ -96,44 +102,30 @@ class Reference:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a model file."""
-        return {
-            "rows": self.n_rows,
-            "groups": list(self.groups),
-            "missing": dict(self.missing),
-            "categories": {name: list(values) for name, values in self.categories.items()},
-            "no_group": self.no_group,
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Take what `to_dict` gave, and refuse counts that no rows can have."""
-        found = cls(
-            int(values["rows"]),
-            tuple(int(n) for n in values["groups"]),
-            {str(name): int(n) for name, n in values["missing"].items()},
-            {str(name): tuple(map(int, some)) for name, some in values["categories"].items()},
-            None if values["no_group"] is None else int(values["no_group"]),
-        )
+        categories = {str(name): tuple(map(int, hashes)) for name, hashes in values["categories"].items()}
+        found = cls(**{**values, "groups": tuple(values["groups"]), "categories": categories})
         counts = [*found.groups, *found.missing.values(), found.no_group or 0]
         if not 1 <= found.n_rows <= 10**15 or not all(0 <= n <= found.n_rows for n in counts):
             raise ValueError("its reference counts more rows than there were")
         if not set(found.categories) <= set(found.missing):
             raise ValueError("its reference knows categories of other columns")
-        _ = found.known  # Refuses hashes of more than 64 bits.
         return found
 
 
-def _hashes(names: list[str]) -> NDArray[np.uint64]:
-    return pd.util.hash_array(np.array(names, object), categorize=False) if names else np.zeros(0, np.uint64)
-
-
-def _looked_at(column: "pd.Series[Any]") -> tuple[int, list[str] | None, NDArray[np.int64]]:
-    """Gaps of a column; of categories, their names, and the rows of each."""
-    if typed_kind(column) not in (None, "category"):
-        return int((~np.isfinite(to_floats(column))).sum()), None, np.zeros(0, np.int64)
+def _gaps_and_categories(column: "pd.Series[Any]", kind: str) -> tuple[int, NDArray[np.uint64], NDArray[np.int64]]:
+    """Gaps of a column; of categories, the hash of each and its number of rows."""
+    if kind != "category":
+        values = Column(str(column.name), kind).floats(column)
+        return int(np.isnan(values).sum()), np.zeros(0, np.uint64), np.zeros(0, np.int64)
     codes, names = category_codes(column)
     rows = np.bincount(codes + 1, minlength=len(names) + 1)
-    return int(rows[0]), [name for name, n in zip(names, rows[1:], strict=True) if n], rows[1:][rows[1:] > 0]
+    hashes = pd.util.hash_array(np.array(names, object), categorize=False) if names else np.zeros(0, np.uint64)
+    return int(rows[0]), hashes, rows[1:]
 
 
 @dataclass(frozen=True)

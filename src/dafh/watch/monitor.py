@@ -230,7 +230,7 @@ class Monitor:
     @property
     def attributes(self) -> list[str] | None:
         """Names of the attributes that declare subgroups; None before they are settled."""
-        return None if self._ledger is None else [one.bins.name for one in self._ledger.parts.attributes]
+        return None if self._ledger is None else [one.name for one in self._ledger.parts.attributes]
 
     @property
     def n_rows(self) -> int:

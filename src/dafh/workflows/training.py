@@ -156,7 +156,9 @@ class TrainingTable:
     def _reference(self, model: Pipeline) -> dict[str, Any]:
         """What training rows look like, for a monitor that compares later ones with them."""
         final, X = split_pipeline(model, self.features)
-        return Reference.of(self.features, final.predict_group(X), int(final.n_groups_)).to_dict()
+        return Reference.of(
+            self.features, final.predict_group(X), int(final.n_groups_), kinds=self.schema.columns
+        ).to_dict()
 
 
 def make_classifier(

@@ -1,4 +1,4 @@
-"""Names of groups: quarters that can be told apart, and the same names from every file."""
+"""Groups that attributes name: quarters, categories and gaps, alike in an audit and in a monitor."""
 
 import itertools
 
@@ -11,49 +11,59 @@ from hypothesis import strategies as st
 from dafh.evaluation.named_groups import Attribute, NamedGroups
 from dafh.exceptions import InputError
 from dafh.tables.schema import TableSchema
+from dafh.watch.declared import DeclaredParts
 
 
-def quarters(values):
-    return Attribute.of(pd.Series(values, name="income")).values[:-1]
+def names_of(values, name="x"):
+    return [subgroup.removeprefix(f"{name} = ") for subgroup in Attribute.of(pd.Series(values, name=name)).names]
 
 
-def test_quarters_of_large_numbers_have_different_names():
-    assert quarters(10_000_000 + np.arange(40)) == [
-        "10,000,000 to 10,000,009", "10,000,010 to 10,000,019", "10,000,020 to 10,000,029", "10,000,030 to 10,000,039",
+def test_quarters_are_named_by_round_cuts():
+    assert names_of(10_000_000 + np.arange(40)) == [
+        "up to 10,000,009", "10,000,009 to 10,000,019", "10,000,019 to 10,000,029", "above 10,000,029",
     ]  # fmt: skip
+    assert names_of(pd.date_range("2020-01-01", periods=40))[0] == "up to 2020-01-10"
+    assert names_of(pd.date_range("2020-01-01", periods=40, freq="min"))[0] == "up to 2020-01-01 00:09:00"
 
 
 @given(st.integers(0, 10**12), st.sampled_from([1e-6, 0.01, 1.0, 1e3]))
 def test_quarters_are_told_apart_at_every_size(start, step):
     values = np.unique(start + step * np.arange(40))
-    if len(values) > 12:
-        names = quarters(values)
-        assert len(set(names)) == len(names)
+    assert len(set(names_of(values))) == len(names_of(values))
 
 
-def test_quarters_of_one_day_are_named_by_their_time():
-    names = quarters(pd.date_range("2020-01-01", periods=40, freq="min"))
-    assert names[0] == "2020-01-01 00:00:00 to 2020-01-01 00:09:00"
-    assert len(set(names)) == 4
-    assert quarters(pd.date_range("2020-01-01", periods=40))[0] == "2020-01-01 to 2020-01-10"
+def test_rows_without_a_number_are_a_subgroup_behind_the_quarters():
+    attribute = Attribute.of(pd.Series([*np.arange(30.0), np.nan, np.inf], name="age"))
+    assert [attribute.names[code] for code in attribute.codes[[0, 29, 30, 31]]] == [
+        "age = up to 7", "age = above 21", "age = (missing)", "age = (missing)",
+    ]  # fmt: skip
 
 
-def test_every_row_falls_into_the_quarter_that_its_value_is_named_by():
-    values = pd.Series([*np.arange(30.0), np.nan, np.inf], name="age")
-    attribute = Attribute.of(values)
-    for value, code in zip(values[:30], attribute.codes, strict=False):
-        low, high = map(float, attribute.values[code].split(" to "))
-        assert low <= value <= high
-    assert [attribute.values[code] for code in attribute.codes[30:]] == ["(missing)"] * 2
+def test_a_frequent_value_takes_no_room_from_the_others():
+    assert names_of([0.0] * 60 + list(range(1, 21))) == ["up to 0", "0 to 6", "6 to 13", "above 13"]
 
 
-def test_a_frequent_value_leaves_fewer_quarters():
-    assert quarters([0.0] * 60 + list(range(1, 21))) == ["0 to 0", "1 to 20"]
+def test_audit_and_monitor_name_the_same_subgroups():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, 200),
+            "since": pd.date_range("2020-01-01", periods=200),
+            "job": rng.choice(["cook", "clerk", None], 200),
+            "level": rng.integers(1, 4, 200),
+        }
+    )
+    audited, watched = NamedGroups.of(table, 200), DeclaredParts.of(table, 200)
+    assert [name for attribute in audited.attributes for name in attribute.names] == watched.names[1:]
+    parts, first = watched.of_rows(table, 200), 1
+    for number, attribute in enumerate(audited.attributes):
+        np.testing.assert_array_equal(parts[:, number], attribute.codes + first)
+        first += len(attribute.names)
 
 
 def test_few_numbers_are_named_one_by_one_whatever_their_type():
     for values in ([1, 2, 2], [1.0, 2.0, np.nan], pd.array([1, 2, None], dtype="Int64"), ["1", "2", "2"]):
-        assert Attribute.of(pd.Series(values, name="n")).values == ["1", "2", "(missing)"]
+        assert names_of(values)[:2] == ["1", "2"]
 
 
 def test_attributes_have_the_same_names_from_text_and_from_types():
@@ -70,8 +80,8 @@ def test_attributes_have_the_same_names_from_text_and_from_types():
     text = typed.astype(str).astype(object)
     names = list(typed.columns)
     groups = [NamedGroups.of(TableSchema("y", {}).attributes_of(t, names), 200) for t in (typed, text)]
-    assert [a.values for a in groups[0].attributes] == [a.values for a in groups[1].attributes]
-    assert groups[0].attributes[2].values == ["False", "True", "(missing)"]
+    assert [a.names for a in groups[0].attributes] == [a.names for a in groups[1].attributes]
+    assert groups[0].attributes[2].names == ["member = False", "member = True"]
 
 
 def test_too_many_combinations_are_refused():
@@ -119,51 +129,36 @@ def test_rows_without_weight_make_no_group():
     assert found.names == ["x = a"]
 
 
-def test_an_attribute_of_one_group_holds_all_rows_and_its_names_are_sorted():
-    attribute = Attribute.of(pd.Series(["b", "a", None, "b", "10", "9"], name="x"))
-    assert attribute.values == ["10", "9", "a", "b", "(missing)"]
-    assert [attribute.values[code] for code in attribute.codes] == ["b", "a", "(missing)", "b", "10", "9"]
+def test_names_are_sorted_spellings_of_one_code_are_one_group_and_written_gaps_are_gaps():
+    attribute = Attribute.of(pd.Series(["b", "1", "1.0", "(missing)", None, "10"], name="x", dtype=object))
+    assert attribute.names == ["x = 1", "x = 10", "x = b", "x = (missing)"]
+    assert attribute.codes.tolist() == [2, 0, 0, 3, 3, 1]
 
 
-def test_spellings_of_one_code_are_one_group_and_written_gaps_are_gaps():
-    attribute = Attribute.of(pd.Series(["1", "1.0", "(missing)", None, "2"], name="x", dtype=object))
-    assert attribute.values == ["1", "2", "(missing)"]
-    assert attribute.codes.tolist() == [0, 0, 2, 2, 1]
-
-
-@pytest.mark.parametrize(("n_values", "n_listed"), [(50, 50), (51, 50), (80, 50)])
-def test_of_many_categories_the_rare_ones_are_put_together(n_values, n_listed):
+@pytest.mark.parametrize(("n_values", "has_other"), [(58, False), (60, True), (90, True)])
+def test_of_many_categories_the_rare_ones_are_put_together(n_values, has_other):
     values = [f"v{i:02d}" for i in range(n_values)]
-    column = pd.Series([*values, *values[::-1][:5], "(missing)"], name="x")
-    attribute = Attribute.of(column)
-    named = [value for value in attribute.values if not value.startswith("(")]
-    assert len(attribute.values) == n_listed + 1
-    assert ("(other)" in attribute.values) is (n_values > 50)
-    assert set(values[-5:]) <= set(named)  # Those with two rows each.
-    for value, code in zip(column, attribute.codes, strict=True):
-        assert attribute.values[code] == (value if value in named or value == "(missing)" else "(other)")
+    names = names_of([*values, *values[:5], "(missing)"])
+    assert ("(other)" in names) is has_other
+    assert len(names) == min(n_values + 1, 61 if "(missing)" in names else 60)
+    assert set(values[:5]) <= set(names)  # Those with two rows each.
 
 
 @pytest.mark.parametrize(("n_values", "n_groups"), [(12, 12), (13, 4)])
 def test_more_than_twelve_numbers_are_cut_into_quarters(n_values, n_groups):
-    assert len(quarters(np.arange(n_values))) == n_groups
-    assert len(quarters(pd.date_range("2020-01-01", periods=n_values))) == n_groups
+    assert len(names_of(np.arange(n_values))) == n_groups
+    assert len(names_of(pd.date_range("2020-01-01", periods=n_values))) == n_groups
 
 
-# Between 0 and the smallest number there is no number for a quartile to lie at.
 @given(st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=20, max_size=60, unique=True))
 def test_quarters_hold_a_quarter_of_the_rows_each(values):
-    attribute = Attribute.of(pd.Series(values, name="x"))
-    counts = np.bincount(attribute.codes, minlength=len(attribute.values))
-    assert len(counts) == 5
-    assert counts[-1] == 0
-    assert abs(counts[:4] - len(values) / 4).max() <= 1
+    counts = np.bincount(Attribute.of(pd.Series(values, name="x")).codes)
+    assert len(counts) == 4
+    assert abs(counts - len(values) / 4).max() <= 1
 
 
 def test_few_dates_are_named_by_the_day():
-    attribute = Attribute.of(pd.Series(pd.to_datetime(["2020-02-01", "2020-01-01", None]), name="d"))
-    assert attribute.values == ["2020-01-01", "2020-02-01", "(missing)"]
-    assert attribute.codes.tolist() == [1, 0, 2]
+    assert names_of(pd.to_datetime(["2020-02-01", "2020-01-01", None])) == ["2020-01-01", "2020-02-01", "(missing)"]
 
 
 def test_long_names_are_cut_and_stay_groups_of_their_own():

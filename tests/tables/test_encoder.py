@@ -18,11 +18,6 @@ def test_dates_beyond_the_reach_of_nanoseconds_are_encoded():
     assert np.isfinite(TableEncoder().fit(far).transform(far).to_numpy()).all()
 
 
-def test_numbers_too_large_to_square_count_as_missing():
-    table = pd.DataFrame({"n": [1.0, 2.0, 1e300]})
-    assert np.isfinite(TableEncoder().fit(table).transform(table).to_numpy()).all()
-
-
 # ---- laws ----
 
 COLUMNS = {
@@ -49,24 +44,6 @@ def test_rows_are_encoded_one_by_one_as_all_at_once(frame):
     encoder = TableEncoder().fit(frame)
     alone = [encoder.transform(frame.iloc[[row]]) for row in range(len(frame))]
     pd.testing.assert_frame_equal(pd.concat(alone), encoder.transform(frame))
-
-
-@given(frames(), st.randoms(use_true_random=False))
-def test_the_order_of_columns_in_fit_changes_the_order_of_the_output_only(frame, random):
-    names = list(frame.columns)
-    random.shuffle(names)
-    one, other = TableEncoder().fit_transform(frame), TableEncoder().fit_transform(frame[names])
-    assert sorted(one.columns) == sorted(other.columns)
-    pd.testing.assert_frame_equal(one, other[one.columns])
-
-
-@given(frames(), st.randoms(use_true_random=False))
-def test_the_order_of_rows_in_fit_changes_nothing_but_rounding(frame, random):
-    order = list(range(len(frame)))
-    random.shuffle(order)
-    one, other = TableEncoder().fit(frame), TableEncoder().fit(frame.iloc[order])
-    assert one.get_feature_names_out().tolist() == other.get_feature_names_out().tolist()
-    np.testing.assert_allclose(one.transform(frame), other.transform(frame), rtol=1e-6, atol=1e-6)
 
 
 @given(frames())
@@ -96,10 +73,10 @@ def test_every_known_category_is_one_column_and_every_row_has_one(frame):
 def test_numbers_are_standardised_by_hand_worked_values():
     frame = pd.DataFrame({"n": [1.0, 3.0, np.nan, 5.0, np.inf, 1e200]})
     encoder = TableEncoder().fit(frame)
-    (column,) = encoder.columns_
+    scale = encoder.scales_["n"]
     # Three gaps take the median of 1, 3 and 5: the mean stays 3, and the variance is 8/6.
-    assert (column.median, column.mean, column.gap_share) == (3.0, 3.0, 0.5)
-    assert column.scale == pytest.approx(np.sqrt(8 / 6))
+    assert (scale.median, scale.mean, scale.gap_share) == (3.0, 3.0, 0.5)
+    assert scale.deviation == pytest.approx(np.sqrt(8 / 6))
     assert encoder.transform(pd.DataFrame({"n": [3.0, None]})).to_numpy().tolist() == [[0, -1], [0, 1]]
 
 
@@ -112,7 +89,7 @@ def test_gaps_that_fit_has_not_seen_take_the_median():
 def test_dates_count_in_days():
     days = pd.DataFrame({"d": pd.to_datetime(["2020-01-01", "2020-01-03"])})
     encoder = TableEncoder().fit(days)
-    assert (encoder.columns_[0].mean, encoder.columns_[0].scale) == (18263.0, 1.0)
+    assert (encoder.scales_["d"].mean, encoder.scales_["d"].deviation) == (18263.0, 1.0)
     assert encoder.transform(pd.DataFrame({"d": pd.to_datetime(["2020-01-05 12:00"])})).iloc[0, 0] == 3.5
 
 
@@ -149,7 +126,7 @@ def test_a_text_that_reads_missing_is_a_gap():
 
 def test_arrays_have_columns_named_by_their_place():
     encoder = TableEncoder().fit(np.array([[1.0, 2.0], [3.0, 5.0]]))
-    assert encoder.feature_names_in_.tolist() == ["0", "1"]
+    assert encoder.feature_names_in_.tolist() == ["x0", "x1"]
     assert encoder.transform(np.array([[2.0, 2.0]])).to_numpy().tolist() == [[0, -1]]
 
 
