@@ -64,7 +64,8 @@ from dafh.partitions import (
 from dafh.partitions.tree import Node
 from dafh.rows.seen import TableView
 from dafh.tables.bins import Binning
-from dafh.tables.encoder import CategoryColumn, NumberColumn, TableEncoder
+from dafh.tables.column import Column
+from dafh.tables.encoder import Scale, TableEncoder
 from dafh.tables.reader import TableReader
 from dafh.text import clipped
 
@@ -104,10 +105,8 @@ CLASSES: dict[str, type] = {
         RuleTree,
         # Columns
         Binning,
-        CategoryBins,
-        CategoryColumn,
-        NumberBins,
-        NumberColumn,
+        Column,
+        Scale,
         TableView,
         # Records
         Costs,
