@@ -193,7 +193,7 @@ def test_arrays_that_unpack_to_more_than_they_hold_are_refused(saved, tmp_path):
 
 def test_a_size_in_the_directory_that_is_not_there_is_refused(saved, tmp_path):
     content = bytearray(saved[0].read_bytes()[:-80])
-    entry = content.index(b"PK\x01\x02")
+    entry = content.rindex(b"PK\x01\x02")
     content[entry + 20 : entry + 28] = (2**31).to_bytes(4, "little") * 2
     (tmp_path / "crafted.dafh").write_bytes(with_checksum(bytes(content), 4))
     assert "unpack to more" in refusal(tmp_path / "crafted.dafh")
