@@ -89,7 +89,7 @@ BAD_DETAILS = {
     "card says itself": {"labels": ["a"]},
     "lone surrogate": {"text": ["\ud800"]},
     "complex": {"number": 1j},
-    "texts": {"counts": {(1, 2): 1}},
+    "hold a tuple": {"counts": {(1, 2): 1}},
     "nested too deeply": {"loop": held_by_itself()},
     "rows": {"rows": "many"},
     "schema": {"schema": None},

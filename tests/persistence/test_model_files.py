@@ -193,7 +193,7 @@ def test_arrays_that_unpack_to_more_than_they_hold_are_refused(saved, tmp_path):
 
 def test_a_size_in_the_directory_that_is_not_there_is_refused(saved, tmp_path):
     content = bytearray(saved[0].read_bytes()[:-80])
-    entry = content.index(b"PK\x01\x02")
+    entry = content.rindex(b"PK\x01\x02")
     content[entry + 20 : entry + 28] = (2**31).to_bytes(4, "little") * 2
     (tmp_path / "crafted.dafh").write_bytes(with_checksum(bytes(content), 4))
     assert "unpack to more" in refusal(tmp_path / "crafted.dafh")
@@ -282,14 +282,12 @@ def test_a_model_with_a_field_of_another_type_is_not_saved(saved, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_attributes_that_are_dates_come_back(tmp_path):
+def test_attributes_that_are_neither_text_nor_numbers_are_named(tmp_path):
     table, y, _ = people()
     born = pd.DataFrame({"born": pd.to_datetime(["2000-01-01", "2001-01-01"] * 150)})
-    X = table[["age"]].to_numpy(float)
-    model = DecoupledClassifier(AttributePartition()).fit(X, y, sensitive_features=born)
-    dafh.save(model, tmp_path / "model.dafh")
-    loaded = dafh.load(tmp_path / "model.dafh")
-    np.testing.assert_array_equal(loaded.predict_group(X, born), model.predict_group(X, born))
+    model = DecoupledClassifier(AttributePartition()).fit(table[["age"]].to_numpy(float), y, sensitive_features=born)
+    with pytest.raises(InputError, match="cannot be saved: it holds a Timestamp"):
+        dafh.save(model, tmp_path / "model.dafh")
 
 
 def test_saving_replaces_a_file_whole_or_not_at_all(saved, tmp_path, monkeypatch):
