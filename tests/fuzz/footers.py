@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+
 import parquet_bytes as pb
 
 _NUMBERS = [0, 1, -1, 2, 3, 4, 7, 100, 2**15, 2**31 - 1, -(2**31), 2**40, 2**63 - 1, -(2**63)]

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from dafh.tables.footer import read_footer
-from dafh.tables.parquet import ParquetTable
 
 from command_line import people
 from command_line import run as run_command
+from dafh.tables.footer import read_footer
+from dafh.tables.parquet import ParquetTable
 from fuzz.cases import Case, Kind, without_parts
 from fuzz.commands import run
 from fuzz.footers import forged
