@@ -35,12 +35,12 @@ def test_quarters_are_told_apart_at_every_size(start, step):
 def test_rows_without_a_number_are_a_subgroup_behind_the_quarters():
     attribute = Attribute.of(pd.Series([*np.arange(30.0), np.nan, np.inf], name="age"))
     assert [attribute.names[code] for code in attribute.codes[[0, 29, 30, 31]]] == [
-        "age = up to 7", "age = above 21", "age = (missing)", "age = (missing)",
+        "age = up to 6", "age = above 21", "age = (missing)", "age = (missing)",
     ]  # fmt: skip
 
 
 def test_a_frequent_value_takes_no_room_from_the_others():
-    assert names_of([0.0] * 60 + list(range(1, 21))) == ["up to 0", "0 to 6", "6 to 13", "above 13"]
+    assert names_of([0.0] * 60 + list(range(1, 21))) == ["up to 0", "0 to 10", "above 10"]
 
 
 def test_audit_and_monitor_name_the_same_subgroups():
