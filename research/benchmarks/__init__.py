@@ -1,6 +1,6 @@
 """Speed and memory, mostly as ratios of two measurements in one run, which depend less on the machine.
 
-- `speed`: start, audit, fits and predictions;
+- `speed`: start, audit and fits;
 - `scale`: rows larger than memory; `scoring`: `dafh predict` on long files;
 - `monitor`: `Monitor.update` beside `predict`;
 - `boosting`: fits beside gradient boosting;

@@ -1,4 +1,4 @@
-"""Start of the command line, audit of a million rows, fits in fresh processes, and predictions beside MLPClassifier."""
+"""Start of the command line, audit of a million rows, and fits in fresh processes."""
 
 import sys
 import tempfile
@@ -10,9 +10,8 @@ from subprocess import run as run_command
 
 import numpy as np
 import pandas as pd
-from sklearn.neural_network import MLPClassifier
 
-from dafh import DAFHClassifier, Recipe, audit
+from dafh import audit
 from research.benchmarks.measure import alone, best_of, run
 
 FIT = """
@@ -56,24 +55,13 @@ def fits(sizes: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, str]]:
         yield f"fresh process, {n:,} × {d}: network, empty / filled cache", f"{cold[0]:.1f} s / {warm[0]:.1f} s"
 
 
-def predictions(sizes: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, str]]:
-    """Predictions of groups by a network, beside a network of the same width."""
-    for n, d in sizes:
-        X = np.random.default_rng(0).normal(size=(n, d))
-        y = X[:, 0] * X[:, 1] > 0
-        network = MLPClassifier((100,), max_iter=1, random_state=0).fit(X, y)
-        model = DAFHClassifier(random_state=0, groups="network", recipe=Recipe(max_epochs=1)).fit(X, y)
-        ratio = best_of(partial(model.predict, X), 15) / best_of(partial(network.predict, X), 15)
-        yield f"predict, {n:,} × {d}, against MLPClassifier", f"{ratio:.2f}"
-
-
 def lines(quick: bool) -> Iterator[dict[str, str]]:
     """One line for each figure; sizes are about those of Adult and of Arrest, encoded."""
     sizes = ((600, 5),) if quick else ((36_000, 103), (5_000, 12))
     script = Path(sys.executable).parent / "dafh"
     seconds = best_of(lambda: run_command([script, "--help"], capture_output=True, check=True), 5)
     yield {"what": "dafh --help", "figure": f"{seconds:.2f} s"}
-    for part in (auditing(5_000 if quick else 1_000_000), fits(sizes), predictions(sizes)):
+    for part in (auditing(5_000 if quick else 1_000_000), fits(sizes)):
         for what, figure in part:
             yield {"what": what, "figure": figure}
 

@@ -18,7 +18,7 @@ from research.pages import fill, markdown
 from research.paper import grid, methods, rivals
 from research.paper.__main__ import HELP, main
 from research.paper.document import write_document
-from research.paper.figures import attribute_panels, study_convergence
+from research.paper.figures import study_convergence
 from research.paper.grid import Setting, execute_grid, grid_settings, sgd_logistic
 from research.paper.methods import execute, figures, load_split, probability_figures
 from research.paper.reproduce import ARTEFACTS, Request, chosen_settings, display, fingerprint, reproduce
@@ -245,8 +245,6 @@ def test_the_papers_protocol_runs_methods_on_the_grid_and_chooses_on_test_rows()
     results = results_of(table, "paper")
     better = results[results["method"] == "grid"].assign(accuracy=0.99)
     frame = pd.concat([results.assign(**settings), better.assign(**settings | {"penalty": 10.0})], ignore_index=True)
-    summary = summarize(with_yardsticks(TABLES["manual"]()), results_of(with_yardsticks(TABLES["manual"]())), "honest")
-    assert len(summary) == 3 + 4
     chosen = summarize(
         Table("small", "", [Line("adult", "dafh", 2, {})], ("accuracy",)), frame.assign(n_groups=2), "paper"
     )
@@ -265,12 +263,6 @@ def test_chosen_settings_stand_beside_the_published_ones():
     chosen = chosen_settings(pd.concat([warm, warm.assign(method="grid-cold", accuracy=0.5)], ignore_index=True))
     assert chosen["penalty λ"].tolist()[:2] == ["10", "1"]
     assert chosen.groupby("start")["our accuracy"].max().to_dict() == {"pooled": "90.00", "random": "50.00"}
-
-
-def test_composition_is_drawn_group_by_group():
-    person = {"race_group": "White", "sex": "Male", "age_group": "25 - 45"}
-    drawn = attribute_panels(pd.DataFrame([{"group": k, **person, "share": s} for k, s in ((0, 0.75), (1, 0.5))]))
-    assert drawn.data[["group", "share"]].to_numpy().tolist() == [["group 0", 0.75], ["group 1", 0.5]]
 
 
 # ---- requests, files and pages ----

@@ -24,7 +24,6 @@ from research.rivals import (
 from research.rivals.arl import LinearAdversary
 from research.rivals.bpf import project, worst_weights
 from research.rivals.dro import ChiSquareBall, worst_in_ball
-from research.rivals.george import find_clusters
 from research.rivals.training import Network, Plan, TrainingRows, Weighting, penalised_risk, row_losses, train
 
 ONE_MODEL = (DROClassifier, ARLClassifier, BlindParetoClassifier, JTTClassifier, GeorgeClassifier)
@@ -317,12 +316,6 @@ def test_the_linear_model_of_george_minimises_the_largest_loss_of_a_cluster(few_
     assert_allclose(logit(model, X), x @ known[:2] + known[2], atol=5e-3)
     assert model.gap_ < 1e-4
     assert_allclose(GeorgeClassifier(1).fit(X, y).clusters_, y)
-
-
-def test_clusters_by_hand():
-    x = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
-    assert_allclose(find_clusters(x, np.ones(6), most=5), [0, 0, 0, 1, 1, 1])
-    assert find_clusters(np.zeros((30, 3)), np.ones(30), most=5).max() == 0
 
 
 # ---- boosting on residuals ----
