@@ -20,8 +20,8 @@ from dafh.cli.export import DIALECTS as OFFERED
 from dafh.datasets import FETCHERS, registry
 from dafh.datasets.sources import is_available
 from dafh.exceptions import InputError
-from dafh.export import to_sql
-from dafh.export.dialects import DIALECTS
+from dafh.sql import to_sql
+from dafh.sql import DIALECTS
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.tables.schema import TableSchema
 from databases import ENGINES, HOSTILE, WORDS, check, numbered, run_sql

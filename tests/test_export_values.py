@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from dafh import DAFHClassifier, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.export import to_sql
-from dafh.export.dialects import DIALECTS
+from dafh.sql import to_sql
+from dafh.sql import DIALECTS
 from dafh.tables.schema import TableSchema
 from databases import ENGINES, HOSTILE, WORDS, assert_scored_alike, check, numbered, run_sql
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import dafh
 from dafh import DAFHClassifier, DecoupledClassifier, Incumbent, IncumbentColumns, Monitor, PreferenceMatrix, Recipe
 from dafh.exceptions import DAFHError
-from dafh.export import to_sql
+from dafh.sql import to_sql
 from dafh.partitions import (
     AttributePartition,
     ClusterPartition,

@@ -8,8 +8,8 @@ import pandas as pd
 
 from dafh import DAFHClassifier, Scorecard
 from dafh.exceptions import InputError
-from dafh.export import to_sql
-from dafh.export.dialects import DIALECTS
+from dafh.sql import to_sql
+from dafh.sql import DIALECTS
 from databases import ENGINES, HOSTILE, WORDS, check
 from fuzz.cases import Case, Kind, refused, without_parts
 

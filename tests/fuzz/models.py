@@ -15,7 +15,7 @@ from command_line import people
 from command_line import run as run_command
 from dafh import Monitor
 from dafh.exceptions import InputError
-from dafh.export import to_sql
+from dafh.sql import to_sql
 from fuzz.cases import Case, Kind, refused, without_parts
 from fuzz.commands import run
 from model_files import SVC_TYPES, Parts, models
