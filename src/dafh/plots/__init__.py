@@ -8,8 +8,8 @@
 - `rivals`: the worst named group against people harmed, for many methods;
 - `style`: colours, sizes and axis labels.
 
-To show a chart in the report, add it to `dafh.report.charts`. No chart may depend on colour alone: add a shape, a dash or
-a label.
+To show a chart in the report, add it to `dafh.report.charts`. No chart may depend on colour alone: add a shape, a dash
+or a label.
 """
 
 from dafh.plots.audit import composition, decisions, gains, named_groups, preference_matrix

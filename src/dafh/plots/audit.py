@@ -371,5 +371,5 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     x = alt.X("from_:Q", title=title, axis=alt.Axis(labelExpr=SIGNED, tickCount=8))
     lines = base.mark_rule(strokeWidth=2).encode(x, alt.X2("to:Q"), color=colour)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X("points:Q", title=title), colour, shape)
-    height = 34 if any(" & " in name for name in names) else 26
+    height = 34 if any(" & " in name or " against " in name for name in names) else 26
     return alt.layer(zero_line("x"), lines, dots).properties(height=height * table["name"].nunique(), width=WIDTH)

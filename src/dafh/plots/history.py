@@ -84,7 +84,7 @@ def training_curve(
         mark = alt.Chart(selected).encode(x, tooltip=["name:N"])
         layers.append(mark.mark_rule(strokeDash=[2, 3], color="#555555"))
         # Above the frame, where no curve runs through it.
-        label = mark.mark_text(align="right" if late else "left", dx=4 if late else -4, dy=-7, color="#333333")
+        label = mark.mark_text(align="right" if late else "left", dy=-7, color="#333333")
         layers.append(label.encode(alt.Text("name:N"), y=alt.value(0)))
     return alt.layer(*layers).properties(width=WIDTH, height=170)
 
@@ -160,7 +160,7 @@ def gain_over_time(gains: pd.DataFrame, unit: str = "percentage points") -> alt.
         alt.Y("low:Q", scale=both_sides, title=f"gain, {unit}"), alt.Y2("high:Q")
     )
     line = base.mark_line(color=LINE_COLOURS[0], strokeWidth=2, point=n == 1).encode(y, tooltip=["batch:Q", *shown])
-    points = base.mark_point(color=LINE_COLOURS[1], shape="diamond", filled=True, size=45, clip=True).encode(
+    points = base.mark_point(color=LINE_COLOURS[1], shape="diamond", filled=True, size=45, opacity=1, clip=True).encode(
         alt.Y("in_batch:Q", scale=both_sides), tooltip=["batch:Q", *shown]
     )
     return alt.layer(limits, zero_line("y"), line, points).properties(width=WIDTH, height=170)

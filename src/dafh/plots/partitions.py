@@ -1,7 +1,6 @@
 """Two features, the groups, and the decision border of each group's classifier."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -17,42 +16,6 @@ _GRID = 240
 _SIZE = 250
 # A plus and a dot for the two labels of most data; with more labels than shapes, they repeat.
 _SHAPES = ("cross", *(shape for shape in SHAPES if shape != "cross"))
-
-
-class MethodOutcome(Protocol):
-    """What a panel shows of one method: the study's `SyntheticResult` has it."""
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-
-    @property
-    def model(self) -> Classifier:
-        """The fitted model."""
-
-    @property
-    def groups(self) -> NDArray[np.intp]:
-        """Group of each test row."""
-
-    @property
-    def matrix(self) -> PreferenceMatrix:
-        """Its metrics on the test rows."""
-
-
-class Experiment(Protocol):
-    """Test rows and the outcomes of several methods on them: the study's `SyntheticExperiment`."""
-
-    @property
-    def X(self) -> pd.DataFrame:  # noqa: N802
-        """Test rows with two features."""
-
-    @property
-    def y(self) -> NDArray[Any]:
-        """Their labels."""
-
-    @property
-    def results(self) -> Sequence[MethodOutcome]:
-        """One outcome for each method."""
 
 
 def _panel(
@@ -119,13 +82,14 @@ def _decision_borders(
     return pd.concat(borders, ignore_index=True)
 
 
-def synthetic_panels(experiment: Experiment, *, n_points: int = 700) -> alt.ConcatChart:
+def synthetic_panels(experiment: Any, *, n_points: int = 700) -> alt.ConcatChart:
     """Draw the four panels of the paper's synthetic figure.
 
     Parameters
     ----------
-    experiment : SyntheticExperiment
-        What `dafh.study.synthetic.run_synthetic` returns.
+    experiment : object
+        With the test rows `X` (two features) and `y`, and `results`: for each method its name `method`, the fitted
+        `model`, the `groups` of the test rows and their preference `matrix`.
     n_points : int, default=700
         Number of rows to draw; more would hide each other.
 

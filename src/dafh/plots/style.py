@@ -37,7 +37,9 @@ def text_on_bars(names: list[str]) -> alt.Scale:
 
 def line_legend() -> alt.Legend:
     """Return a legend that shows lines long enough to see their dashes."""
-    return alt.Legend(orient="bottom", symbolType="stroke", symbolStrokeWidth=2, symbolSize=400)
+    # In so many columns that it is no wider than the chart.
+    columns = alt.ExprRef("width < 360 ? 1 : 3")
+    return alt.Legend(orient="bottom", columns=columns, symbolType="stroke", symbolStrokeWidth=2, symbolSize=400)
 
 
 def zero_line(channel: str) -> alt.Chart:
