@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 import dafh
 from dafh import DAFHClassifier, DecoupledClassifier, Incumbent, IncumbentColumns, Monitor, PreferenceMatrix, Recipe
 from dafh.exceptions import DAFHError
-from dafh.sql import to_sql
 from dafh.partitions import (
     AttributePartition,
     ClusterPartition,
@@ -24,6 +23,7 @@ from dafh.partitions import (
     RandomPartition,
     TreePartition,
 )
+from dafh.sql import to_sql
 from fuzz.cases import Case, Kind, refused, without_parts
 
 N = 60

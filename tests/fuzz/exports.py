@@ -8,8 +8,7 @@ import pandas as pd
 
 from dafh import DAFHClassifier, Scorecard
 from dafh.exceptions import InputError
-from dafh.sql import to_sql
-from dafh.sql import DIALECTS
+from dafh.sql import DIALECTS, to_sql
 from databases import ENGINES, HOSTILE, WORDS, check
 from fuzz.cases import Case, Kind, refused, without_parts
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dafh.exceptions import InputError
-from dafh.sql import to_sql
 from dafh.models.files import open_model
+from dafh.sql import to_sql
 from dafh.tables.schema import TableSchema
 from dafh.text import clipped
 from dafh.workflows.names import split_names
