@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
-from dafh.export import to_sql
+from dafh.sql import to_sql
 
 ENGINES = ("duckdb", "sqlite")
 HOSTILE = [

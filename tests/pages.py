@@ -28,3 +28,4 @@ CARD = {
     "rows": 12_345, "data": "adult.csv", "written": "2026-01-02", "dafh": "0.1", "versions": {"numpy": "2.1"},
     "columns": [{"name": "age", "type": "number"}],
 }  # fmt: skip
+NASTY = '<img src=x onerror="window.hacked=1">\'"&</script><script>window.hacked=1</script>=cmd() 🦊'

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from dafh import DAFHClassifier, IncumbentColumns, Recipe, load, save, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.export import to_sql
+from dafh.sql import to_sql
 from large import written_in_files
 from models import workers
 

@@ -64,17 +64,14 @@ def test_every_chart_has_words_for_readers_who_do_not_see_it(name):
 
 def draws(cell):
     last = ast.parse(source(cell)).body[-1]
-    tables = ("plots.named_rates", "plots.scorecard_bins")
-    return (
-        isinstance(last, ast.Expr)
-        and ast.unparse(last).startswith("plots.")
-        and not ast.unparse(last).startswith(tables)
-    )
+    return isinstance(last, ast.Expr) and ast.unparse(last).startswith("plots.")
 
 
 def test_the_gallery_shows_everything_that_draws():
     text = code("gallery") + "".join(map(source, cells("gallery", "markdown")))
-    assert [name for name in plots.__all__ if f"plots.{name}" not in text and name != "RATE_TITLES"] == []
+    # Figures of the paper and of rivals need a whole study.
+    of_studies = {"attribute_panels", "harm_and_worst", "study_convergence"}
+    assert [name for name in plots.__all__ if f"plots.{name}" not in text and name not in of_studies] == []
 
 
 def test_every_notebook_is_in_the_table_of_contents():
@@ -144,5 +141,5 @@ def test_costs_decide_between_two_models_that_err_equally_often(run):
 @pytest.mark.slow
 def test_the_gallery_draws_its_charts(run):
     found = run("gallery", "adult", "arrest")
-    assert len(found["shown"]) >= 20  # As many as there were; a new chart needs no new number here.
+    assert len(found["shown"]) >= 11  # As many as there are; a new chart needs no new number here.
     assert all(isinstance(chart, alt.TopLevelMixin) for chart in found["shown"])

@@ -7,8 +7,8 @@ import click
 from dafh.cli.options import MODEL, check_writable
 from dafh.cli.output import say
 
-# Not from `dafh.export`, which takes NumPy: help does without. A test compares the two.
-DIALECTS = ("bigquery", "databricks", "duckdb", "postgres", "redshift", "snowflake", "spark", "sqlite", "trino")
+# Not from `dafh.sql`, which takes NumPy: help does without. A test compares the two.
+DIALECTS = ("duckdb", "postgres", "snowflake", "sqlite")
 
 
 @click.command(

@@ -1,7 +1,8 @@
-"""Charts of an audit: how well each classifier serves each group, and how certain that is."""
+"""Charts of an audit: how well each classifier serves each group, how certain that is, and how decisions change."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import altair as alt
 import numpy as np
@@ -11,18 +12,28 @@ from dafh.evaluation.losses import ERROR, Loss, LossName
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
-from dafh.plots.style import SIGNED, VERDICT_COLOURS, WIDTH, bar_colours, text_on_bars
+from dafh.plots.style import SIGNED, VERDICT_COLOURS, WIDTH, bar_colours, scale, text_on_bars, zero_line
 from dafh.text import clipped, percent
 
-# Verdicts differ in shape as well as in colour, for readers who cannot tell the colours apart.
-_SHAPES = {"satisfied": "circle", "undecided": "diamond", "violated": "triangle-down"}
-_VERDICTS = {verdict: (VERDICT_COLOURS[verdict], shape) for verdict, shape in _SHAPES.items()}
+RateName = Literal["flagged", "fpr", "fnr"]
+RATE_TITLES: dict[RateName, str] = {
+    "flagged": "share flagged",
+    "fpr": "false positive rate",
+    "fnr": "false negative rate",
+}
+"""What each rate is called."""
+
+# Verdicts and classifiers differ in shape as well as in colour, for readers who cannot tell the colours apart.
+_VERDICT_SHAPES = ("circle", "diamond", "triangle-down")
+_SIDES = ("pooled classifier", "this model")
+_SIDE_COLOURS, _SIDE_SHAPES = ("#767676", "#1f5fb0"), ("diamond", "circle")
 _LEGEND_WORDS = "datum.label == 'undecided' ? 'undecided (not enough data)' : datum.label"
 # A named group of two attributes, or a group and another's classifier, takes two lines: in one, it would be cut off or
 # leave no room for the chart on a narrow screen.
 _TWO_LINES = r"split(replace(datum.label, / (&|against) /g, ' $1\n'), '\n')"
 # Narrower segments of a bar have no room for the number of their group.
 _NARROWEST_LABELLED = 0.05
+_MOST_RATES = 30
 
 
 def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
@@ -91,12 +102,20 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     )
 
 
-def gains(result: AuditResult | pd.DataFrame, *, loss: LossName | None = None) -> alt.LayerChart:
-    """Draw what each group gains over the pooled classifier, with intervals; left of zero is harm.
+def gains(
+    result: AuditResult | pd.DataFrame,
+    *,
+    against: Literal["pooled", "groups"] = "pooled",
+    loss: LossName | None = None,
+) -> alt.LayerChart:
+    """Draw what each group gains by its own classifier, with intervals; left of zero it would do better without.
 
     Parameters
     ----------
     result : AuditResult, or its table `questions`
+    against : {"pooled", "groups"}, default="pooled"
+        Compare with the pooled classifier, where left of zero is harm, or with the classifiers of all other groups,
+        where left of zero is envy.
     loss : {"error", "fpr", "fnr", "cost"}, optional
         Loss to draw; by default the first that was asked about.
 
@@ -105,35 +124,20 @@ def gains(result: AuditResult | pd.DataFrame, *, loss: LossName | None = None) -
     >>> from dafh import audit
     >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
     >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
-    >>> chart = gains(audit(y, own, groups, pooled=1 - y))
-    >>> chart.layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
+    >>> result = audit(y, own, groups, pooled=1 - y)
+    >>> gains(result).layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
     [['group 0', 100.0, 'satisfied'], ['group 1', 100.0, 'satisfied']]
-    """
-    asked = _about(_questions(result, "rationality"), loss)
-    names = "group " + asked["group"].astype(str)
-    return _gap_chart(asked, list(names), "over the pooled classifier")
-
-
-def envy(result: AuditResult | pd.DataFrame, *, loss: LossName | None = None) -> alt.LayerChart:
-    """Draw what each group gains with its own classifier over each other group's; left of zero is envy.
-
-    Parameters
-    ----------
-    result : AuditResult, or its table `questions`
-    loss : {"error", "fpr", "fnr", "cost"}, optional
-        Loss to draw; by default the first that was asked about.
-
-    Examples
-    --------
-    >>> from dafh import audit
-    >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
-    >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
-    >>> chart = envy(audit(y, own, groups, pooled=y))
-    >>> chart.layer[1].data["name"].tolist()
+    >>> gains(result, against="groups").layer[1].data["name"].tolist()
     ['group 0 against classifier 1', 'group 1 against classifier 0']
     """
-    asked = _about(_questions(result, "envy"), loss)
-    names = "group " + asked["group"].astype(str) + " against classifier " + asked["rival"].astype(str)
+    if against not in ("pooled", "groups"):
+        raise InputError(f"against must be 'pooled' or 'groups', got {against!r}.")
+    asked = result.questions if isinstance(result, AuditResult) else result
+    asked = _about(asked[asked["kind"] == ("rationality" if against == "pooled" else "envy")], loss)
+    names = "group " + asked["group"].astype(str)
+    if against == "pooled":
+        return _gap_chart(asked, list(names), "over the pooled classifier")
+    names = names + " against classifier " + asked["rival"].astype(str)
     return _gap_chart(asked, list(names), "of the own classifier over the other")
 
 
@@ -226,23 +230,91 @@ def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     )
 
 
+def named_rates(result: AuditResult) -> pd.DataFrame | None:
+    """Return the rates of an audit, with a first column that names learned groups as such; None without two classes.
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y = np.tile([0, 1], 200)
+    >>> named_rates(audit(y, y, np.repeat([0, 1], 200), pooled=1 - y))["name"].tolist()
+    ['all rows', 'group 0', 'group 1']
+    """
+    if result.rates is None:
+        return None
+    n_groups = len(result.matrix.sizes)
+    names = [
+        f"group {name}" if 0 < place <= n_groups else str(name) for place, name in enumerate(result.rates["group"])
+    ]
+    return result.rates.assign(name=names)[["name", *result.rates.columns]]
+
+
+def decisions(result: AuditResult | pd.DataFrame, rate: RateName = "flagged") -> alt.LayerChart:
+    """Draw one rate of every group, with the pooled classifier and with the classifiers that serve.
+
+    Parameters
+    ----------
+    result : AuditResult of two classes, or the table that `named_rates` returns
+    rate : {"flagged", "fpr", "fnr"}, default="flagged"
+        Share of rows for which the positive label is predicted, false positive rate, or false negative rate.
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
+    >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
+    >>> chart = decisions(audit(y, own, groups, pooled=np.ones(400, int)), "fpr")
+    >>> chart.layer[0].data[["name", "before", "now"]].to_numpy().tolist()
+    [['all rows', 1.0, 0.0], ['group 0', 1.0, 0.0], ['group 1', 1.0, 0.0]]
+    """
+    if rate not in RATE_TITLES:
+        raise InputError(f"rate must be one of {', '.join(map(repr, RATE_TITLES))}, got {rate!r}.")
+    table = named_rates(result) if isinstance(result, AuditResult) else result
+    if table is None:
+        raise InputError("There are no rates to draw: a label can only be flagged if there are two.")
+    # All rows and learned groups whatever their size; named groups of a few rows have rates of 0 or 100%.
+    learned = table["name"].str.match(r"all rows$|group ")
+    table = table[learned | (table["rows"] >= SMALLEST_SHOWN)].head(_MOST_RATES)
+    names = _told_apart(table["name"])
+    pairs = pd.DataFrame(
+        {"name": names, "before": table[f"{rate}_pooled"].astype(float), "now": table[rate].astype(float)}
+    ).assign(rows=table["rows"].to_numpy())
+    sides = pairs.melt(["name", "rows"], ["before", "now"], "side", "value")
+    sides["side"] = sides["side"].map(dict(zip(("before", "now"), _SIDES, strict=True)))
+    axis = alt.Axis(format="%", tickCount=4)
+    # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.
+    y = alt.Y("name:N", title=None, scale=alt.Scale(domain=names), axis=alt.Axis(labelLimit=150))
+    lines = alt.Chart(pairs).mark_rule(strokeWidth=2, color="#999999")
+    lines = lines.encode(alt.X("before:Q", title=RATE_TITLES[rate], axis=axis), alt.X2("now:Q"), y)
+    legend = alt.Legend(orient="bottom")
+    dots = alt.Chart(sides).mark_point(size=80, filled=True, opacity=1)
+    dots = dots.encode(
+        alt.X("value:Q", title=RATE_TITLES[rate], axis=axis),
+        y,
+        alt.Color("side:N", title=None, scale=scale(_SIDES, _SIDE_COLOURS), legend=legend),
+        alt.Shape("side:N", title=None, scale=scale(_SIDES, _SIDE_SHAPES), legend=legend),
+        tooltip=[
+            alt.Tooltip("name:N", title="who"),
+            alt.Tooltip("side:N", title="by"),
+            alt.Tooltip("value:Q", format=".1%", title=RATE_TITLES[rate]),
+            alt.Tooltip("rows:Q", format=",.0f"),
+        ],
+    )
+    return alt.layer(lines, dots).properties(height=26 * len(names), width=WIDTH)
+
+
 def _told_apart(names: Iterable[str]) -> list[str]:
     """Clip names so that they fit beside a chart; those that look the same then get a number.
 
     A chart has one line for each name: groups whose names differ only at their ends would be drawn over each other.
     """
-    seen: Counter[str] = Counter()
-    found = []
+    uses: Counter[str] = Counter()
+    labels = []
     for name in names:
         short = clipped(name)
-        seen[short] += 1
-        found.append(short if seen[short] == 1 else f"{short} ({seen[short]})")
-    return found
-
-
-def _questions(result: AuditResult | pd.DataFrame, kind: str) -> pd.DataFrame:
-    asked = result.questions if isinstance(result, AuditResult) else result
-    return asked[asked["kind"] == kind]
+        uses[short] += 1
+        labels.append(short if uses[short] == 1 else f"{short} ({uses[short]})")
+    return labels
 
 
 def _about(asked: pd.DataFrame, loss: LossName | None) -> pd.DataFrame:
@@ -277,12 +349,12 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
         to=100 * asked["high"].astype(float),
         interval=_intervals(asked, "{:+.2f} to {:+.2f}"),
     )
-    verdicts = list(_VERDICTS)
     legend = alt.Legend(orient="bottom", labelExpr=_LEGEND_WORDS, labelLimit=240)
     # All three verdicts stay in the legend, whether they occur or not: charts of one report then look alike.
-    colours, shapes = ([_VERDICTS[verdict][i] for verdict in verdicts] for i in (0, 1))
-    colour = alt.Color("verdict:N", title=None, scale=alt.Scale(domain=verdicts, range=colours), legend=legend)
-    shape = alt.Shape("verdict:N", title=None, scale=alt.Scale(domain=verdicts, range=shapes), legend=legend)
+    verdicts = list(VERDICT_COLOURS)
+    colours = scale(verdicts, list(VERDICT_COLOURS.values()))
+    colour = alt.Color("verdict:N", title=None, scale=colours, legend=legend)
+    shape = alt.Shape("verdict:N", title=None, scale=scale(verdicts, _VERDICT_SHAPES), legend=legend)
     # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.
     line_of_each = alt.Scale(domain=list(dict.fromkeys(names)))
     base = alt.Chart(table).encode(
@@ -299,6 +371,5 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     x = alt.X("from_:Q", title=title, axis=alt.Axis(labelExpr=SIGNED, tickCount=8))
     lines = base.mark_rule(strokeWidth=2).encode(x, alt.X2("to:Q"), color=colour)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X("points:Q", title=title), colour, shape)
-    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="zero:Q")
-    height = 34 if any(" & " in name for name in names) else 26
-    return alt.layer(zero, lines, dots).properties(height=height * table["name"].nunique(), width=WIDTH)
+    height = 34 if any(" & " in name or " against " in name for name in names) else 26
+    return alt.layer(zero_line("x"), lines, dots).properties(height=height * table["name"].nunique(), width=WIDTH)

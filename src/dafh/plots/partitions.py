@@ -1,7 +1,6 @@
 """Two features, the groups, and the decision border of each group's classifier."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -10,73 +9,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from dafh.classifiers.protocols import Classifier
 from dafh.evaluation.matrix import PreferenceMatrix
-from dafh.plots.style import LINE_COLOURS, POINT_COLOURS
+from dafh.plots.style import LINE_COLOURS, POINT_COLOURS, SHAPES, scale
 
 # Points along each side of the grid on which borders are found: about one per pixel.
 _GRID = 240
 _SIZE = 250
-# One for each label; with more labels they repeat.
-_SHAPES = ["cross", "circle", "square", "triangle-up", "diamond", "triangle-down"]
+# A plus and a dot for the two labels of most data; with more labels than shapes, they repeat.
+_SHAPES = ("cross", *(shape for shape in SHAPES if shape != "cross"))
 
 
-class MethodOutcome(Protocol):
-    """What a panel shows of one method: the demo's `SyntheticResult` has it."""
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-
-    @property
-    def model(self) -> Classifier:
-        """The fitted model."""
-
-    @property
-    def groups(self) -> NDArray[np.intp]:
-        """Group of each test row."""
-
-    @property
-    def matrix(self) -> PreferenceMatrix:
-        """Its metrics on the test rows."""
-
-
-class Experiment(Protocol):
-    """Test rows and the outcomes of several methods on them: the demo's `SyntheticExperiment`."""
-
-    @property
-    def X(self) -> pd.DataFrame:  # noqa: N802
-        """Test rows with two features."""
-
-    @property
-    def y(self) -> NDArray[Any]:
-        """Their labels."""
-
-    @property
-    def results(self) -> Sequence[MethodOutcome]:
-        """One outcome for each method."""
-
-
-def partition_panel(
+def _panel(
     model: Classifier, X: pd.DataFrame, y: ArrayLike, groups: NDArray[np.intp], *, title: str, subtitle: str = ""
 ) -> alt.LayerChart:
     """Draw rows with two features, coloured by group, and the decision border of each group's classifier.
 
-    Parameters
-    ----------
-    model : fitted classifier
-        Either with `predict_all`, or a single classifier with `predict`.
-    X : data frame with two columns
-    y, groups : arrays with one entry per row
-    title, subtitle : str
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X = pd.DataFrame({"a": [-1.0, -0.5, 0.5, 1.0], "b": [0.0, 1.0, 0.0, 1.0]})
-    >>> y = np.array([0, 0, 1, 1])
-    >>> panel = partition_panel(LogisticRegression().fit(X, y), X, y, np.zeros(4, int), title="Pooled")
-    >>> rows, border = panel.layer
-    >>> len(rows.data), bool(border.data["x"].between(-0.5, 0.5).all())
-    (4, True)
+    `model` either has `predict_all`, or is a single classifier with `predict`; `X` has two columns.
     """
     # The chart calls the features x and y: a feature called "group", or "income.2020", which Vega reads as a path into
     # nested data, would not be drawn.
@@ -89,26 +36,22 @@ def partition_panel(
     limits = [(float(features[name].min()) - 0.1, float(features[name].max()) + 0.1) for name in features]
     x_axis = alt.X("x:Q", title=first, scale=alt.Scale(domain=limits[0], nice=False), axis=alt.Axis(grid=False))
     y_axis = alt.Y("y:Q", title=second, scale=alt.Scale(domain=limits[1], nice=False), axis=alt.Axis(grid=False))
-
-    def colours(palette: tuple[str, ...], legend: alt.Legend | None) -> alt.Color:
-        shades = [palette[k % len(palette)] for k in range(len(group_names))]
-        return alt.Color("group:N", scale=alt.Scale(domain=group_names, range=shades), legend=legend)
-
     legend = alt.Legend(orient="bottom", title=None, columns=2)
-    shape = alt.Shape("label:N", scale=alt.Scale(range=_SHAPES), legend=legend)
+    shape = alt.Shape("label:N", scale=alt.Scale(range=list(_SHAPES)), legend=legend)
     rows = (
         alt.Chart(points)
         .mark_point(size=16, opacity=0.8, filled=True)
         .encode(
             x_axis,
             y_axis,
-            colours(POINT_COLOURS, legend),
+            alt.Color("group:N", scale=scale(group_names, POINT_COLOURS), legend=legend),
             shape,
             tooltip=["group:N", "label:N", alt.Tooltip("x:Q", title=first), alt.Tooltip("y:Q", title=second)],
         )
     )
     borders = _decision_borders(model, X.columns, limits, group_names)
-    lines = alt.Chart(borders).mark_circle(size=7, opacity=1).encode(x_axis, y_axis, colours(LINE_COLOURS, None))
+    dark = alt.Color("group:N", scale=scale(group_names, LINE_COLOURS), legend=None)
+    lines = alt.Chart(borders).mark_circle(size=7, opacity=1).encode(x_axis, y_axis, dark)
     # Points and borders of a group have different shades, so that the borders stand out.
     return (
         alt.layer(rows, lines)
@@ -129,37 +72,24 @@ def _decision_borders(
     grid = pd.DataFrame({"x": across.ravel(), "y": up.ravel()})
     rows = grid.set_axis(names, axis=1)  # The model knows the features by their own names.
     labels = model.predict_all(rows) if hasattr(model, "predict_all") else model.predict(rows)[:, None]
-    found = []
+    borders = []
     for k, name in enumerate(group_names):
         plane = labels[:, k].reshape(_GRID, _GRID)
         changes = np.zeros_like(plane, dtype=bool)
         changes[:, 1:] |= plane[:, 1:] != plane[:, :-1]
         changes[1:, :] |= plane[1:, :] != plane[:-1, :]
-        found.append(grid[changes.ravel()].assign(group=name))
-    return pd.concat(found, ignore_index=True)
+        borders.append(grid[changes.ravel()].assign(group=name))
+    return pd.concat(borders, ignore_index=True)
 
 
-def side_by_side(panels: Sequence[alt.LayerChart], *, columns: int = 4) -> alt.ConcatChart:
-    """Put panels into one chart.
-
-    Examples
-    --------
-    >>> point = alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x")
-    >>> chart = side_by_side([point, point, point], columns=2)
-    >>> len(chart.concat), chart.columns
-    (3, 2)
-    """
-    # Each panel keeps its own groups: group 0 of one method has nothing to do with group 0 of another.
-    return alt.concat(*panels, columns=columns).resolve_scale(color="independent", shape="independent")
-
-
-def synthetic_panels(experiment: Experiment, *, n_points: int = 700) -> alt.ConcatChart:
+def synthetic_panels(experiment: Any, *, n_points: int = 700) -> alt.ConcatChart:
     """Draw the four panels of the paper's synthetic figure.
 
     Parameters
     ----------
-    experiment : SyntheticExperiment
-        What `dafh.cli.synthetic.run_synthetic` returns.
+    experiment : object
+        With the test rows `X` (two features) and `y`, and `results`: for each method its name `method`, the fitted
+        `model`, the `groups` of the test rows and their preference `matrix`.
     n_points : int, default=700
         Number of rows to draw; more would hide each other.
 
@@ -179,7 +109,7 @@ def synthetic_panels(experiment: Experiment, *, n_points: int = 700) -> alt.Conc
     """
     X, y = experiment.X.iloc[:n_points], experiment.y[:n_points]
     panels = [
-        partition_panel(
+        _panel(
             result.model,
             X,
             y,
@@ -189,7 +119,8 @@ def synthetic_panels(experiment: Experiment, *, n_points: int = 700) -> alt.Conc
         )
         for result in experiment.results
     ]
-    return side_by_side(panels)
+    # Each panel keeps its own groups: group 0 of one method has nothing to do with group 0 of another.
+    return alt.concat(*panels, columns=4).resolve_scale(color="independent", shape="independent")
 
 
 def _figures(matrix: PreferenceMatrix) -> str:

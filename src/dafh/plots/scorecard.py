@@ -9,7 +9,7 @@ import pandas as pd
 
 from dafh.exceptions import InputError
 from dafh.linear.scorecard import Scorecard
-from dafh.plots.style import LINE_COLOURS, SIGNED, WIDTH
+from dafh.plots.style import LINE_COLOURS, SHAPES, SIGNED, WIDTH, scale, zero_line
 from dafh.text import clipped, percent
 
 # More categories than this are no chart; the most frequent ones are drawn.
@@ -22,9 +22,9 @@ _FEW_BINS = 4
 _SMALLEST_POINTS = 0.1
 _FLAGS = ("False", "True", "missing")
 _HEIGHT, _SHARE_HEIGHT = 150, 26
-_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
+_SHARE = "#8a93a0"
 # Points above zero are blue and those below orange; the side of the line at zero says the same.
-_UP, _DOWN, _SHARE = LINE_COLOURS[0], LINE_COLOURS[1], "#8a93a0"
+_SIGN = alt.condition("datum.points < 0", alt.value(LINE_COLOURS[1]), alt.value(LINE_COLOURS[0]))
 
 
 def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
@@ -39,14 +39,14 @@ def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
      ['age', 'missing', '', 0.25], ['job', 'clerk', '', 0.5], ['job', 'cook', '', 0.5]]
     """
     two = len(scorecard.classes_) == 2
-    found = []
+    rows = []
     for column, points, share in zip(scorecard.binning_.columns, scorecard.points_, scorecard.shares_, strict=True):
         ends = list(map(column.write, column.cuts))
         # What is true or false has no order that a reader would look for.
         flag = column.kind == "flag" and len(ends) == 1
         for code in np.flatnonzero(share > 0):
             for output, value in enumerate(points[code]):
-                found.append(
+                rows.append(
                     {
                         "column": column.name,
                         "category": column.is_category or flag,
@@ -59,7 +59,7 @@ def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
                         "points": float(value),
                     }
                 )
-    return pd.DataFrame(found)
+    return pd.DataFrame(rows)
 
 
 def scorecard_chart(scorecard: Scorecard | pd.DataFrame, column: str) -> alt.LayerChart:
@@ -91,34 +91,27 @@ def scorecard_chart(scorecard: Scorecard | pd.DataFrame, column: str) -> alt.Lay
 
 
 def _tooltip(several: bool) -> list[Any]:
-    found = [
+    entries = [
         alt.Tooltip("bin:N", title="value"),
         alt.Tooltip("points:Q", format="+.3f"),
         alt.Tooltip("share:N", title="share of rows"),
     ]
-    return [alt.Tooltip("label:N", title="class"), *found] if several else found
+    return [alt.Tooltip("label:N", title="class"), *entries] if several else entries
 
 
-def _colour(several: bool, labels: list[str]) -> Any:
-    """Classes by colour, where there are several; else the sign of the points."""
-    if not several:
-        return alt.condition("datum.points < 0", alt.value(_DOWN), alt.value(_UP))
-    shades = [LINE_COLOURS[k % len(LINE_COLOURS)] for k in range(len(labels))]
-    legend = alt.Legend(orient="bottom", columns=3)
-    return alt.Color("label:N", title=None, scale=alt.Scale(domain=labels, range=shades), legend=legend)
-
-
-def _shape(labels: list[str]) -> alt.Shape:
-    shapes = [_SHAPES[k % len(_SHAPES)] for k in range(len(labels))]
-    legend = alt.Legend(orient="bottom", columns=3)
-    return alt.Shape("label:N", title=None, scale=alt.Scale(domain=labels, range=shapes), legend=legend)
+def _by_class(bins: pd.DataFrame) -> tuple[alt.Color, alt.Shape]:
+    """Tell several classes apart by colour and shape."""
+    labels, legend = list(dict.fromkeys(bins["label"])), alt.Legend(orient="bottom", columns=3)
+    return (
+        alt.Color("label:N", title=None, scale=scale(labels, LINE_COLOURS), legend=legend),
+        alt.Shape("label:N", title=None, scale=scale(labels, SHAPES), legend=legend),
+    )
 
 
 def _categories(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
     """One line for each category, the most points first."""
     size = bins.groupby("bin")["rows"].first().nlargest(_MOST_CATEGORIES)
     kept = bins[bins["bin"].isin(size.index)].sort_values("points", ascending=False, kind="stable")
-    labels = list(dict.fromkeys(bins["label"]))
     x = alt.X(
         "points:Q",
         title="points",
@@ -129,12 +122,11 @@ def _categories(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
         alt.Y("bin:N", title=None, sort=list(dict.fromkeys(kept["bin"])), axis=alt.Axis(labelLimit=150)),
         tooltip=_tooltip(several),
     )
-    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="zero:Q")
     if several:
-        marks = base.mark_point(size=70, filled=True, opacity=1).encode(x, _colour(True, labels), _shape(labels))
+        marks = base.mark_point(size=70, filled=True, opacity=1).encode(x, *_by_class(bins))
     else:
-        marks = base.mark_bar().encode(x, color=_colour(False, labels))
-    chart = alt.layer(marks, zero, data=kept)
+        marks = base.mark_bar().encode(x, color=_SIGN)
+    chart = alt.layer(marks, zero_line("x"), data=kept)
     return chart.properties(width=WIDTH, height=22 * kept["bin"].nunique())
 
 
@@ -158,11 +150,10 @@ def _numbers(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
         axis=alt.Axis(labelExpr=SIGNED, tickCount=5),
         scale=alt.Scale(domain=_reach(bins), range=[_HEIGHT - _SHARE_HEIGHT - 6, 0], nice=True),
     )
-    labels = list(dict.fromkeys(bins["label"]))
     base = alt.Chart(bins).encode(tooltip=_tooltip(several))
     # Shares are the same for all classes.
     shares = (
-        alt.Chart(bins[bins["label"] == labels[0]])
+        alt.Chart(bins[bins["label"] == bins["label"].iloc[0]])
         .mark_rect(color=_SHARE, opacity=0.45)
         .encode(
             x, alt.X2("stop:Q"), alt.Y("top:Q", scale=None, axis=None), alt.Y2(value=_HEIGHT), tooltip=_tooltip(several)
@@ -170,15 +161,13 @@ def _numbers(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
     )
     if several:
         middle = alt.X("middle:Q", title=None, axis=_axis(bins))
-        dots = base.mark_point(size=22, filled=True, opacity=1).encode(middle, y, _colour(True, labels), _shape(labels))
-        lines = base.mark_line(interpolate="step", strokeWidth=1).encode(
-            middle, y, _colour(True, labels), detail="missing:N"
-        )
+        colour, shape = _by_class(bins)
+        dots = base.mark_point(size=22, filled=True, opacity=1).encode(middle, y, colour, shape)
+        lines = base.mark_line(interpolate="step", strokeWidth=1).encode(middle, y, colour, detail="missing:N")
         marks = [lines, dots]
     else:
-        marks = [base.mark_rect().encode(x, alt.X2("stop:Q"), y, alt.Y2(datum=0), color=_colour(False, labels))]
-    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeDash=[5, 4], color="#888888")
-    return alt.layer(shares, *marks, zero.encode(y=alt.Y("zero:Q"))).properties(width=WIDTH, height=_HEIGHT, data=bins)
+        marks = [base.mark_rect().encode(x, alt.X2("stop:Q"), y, alt.Y2(datum=0), color=_SIGN)]
+    return alt.layer(shares, *marks, zero_line("y")).properties(width=WIDTH, height=_HEIGHT, data=bins)
 
 
 def _reach(bins: pd.DataFrame) -> list[float]:

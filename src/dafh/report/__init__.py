@@ -1,7 +1,8 @@
 """A report in two steps: a summary of plain values (`summary`), and one HTML file made from it (`page`).
 
-A new number is computed in `summary` and placed in `page.html`. A new chart comes from `dafh.plots`; it is named in
-`page`, with the table behind it, and placed in `page.html`. `watched` makes the page about a model in use.
+A new number is computed in `summary` and placed in `page.html`. A new chart comes from `dafh.plots`; it is chosen in
+`charts`, with the table behind it in `tables`, and placed in `page.html`. `watched` summarizes a model in use, and
+`watched.html` is its page.
 """
 
 from dafh.report.page import render, write_report

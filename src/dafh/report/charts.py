@@ -1,15 +1,16 @@
-"""The charts of a page: specifications for Vega-Lite, as JSON that is safe inside a page."""
+"""The charts of a page: which are drawn, from which rows of the summary."""
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
+import altair as alt
 import pandas as pd
-from markupsafe import Markup
 
 from dafh import plots
-from dafh.evaluation.losses import LOSS_NAMES
+from dafh.evaluation.losses import TITLES
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
+from dafh.plots.audit import RATE_TITLES
+from dafh.plots.history import CURVES
+from dafh.watch.display import has_changed
 
 # More bars than this are no chart; the table behind it has all values.
 MOST_BARS = 40
@@ -18,11 +19,18 @@ MOST_RATES = 30
 _MOST_SCORED = 6
 # Columns with fewer points, on average, do not change what anybody is told.
 _SMALLEST_IMPORTANCE = 0.01
+# More lines than this cannot be told apart.
+_MOST_LINES = 6
+
+Charts = dict[str, alt.LayerChart]
 
 
-def make_charts(summary: dict[str, Any]) -> dict[str, Markup]:
-    """Specifications of all charts that the summary has data for, as JSON that is safe inside a page."""
-    charts: dict[str, Any] = {}
+# ---- an audit ----
+
+
+def make_charts(summary: dict[str, Any]) -> Charts:
+    """All charts that the summary has data for."""
+    charts: Charts = {}
     changed = summary["verdict"]["status"] != "unchanged"  # A chart of dots at zero says nothing.
     losses = [loss["name"] for loss in summary["losses"] or []]
     if summary["questions"] and changed:
@@ -30,40 +38,45 @@ def make_charts(summary: dict[str, Any]) -> dict[str, Markup]:
         for loss in losses:
             charts[f"gains_{loss}"] = plots.gains(asked, loss=loss)
             if (asked["kind"] == "envy").any():
-                charts[f"envy_{loss}"] = plots.envy(asked, loss=loss)
+                charts[f"envy_{loss}"] = plots.gains(asked, against="groups", loss=loss)
         charts["matrix"] = plots.preference_matrix(pd.DataFrame(summary["cells"]))
     if summary["rates"] and changed:
-        for rate in plots.RATE_TITLES:
-            charts[f"rate_{rate}"] = plots.decisions(_most_changed(summary), rate)
+        rates = _most_changed(pd.DataFrame(summary["rates"]), 1 + len(summary["serving"]))
+        for rate in RATE_TITLES:
+            charts[f"rate_{rate}"] = plots.decisions(rates, rate)
     if summary["named"] and changed:
         named = pd.DataFrame(summary["named"]["questions"])
         # Intersections are in the table. Beside single attributes their intervals would rule the axis.
-        alone = named["single"] & (named["n"] >= summary["named"]["smallest"])
-        large = named[alone | (named["verdict"] == "violated")]
+        drawn = named[named["single"] | (named["verdict"] == "violated")]
         for loss in losses:
-            if loss in set(large["loss"]):  # Of very many questions, only the worst are here.
-                charts[f"named_{loss}"] = plots.named_groups(large, loss=loss)
+            if loss in set(drawn["loss"]):  # Of very many questions, only the worst are here.
+                charts[f"named_{loss}"] = plots.named_groups(drawn, loss=loss)
     if summary["composition"]:
         charts["composition"] = plots.composition(_most_unlike(pd.DataFrame(summary["composition"])))
     for number, column in enumerate(drawn_columns(summary)):
         charts[f"scorecard_{number}"] = plots.scorecard_chart(pd.DataFrame(column["bins"]), column["name"])
     if summary["training"]:
-        history, best = pd.DataFrame(summary["training"]["history"]), summary["training"]["best_epoch"]
-        for metric in plots.CURVES:
-            charts[f"curve_{metric}"] = plots.curve(history, metric, best)
-    return {name: as_json(chart) for name, chart in charts.items()}
+        history = pd.DataFrame(summary["training"]["history"]).set_index("epoch")
+        for metric in CURVES:
+            charts[f"curve_{metric}"] = plots.training_curve(
+                history, metric, best_epoch=summary["training"]["best_epoch"]
+            )
+    return charts
 
 
-def _most_changed(summary: dict[str, Any]) -> pd.DataFrame:
-    """Rates to draw: all rows, the groups of the model, and of very many named groups those that change most."""
-    rates = pd.DataFrame(summary["rates"])
-    n_first = 1 + len(summary["serving"])
+def drawn_columns(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Columns of the scorecard that are drawn: the most important ones, as far as they add any points."""
+    columns = summary["scorecard"]["columns"] if summary["scorecard"] else []
+    return [column for column in columns if column["importance"] >= _SMALLEST_IMPORTANCE][:_MOST_SCORED]
+
+
+def _most_changed(rates: pd.DataFrame, n_first: int) -> pd.DataFrame:
+    """Rates to draw: all rows and the groups of the model, and of very many named groups those that change most."""
     named = rates.iloc[n_first:]
     named = named[named["rows"] >= SMALLEST_SHOWN]
-    pairs = [named[rate].astype(float) - named[f"{rate}_pooled"].astype(float) for rate in plots.RATE_TITLES]
-    change = pd.concat(pairs, axis=1).abs().max(axis=1)
-    kept = change.sort_values(ascending=False, kind="stable").index[: max(MOST_RATES - n_first, 0)]
-    return pd.concat([rates.iloc[:n_first], named.loc[kept.sort_values()]])
+    changes = [named[rate].astype(float) - named[f"{rate}_pooled"].astype(float) for rate in RATE_TITLES]
+    largest = pd.concat(changes, axis=1).abs().max(axis=1)
+    return pd.concat([rates.iloc[:n_first], _largest(named, largest, max(MOST_RATES - n_first, 0))])
 
 
 def _most_unlike(composition: pd.DataFrame) -> pd.DataFrame:
@@ -73,26 +86,47 @@ def _most_unlike(composition: pd.DataFrame) -> pd.DataFrame:
     large = composition[composition["weight"] >= SMALLEST_SHOWN]
     shares = large.filter(regex="^in_").astype(float)
     overall = shares.mul(large["weight"], axis=0).sum() / large["weight"].sum()
-    unlike = (shares - overall).abs().max(axis=1)
-    return large.loc[unlike.sort_values(ascending=False, kind="stable").index[:MOST_BARS].sort_values()]
+    return _largest(large, (shares - overall).abs().max(axis=1), MOST_BARS)
 
 
-def losses_drawn(charts: Mapping[str, Markup], name: str) -> list[str]:
-    """Losses for which there is a chart of this name."""
-    return [loss for loss in LOSS_NAMES if f"{name}_{loss}" in charts]
+def _largest(table: pd.DataFrame, by: pd.Series, count: int) -> pd.DataFrame:
+    """The rows of a table that are largest by some numbers, in the order of the table."""
+    return table.loc[by.sort_values(ascending=False, kind="stable").index[:count].sort_values()]
 
 
-def drawn_columns(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Columns of the scorecard that are drawn: the most important ones, as far as they add any points."""
-    columns = summary["scorecard"]["columns"] if summary["scorecard"] else []
-    return [column for column in columns if column["importance"] >= _SMALLEST_IMPORTANCE][:_MOST_SCORED]
+# ---- a model in use ----
 
 
-def as_json(chart: Any) -> Markup:
-    """JSON without any character that HTML gives a meaning to: a value cannot close the script it stands in."""
-    # Not checked against the schema of Vega-Lite, which takes a third of the time: the charts are all ours, and tested.
-    specification = chart.properties(width="container").to_dict(validate=False)
-    text = json.dumps(specification, ensure_ascii=True, allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
+def make_watch_charts(summary: dict[str, Any]) -> Charts:
+    """All charts of the page about a model in use; of many subgroups and shares, those with the most evidence."""
+    main, several = summary["losses"][0], len(summary["losses"]) > 1
+    questions = pd.DataFrame(summary["questions"])
+    questions["name"] = [
+        f"group {row['group']}"
+        + (f", {row['part']}" if row["part"] else "")
+        + (f": {TITLES[row['loss']]}" if several else "")
+        for row in summary["questions"]
+    ]
+    last = questions[questions["batch"] == questions["batch"].max()]
+    worst = last.sort_values("harm_evidence", ascending=False, kind="stable")["name"].head(_MOST_LINES)
+    lines = questions[questions["name"].isin(worst)].rename(columns={"harm_needed": "needed"})
+    charts: Charts = {"evidence": plots.evidence_over_time(lines[["batch", "name", "harm_evidence", "needed"]])}
+    whole = questions[(questions["part"] == "") & (questions["loss"] == main["name"])]
+    limits = whole[["gain", "low", "high"]].astype(float)
+    # Limits that contradict the gain would be drawn as a band around nothing.
+    changed = [has_changed(*line) for line in limits.itertuples(index=False)]
+    whole = whole.assign(**{name: limits[name].mask(changed) for name in ("low", "high")})
+    for group, gains in whole.groupby("group"):
+        gains = gains[["batch", "gain", "low", "high", "in_batch"]].astype(float)
+        charts[f"gain_{group}"] = plots.gain_over_time(gains, main["unit"])
+    shares = pd.DataFrame(summary["shares"])
+    if not len(shares) or not shares["in_batch"].notna().any():
+        return charts
+    of_groups = shares["name"].str.startswith("rows of group ")
+    if of_groups.any():
+        charts["groups"] = plots.shares_over_time(shares[of_groups], "share of rows")
+    now = shares[(shares["batch"] == shares["batch"].max()) & ~of_groups & (shares["drift_row"] > 0)]
+    if len(now):
+        most = now.sort_values("evidence", ascending=False, kind="stable")["name"].head(_MOST_LINES)
+        charts["inputs"] = plots.shares_over_time(shares[shares["name"].isin(most)], "share of rows")
+    return charts

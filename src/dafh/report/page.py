@@ -8,16 +8,18 @@ checksums, and no connection at all.
 import base64
 import functools
 import hashlib
+import json
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import jinja2
 from markupsafe import Markup
 
-from dafh import plots
-from dafh.report.charts import MOST_BARS, MOST_RATES, drawn_columns, losses_drawn, make_charts
-from dafh.report.tables import make_tables, write_gain, write_points
+from dafh.plots.audit import RATE_TITLES
+from dafh.report import charts, tables
 from dafh.storage import replacing
 from dafh.text import listed, percent
 
@@ -36,8 +38,13 @@ def write_report(summary: dict[str, Any], path: str | Path) -> None:
     >>> "<title>Hiring</title>" in path.read_text(encoding="utf-8")
     True
     """
+    write_page(render(summary), path)
+
+
+def write_page(page: str, path: str | Path) -> None:
+    """Write a page to a file, completely or not at all."""
     with replacing(Path(path)) as temporary:
-        temporary.write_text(render(summary), encoding="utf-8")
+        temporary.write_text(page, encoding="utf-8")
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -49,69 +56,94 @@ def render(summary: dict[str, Any]) -> str:
     >>> render(summarize())[:15]
     '<!doctype html>'
     """
-    library, script, style = chart_library(), asset("page.js"), asset("page.css")
-    charts = make_charts(summary)
-    return template("page.html").render(
-        summary=summary,
+    drawn = charts.make_charts(summary)
+    return _fill(
+        "page.html",
+        summary,
+        drawn,
+        tables.make_tables(summary),
         sign=_SIGNS[summary["recommendation"]["kind"]],
-        charts=charts,
-        shown=functools.partial(losses_drawn, charts),
-        tables=make_tables(summary),
-        drawn=drawn_columns(summary),
-        most_bars=MOST_BARS,
-        most_rates=MOST_RATES,
-        rate_names=list(plots.RATE_TITLES),
-        gain=write_gain,
+        shown=lambda name: [loss for loss in summary["losses"] or [] if f"{name}_{loss['name']}" in drawn],
+        drawn=charts.drawn_columns(summary),
+        most_bars=charts.MOST_BARS,
+        most_rates=charts.MOST_RATES,
+        rate_names=list(RATE_TITLES),
+        gain=tables.write_gain,
         listed=listed,
         percent=percent,
-        points=write_points,
-        policy=security_policy(library, script),
-        # These three come with the package. They and the chart data are all that is not escaped by the template.
-        library=Markup(library),
-        script=Markup(script),
-        style=Markup(style),
     )
 
 
+def render_watch(summary: dict[str, Any]) -> str:
+    """Turn what `summarize_watch` returns into a page."""
+    groups = sorted({row["group"] for row in summary["now"]})
+    drawn, shown = charts.make_watch_charts(summary), tables.make_watch_tables(summary)
+    return _fill("watched.html", summary, drawn, shown, groups=groups)
+
+
+def _fill(
+    name: str,
+    summary: dict[str, Any],
+    charts: Mapping[str, alt.LayerChart],
+    tables: Mapping[str, dict[str, Any]],
+    **values: Any,
+) -> str:
+    """Fill in a template."""
+    library, script = _chart_library(), _asset("page.js")
+    return _template(name).render(
+        summary=summary,
+        charts={name: _as_json(chart) for name, chart in charts.items()},
+        tables=tables,
+        policy=_security_policy(library, script),
+        # These three come with the package. They and the chart data are all that is not escaped by the template.
+        library=Markup(library),
+        script=Markup(script),
+        style=Markup(_asset("page.css")),
+        **values,
+    )
+
+
+def _as_json(chart: alt.LayerChart) -> Markup:
+    """JSON without any character that HTML gives a meaning to: a value cannot close the script it stands in."""
+    # Not checked against the schema of Vega-Lite, which takes a third of the time: the charts are all ours, and tested.
+    specification = chart.properties(width="container").to_dict(validate=False)
+    text = json.dumps(specification, ensure_ascii=True, allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
 @functools.cache
-def template(name: str) -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     """Return a compiled template of this folder: to compile it takes longer than to fill it in."""
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(asset),
+        loader=jinja2.FunctionLoader(_asset),
     )
     return environment.get_template(name)
 
 
-def security_policy(*scripts: str) -> str:
+def _security_policy(*scripts: str) -> str:
     """Let a page run these scripts and nothing else, and connect to nothing."""
-    return "; ".join(
-        [
-            "default-src 'none'",
-            "style-src 'unsafe-inline'",
-            "img-src data:",
-            f"script-src {' '.join(map(_checksum, scripts))}",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
+    sums = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{checksum}'" for checksum in sums)
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {allowed}; base-uri 'none'; "
+        "form-action 'none'"
     )
 
 
 @functools.cache
-def chart_library() -> str:
+def _chart_library() -> str:
     """Return the library that draws charts, as one script."""
     import vl_convert
 
     return vl_convert.javascript_bundle("window.drawChart = vegaEmbed;")
 
 
-def asset(name: str) -> str:
+def _asset(name: str) -> str:
     """Return a file of this folder."""
     return files("dafh.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _checksum(script: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -18,7 +18,7 @@ from dafh.evaluation.verdict import Verdict
 from dafh.explanation.words import Explanation, server_words
 from dafh.explanation.worth import worth_of_groups
 from dafh.linear.scorecard import Scorecard
-from dafh.plots.decisions import named_rates
+from dafh.plots.audit import named_rates
 from dafh.plots.scorecard import scorecard_bins
 from dafh.text import clipped, percent, plain
 

@@ -1,6 +1,9 @@
-"""The tables of a page: the figures behind the charts, formatted."""
+"""The tables of a page: the figures behind the charts, formatted.
 
-from collections.abc import Callable
+A table is a list of columns, each with its head and a function that writes the cell of a row.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,17 +11,21 @@ import numpy as np
 from dafh.evaluation.audit_tables import rows_wanted
 from dafh.evaluation.losses import Loss
 from dafh.text import percent, points
+from dafh.watch.display import evidence_in_words, limits_in_words
 
-VERDICT_SIGNS = {"satisfied": "✔\u00a0satisfied", "violated": "✖\u00a0violated", "undecided": "◆\u00a0undecided"}
+Row = dict[str, Any]
+Cell = Callable[[Row], str]
+Columns = Sequence[tuple[str, Cell]]
+
+# With spaces that do not break: a sign alone on a line says nothing.
+_VERDICTS = {"satisfied": "✔\u00a0satisfied", "violated": "✖\u00a0violated", "undecided": "◆\u00a0undecided"}
+_NOTICES = {"harm": "✖\u00a0alarm", "change": "◆\u00a0warning", "benefit": "✔\u00a0proof", "drift": "○\u00a0drift"}
 _ACTIONS = {"deploy": "deploy", "keep": "keep the pooled one", "pooled": "nothing changes"}
 # Longer tables stay folded on paper: nobody wants them there, and the file has them.
 _LONGEST_PRINTED = 40
 
-_Column = tuple[str, Callable[[dict[str, Any]], str]]
 
-
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else form.format(value)
+# ---- cells ----
 
 
 def write_points(value: float | None) -> str:
@@ -26,34 +33,56 @@ def write_points(value: float | None) -> str:
     return points(np.nan if value is None else value)
 
 
+def write_gain(value: float | None, loss: str) -> str:
+    """Write a gain with its unit."""
+    of_loss = "" if loss == "error" else f" in {_loss(loss).title}"
+    return f"{write_points(value)} {_loss(loss).unit}{of_loss}"
+
+
+def _loss(name: str) -> Loss:
+    return Loss(name)  # type: ignore[arg-type]
+
+
+def _text(name: str) -> Cell:
+    return lambda row: str(row[name])
+
+
+def _count(name: str) -> Cell:
+    return lambda row: "–" if row.get(name) is None else f"{row[name]:,.0f}"
+
+
 def _percent(value: float | None) -> str:
     return percent(np.nan if value is None else value)
 
 
-def _level(name: str) -> Callable[[dict[str, Any]], str]:
+def _share(name: str) -> Cell:
+    return lambda row: _percent(row.get(name))
+
+
+def _points(name: str) -> Cell:
+    return lambda row: write_points(row[name])
+
+
+def _level(name: str) -> Cell:
     """How large a loss is: a share of rows, or the cost of 100 rows."""
 
-    def cell(row: dict[str, Any]) -> str:
+    def cell(row: Row) -> str:
         value = row.get(name)
-        return _number(value and 100 * value, "{:.2f}") if row.get("loss") == "cost" else _percent(value)
+        if row.get("loss") != "cost":
+            return _percent(value)
+        return "–" if value is None else f"{100 * value:.2f}"
 
     return cell
 
 
-def write_gain(value: float | None, loss: str) -> str:
-    """Write a gain with its unit."""
-    of_loss = "" if loss == "error" else f" in {Loss(loss).title}"  # type: ignore[arg-type]
-    return f"{write_points(value)} {Loss(loss).unit}{of_loss}"  # type: ignore[arg-type]
+def _loss_title(row: Row) -> str:
+    return _loss(row["loss"]).title
 
 
-def _title(row: dict[str, Any]) -> str:
-    return Loss(row["loss"]).title
-
-
-def _with_interval(name: str) -> Callable[[dict[str, Any]], str]:
+def _with_interval(name: str) -> Cell:
     """A difference with its limits in one cell: two columns would make the tables too wide for a page."""
 
-    def cell(row: dict[str, Any]) -> str:
+    def cell(row: Row) -> str:
         limits = f"({write_points(row.get('low'))} to {write_points(row.get('high'))})"
         return f"{write_points(row.get(name))} {_unbroken(limits)}"
 
@@ -65,179 +94,255 @@ def _unbroken(text: str) -> str:
     return text.replace(" ", "\u00a0")
 
 
-def _verdict_cell(row: dict[str, Any]) -> str:
-    wanted = rows_wanted(row.get("rows_needed"), row["n"])
-    return VERDICT_SIGNS[row["verdict"]] + (f" (needs about {wanted} people of this group)" if wanted else "")
-
-
-def _question_columns(loss: str) -> tuple[_Column, ...]:
-    short, unit = _heads(loss)
-    return (
-        ("group", lambda row: str(row["group"])),
-        ("against", lambda row: "pooled" if row["rival"] == "pooled" else f"classifier {row['rival']}"),
-        ("people", lambda row: f"{row['n']:,.0f}"),
-        (f"own {short}", _level("own_loss")),
-        (f"rival {short}", _level("rival_loss")),
-        (f"gap, {unit}", _with_interval("gap")),
-        ("corrected p of harm", lambda row: _number(row["p_corrected"], "{:.3f}")),
-        ("answer", _verdict_cell),
-    )
-
-
 def _heads(loss: str) -> tuple[str, str]:
     """How a loss and its unit are called in the head of a table."""
-    return Loss(loss).title.removesuffix(" rate"), "per 100 rows" if loss == "cost" else "points"  # type: ignore[arg-type]
+    return _loss(loss).title.removesuffix(" rate"), "per 100 rows" if loss == "cost" else "points"
 
 
-def _serving_columns(loss: str) -> tuple[_Column, ...]:
-    short, unit = _heads(loss)
-    return (
-        ("group", lambda row: str(row["group"])),
-        ("served by", lambda row: row["served_by"]),
-        ("what to do", lambda row: _ACTIONS[row["action"]]),
-        ("people", lambda row: _number(row.get("rows"), "{:,.0f}")),
-        ("share", lambda row: _percent(row.get("share"))),
-        (f"own {short}", _level("own_loss")),
-        (f"pooled {short}", _level("rival_loss")),
-        (f"gain, {unit}", _with_interval("gap")),
-        ("answer", lambda row: VERDICT_SIGNS.get(row.get("verdict", ""), "–")),
-    )
+def _table(rows: Sequence[Row], columns: Columns) -> dict[str, Any]:
+    return {
+        "columns": [head for head, _ in columns],
+        "rows": [[cell(row) for _, cell in columns] for row in rows],
+        "long": len(rows) > _LONGEST_PRINTED,
+    }
 
 
-def _guard_columns(loss: str) -> tuple[_Column, ...]:
-    short, unit = _heads(loss)
-    return (
-        ("group", lambda row: str(row["group"])),
-        ("served by", lambda row: row["served_by"]),
-        ("people", lambda row: f"{row['rows']:,.0f}"),
-        (f"own {short}", _level("own_loss")),
-        (f"pooled {short}", _level("pooled_loss")),
-        (f"gain, {unit}", _with_interval("gain")),
-        (f"harm, {unit}", lambda row: row["certificate"]),
-        ("why", lambda row: row["reason"]),
-    )
-
-
-_CHECKS: tuple[_Column, ...] = (
-    ("group", lambda row: str(row["group"])),
-    ("subgroup", lambda row: row["part"] or "the whole group"),
-    ("loss", _title),
-    ("people", lambda row: f"{row['rows']:,.0f}"),
-    ("own", _level("own_loss")),
-    ("pooled", _level("pooled_loss")),
-    ("gain", lambda row: write_points(row["gain"])),
-    ("passed", lambda row: "✔ yes" if row["passed"] else "✖ no"),
-)
-_TOTALS: tuple[_Column, ...] = (
-    ("loss", _title),
-    ("own", _level("own_loss")),
-    ("pooled", _level("pooled_loss")),
-    ("gain", _with_interval("gain")),
-    ("unit", lambda row: Loss(row["loss"]).unit),
-)
-_RATES: tuple[_Column, ...] = (
-    ("who", lambda row: row["name"]),
-    ("people", lambda row: f"{row['rows']:,.0f}"),
-    ("flagged, pooled → own", lambda row: _change(row, "flagged")),
-    ("false positive rate, pooled → own", lambda row: _change(row, "fpr")),
-    ("false negative rate, pooled → own", lambda row: _change(row, "fnr")),
-)
-
-
-_MIGHT_LOSE: tuple[_Column, ...] = (
-    ("named group", lambda row: row["group"]),
-    ("people", lambda row: f"{row['rows']:,.0f}"),
-    ("gain", lambda row: f"{_with_interval('gain')(row)} {_heads(row['loss'])[1]}"),
-    ("loss", lambda row: "✖ shown" if row["shown"] else "◆ not ruled out"),
-)
-
-
-def _change(row: dict[str, Any], rate: str) -> str:
-    return _unbroken(f"{_percent(row[f'{rate}_pooled'])} → {_percent(row[rate])}")
-
-
-_CELL: tuple[_Column, ...] = (
-    ("group", lambda row: str(row["group"])),
-    ("classifier", lambda row: str(row["classifier"]) + (" (serves it)" if row["own"] else "")),
-    ("people", lambda row: f"{row['rows']:,}"),
-    (
-        "error",
-        lambda row: f"{_percent(row['error'])} " + _unbroken(f"({_percent(row['low'])} to {_percent(row['high'])})"),
-    ),
-)
+# ---- an audit ----
 
 
 def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """All tables that the summary has rows for: heads, cells as text, and whether it is too long for paper."""
     losses = [loss["name"] for loss in summary["losses"] or [{"name": "error"}]]
-    named, guard = summary["named"] or {"questions": []}, summary["guard"] or {"table": [], "checks": []}
-    serving = _serving_columns(losses[0])
-    sources: dict[str, tuple[Any, tuple[_Column, ...]]] = {
-        "serving": (summary["serving"], serving if summary["questions"] else serving[:2]),
+    guard = summary["guard"] or {"table": [], "checks": []}
+    scored = [row for column in (summary["scorecard"] or {"columns": []})["columns"] for row in column["bins"]]
+    tables: dict[str, tuple[Sequence[Row] | None, Columns]] = {
+        # Without rows to test, nothing is known but who serves.
+        "serving": (summary["serving"], _serving_columns(losses[0])[: None if summary["questions"] else 2]),
         "totals": (summary["totals"], _TOTALS),
         "might_lose": (summary["recommendation"]["losing"] + summary["recommendation"]["might_lose"], _MIGHT_LOSE),
         "rates": (summary["rates"], _RATES),
         "guard": (guard["table"], _guard_columns(guard["table"][0]["loss"] if guard["table"] else "error")),
         "checks": (guard["checks"], _CHECKS),
-        "matrix": (summary["cells"], _CELL),
-        "composition": (summary["composition"], _composition_columns(summary["composition"])),
-        "scorecard": (_scored(summary), _SCORES if _is_binary(summary) else (_SCORES[0], _CLASS, *_SCORES[1:])),
+        "matrix": (summary["cells"], _CELLS),
+        "composition": (summary["composition"], _composition_columns((summary["composition"] or [{}])[0])),
+        "scorecard": (scored, _SCORES if len({row["label"] for row in scored}) > 1 else (_SCORES[0], *_SCORES[2:])),
         "curves": (summary["training"] and summary["training"]["history"], _CURVES),
     }
+    named = summary["named"] or {"questions": []}
     for loss in losses:
+        asked = [row for row in summary["questions"] or [] if row["loss"] == loss]
         columns = _question_columns(loss)
-        sources[f"gains_{loss}"] = (_asked(summary["questions"], loss, "rationality"), columns)
-        sources[f"envy_{loss}"] = (_asked(summary["questions"], loss, "envy"), columns)
-        sources[f"named_{loss}"] = (_asked(named["questions"], loss, "rationality"), columns)
-    return {name: _table(rows, columns) for name, (rows, columns) in sources.items() if rows}
+        tables[f"gains_{loss}"] = ([row for row in asked if row["kind"] == "rationality"], columns)
+        tables[f"envy_{loss}"] = ([row for row in asked if row["kind"] == "envy"], columns)
+        tables[f"named_{loss}"] = ([row for row in named["questions"] if row["loss"] == loss], columns)
+    return {name: _table(rows, columns) for name, (rows, columns) in tables.items() if rows}
 
 
-_CURVES: tuple[_Column, ...] = (
-    ("epoch", lambda row: str(row["epoch"])),
-    ("accuracy, training rows", lambda row: _percent(row["train_accuracy"])),
-    ("accuracy, held-out rows", lambda row: _percent(row["selection_accuracy"])),
-    ("Pr without harm, training rows", lambda row: _percent(row["train_pr"])),
-    ("Pr without harm, held-out rows", lambda row: _percent(row["selection_pr"])),
-)
-
-
-_SCORES: tuple[_Column, ...] = (
-    ("column", lambda row: str(row["column"])),
-    ("value", lambda row: str(row["bin"])),
-    ("points", lambda row: f"{row['points']:+.2f}"),
-    ("share of people", lambda row: _percent(row["rows"])),
-)
-_CLASS: _Column = ("class", lambda row: str(row["label"]))
-
-
-def _scored(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    return [row for column in (summary["scorecard"] or {"columns": []})["columns"] for row in column["bins"]]
-
-
-def _is_binary(summary: dict[str, Any]) -> bool:
-    return not summary["scorecard"] or len(summary["scorecard"]["labels"]) == 2
-
-
-def _asked(questions: list[dict[str, Any]] | None, loss: str, kind: str) -> list[dict[str, Any]]:
-    return [row for row in questions or [] if row["kind"] == kind and row["loss"] == loss]
-
-
-def _composition_columns(records: list[dict[str, Any]] | None) -> tuple[_Column, ...]:
-    groups = [name for name in (records or [{}])[0] if name.startswith("in_")]
+def _question_columns(loss: str) -> Columns:
+    short, unit = _heads(loss)
     return (
-        ("named group", lambda row: str(row["named_group"])),
-        ("people", lambda row: f"{row['weight']:,.0f}"),
-        *((f"in group {name.removeprefix('in_')}", _share_of(name)) for name in groups),
+        ("group", _text("group")),
+        ("against", lambda row: "pooled" if row["rival"] == "pooled" else f"classifier {row['rival']}"),
+        ("people", _count("n")),
+        (f"own {short}", _level("own_loss")),
+        (f"rival {short}", _level("rival_loss")),
+        (f"gap, {unit}", _with_interval("gap")),
+        ("corrected p of harm", lambda row: "–" if row["p_corrected"] is None else f"{row['p_corrected']:.3f}"),
+        ("answer", _answer),
     )
 
 
-def _share_of(name: str) -> Callable[[dict[str, Any]], str]:
-    return lambda row: _percent(row[name])
+def _answer(row: Row) -> str:
+    wanted = rows_wanted(row.get("rows_needed"), row["n"])
+    return _VERDICTS[row["verdict"]] + (f" (needs about {wanted} people of this group)" if wanted else "")
 
 
-def _table(rows: list[dict[str, Any]], columns: tuple[_Column, ...]) -> dict[str, Any]:
-    return {
-        "columns": [name for name, _ in columns],
-        "rows": [[cell(row) for _, cell in columns] for row in rows],
-        "long": len(rows) > _LONGEST_PRINTED,
+def _serving_columns(loss: str) -> Columns:
+    short, unit = _heads(loss)
+    return (
+        ("group", _text("group")),
+        ("served by", _text("served_by")),
+        ("what to do", lambda row: _ACTIONS[row["action"]]),
+        ("people", _count("rows")),
+        ("share", _share("share")),
+        (f"own {short}", _level("own_loss")),
+        (f"pooled {short}", _level("rival_loss")),
+        (f"gain, {unit}", _with_interval("gap")),
+        ("answer", lambda row: _VERDICTS.get(row.get("verdict", ""), "–")),
+    )
+
+
+def _guard_columns(loss: str) -> Columns:
+    short, unit = _heads(loss)
+    return (
+        ("group", _text("group")),
+        ("served by", _text("served_by")),
+        ("people", _count("rows")),
+        (f"own {short}", _level("own_loss")),
+        (f"pooled {short}", _level("pooled_loss")),
+        (f"gain, {unit}", _with_interval("gain")),
+        (f"harm, {unit}", _text("certificate")),
+        ("why", _text("reason")),
+    )
+
+
+def _composition_columns(row: Row) -> Columns:
+    groups = [name for name in row if name.startswith("in_")]
+    return (
+        ("named group", _text("named_group")),
+        ("people", _count("weight")),
+        *((f"in group {name.removeprefix('in_')}", _share(name)) for name in groups),
+    )
+
+
+def _change(rate: str) -> Cell:
+    return lambda row: _unbroken(f"{_percent(row[f'{rate}_pooled'])} → {_percent(row[rate])}")
+
+
+_CHECKS: Columns = (
+    ("group", _text("group")),
+    ("subgroup", lambda row: row["part"] or "the whole group"),
+    ("loss", _loss_title),
+    ("people", _count("rows")),
+    ("own", _level("own_loss")),
+    ("pooled", _level("pooled_loss")),
+    ("gain", _points("gain")),
+    ("passed", lambda row: "✔ yes" if row["passed"] else "✖ no"),
+)
+_TOTALS: Columns = (
+    ("loss", _loss_title),
+    ("own", _level("own_loss")),
+    ("pooled", _level("pooled_loss")),
+    ("gain", _with_interval("gain")),
+    ("unit", lambda row: _loss(row["loss"]).unit),
+)
+_RATES: Columns = (
+    ("who", _text("name")),
+    ("people", _count("rows")),
+    ("flagged, pooled → own", _change("flagged")),
+    ("false positive rate, pooled → own", _change("fpr")),
+    ("false negative rate, pooled → own", _change("fnr")),
+)
+_MIGHT_LOSE: Columns = (
+    ("named group", _text("group")),
+    ("people", _count("rows")),
+    ("gain", lambda row: f"{_with_interval('gain')(row)} {_heads(row['loss'])[1]}"),
+    ("loss", lambda row: "✖ shown" if row["shown"] else "◆ not ruled out"),
+)
+_CELLS: Columns = (
+    ("group", _text("group")),
+    ("classifier", lambda row: str(row["classifier"]) + (" (serves it)" if row["own"] else "")),
+    ("people", _count("rows")),
+    (
+        "error",
+        lambda row: f"{_percent(row['error'])} " + _unbroken(f"({_percent(row['low'])} to {_percent(row['high'])})"),
+    ),
+)
+_CURVES: Columns = (
+    ("epoch", _text("epoch")),
+    ("accuracy, training rows", _share("train_accuracy")),
+    ("accuracy, held-out rows", _share("selection_accuracy")),
+    ("Pr without harm, training rows", _share("train_pr")),
+    ("Pr without harm, held-out rows", _share("selection_pr")),
+)
+_SCORES: Columns = (
+    ("column", _text("column")),
+    ("class", _text("label")),
+    ("value", _text("bin")),
+    ("points", lambda row: f"{row['points']:+.2f}"),
+    ("share of people", _share("rows")),
+)
+
+
+# ---- a model in use ----
+
+
+def make_watch_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """All tables of the page about a model in use."""
+    names = [loss["name"] for loss in summary["losses"]]
+    unit = "" if "cost" in names else ", points"
+    # Subgroups and losses are left out where there are none but the usual ones.
+    about: Columns = (
+        ("group", _text("group")),
+        *([("subgroup", _subgroup)] if any(row["part"] for row in summary["now"]) else []),
+        *([("loss", _loss_title)] if names != ["error"] else []),
+    )
+    now: Columns = (
+        *about,
+        ("in service", lambda row: "yes" if row["in_service"] else "no"),
+        ("rows", _count("rows")),
+        ("own", _level("own_loss")),
+        ("pooled", _level("pooled_loss")),
+        (f"gain{unit} (limits)", _with_limits),
+        ("evidence of harm", _harm),
+        ("of benefit", _evidence("benefit_evidence")),
+    )
+    evidence: Columns = (
+        ("batch", _text("batch")),
+        *about,
+        ("rows", _count("rows")),
+        (f"gain so far{unit} (limits)", _with_limits),
+        ("in the batch", _points("in_batch")),
+        ("evidence of harm", _evidence("harm_evidence")),
+    )
+    tables = {
+        "notices": (summary["notices"], _NOTICE),
+        "service": (summary["service"], _SERVICE),
+        "now": (summary["now"], now),
+        "evidence": (summary["questions"], evidence),
+        "shares": (summary["drift"], _SHARES),
+        "batches": (summary["batches"], _BATCHES),
     }
+    return {name: _table(rows, columns) for name, (rows, columns) in tables.items() if rows}
+
+
+def _subgroup(row: Row) -> str:
+    return row["part"] or "all rows"
+
+
+def _with_limits(row: Row) -> str:
+    if row["gain"] is None:
+        return "–"
+    return f"{points(row['gain'])} ({limits_in_words(row['gain'], row['low'], row['high'])})"
+
+
+def _evidence(name: str) -> Cell:
+    return lambda row: evidence_in_words(row[name])
+
+
+def _harm(row: Row) -> str:
+    evidence = evidence_in_words(row["harm_evidence"])
+    return f"✖ {evidence}, alarm at row {row['alarm_row']:,}" if row["alarm_row"] else evidence
+
+
+_NOTICE: Columns = (
+    ("what", lambda row: _NOTICES[row["kind"]]),
+    ("batch", _text("batch")),
+    ("row", _count("row")),
+    ("sentence", _text("sentence")),
+)
+_SERVICE: Columns = (
+    ("group", _text("group")),
+    ("before", _text("before")),
+    ("after", _text("after")),
+    ("from row", _count("row")),
+    ("batch", _text("batch")),
+    ("reason", _text("reason")),
+)
+_SHARES: Columns = (
+    ("property", _text("name")),
+    ("reference", _share("reference_share")),
+    ("so far", _share("share")),
+    ("evidence of a change", _evidence("evidence")),
+    ("changed", lambda row: f"○ shown at row {row['drift_row']:,}" if row["drift_row"] else "–"),
+)
+_BATCHES: Columns = (
+    ("batch", _text("number")),
+    ("name", lambda row: row["name"] or "–"),
+    ("added", lambda row: row["added"].replace("T", " ").removesuffix("+00:00") + " UTC"),
+    ("rows", _count("n_rows")),
+    ("labelled", _count("n_labelled")),
+    ("late labels", _count("n_late")),
+    ("given before", _count("n_repeated")),
+    ("waiting after it", _count("n_waiting")),
+)

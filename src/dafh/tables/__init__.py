@@ -2,8 +2,8 @@
 
 - `read`: CSV and Parquet, from a path or a pipe, whole or in pieces, with the delimiter, header and decimal mark of a
   text guessed from its first lines; `write`: results as CSV or Parquet, whole or not at all;
-- `values`: kinds of columns and values read as one kind, in one place; `column`: one `Column` with kind, bins and words,
-  which schema, reader, encoder, bins, audits, guard and monitor share;
+- `values`: kinds of columns and values read as one kind, in one place; `column`: one `Column` with kind, bins and
+  words, which schema, reader, encoder, bins, audits, guard and monitor share;
 - `unread`: values of a later table that are not of the kind their column had in training; `unseen`: categories that
   training rows did not have;
 - `schema`: which column is what, which say nothing and which give the target away; `labels`: the target;

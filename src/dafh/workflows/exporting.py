@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dafh.exceptions import InputError
-from dafh.export import to_sql
 from dafh.persistence.files import open_model
+from dafh.sql import to_sql
 from dafh.tables.schema import TableSchema
 from dafh.text import clipped
 from dafh.workflows.names import split_names
@@ -22,7 +22,7 @@ def sql_of_file(path: Path, dialect: str, table: str, keep: Sequence[str] = ()) 
     ----------
     path : Path
     dialect, table : str
-        As in `dafh.export.to_sql`.
+        As in `dafh.sql.to_sql`.
     keep : names of columns
         To carry over, one by one or joined by commas.
     """

@@ -31,9 +31,6 @@ from dafh.tables.encoder import TableEncoder
 from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema
 
-# Beyond e^700 to 1, some databases stop with an error instead of giving 0 or 1.
-_FARTHEST_LOGIT = 700.0
-
 
 @dataclass(frozen=True, eq=False)
 class Points:
@@ -80,19 +77,20 @@ class Plan:
     has_gap_words: bool
     """Whether words such as "NA" are gaps, as in files; in data frames they are text."""
     classes: NDArray[Any]
-    tree: RuleTree | None
-    """None for a model without groups."""
     pooled: Score
     pooled_cutoff: float
     """Logit above which the pooled classifier predicts the second of two classes."""
-    is_clipped: bool
+    tree: RuleTree | None = None
+    """None for a model without groups."""
+    is_clipped: bool = False
     """Whether corrections start from the logits of clipped probabilities, and not from the score itself."""
-    left_to_pooled: tuple[int, ...]
+    left_to_pooled: tuple[int, ...] = ()
     """Groups that the pooled classifier serves."""
-    corrections: tuple[Correction, ...]
-    cutoff: float
+    corrections: tuple[Correction, ...] = ()
+    cutoff: float = 0.0
     """The same logit for own classifiers."""
-    largest_logit: float
+    # Beyond e^700 to 1, some databases stop with an error instead of giving 0 or 1.
+    largest_logit: float = 700.0
     """Larger logits count as this one."""
 
     @property
@@ -105,6 +103,18 @@ class Plan:
         """All scores: of the pooled classifier, and of the corrections."""
         return [self.pooled, *(correction.score for correction in self.corrections)]
 
+    @property
+    def categories(self) -> dict[str, set[str]]:
+        """Names of the categories that any part of the model knows, by column."""
+        described: list[Column] = [] if self.tree is None else [*self.tree.binning.columns]
+        for score in self.scores:
+            described += _described(score) or []
+        found: dict[str, set[str]] = {}
+        for column in described:
+            if column.is_category:
+                found.setdefault(column.name, set()).update(column.categories)
+        return found
+
 
 def make_plan(model: Any, schema: TableSchema | None) -> Plan:
     """Take a fitted model apart: `DAFHClassifier`, `Scorecard` or logistic regression, alone or behind a table step."""
@@ -114,11 +124,19 @@ def make_plan(model: Any, schema: TableSchema | None) -> Plan:
     reader = steps[0] if len(steps) == 2 and isinstance(steps[0], TableReader) else None
     if isinstance(final, DAFHClassifier | Scorecard) and len(steps) > (1 if reader is None else 2):
         raise InputError(f"Steps before {type(final).__name__} cannot be exported, but for the one that reads tables.")
-    parts = _parts_of_groups(final) if isinstance(final, DAFHClassifier) else _parts_of_one(final if reader else model)
+    if isinstance(final, DAFHClassifier):
+        parts = _parts_of_groups(final)
+    else:
+        score, cutoff = _score_of(final if reader else model)
+        parts = {"pooled": score, "pooled_cutoff": cutoff}
     columns = (
         schema.features if schema is not None else _known_kinds(parts, final) if reader is None else reader.columns_
     )
     plan = Plan(columns=columns, has_gap_words=schema is not None, classes=final.classes_, **parts)
+    if "" in plan.columns:
+        raise InputError(
+            "A column of the model has no name, and no database has such a column: name it, and fit again."
+        )
     if not all(_fits(score, list(columns)) for score in plan.scores):
         raise InputError(
             "The parts of this model, or its schema, call the columns by different names: it cannot be exported."
@@ -143,26 +161,11 @@ def _described(score: Score) -> Sequence[Column] | None:
 
 def _known_kinds(parts: Mapping[str, Any], final: Any) -> dict[str, str]:
     """Name and kind of the columns by what a model has learned about them; those of an array are x0, x1, ..."""
-    described = _described(parts["pooled"]) if parts["tree"] is None else parts["tree"].binning.columns
+    described = parts["tree"].binning.columns if "tree" in parts else _described(parts["pooled"])
     if described is not None:
         return {column.name: column.kind for column in described}
     names = getattr(final, "feature_names_in_", [f"x{number}" for number in range(final.n_features_in_)])
     return {str(name): "number" for name in names}
-
-
-def _parts_of_one(model: Any) -> dict[str, Any]:
-    """Parts of a model that is one classifier for all rows."""
-    score, cutoff = _score_of(model)
-    return {
-        "tree": None,
-        "pooled": score,
-        "pooled_cutoff": cutoff,
-        "is_clipped": False,
-        "left_to_pooled": (0,),
-        "corrections": (),
-        "cutoff": cutoff,
-        "largest_logit": _FARTHEST_LOGIT,
-    }
 
 
 def _parts_of_groups(model: DAFHClassifier) -> dict[str, Any]:

@@ -1,4 +1,12 @@
-"""A model as one SELECT."""
+"""Models as SQL, so that rows are scored where they live.
+
+- `plan`: a fitted model taken apart into rules, points and weights, and the sentences for what cannot be exported;
+- `statement`: all of it as one SELECT. sqlglot writes it for each database; all values and names become nodes of its
+  syntax tree, never pasted text: a category called ``'); DROP TABLE x; --`` stays a category.
+
+A further dialect is an entry of `DIALECTS`, which the tests go through. A further kind of classifier is a kind of score
+in `plan`, with its expression in `statement`.
+"""
 
 import importlib.util
 from collections.abc import Sequence
@@ -6,19 +14,23 @@ from typing import Any
 
 import dafh
 from dafh.exceptions import InputError
-from dafh.export.dialects import DIALECTS
-from dafh.export.plan import Plan, make_plan
+from dafh.sql.plan import Plan, make_plan
 from dafh.tables.schema import TableSchema
 from dafh.text import quoted, shown
 
-TABLE = "rows_to_score"
-"""Name of the table where none is given."""
+__all__ = ["DIALECTS", "to_sql"]
+
+# MySQL and SQL Server take 'Cook' and 'cook', or 'cook' and 'cook ', for the same text unless a column says otherwise,
+# and rows would silently get the points of another category.
+DIALECTS = ("duckdb", "postgres", "snowflake", "sqlite")
+"""Databases that `to_sql` writes for."""
+_HEADINGS = {"number": "numbers", "flag": "true or false", "category": "categories", "date": "dates or timestamps"}
 
 
 def to_sql(
     model: Any,
     dialect: str = "duckdb",
-    table: str = TABLE,
+    table: str = "rows_to_score",
     *,
     schema: TableSchema | None = None,
     keep: Sequence[str] = (),
@@ -36,8 +48,7 @@ def to_sql(
     model : fitted DAFHClassifier, Scorecard or StandardizedLogisticRegression, or a pipeline that ends in one
         Groups by a network, and pooled classifiers that are neither scorecards nor logistic regressions, cannot be
         exported.
-    dialect : str, default="duckdb"
-        bigquery, databricks, duckdb, postgres, redshift, snowflake, spark, sqlite or trino.
+    dialect : {"duckdb", "postgres", "snowflake", "sqlite"}, default="duckdb"
     table : str, default="rows_to_score"
         Name of the table, with its schema if needed.
     schema : TableSchema, optional
@@ -56,7 +67,7 @@ def to_sql(
     --------
     >>> import pandas as pd
     >>> from dafh import Scorecard
-    >>> from dafh.export import to_sql
+    >>> from dafh.sql import to_sql
     >>> people = pd.DataFrame({"age": [20, 30, 40, None] * 25, "job": ["cook", "clerk"] * 50})
     >>> statement = to_sql(Scorecard().fit(people, people["age"] > 25), "sqlite", "people")
     >>> import sqlite3
@@ -68,46 +79,32 @@ def to_sql(
     """
     if not isinstance(dialect, str) or dialect not in DIALECTS:
         raise InputError(f"There is no dialect {quoted(dialect)}: choose from {', '.join(DIALECTS)}.")
-    _check_texts(table=[table], keep=keep, notes=notes)
+    for name, values in (("table", [table]), ("keep", keep), ("notes", notes)):
+        if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, str) for v in values):
+            raise InputError(f"{name} must be text, or a list of texts, got {shown(values)}.")
     if schema is not None and not isinstance(schema, TableSchema):
         raise InputError(f"schema must be a TableSchema, got {shown(schema)}.")
     if importlib.util.find_spec("sqlglot") is None:
         raise InputError("Models are written as SQL with sqlglot, which is not installed: pip install 'dafh[sql]'.")
-    from dafh.export.statement import write_statement
+    from dafh.sql.statement import write_statement
 
     plan = make_plan(model, schema)
-    if "" in plan.columns:
-        raise InputError(
-            "A column of the model has no name, and no database has such a column: name it, and fit again."
-        )
-    statement = write_statement(plan, DIALECTS[dialect], table, list(dict.fromkeys(keep)))
+    statement = write_statement(plan, dialect, table, list(dict.fromkeys(keep)))
     return f"{_header(plan, dialect, notes)}\n{statement}\n"
-
-
-def _check_texts(**given: Sequence[str]) -> None:
-    for name, values in given.items():
-        if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, str) for v in values):
-            raise InputError(f"{name} must be text, or a list of texts, got {shown(values)}.")
 
 
 def _header(plan: Plan, dialect: str, notes: Sequence[str]) -> str:
     """Write the comment at the top: what this is, and the columns it needs."""
     lines = [f"Scores of a model, as dafh {dafh.__version__} predicts them; for {dialect}.", *notes]
-    by_kind: dict[str, list[str]] = {}
-    for name, kind in plan.columns.items():
-        by_kind.setdefault(kind.split(" ")[0], []).append(name)
-    headings = {"number": "numbers", "flag": "true or false", "category": "categories", "date": "dates or timestamps"}
-    for kind, heading in headings.items():
-        if kind in by_kind:
-            lines.append(f"Columns of {heading}: {', '.join(map(_printable, by_kind[kind]))}.")
-    if "date" in by_kind:
-        lines.append("Days begin at midnight UTC: set the time zone of the session to UTC.")
+    for kind, heading in _HEADINGS.items():
+        names = [name for name, known in plan.columns.items() if known.split(" ")[0] == kind]
+        if names:
+            lines.append(f"Columns of {heading}: {', '.join(names)}.")
+            if kind == "date":
+                lines.append("Days begin at midnight UTC: set the time zone of the session to UTC.")
     return "\n".join(f"-- {_printable(line)}" for line in lines)
 
 
 def _printable(value: str) -> str:
     """Leave out what could end a comment, or make it look like something else."""
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)
-    return shown.replace(
-        "${", "$ {"
-    )  # Some databases replace variables in comments, too: one of two lines would end it.
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)

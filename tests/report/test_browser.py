@@ -3,7 +3,6 @@
 Needs Chromium or Chrome on the path; without one these tests are skipped.
 """
 
-import shutil
 import time
 
 import numpy as np
@@ -13,24 +12,10 @@ import pytest
 from dafh import AuditResult, DAFHClassifier, audit, explain, tabular_pipeline
 from dafh.report import summarize, write_report
 from models import network_case, workers
-
-playwright = pytest.importorskip("playwright.sync_api")
+from pages import NASTY
 
 # Of A4, 180 mm lie between the margins.
 A4 = 680
-NASTY = '<img src=x onerror="window.hacked=1">\'"&</script><script>window.hacked=1</script>=cmd() 🦊'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    executable = next(filter(None, map(shutil.which, names)), None)
-    if executable is None:
-        pytest.skip("there is no Chromium on the path: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 def written(case, folder):

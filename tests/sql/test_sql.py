@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sqlglot import exp
@@ -20,11 +22,10 @@ from dafh.cli.export import DIALECTS as OFFERED
 from dafh.datasets import FETCHERS, registry
 from dafh.datasets.sources import is_available
 from dafh.exceptions import InputError
-from dafh.export import to_sql
-from dafh.export.dialects import DIALECTS
 from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.sql import DIALECTS, to_sql
 from dafh.tables.schema import TableSchema
-from databases import ENGINES, HOSTILE, WORDS, check, numbered, run_sql
+from databases import ENGINES, HOSTILE, WORDS, assert_scored_alike, check, numbered, run_sql
 from models import network_case, rules_case, workers
 
 # On tables as small as these, groups may be little more than the label.
@@ -214,6 +215,108 @@ def test_every_kind_is_written_in_every_dialect_and_can_be_read_again(kind, dial
     assert sqlglot.parse_one(again, read=dialect).sql(dialect=dialect) == again
 
 
+# ---- any names and any values ----
+
+
+@functools.cache
+def hostile_case():
+    """A model whose columns, categories and labels are all called like attacks."""
+    rng = np.random.default_rng(0)
+    names = [name for name in HOSTILE if name and "\0" not in name and "SQLGLOT" not in name]
+    table = pd.DataFrame({name: rng.choice(HOSTILE, 600) for name in names[:4]})
+    table = table.assign(**{name: rng.normal(size=600).round(1) for name in names[4:]})
+    table = table.assign(group=rng.choice(["a", "b"], 600), Score=rng.normal(size=600), prediction=0.0)
+    turned = np.where(table["group"] == "a", 1, -1) * table["Score"]
+    y = np.where(turned + rng.normal(0, 0.3, 600) > 0, HOSTILE[0], HOSTILE[2])
+    model = DAFHClassifier(2, groups="rules", guard=None, random_state=0)
+    return tabular_pipeline(model).fit(table, y), table
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_hostile_names_of_columns_categories_labels_and_tables_stay_data(engine):
+    model, table = hostile_case()
+    some = table[:100].copy()
+    some.iloc[::3, 0] = "' OR 1=1; --"
+    result = check(model, some, engine, name="people")
+    assert len(result) == 100
+    # The table is still there, and is found by a name of the same sort.
+    name = 'x"; DROP TABLE people; --'
+    quoted = '"{}"'.format(name.replace('"', '""'))
+    statement = to_sql(model, engine, quoted, keep=["id"])
+    assert_scored_alike(run_sql(statement, numbered(some), engine, name), model, some)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_is_one_statement_in_which_hostile_text_is_text(dialect):
+    model, _ = hostile_case()
+    (parsed,) = sqlglot.parse(to_sql(model, dialect, "people", keep=["it's id"]), read=dialect)
+    assert isinstance(parsed, exp.Select)
+    texts = {node.this for node in parsed.find_all(exp.Literal) if node.is_string}
+    assert {name for name in HOSTILE if "\0" not in name and "SQLGLOT" not in name} <= texts
+    names = {node.name for node in parsed.find_all(exp.Column)}
+    assert {*model.feature_names_in_, "it's id"} <= names
+    tables = {node.name for node in parsed.find_all(exp.Table)}
+    assert tables == {"people", *(cte.alias for cte in parsed.find_all(exp.CTE))} - {parsed.ctes[-1].alias} | {
+        parsed.args.get("from_", parsed.args.get("from")).this.name
+    }
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.sampled_from([*HOSTILE, *WORDS, "1", "1.0", "1.00", "1.", "01", "-3", "-3.0", "cook"]),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+)
+NUMBERS = st.one_of(st.none(), st.floats(), st.sampled_from([0.1, 0.30000000000000004, 2.0, 1e99, 1e100, -1e100]))
+FLAGS = st.one_of(st.none(), st.sampled_from(["true", " False\n", "1", "0", "1.0", "0.0", "TRUE", "yes", "", "2"]))
+
+
+@functools.cache
+def random_case():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "name": rng.choice(np.array([*HOSTILE, "1", "-3", None], dtype=object), 800),
+            "size": rng.choice([0.1, 0.3, 0.30000000000000004, 2.5, 7.0, np.nan], 800),
+            "open": rng.choice(np.array(["true", "false", None], dtype=object), 800),
+        }
+    )
+    side = np.where(table["open"] == "true", 1, -1) * np.where(table["size"] > 0.3, 1, -1) + (table["name"] == "7")
+    table["target"] = (side + rng.normal(0, 2, 800) > 0).astype(int)
+    schema = TableSchema.guess(table, "target")
+    assert list(schema.features.values()) == ["category", "number", "flag"]
+    models = {}
+    for pooled in ("scorecard", "linear"):
+        model = DAFHClassifier(3, groups="rules", pooled=pooled, guard=None, random_state=0)
+        models[pooled] = tabular_pipeline(model, schema.features).fit(schema.features_of(table), table["target"])
+    return models, schema
+
+
+@functools.cache
+def random_statement(pooled, engine):
+    models, schema = random_case()
+    return to_sql(models[pooled], engine, "people", schema=schema, keep=["id"])
+
+
+@given(rows=st.lists(st.tuples(VALUES, NUMBERS, FLAGS), min_size=1, max_size=30), engine=st.sampled_from(ENGINES))
+def test_any_values_are_scored_alike(rows, engine):
+    models, schema = random_case()
+    table = pd.DataFrame(rows, columns=["name", "size", "open"])
+    # Enough known values, so that the strange ones are a few among them.
+    known = pd.DataFrame({"name": "1", "size": 2.5, "open": ["true", "false"] * 30})
+    table = pd.concat([known, table], ignore_index=True)
+    table["size"] = table["size"].astype(float)
+    for pooled, model in models.items():
+        check(model, table, engine, schema, statement=random_statement(pooled, engine))
+
+
+@pytest.mark.parametrize("text", ["12", " 12 ", "1e1", ".5", "+5", "7.", "unknown", "", "12 b", "inf", "nan", "0x10"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_in_columns_of_text_are_read_and_other_words_are_gaps(text, engine):
+    models, schema = random_case()
+    table = pd.DataFrame({"name": "1", "size": [text, "2.5", "0.1"], "open": "1"})
+    check(models["scorecard"], table, engine, schema)
+
+
 # ---- names and refusals ----
 
 
@@ -272,7 +375,7 @@ def test_what_cannot_be_expressed_is_refused_in_one_sentence():
     refused(foreign, "needs a HistGradientBoostingClassifier, which cannot be exported")
     refused(DecoupledClassifier(random_state=0).fit(X, y), "needs a DecoupledClassifier, which cannot be exported")
     refused(fitted("scorecard"), "call the columns by different names", schema=TableSchema("y", {"other": "number"}))
-    refused(fitted("scorecard"), "no dialect 'mysql': choose from bigquery", dialect="mysql")
+    refused(fitted("scorecard"), "no dialect 'mysql': choose from duckdb", dialect="mysql")
     refused(fitted("scorecard"), "'' is not the name of a table", table="")
     refused(fitted("scorecard"), "'Prediction' cannot be carried over", keep=["Prediction"])
     refused(fitted("scorecard"), "cannot be written in SQL: rename the column", keep=["a\0b"])

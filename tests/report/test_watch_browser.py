@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from command_line import run
-from test_browser import NASTY, browser  # noqa: F401  The fixture is used by its name.
+from pages import NASTY
 from watched import watch, watched_folder
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory, browser):  # noqa: F811
+def page(tmp_path_factory, browser):
     """The page of seven batches, with an alarm, a change of service, drift, rows that wait, and names like markup."""
     folder = tmp_path_factory.mktemp("page")
     model, state, out = folder / "model.dafh", folder / "watch.db", folder / "watch.html"
@@ -63,7 +63,7 @@ def test_the_verdict_alarms_and_changes_are_there_to_read(page):
     assert "harm was shown at row" in opened.locator("section[aria-labelledby=h-service]").inner_text()
 
 
-def test_axe_finds_nothing_serious(page, browser):  # noqa: F811
+def test_axe_finds_nothing_serious(page, browser):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     for scheme in ("light", "dark"):
         context = browser.new_context(color_scheme=scheme, bypass_csp=True)

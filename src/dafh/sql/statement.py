@@ -1,0 +1,683 @@
+"""One statement out of all parts of a plan: columns cleaned, rows grouped, scored and decided, step by step.
+
+Each step is a common table expression that adds columns to those of the step before it. The first half of the file
+writes expressions; `_Statement` puts them together.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import Dialect, exp
+from sqlglot.errors import SqlglotError
+from sqlglot.generator import Generator
+
+from dafh.classifiers.logits import SMALLEST_PROBABILITY
+from dafh.exceptions import InputError
+from dafh.frames import MISSING
+from dafh.groups.rules import RuleTree
+from dafh.sql.plan import Correction, Plan, Points, Score, Weights
+from dafh.tables.column import Column
+from dafh.tables.encoder import Scale, TableEncoder
+from dafh.tables.values import DATE, FLAGS, LARGEST_NUMBER, MISSING_WORDS
+from dafh.text import quoted, write_date
+
+# ---- what sqlglot does not know about databases ----
+
+# A table cannot have two columns that differ in upper and lower case only.
+_FOLDING = ("duckdb", "sqlite")
+# Steps must be kept apart: otherwise a column that a hundred conditions read is cleaned a hundred times.
+_MATERIALIZING = ("postgres", "sqlite")
+# Text cannot hold the character NUL.
+_WITHOUT_NUL = ("postgres",)
+# Postgres cuts names at 63 bytes, and two of them might then be the same.
+_LONGEST_NAME = 55
+# SQLite takes expressions of up to 1,000 levels, and every further term of a sum is one.
+_MOST_TERMS = 200
+# DuckDB looks up longer lists for all rows, also for those that an earlier condition has settled: to trim half a
+# million values then took 0.8 s instead of 0.03 s.
+_LONGEST_LIST = 4
+# Differences of logits beyond this one give probabilities of 0, and in some databases an error.
+_SMALLEST_EXPONENT = -700.0
+# Whole numbers up to here are the same as floats.
+_LARGEST_WHOLE = 2.0**53
+# What sqlglot puts in the place of a line break while it lays out a statement: it must not be part of a text.
+_PLACEHOLDER = Generator.SENTINEL_LINE_BREAK
+_WIDTH = 110
+
+_SECONDS_OF_A_DAY = 86_400.0
+# What Python's `strip` takes away. Letters and not a class of them: TRIM knows no classes.
+_BLANK_LETTERS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and chr(code) != " ")
+_WHOLE = re.compile(r"-?\d+")
+
+Branch = tuple[exp.Expression, exp.Expression]
+"""A condition and its value."""
+
+
+# ---- values, names and sums ----
+
+
+def _real(value: float) -> exp.Expression:
+    """Write a floating point number so that every database reads the same one; without an exponent it is a decimal."""
+    digits = repr(abs(float(value)))
+    literal = exp.Literal.number(digits if "e" in digits else f"{digits}e0")
+    return exp.Neg(this=literal) if value < 0 else literal
+
+
+def _number(value: float) -> exp.Expression:
+    """Write a number to compare with: a whole one as people do, which is exact as well."""
+    if not float(value).is_integer() or abs(value) > _LARGEST_WHOLE:
+        return _real(value)
+    literal = exp.Literal.number(str(abs(int(value))))
+    return exp.Neg(this=literal) if value < 0 else literal
+
+
+def _can_hold(value: str, dialect: str) -> bool:
+    """Whether a text can be in a table of a database at all."""
+    if "\0" in value and dialect in _WITHOUT_NUL:
+        return False
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _letter(code: int, dialect: str) -> exp.Expression:
+    # Not `exp.Chr`, which is laid out with blanks within.
+    return exp.Anonymous(this="CHAR" if dialect == "sqlite" else "CHR", expressions=[_number(code)])
+
+
+def _text(value: str, dialect: str) -> exp.Expression:
+    """Write a text; NUL, which ends a statement, and sqlglot's own placeholder are written in parts."""
+    parts = re.split(rf"(\0)|(?<={_PLACEHOLDER[:4]})(?={_PLACEHOLDER[4:]})", value)
+    nodes = [_letter(0, dialect) if part == "\0" else exp.Literal.string(part) for part in parts if part]
+    if len(nodes) < 2:
+        return nodes[0] if nodes else exp.Literal.string("")
+    return exp.Paren(this=_joined(nodes))
+
+
+def _joined(texts: Sequence[exp.Expression]) -> exp.Expression:
+    joined = texts[0]
+    for node in texts[1:]:
+        joined = exp.DPipe(this=joined, expression=node, safe=True)
+    return joined
+
+
+def _identifier(name: str) -> exp.Identifier:
+    """Write a name, whatever it holds, as one name."""
+    if "\0" in name or _PLACEHOLDER in name:
+        raise InputError(f"The name {quoted(name)} cannot be written in SQL: rename the column.")
+    return exp.Identifier(this=name, quoted=True)
+
+
+def _column(name: str, table: str | None = None) -> exp.Column:
+    """Name a column, of a step where it says which."""
+    return exp.Column(this=_identifier(name), table=None if table is None else exp.to_identifier(table))
+
+
+def _case(
+    branches: Iterable[Branch], default: exp.Expression | None = None, of: exp.Expression | None = None
+) -> exp.Expression:
+    """Write CASE: the value of the first condition that holds or, with `of`, of the first value that it equals."""
+    ifs = [exp.If(this=condition, true=value) for condition, value in branches]
+    return exp.Case(this=of, ifs=ifs, default=default)
+
+
+def _is_null(node: exp.Expression) -> exp.Expression:
+    return exp.Is(this=node, expression=exp.Null())
+
+
+def _one_of(node: exp.Expression, values: Sequence[exp.Expression]) -> exp.Expression:
+    return exp.In(this=node.copy(), expressions=values)
+
+
+def _all_of(conditions: Sequence[exp.Expression]) -> exp.Expression:
+    """Join conditions that must all hold; none at all always do."""
+    return cast("exp.Expression", exp.and_(*(conditions or [exp.true()])))
+
+
+def _sum(terms: Sequence[exp.Expression]) -> exp.Expression:
+    """Add up in this order, as the model does, so that no digit differs; very many terms in several sums."""
+    if len(terms) > _MOST_TERMS:
+        parts = [terms[start : start + _MOST_TERMS] for start in range(0, len(terms), _MOST_TERMS)]
+        return _sum([exp.Paren(this=_sum(part)) for part in parts])
+    # Not by the operator +, which copies both sides.
+    added = terms[0]
+    for term in terms[1:]:
+        added = exp.Add(this=added, expression=term)
+    return added
+
+
+def _times(one: exp.Expression, other: exp.Expression) -> exp.Expression:
+    return exp.Mul(this=one, expression=other)
+
+
+def _minus(one: exp.Expression, other: exp.Expression) -> exp.Expression:
+    return exp.Sub(this=one, expression=other)
+
+
+def _divided(one: exp.Expression, other: exp.Expression) -> exp.Expression:
+    """Divide floating point numbers; sqlglot is told that they are, and adds no casts."""
+    return exp.Div(this=one, expression=other, typed=True, safe=False)
+
+
+def _double(node: exp.Expression) -> exp.Expression:
+    return exp.Cast(this=node, to=exp.DataType.build("double"))
+
+
+def _within(node: exp.Expression, low: float | None = None, high: float | None = None) -> exp.Expression:
+    """Replace what is beyond a limit by the limit.
+
+    Not GREATEST and LEAST: some databases leave a gap out there, and the limit would take the place of a gap.
+    """
+    branches: list[Branch] = []
+    if low is not None:
+        branches.append((node < _real(low), _real(low)))
+    if high is not None:
+        branches.append((node > _real(high), _real(high)))
+    return _case(branches, node)
+
+
+# ---- columns as the model reads them: numbers and days as floats, categories as names ----
+#
+# The same as `dafh.tables.values` does with the columns of a file. A value that cannot be read as what its column holds
+# is missing in databases that can try to read it (SQLite, DuckDB); the others refuse the table.
+
+
+def _read_number(source: exp.Expression, dialect: str) -> exp.Expression:
+    """Read a number; infinite ones, and those too large to square, are missing."""
+    if dialect == "sqlite":
+        # A comparison with a number makes SQLite read text as a number where all of it is one. Other text is larger
+        # than every number. A cast alone would read "12 b" as 12 and "unknown" as 0.
+        low, high = (_double(_real(limit)) for limit in (-LARGEST_NUMBER, LARGEST_NUMBER))
+        return _case([(_all_of([source > low, source < high]), _double(source))])
+    value = exp.TryCast(this=source, to=exp.DataType.build("double"))
+    # Written so that NaN fails, too.
+    return _case([(exp.Abs(this=value) < _real(LARGEST_NUMBER), value)])
+
+
+def _read_days(source: exp.Expression, dialect: str) -> exp.Expression:
+    """Read a date as days since 1970, in whole seconds."""
+    if dialect == "sqlite":
+        # Only what begins like a date: SQLite takes "now" and plain numbers for points in time as well.
+        seconds = exp.Anonymous(this="STRFTIME", expressions=[exp.Literal.string("%s"), source])
+        date = exp.Glob(this=source.copy(), expression=exp.Literal.string("[0-9][0-9][0-9][0-9]-*"))
+        return _case([(date, _divided(_double(seconds), _real(_SECONDS_OF_A_DAY)))])
+    instant = exp.TryCast(this=source, to=exp.DataType.build("timestamp"))
+    if dialect == "postgres":
+        since: exp.Expression = exp.Extract(this=exp.var("EPOCH"), expression=instant)
+    else:
+        since = exp.TimeToUnix(this=instant)
+    return _divided(_double(exp.Floor(this=since)), _real(_SECONDS_OF_A_DAY))
+
+
+def _read_flag(source: exp.Expression, blanks: exp.Expression, dialect: str) -> exp.Expression:
+    """Read true and false, or 1 and 0, however a table holds them."""
+    word = exp.Lower(this=exp.Trim(this=_as_text(source), expression=blanks))
+    branches = []
+    for value in (1.0, 0.0):
+        words = [_text(name, dialect) for name, meaning in FLAGS.items() if meaning == value]
+        branches.append((_one_of(word, words), _real(value)))
+    return _case(branches)
+
+
+def _read_category(
+    source: exp.Expression, categories: Collection[str], blanks: exp.Expression | None, dialect: str
+) -> exp.Expression:
+    """Read a value as the name of a category; a gap is the category `MISSING`.
+
+    `blanks` is given where words such as "NA" are gaps, whatever surrounds them.
+    """
+    name, missing = _as_text(source), _text(MISSING, dialect)
+    branches: list[Branch] = [(_is_null(name), missing)]
+    whole = [category for category in sorted(categories) if _WHOLE.fullmatch(category)]
+    if whole:
+        # 1.0 and 1.00 are the category 1, whether a table holds text or fractions.
+        without_zeros = exp.Trim(this=name, expression=_text("0", dialect), position="TRAILING")
+        known = [(_text(f"{category}.", dialect), _text(category, dialect)) for category in whole]
+        fraction = exp.Like(this=name.copy(), expression=_text("%.%0", dialect))
+        branches.append((fraction, _case(known, name.copy(), of=without_zeros)))
+    if blanks is None:
+        return _case(branches, name.copy())
+    # Known names come first: nearly all values are known, and TRIM is slow.
+    names = [_text(category, dialect) for category in sorted(categories) if _can_hold(category, dialect)]
+    first = [(_one_of(name, names), name.copy())] if names else []
+    words = [_text(word, dialect) for word in sorted(MISSING_WORDS)]
+    trimmed = exp.Trim(this=name.copy(), expression=blanks)
+    lists = [words[start : start + _LONGEST_LIST] for start in range(0, len(words), _LONGEST_LIST)]
+    gaps = [(_one_of(trimmed, some), missing.copy()) for some in lists]
+    return _case([*first, *branches, *gaps], name.copy())
+
+
+def _as_text(source: exp.Expression) -> exp.Expression:
+    return exp.Cast(this=source, to=exp.DataType.build("text"))
+
+
+# ---- groups ----
+
+
+def _group_of(tree: RuleTree, dialect: str) -> exp.Expression:
+    """Write the group of a row: the rules as conditions, each of which is true for the rows of its group alone."""
+    if not tree.questions:
+        return _number(0)
+    branches = []
+    for group in range(tree.n_groups):
+        for bins in tree.allowed_bins(group):
+            asked = [(tree.binning.columns[place], allowed) for place, allowed in bins.items() if not allowed.all()]
+            conditions = [one for about, allowed in asked for one in _conditions(about, allowed, dialect)]
+            branches.append((_all_of(conditions), _number(group)))
+    return _case(branches)
+
+
+def _conditions(about: Column, allowed: NDArray[np.bool_], dialect: str) -> list[exp.Expression]:
+    """Ask whether a row is in one of some bins of a column: all of these must hold."""
+    node = _column(about.name)
+    if about.is_category:
+        # Rare and unseen categories have the bin behind those with a name of their own. Where they are meant, the
+        # others are excluded.
+        unseen = bool(allowed[len(about.categories)])
+        named = [
+            _text(category, dialect)
+            for category, is_meant in zip(about.categories, allowed, strict=False)
+            if is_meant != unseen and _can_hold(category, dialect)
+        ]
+        if not named:
+            return [exp.true() if unseen else exp.false()]
+        return [exp.not_(_one_of(node, named)) if unseen else _one_of(node, named)]
+    inside = np.flatnonzero(allowed[:-1])
+    if not len(inside):
+        return [_is_null(node)]
+    conditions: list[exp.Expression] = []
+    if inside[0] > 0:
+        conditions.append(exp.GT(this=node, expression=_cut(about, int(inside[0]) - 1)))
+    if inside[-1] < len(about.cuts):
+        conditions.append(exp.LTE(this=node.copy(), expression=_cut(about, int(inside[-1]))))
+    if not conditions:
+        return [exp.not_(_is_null(node))]
+    return [cast("exp.Expression", exp.or_(_is_null(node), _all_of(conditions)))] if allowed[-1] else conditions
+
+
+def _cut(about: Column, place: int) -> exp.Expression:
+    cut = _number(about.cuts[place])
+    if about.is_date:
+        cut.add_comments([write_date(about.cuts[place], 17)])
+    return cut
+
+
+def _is_group(group: str, numbers: Sequence[int]) -> exp.Expression:
+    if len(numbers) == 1:
+        return exp.EQ(this=_column(group), expression=_number(numbers[0]))
+    return _one_of(_column(group), [_number(one) for one in numbers])
+
+
+# ---- scores ----
+
+
+def _score(
+    score: Score, output: int, columns: Sequence[str], standardized: Mapping[str, str], dialect: str
+) -> exp.Expression:
+    """Write one logit: the intercept, then what each column adds, in the order in which the model adds them.
+
+    `standardized` names the columns that hold the numbers as the score's encoder has them.
+    """
+    if isinstance(score, Points):
+        parts = zip(score.binning.columns, score.points, strict=True)
+        terms = [_points(of, points[:, output].tolist(), dialect) for of, points in parts]
+    elif score.encoder is not None:
+        terms = _encoded_terms(score.encoder, score.weight[:, output].tolist(), standardized, dialect)
+    else:
+        weights = score.weight[:, output].tolist()
+        terms = [_times(_real(weight), _column(name)) for weight, name in zip(weights, columns, strict=False)]
+    start = _double(_real(float(score.intercept[output])))
+    return _sum([start, *(term for term in terms if term is not None)])
+
+
+def _points(of: Column, points: list[float], dialect: str) -> exp.Expression | None:
+    """Write the points of a column; None where they are 0 in every bin."""
+    if of.is_category:
+        return _by_category(of.name, of.categories, points, points[len(of.categories)], dialect)
+    *inside, missing = points
+    node = _column(of.name)
+    # Neighbours with the same points are one step.
+    branches: list[Branch] = [
+        (node <= _number(cut), _real(inside[place]))
+        for place, cut in enumerate(of.cuts)
+        if inside[place] != inside[place + 1]
+    ]
+    if not branches and inside[-1] == missing:
+        return _real(missing) if missing else None
+    last = node > _number(of.cuts[-1]) if of.cuts else exp.not_(_is_null(node))
+    # What no comparison holds for is a gap.
+    return _case([*branches, (last, _real(inside[-1]))], _real(missing))
+
+
+def _by_category(
+    name: str, categories: Sequence[str], values: Sequence[float], other: float, dialect: str
+) -> exp.Expression | None:
+    """Write a value for each category, and another one for the rest; None where all are 0."""
+    branches = [
+        (_text(category, dialect), _real(value))
+        for category, value in zip(categories, values, strict=False)
+        if value != other and _can_hold(category, dialect)
+    ]
+    if not branches:
+        return _real(other) if other else None
+    return _case(branches, _real(other), of=_column(name))
+
+
+def _encoded_terms(
+    encoder: TableEncoder, weights: list[float], standardized: Mapping[str, str], dialect: str
+) -> list[exp.Expression | None]:
+    """Write what each column adds: numbers first, then where they are missing, then categories, as in the encoder."""
+    remaining = iter(weights)
+    scales = encoder.scales_
+    terms: list[exp.Expression | None] = [
+        _times(_real(next(remaining)), _column(standardized[name])) for name in scales
+    ]
+    for name, scale in scales.items():
+        if scale.has_gaps:
+            weight = next(remaining)
+            here, elsewhere = (weight * (gap - scale.gap_share) / scale.gap_deviation for gap in (1, 0))
+            terms.append(_case([(_is_null(_column(name)), _real(here))], _real(elsewhere)))
+    for group in encoder.columns_:
+        if group.is_category:
+            values = [next(remaining) for _ in group.categories]
+            other = next(remaining) if group.has_other else 0.0
+            terms.append(_by_category(group.name, group.categories, values, other, dialect))
+    return terms
+
+
+def _standardized(name: str, scale: Scale) -> exp.Expression:
+    """Write a column of numbers as the encoder has it: the median for gaps, less the mean, by the deviation."""
+    filled = exp.Coalesce(this=_column(name), expressions=[_real(scale.median)])
+    return _divided(exp.Paren(this=_minus(filled, _real(scale.mean))), _real(scale.deviation))
+
+
+# ---- probabilities ----
+
+
+def _logistic(score: exp.Expression, largest: float) -> exp.Expression:
+    """Write the probability of the second of two classes."""
+    # The minus is on the outside of CASE: written before a column it would be read as a comment where two meet.
+    power = exp.Exp(this=exp.Neg(this=exp.Paren(this=_within(score, -largest, largest))))
+    return _divided(_real(1), exp.Paren(this=exp.Add(this=_real(1), expression=power)))
+
+
+def _share(name: str, names: Sequence[str]) -> exp.Expression:
+    return _divided(_column(name), exp.Paren(this=_sum([_column(one) for one in names])))
+
+
+def _logarithm(probability: exp.Expression) -> exp.Expression:
+    return exp.Ln(this=_within(probability, low=SMALLEST_PROBABILITY))
+
+
+# ---- the statement ----
+
+_SOURCE = "source"
+_STEPS = frozenset(
+    ("blanks", "cleaned", "encoded", "grouped", "pooled", "pooled_largest", "pooled_powers", "probable", "clipped",
+     "scored", "largest", "powers")
+)  # fmt: skip
+
+Columns = Mapping[str, exp.Expression]
+
+
+def write_statement(plan: Plan, dialect: str, table: str, keep: Sequence[str]) -> str:
+    """Write the statement that scores a table.
+
+    Parameters
+    ----------
+    plan : Plan
+    dialect : str
+    table : str
+        Name of the table, as a statement names it.
+    keep : names of columns
+        To carry over.
+    """
+    statement = _Statement(plan, dialect, table, keep)
+    statement.add_cleaned()
+    statement.add_encoded()
+    group = statement.add_group()
+    pooled = statement.add_scores(
+        "pooled", "pooled_score", plan.n_outputs, lambda output: statement.score(plan.pooled, output)
+    )
+    own = logits = statement.add_clipped(pooled) if plan.is_clipped else pooled
+    if plan.corrections:
+        assert group is not None
+        own = statement.add_scores(
+            "scored", "score", plan.n_outputs, lambda output: statement.corrected(logits, output, group)
+        )
+    return statement.finish(group, pooled, own)
+
+
+class _Statement:
+    """Steps of a statement; each adds columns to those of the step before it."""
+
+    def __init__(self, plan: Plan, dialect: str, table: str, keep: Sequence[str]) -> None:
+        self.plan, self.dialect = plan, dialect
+        self._table = _parse_table(table, dialect)
+        # A table with the name of a step would be taken for the step.
+        self._prefix = "dafh_" if self._table.name.lower() in _STEPS else ""
+        self._steps: list[tuple[str, exp.Select]] = []
+        _check_names(plan.columns, dialect)
+        self._taken = {name.lower() for name in plan.columns}
+        # A kept column may be one that the model reads: both go through all steps, one as it is and one cleaned.
+        self._kept = {name: self._new_name(name) for name in keep}
+        self._standardized: dict[int, dict[str, str]] = {}
+        """For each encoder, names of the columns of numbers as it has them."""
+
+    def _new_name(self, wanted: str) -> str:
+        """Return a name that no other column of the steps has, whatever their case."""
+        wanted = wanted if len(wanted.encode()) <= _LONGEST_NAME else "long_name"
+        name, attempt = wanted, 1
+        while name.lower() in self._taken:
+            attempt += 1
+            name = f"{wanted}_{attempt}"
+        self._taken.add(name.lower())
+        return name
+
+    def _add(self, step: str, columns: Columns) -> None:
+        """Add a step with all columns of the last one and some more."""
+        assert step in _STEPS
+        last = exp.Table(this=exp.to_identifier(self._steps[-1][0]))
+        self._steps.append((self._prefix + step, exp.select(exp.Star(), *_aliased(columns), copy=False).from_(last)))
+
+    def add_cleaned(self) -> None:
+        """Take the columns that the model needs from the table, as it reads them, and those to carry over."""
+        kept = {new: _column(name, _SOURCE) for name, new in self._kept.items()}
+        categories = self.plan.categories
+        columns = {name: self._read(name, kind, categories.get(name, ())) for name, kind in self.plan.columns.items()}
+        select = exp.select(*_aliased({**kept, **columns}), copy=False)
+        select = select.from_(exp.alias_(self._table, _SOURCE, table=True), copy=False)
+        kinds = set(self.plan.columns.values())
+        if "flag" in kinds or ("category" in kinds and self.plan.has_gap_words):
+            # Written once, by their numbers: nobody could read the letters themselves.
+            letters = [_text(" ", self.dialect), *(_letter(ord(letter), self.dialect) for letter in _BLANK_LETTERS)]
+            blanks = f"{self._prefix}blanks"
+            self._steps.append((blanks, exp.select(*_aliased({"letters": _joined(letters)}))))
+            select = select.join(exp.Table(this=exp.to_identifier(blanks)), join_type="cross")
+        self._steps.append((f"{self._prefix}cleaned", select))
+
+    def _read(self, name: str, kind: str, categories: Collection[str]) -> exp.Expression:
+        source, blanks = _column(name, _SOURCE), _column("letters", f"{self._prefix}blanks")
+        if kind == "category":
+            return _read_category(source, categories, blanks if self.plan.has_gap_words else None, self.dialect)
+        if kind == "flag":
+            return _read_flag(source, blanks, self.dialect)
+        return _read_days(source, self.dialect) if kind.startswith(DATE) else _read_number(source, self.dialect)
+
+    def add_encoded(self) -> None:
+        """Standardise columns of numbers, where a score needs them so: once for all scores."""
+        columns: dict[str, exp.Expression] = {}
+        for score in self.plan.scores:
+            # A pooled classifier that was brought fitted has an encoder of its own.
+            if isinstance(score, Weights) and score.encoder is not None and id(score.encoder) not in self._standardized:
+                scales = score.encoder.scales_
+                names = {name: self._new_name(f"{name}_standardised") for name in scales}
+                self._standardized[id(score.encoder)] = names
+                columns |= {names[name]: _standardized(name, scale) for name, scale in scales.items()}
+        if columns:
+            self._add("encoded", columns)
+
+    def add_group(self) -> str | None:
+        """Find the group of each row; None for a model without groups."""
+        if self.plan.tree is None:
+            return None
+        name = self._new_name("group")
+        self._add("grouped", {name: _group_of(self.plan.tree, self.dialect)})
+        return name
+
+    def score(self, score: Score, output: int) -> exp.Expression:
+        """Write one logit of a score."""
+        standardized = self._standardized.get(id(score.encoder), {}) if isinstance(score, Weights) else {}
+        return _score(score, output, list(self.plan.columns), standardized, self.dialect)
+
+    def corrected(self, pooled: Sequence[str], output: int, group: str) -> exp.Expression:
+        """Write a logit of the classifier that serves a row: the pooled one, and what its group adds."""
+
+        def added(correction: Correction) -> exp.Expression:
+            sources = pooled[: len(correction.of_logits)]
+            factors = correction.of_logits[:, output].tolist()
+            of_logits = [_times(_column(name), _real(factor)) for name, factor in zip(sources, factors, strict=True)]
+            return _sum([self.score(correction.score, output), *of_logits])
+
+        branches = [(_is_group(group, correction.groups), added(correction)) for correction in self.plan.corrections]
+        return exp.Add(this=_column(pooled[output]), expression=_case(branches, _real(0)))
+
+    def add_scores(self, step: str, name: str, count: int, write: Callable[[int], exp.Expression]) -> list[str]:
+        """Add one column, or one for each class, and return their names."""
+        names = [self._new_name(name if count == 1 else f"{name}_{output}") for output in range(count)]
+        self._add(step, {name: write(output) for output, name in enumerate(names)})
+        return names
+
+    def _add_powers(self, scores: Sequence[str], whose: str = "") -> list[str]:
+        """Add e to the power of each logit, of which a probability is the share in the sum; return their names."""
+        largest = self._new_name(f"{whose}largest_score")
+        # Scores are missing together or not at all.
+        first, *others = map(_column, scores)
+        self._add(f"{whose}largest", {largest: exp.Greatest(this=first, expressions=others, ignore_nulls=True)})
+
+        def power(output: int) -> exp.Expression:
+            # Less the largest one: no logit is too large for that.
+            return exp.Exp(this=_within(_minus(_column(scores[output]), _column(largest)), low=_SMALLEST_EXPONENT))
+
+        return self.add_scores(f"{whose}powers", f"{whose}power", len(scores), power)
+
+    def add_clipped(self, scores: list[str]) -> list[str]:
+        """Turn scores into the logits of clipped probabilities, as any pooled classifier is corrected by these."""
+        count = len(scores)
+        if count == 1:
+            (one,) = self.add_scores("probable", "pooled_probability", 1, lambda _: _logistic(_column(scores[0]), 700))
+            other = exp.Paren(this=_minus(_real(1), _column(one)))
+            odds = _minus(_logarithm(_column(one)), _logarithm(other))
+            return self.add_scores("clipped", "pooled_logit", 1, lambda _: odds)
+        powers = self._add_powers(scores, "pooled_")
+        shares = self.add_scores("probable", "pooled_probability", count, lambda k: _share(powers[k], powers))
+        return self.add_scores("clipped", "pooled_logit", count, lambda k: _logarithm(_column(shares[k])))
+
+    def finish(self, group: str | None, pooled: list[str], own: list[str]) -> str:
+        """Write all steps, and what `dafh predict` writes: label, probabilities and group."""
+        plan = self.plan
+        columns: dict[str, exp.Expression] = {"prediction": self._label(group, pooled, own)}
+        if plan.n_outputs == 1:
+            columns[_probability(plan.classes[1])] = _logistic(_column(own[0]), plan.largest_logit)
+        else:
+            powers = self._add_powers(own)
+            for label, power in zip(plan.classes, powers, strict=True):
+                columns[_probability(label)] = _share(power, powers)
+        if group is not None:
+            columns["group"] = _column(group)
+        for name in self._kept:
+            if name.lower() in {known.lower() for known in columns}:
+                raise InputError(f"The column {quoted(name)} cannot be carried over: a column of scores has this name.")
+        kept = {name: _column(new) for name, new in self._kept.items()}
+        select = exp.select(*_aliased({**kept, **columns}), copy=False)
+        select = select.from_(exp.Table(this=exp.to_identifier(self._steps[-1][0])))
+        for name, step in self._steps:
+            apart = True if self.dialect in _MATERIALIZING and not name.endswith("blanks") else None
+            select = select.with_(exp.to_identifier(name), as_=step, materialized=apart, copy=False)
+        return _render(select, self.dialect)
+
+    def _label(self, group: str | None, pooled: list[str], own: list[str]) -> exp.Expression:
+        """Write the label: of the pooled classifier by its own score and cut-off, where that serves a row."""
+        plan = self.plan
+        by_own, by_pooled = self._decided(own, plan.cutoff), self._decided(pooled, plan.pooled_cutoff)
+        if not plan.corrections:
+            return _case(by_pooled)
+        if not plan.left_to_pooled or (not plan.is_clipped and plan.cutoff == plan.pooled_cutoff):
+            return _case(by_own)
+        assert group is not None
+        return _case([(_is_group(group, plan.left_to_pooled), _case(by_pooled)), *by_own])
+
+    def _decided(self, scores: list[str], cutoff: float) -> list[Branch]:
+        """Conditions under which each label is predicted; none holds where a score is missing."""
+        labels = [_literal(label, self.dialect) for label in self.plan.classes.tolist()]
+        if len(scores) == 1:
+            score, limit = _column(scores[0]), _real(cutoff)
+            return [(score > limit, labels[1]), (score <= limit, labels[0])]
+        # A tie goes to the first class.
+        return [
+            (_all_of([_column(score) >= _column(other) for other in scores if other != score]), label)
+            for score, label in zip(scores, labels, strict=True)
+        ]
+
+
+def _aliased(columns: Columns) -> list[exp.Expression]:
+    return [exp.Alias(this=node, alias=_identifier(name)) for name, node in columns.items()]
+
+
+def _parse_table(table: str, dialect: str) -> exp.Table:
+    try:
+        parsed = exp.to_table(table, dialect=dialect)
+    except (SqlglotError, ValueError) as error:
+        raise InputError(f"{quoted(table)} is not the name of a table.") from error
+    for node in parsed.walk():
+        node.comments = None
+    return parsed
+
+
+def _check_names(names: Iterable[str], dialect: str) -> None:
+    """Refuse columns that a database cannot tell apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if dialect in _FOLDING and name.lower() in seen:
+            raise InputError(
+                f"The columns {quoted(seen[name.lower()])} and {quoted(name)} have the same name for {dialect}, "
+                "which does not tell upper from lower case: rename one of them."
+            )
+        seen[name.lower()] = name
+
+
+def _probability(label: Any) -> str:
+    """Name the column of a label's probability, as `dafh predict` does; names cannot hold NUL."""
+    return f"probability_{label}".replace("\0", "")
+
+
+def _literal(label: Any, dialect: str) -> exp.Expression:
+    if isinstance(label, bool | np.bool_):
+        return exp.true() if label else exp.false()
+    if isinstance(label, int):
+        return exp.Literal.number(label)
+    return _text(label, dialect) if isinstance(label, str) else _number(label)
+
+
+def _render(statement: exp.Expression, dialect: str) -> str:
+    """Write a statement for people: a condition and its value on one line, as in a table of points."""
+    known: Any = Dialect.get_or_raise(dialect)
+
+    class CompactGenerator(known.generator_class):
+        """Lays out CASE in half the lines that sqlglot takes: a scorecard has hundreds of bins."""
+
+        def case_sql(self, expression: exp.Case) -> str:
+            of = self.sql(expression, "this")
+            lines = [f"CASE {of}" if of else "CASE"]
+            lines += [
+                f"WHEN {self.sql(branch, 'this')} THEN {self.sql(branch, 'true')}" for branch in expression.args["ifs"]
+            ]
+            default = self.sql(expression, "default")
+            lines += [f"ELSE {default}", "END"] if default else ["END"]
+            line = " ".join(lines)
+            if len(line) <= _WIDTH and "\n" not in line:
+                return line
+            return str(self.indent("\n".join(lines), skip_first=True, skip_last=True))
+
+    return str(CompactGenerator(dialect=known, pretty=True).generate(statement))

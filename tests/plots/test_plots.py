@@ -1,0 +1,495 @@
+"""Charts say what the results say: what is drawn, where, what it is called, and never by colour alone."""
+
+import functools
+import html
+import itertools
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import vl_convert
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from dafh import DecoupledClassifier, Scorecard, audit, plots
+from dafh.evaluation.matrix import PreferenceMatrix
+from dafh.exceptions import InputError
+from dafh.plots.scorecard import scorecard_bins
+from dafh.plots.style import BAR_COLOURS, LINE_COLOURS, POINT_COLOURS, VERDICT_COLOURS
+from models import network_case, rules_case, workers
+
+
+def drawn(chart):
+    """The chart as an SVG image."""
+    return vl_convert.vegalite_to_svg(chart.to_dict())
+
+
+def texts(chart):
+    """Everything that is written on a chart, line by line."""
+    return [html.unescape(text) for text in re.findall(r"<(?:text|tspan)[^>]*>([^<]+)<", drawn(chart))]
+
+
+def places(chart):
+    """Where the points of a chart are, across and down."""
+    found = re.findall(r'aria-roledescription="point"[^>]*transform="translate\(([-\d.]+),([-\d.]+)\)', drawn(chart))
+    return np.array(found, float).reshape(-1, 2)
+
+
+def encodings(chart):
+    return [layer["encoding"] for layer in chart.to_dict()["layer"]]
+
+
+def envy(result, **options):
+    return plots.gains(result, against="groups", **options)
+
+
+@functools.cache
+def audited(n_groups=3, n=900, attributes=("sex",)):
+    rng = np.random.default_rng(0)
+    y, groups = rng.integers(2, size=n), np.arange(n) % n_groups
+    right = rng.random((n, n_groups + 1)) < np.append(np.linspace(0.6, 0.9, n_groups), 0.75)
+    labels = np.where(right, y[:, None], 1 - y[:, None])
+    people = pd.DataFrame({name: rng.choice(["a", "b"], n) for name in attributes}) if attributes else None
+    return audit(y, labels[:, :-1], groups, pooled=labels[:, -1], sensitive_features=people)
+
+
+def questions(*gaps, kind="rationality", **columns):
+    """A table of questions with the given gaps, as an audit makes it."""
+    n = len(gaps)
+    table = pd.DataFrame({"kind": kind, "loss": "error", "group": range(n), "rival": "pooled", "gap": gaps, "n": 100.0})
+    table = table.assign(low=table["gap"] - 0.1, high=table["gap"] + 0.1, p=0.5, p_corrected=0.5, verdict="undecided")
+    return table.assign(**columns)
+
+
+# ---- all charts of an audit ----
+
+
+@pytest.mark.parametrize(
+    ("draw", "table"),
+    [
+        (plots.preference_matrix, lambda result: result.cells()),
+        (plots.gains, lambda result: result.questions),
+        (envy, lambda result: result.questions),
+        (plots.named_groups, lambda result: result.worst_named()),
+        (plots.composition, lambda result: result.composition),
+    ],
+)
+def test_a_chart_of_a_result_is_the_chart_of_its_table(draw, table):
+    assert draw(audited()).to_dict() == draw(table(audited())).to_dict()
+
+
+@pytest.mark.parametrize("draw", [plots.named_groups, plots.composition])
+def test_without_attributes_there_is_nothing_to_draw(draw):
+    with pytest.raises(InputError, match="sensitive_features"):
+        draw(audited(attributes=()))
+
+
+def test_an_audit_of_one_row_can_be_drawn():
+    result = audit([1], [[1]], [0], pooled=[0])
+    assert "0.0%" in texts(plots.preference_matrix(result))
+    assert len(places(plots.gains(result))) == 1
+
+
+# ---- gains ----
+
+
+@pytest.mark.parametrize("draw", [plots.gains, envy, plots.named_groups])
+def test_gains_are_in_percentage_points_and_verdicts_differ_in_shape(draw):
+    chart = draw(audited())
+    table = chart.layer[1].data
+    np.testing.assert_allclose(table["points"], 100 * table["gap"].astype(float))
+    assert "in percentage points" in encodings(chart)[1]["x"]["title"]
+    for channel in ("color", "shape"):
+        scale = encodings(chart)[-1][channel]["scale"]
+        assert scale["domain"] == ["satisfied", "undecided", "violated"]
+        assert len(set(scale["range"])) == 3
+
+
+def test_a_gain_stands_right_of_zero_and_harm_left_of_it():
+    better, equal, worse = places(plots.gains(questions(0.2, 0.0, -0.2)))[:, 0]
+    assert worse < equal < better
+    assert better - equal == pytest.approx(equal - worse, abs=0.01)
+
+
+def test_axis_labels_have_a_sign_on_all_but_zero_and_the_legend_explains_undecided():
+    labels = texts(plots.gains(questions(0.2, -0.2)))
+    assert {"0", "+20", "undecided (not enough data)"} <= set(labels)
+    assert not {"+0", "20"} & set(labels)
+
+
+def test_a_gap_that_is_unknown_is_listed_but_not_drawn():
+    chart = plots.gains(questions(0.2, np.nan))
+    assert {"group 0", "group 1"} <= set(texts(chart))
+    assert len(places(chart)) == 1
+
+
+def test_groups_keep_their_order_whatever_their_number():
+    labels = [text for text in texts(plots.gains(questions(*[0.1] * 12))) if text.startswith("group ")]
+    assert labels == [f"group {k}" for k in range(12)]
+
+
+def test_gains_are_against_the_pooled_classifier_or_against_other_groups():
+    both = pd.concat([questions(0.1, 0.2), questions(0.3, kind="envy", rival=1)])
+    assert plots.gains(both).layer[1].data["points"].tolist() == pytest.approx([10, 20])
+    assert envy(both).layer[1].data["points"].tolist() == pytest.approx([30])
+    assert {"group 0 against", "classifier 1"} <= set(texts(envy(both)))  # Two lines: screens are narrow.
+    with pytest.raises(InputError, match="'pooled' or 'groups'"):
+        plots.gains(both, against="others")
+
+
+def test_a_chart_draws_one_loss_and_names_it_with_its_unit():
+    both = pd.concat([questions(0.1, 0.2, loss="cost"), questions(0.3, 0.4, loss="fnr")])
+    assert plots.gains(both).layer[1].data["points"].tolist() == pytest.approx([10, 20])
+    assert {"gain in cost", "per 100 rows"} <= set(texts(plots.gains(both)))
+    assert plots.gains(both, loss="fnr").layer[1].data["points"].tolist() == pytest.approx([30, 40])
+    with pytest.raises(InputError, match="not asked about the loss 'fpr'"):
+        plots.named_groups(both, loss="fpr")
+
+
+# ---- named groups ----
+
+
+def test_named_groups_keep_the_order_of_the_table_and_small_ones_are_left_out_unless_they_lose():
+    table = questions(0.1, 0.2, 0.3, -0.4, 0.5, group=["sex = f", "sex = m", "age = old", "town = a", "town = b"])
+    table = table.assign(n=[50, 49, 60, 3, 70], verdict=["undecided"] * 3 + ["violated", "satisfied"])
+    shown = plots.named_groups(table, n_groups=3).layer[1].data["name"].tolist()
+    assert shown == ["sex = f", "age = old", "town = a"]
+
+
+def test_a_chart_of_a_result_leaves_out_intersections_unless_they_lose():
+    y, row = np.tile([0, 1], 400), np.arange(800)
+    people = pd.DataFrame({"sex": row // 2 % 2, "town": row // 4 % 2})
+    harmed = (people["sex"] == 1) & (people["town"] == 1)
+    result = audit(y, np.where(harmed, 1 - y, y), np.zeros(800, int), pooled=y, sensitive_features=people)
+    names = plots.named_groups(result).layer[1].data["name"].tolist()
+    assert set(names) == {"sex = 0", "sex = 1", "town = 0", "town = 1", "sex = 1 & town = 1"}
+
+
+def test_long_names_that_begin_alike_are_drawn_on_lines_of_their_own():
+    start = "a question of a form that nobody has ever read to the end, answer = "
+    chart = plots.named_groups(questions(0.1, 0.2, -0.3, group=[f"{start}yes", f"{start}no", f"{start}both"]))
+    assert len(set(places(chart)[:, 1])) == 3
+    assert chart.layer[1].data["name"].str.len().max() < 70
+
+
+def test_names_with_line_breaks_markup_and_two_attributes_are_written_as_they_are():
+    labels = texts(plots.named_groups(questions(0.1, 0.2, group=["<b>sex</b> =\n'f'", "sex = f & age = old"])))
+    assert {"<b>sex</b> = 'f'", "sex = f &", "age = old"} <= set(labels)
+
+
+# ---- preference matrix ----
+
+
+def cells(*errors, own=0):
+    """The cells of one group with a classifier for each error; the last is the pooled one."""
+    names = [*map(str, range(len(errors) - 1)), "pooled"]
+    table = pd.DataFrame({"group": 0, "classifier": names, "error": errors, "rows": 100})
+    table["own"] = table.index == own
+    return table.assign(low=table["error"] - 0.01, high=table["error"] + 0.01, gap=table["error"] - errors[own])
+
+
+def test_the_matrix_writes_errors_and_intervals_and_frames_the_classifier_that_serves():
+    chart = plots.preference_matrix(cells(0.1, 0.25, 0.2, own=1))
+    assert {"10.0%", "25.0%", "20.0%", "9.0 to 11.0%", "classifier 0", "classifier 1", "pooled"} <= set(texts(chart))
+    (frame,) = re.findall(r'aria-label="([^"]*)"[^>]*stroke-width="3"', drawn(chart))
+    assert "classifier: classifier 1" in frame
+
+
+def test_a_group_without_rows_is_a_dash():
+    y = np.array([0, 1] * 20)
+    table = plots.preference_matrix(audit(y, np.column_stack([y, y]), np.zeros(40, int), pooled=1 - y)).data
+    assert set(table.loc[table["group"] == "group 1", "label"]) == {"–"}
+
+
+@pytest.mark.parametrize(
+    ("errors", "limit"),
+    [((0.1, 0.25, 0.2), 15), ((0.3, 0.1, 0.31), 20), ((0.1, 0.1001), 0.5), ((0.1, np.nan, 0.2), 10)],
+)
+def test_colours_are_scaled_by_the_largest_difference_but_not_by_rounding_errors(errors, limit):
+    colour = encodings(plots.preference_matrix(cells(*errors)))[0]["color"]
+    assert colour["scale"]["domain"] == pytest.approx([-limit, 0, limit])
+
+
+# ---- composition, and colours ----
+
+
+@pytest.mark.parametrize("n_groups", [2, 12])
+def test_bars_stand_in_the_order_of_the_groups_and_carry_their_numbers(n_groups):
+    table = pd.DataFrame({"named_group": ["sex = f"], "weight": [100.0]})
+    chart = plots.composition(table.assign(**{f"in_{k}": 1 / n_groups for k in range(n_groups)}))
+    assert [text for text in texts(chart) if text.isdigit()] == [str(k) for k in range(n_groups)]
+    starts = [float(x) for x in re.findall(r'aria-roledescription="bar" d="M([-\d.]+),', drawn(chart))]
+    assert starts == sorted(starts)
+    assert chart.data["share"].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("share", "opacity"), [(0.04, 0), (0.05, 1)])
+def test_a_bar_without_room_for_its_number_has_none(share, opacity):
+    table = pd.DataFrame({"named_group": ["sex = f"], "weight": [9.0], "in_0": [share], "in_1": [1 - share]})
+    first = re.search(r'<text[^>]*opacity="([\d.]+)"[^>]*>0<', drawn(plots.composition(table)))
+    assert (1 if first is None else float(first[1])) == opacity
+
+
+def as_seen(colour, blind):
+    """Red, green and blue as readers see them who cannot tell red from green (Viénot, Brettel and Mollon, 1999)."""
+    light = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]) ** 2.2
+    if blind:
+        light = np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]]) @ light
+    return np.clip(light, 0, 1) ** (1 / 2.2)
+
+
+@pytest.mark.parametrize("blind", [False, True], ids=["all colours", "red-green blind"])
+def test_colours_of_groups_differ_from_each_other_and_from_those_of_answers(blind):
+    shades = [as_seen(colour, blind) for colour in BAR_COLOURS]
+    answers = [as_seen(colour, blind) for colour in VERDICT_COLOURS.values()]
+    assert min(np.linalg.norm(shade - answer) for shade in shades for answer in answers) > 0.25
+    assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(shades, 2)) > 0.25
+
+
+def lightness(colour):
+    """CIE lightness of an sRGB colour, 0 to 100."""
+    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16
+
+
+def test_neighbouring_bars_differ_in_print_and_text_and_lines_on_colours_are_readable():
+    bars, numbers = encodings(plots.composition(audited(6)))
+    shades = [lightness(colour) for colour in bars["color"]["scale"]["range"]]
+    assert min(abs(one - other) for one, other in itertools.pairwise(shades)) > 25
+    words = [0 if colour == "black" else 100 for colour in numbers["color"]["scale"]["range"]]
+    assert min(abs(word - shade) for word, shade in zip(words, shades, strict=True)) > 45
+    assert all(lightness(p) - lightness(line) > 20 for p, line in zip(POINT_COLOURS, LINE_COLOURS, strict=True))
+
+
+# ---- decisions ----
+
+
+def rates(*names, **columns):
+    table = pd.DataFrame({"name": names, "rows": 100})
+    for name in ("flagged", "fpr", "fnr"):
+        table = table.assign(**{name: 0.2, f"{name}_pooled": 0.4})
+    return table.assign(**columns)
+
+
+def test_a_rate_is_drawn_twice_in_different_shapes():
+    chart = plots.decisions(rates("all rows", "group 0"), "fpr")
+    sides = chart.layer[1].data.groupby("side")["value"].first()
+    assert sides.to_dict() == {"pooled classifier": 0.4, "this model": 0.2}
+    assert len(set(encodings(chart)[1]["shape"]["scale"]["range"])) == 2
+    assert {"pooled classifier", "this model", "false positive rate", "all rows", "group 0"} <= set(texts(chart))
+
+
+def test_a_rate_that_is_unknown_is_listed_but_not_drawn_and_of_very_many_the_first_are():
+    chart = plots.decisions(rates("a", "b", fnr=[0.1, np.nan], fnr_pooled=[0.1, np.nan]), "fnr")
+    assert {"a", "b"} <= set(texts(chart))
+    assert len(places(chart)) == 2
+    assert len(plots.decisions(rates(*[f"town = {i}" for i in range(99)])).layer[0].data) == 30
+
+
+def test_three_labels_have_no_rates_to_draw_and_an_unknown_rate_is_refused():
+    y = np.arange(30) % 3
+    with pytest.raises(InputError, match="no rates to draw"):
+        plots.decisions(audit(y, y, np.zeros(30, int), pooled=y))
+    with pytest.raises(InputError, match="one of 'flagged', 'fpr', 'fnr'"):
+        plots.decisions(audited(), "tpr")
+
+
+# ---- two features ----
+
+
+class SplitAtZero:
+    """Two groups: the border of one lies at zero of the first feature, that of the other at zero of the second."""
+
+    def __init__(self, names):
+        self.names = list(names)
+
+    def predict_all(self, rows):
+        assert rows.columns.tolist() == self.names
+        return (rows > 0).to_numpy()
+
+
+def panels(names=("a", "b"), n_labels=2, **options):
+    X = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (60, 2)), columns=list(names))
+    y, groups = np.arange(60) % n_labels, np.arange(60) % 2
+    one = LogisticRegression().fit(X.to_numpy(), y)
+    labels = one.predict(X.to_numpy())
+    pooled = SimpleNamespace(predict=lambda rows: np.zeros(len(rows)))
+    matrix = PreferenceMatrix.from_predictions(y, labels[:, None], groups * 0, labels)
+    both = PreferenceMatrix.from_predictions(y, np.column_stack([y, y]), groups, labels)
+    results = [
+        SimpleNamespace(method="Pooled", model=pooled, groups=groups * 0, matrix=matrix),
+        SimpleNamespace(method="Both right", model=SplitAtZero(names), groups=groups, matrix=both),
+    ]
+    chart = plots.synthetic_panels(SimpleNamespace(X=X, y=y, results=results), **options)
+    return chart.concat, (labels == y).mean()
+
+
+@pytest.mark.parametrize("names", [("income.2020", "b[0]"), ("group", "label"), (0, 1), ("a:Q", "it's"), ("y", "x")])
+def test_features_of_any_name_are_drawn(names):
+    (_, panel), _ = panels(names)
+    assert {str(name) for name in names} <= set(texts(panel))
+    assert len(np.unique(places(panel), axis=0)) == 60
+
+
+def test_every_label_has_a_shape_of_its_own():
+    (_, panel), _ = panels(n_labels=4)
+    shapes = dict(
+        re.findall(r'label: label (\d)[^"]*"[^>]*aria-roledescription="point"[^>]*? d="([^"]*)"', drawn(panel))
+    )
+    assert len(shapes) == len(set(shapes.values())) == 4
+
+
+def test_a_border_lies_where_the_label_changes_and_a_constant_classifier_has_none():
+    (constant, panel), _ = panels()
+    borders = panel.layer[1].data
+    np.testing.assert_allclose(borders.loc[borders["group"] == "group 0", "x"], 0, atol=0.02)
+    np.testing.assert_allclose(borders.loc[borders["group"] == "group 1", "y"], 0, atol=0.02)
+    assert constant.layer[1].data.empty
+
+
+def test_panels_say_accuracy_and_draw_no_more_points_than_asked():
+    both, accuracy = panels(n_points=25)
+    assert [len(panel.layer[0].data) for panel in both] == [25, 25]
+    titles = [panel.title["subtitle"] for panel in both]
+    assert titles == [f"accuracy {accuracy:.1%}", "Pr without harm 100.0%, accuracy 100.0%"]
+
+
+# ---- over time ----
+
+
+def history(n=4):
+    names = [f"{part}_{metric}" for part in ("train", "selection") for metric in ("accuracy", "pr")]
+    values = np.linspace(0.5, 0.9, 4 * n).reshape(n, 4)
+    return pd.DataFrame(values, columns=names, index=pd.RangeIndex(1, n + 1, name="epoch"))
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "pr"])
+def test_curves_show_the_columns_they_are_named_after_with_dashes_of_their_own(metric):
+    chart = plots.training_curve(history(), metric)
+    (layer,) = chart.layer  # A history alone has no selected epoch.
+    for rows, part in (("training rows", "train"), ("held-out rows", "selection")):
+        values = layer.data.loc[layer.data["name"] == rows, "value"]
+        assert values.tolist() == history()[f"{part}_{metric}"].tolist()
+    dashes = encodings(chart)[0]["strokeDash"]["scale"]["range"]
+    assert dashes[0] != dashes[1]
+
+
+def test_the_selected_epoch_is_that_of_the_model_and_is_written_where_there_is_room():
+    model = network_case().model
+    chart = plots.training_curve(model)
+    assert chart.to_dict() == plots.training_curve(model[-1]).to_dict()
+    assert f"selected: epoch {model[-1].best_epoch_}" in texts(chart)
+    for epoch, side in ((1, "left"), (2, "left"), (3, "right"), (4, "right")):
+        *_, text = plots.training_curve(history(), "pr", best_epoch=epoch).to_dict()["layer"]
+        assert text["mark"]["align"] == side
+
+
+def test_only_a_network_has_a_curve_and_only_two_metrics_are_drawn():
+    for model in (DecoupledClassifier(), make_pipeline(DecoupledClassifier()), rules_case().model):
+        with pytest.raises(InputError, match="whose groups are a network"):
+            plots.training_curve(model)
+    with pytest.raises(InputError, match="one of 'accuracy', 'pr', got 'loss'"):
+        plots.training_curve(history(), "loss")
+
+
+def test_evidence_is_drawn_within_limits_and_shows_what_an_alarm_needs():
+    table = pd.DataFrame({"batch": [1, 2], "name": "group 0", "harm_evidence": [1e-9, 1e9], "needed": 20.0})
+    chart = plots.evidence_over_time(table)
+    assert chart.layer[0].data["drawn"].tolist() == [0.01, 10_000]
+    assert "needed for an alarm" in texts(chart)
+    assert "needed for an alarm" not in texts(plots.evidence_over_time(table.assign(needed=np.nan)))
+
+
+def test_a_gain_over_time_has_zero_in_the_middle_and_its_unit():
+    table = pd.DataFrame({"batch": [1, 2], "gain": [0.02, -0.01], "low": -0.5, "high": 0.5, "in_batch": [0.03, np.nan]})
+    chart = plots.gain_over_time(table, "per 100 rows")
+    low, high = encodings(chart)[2]["y"]["scale"]["domain"]
+    assert low == -high == pytest.approx(-6)  # The first limits are so wide that nothing else could be seen.
+    assert "gain, per 100 rows" in texts(chart)
+    assert len(places(chart)) == 1
+
+
+def test_shares_over_time_have_a_dotted_line_for_the_reference():
+    table = pd.DataFrame({"batch": [1, 2], "name": "age missing", "in_batch": [0.1, 0.3], "reference_share": 0.1})
+    lines, reference = plots.shares_over_time(table, "share of rows").layer
+    assert reference.mark.strokeDash == [1, 3]
+    assert lines.data["in_batch"].tolist() == [0.1, 0.3]
+
+
+# ---- scorecards ----
+
+
+@functools.cache
+def scorecard(n_classes=2):
+    data = workers(600)
+    label = data.y if n_classes == 2 else np.where(data.X["experience"] > 30, "old", data.y)
+    return Scorecard().fit(data.X, label)
+
+
+def points_of(column, n_classes=2):
+    return plots.scorecard_chart(scorecard(n_classes), column)
+
+
+def test_bins_of_a_scorecard_are_those_of_its_table():
+    bins, table = scorecard_bins(scorecard()), scorecard().table()
+    known = table[table["rows"] > 0]
+    assert bins["column"].tolist() == known["column"].tolist()
+    np.testing.assert_allclose(bins["points"], known["points"])
+    np.testing.assert_allclose(bins.groupby("column")["rows"].sum(), 1)
+
+
+@pytest.mark.parametrize("column", ["experience", "job", "hours", "since", "remote"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_every_column_of_a_scorecard_is_drawn_from_it_as_from_its_bins(column, n_classes):
+    chart = points_of(column, n_classes)
+    assert chart.to_dict() == plots.scorecard_chart(scorecard_bins(scorecard(n_classes)), column).to_dict()
+    assert "points" in texts(chart)
+
+
+def test_categories_are_sorted_by_points_and_numbers_by_value_with_gaps_apart():
+    assert points_of("job").data["points"].is_monotonic_decreasing
+    numbers = points_of("hours").data
+    assert numbers["end"][numbers["end"] != ""].astype(float).is_monotonic_increasing
+    np.testing.assert_allclose(numbers["stop"] - numbers["start"], 1)
+    *_, last, gap = numbers.itertuples()
+    assert (gap.bin, gap.missing, last.missing) == ("missing", True, False)
+    assert gap.start > last.stop
+    assert set(points_of("remote").data["bin"]) == {"False", "True"}
+
+
+@pytest.mark.parametrize("column", ["job", "hours"])
+def test_signs_and_classes_do_not_depend_on_colour_alone(column):
+    (shape,) = (layer["shape"] for layer in encodings(points_of(column, 3)) if "shape" in layer)
+    assert len(set(shape["scale"]["range"])) == len(shape["scale"]["domain"]) == 3
+    # Of two classes, points lie on two sides of the line at zero.
+    assert encodings(points_of(column))[-1][{"job": "x", "hours": "y"}[column]]["field"] == "zero"
+
+
+def test_a_share_of_few_rows_is_not_written_as_zero():
+    bins = scorecard_bins(scorecard()).assign(rows=lambda t: np.where(t["bin"] == "cook", 0.0004, 0.0006))
+    shown = plots.scorecard_chart(bins, "job").data.set_index("bin")["share"]
+    assert (shown["cook"], shown["clerk"]) == ("under 0.1%", "0.1%")
+
+
+def test_of_many_categories_the_most_frequent_are_drawn():
+    rng = np.random.default_rng(0)
+    town = np.array([f"town {i:02d}" for i in range(40)])[np.minimum(rng.geometric(0.08, 2000) - 1, 39)]
+    model = Scorecard().fit(pd.DataFrame({"town": town}), rng.integers(0, 2, 2000))
+    shown = plots.scorecard_chart(model, "town").data
+    assert set(shown["bin"]) == set(pd.Series(town).value_counts().index[:15])
+
+
+def test_tiny_points_are_not_blown_up_to_the_size_of_the_chart():
+    rng = np.random.default_rng(0)
+    model = Scorecard().fit(pd.DataFrame({"noise": rng.normal(size=300)}), rng.integers(0, 2, 300))
+    layers = encodings(plots.scorecard_chart(model, "noise"))
+    (domain,) = (e["y"]["scale"]["domain"] for e in layers if e.get("y", {}).get("scale"))
+    assert domain[0] <= -0.1 < 0.1 <= domain[1]
+
+
+def test_a_column_that_the_scorecard_has_not_is_refused():
+    with pytest.raises(InputError, match="no column 'wage'"):
+        points_of("wage")
