@@ -124,25 +124,6 @@ def test_predictions_in_blocks_are_those_of_all_rows_at_once():
         np.testing.assert_array_equal(in_blocks[1], classes)
 
 
-def test_every_epoch_leaves_a_checkpoint_of_its_own():
-    record = train(max_epochs=3)
-    first, last = record.checkpoints[0].group[0].weight, record.checkpoints[2].group[0].weight
-    assert len(record.checkpoints) == 3
-    assert np.abs(first - last).max() > 1e-3
-
-
-def test_only_checkpoints_that_are_needed_are_kept():
-    needed = iter([{0}, {0, 1}, {1, 2}, {1, 2}])
-    record, every = train(max_epochs=4, keep=lambda curves: next(needed)), train(max_epochs=4)
-    assert [checkpoint is not None for checkpoint in record.checkpoints] == [False, True, True, False]
-    np.testing.assert_array_equal(record.checkpoints[1].group[0].weight, every.checkpoints[1].group[0].weight)
-
-
-def test_a_shorter_run_is_a_checkpoint_of_a_longer_one():
-    short, long = train(max_epochs=2), train(max_epochs=4)
-    np.testing.assert_array_equal(short.checkpoints[1].group[0].weight, long.checkpoints[1].group[0].weight)
-
-
 def test_training_improves_the_objective_and_can_be_watched_and_stopped():
     seen = []
     record = train(
@@ -170,18 +151,6 @@ def test_accuracy_and_pr_equal_a_count_by_hand():
     own = right[np.arange(100), group]
     assert record.curves["selection_accuracy"][2, 0] == pytest.approx(own.mean(), abs=1e-6)
     assert record.curves["selection_pr"][2, 0] == pytest.approx(1 - (~own & right.any(1)).mean(), abs=1e-6)
-
-
-def test_a_second_run_of_the_same_width_compiles_nothing_whatever_its_length():
-    train(rows=make_rows(100))
-    compiled = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda event, duration, **_: compiled.append(event) if "backend_compile" in event else None
-    )
-    train(rows=make_rows(5_000))
-    assert compiled == []
-    train(rows=make_rows(100), batch_size=33)  # another shape: the listener does hear a compilation
-    assert compiled
 
 
 # ---- folds and averages ----
@@ -218,15 +187,6 @@ def test_a_replica_is_judged_by_the_rows_it_holds_out():
         assert accuracy[part] == pytest.approx(whole[0])
 
 
-def test_a_batch_of_rows_that_are_all_held_out_moves_nothing():
-    rows = folded(make_rows(40), np.zeros(40))
-    start = init_population(PLAN, np.full(1, 0.5), np.random.SeedSequence(0))
-    record = train_population(
-        rows, rows, start, settings(1, held_out=0), PLAN, batch_size=1, max_epochs=1, rng=np.random.default_rng(0)
-    )
-    assert_same(record.checkpoints[-1], start, atol=0)
-
-
 def test_the_average_is_the_mean_of_the_parameters_after_each_step():
     rows = make_rows(64)
     steps = [train(1, rows=rows, max_epochs=n).checkpoints[-1] for n in (1, 2, 3)]
@@ -241,14 +201,6 @@ def test_the_average_is_the_mean_of_the_parameters_after_each_step():
 def evaluated(rows, n_replicas=1, start=None, **changes):
     start = init_population(PLAN, np.full(n_replicas, 0.5), np.random.SeedSequence(0)) if start is None else start
     return evaluate_population(start, rows, settings(n_replicas, **changes), PLAN, batch_size=64)
-
-
-def test_the_order_of_the_rows_changes_no_figure():
-    rows = make_rows(150)
-    order = np.random.default_rng(1).permutation(150)
-    plain, shuffled = evaluated(rows), evaluated(Rows(*(field[order] for field in rows)))
-    for name, values in plain.items():
-        np.testing.assert_allclose(shuffled[name], values, atol=1e-5)
 
 
 def test_a_weight_of_three_is_a_row_given_three_times():
@@ -268,23 +220,6 @@ def test_rows_of_weight_zero_change_no_figure_and_no_parameter():
     # One batch of all rows: the same step with and without them.
     alone, together = (train(1, rows=one, batch_size=200, max_epochs=1) for one in (rows, both))
     assert_same(alone.checkpoints[-1], together.checkpoints[-1], atol=1e-5)
-
-
-def test_replicas_may_come_in_any_order():
-    rows = make_rows(100)
-    start = init_population(PLAN, np.array([0.1, 0.5, 1.0]), np.random.SeedSequence(0))
-    order = np.array([2, 0, 1])
-    shuffled = jax.tree.map(lambda leaf: leaf[order], start)
-    penalty = np.array([0.1, 1.0, 10.0])
-    plain, mixed = evaluated(rows, 3, start, penalty=penalty), evaluated(rows, 3, shuffled, penalty=penalty[order])
-    for name, values in plain.items():
-        np.testing.assert_allclose(mixed[name], values[order], atol=1e-5)
-
-
-def test_a_replica_without_rows_to_be_judged_by_has_no_figures():
-    figures = evaluated(folded(make_rows(40), np.zeros(40)), held_out=7)
-    assert np.isnan(figures["accuracy"]).all()
-    assert np.isnan(figures["pr"]).all()
 
 
 def test_several_classes_are_counted_by_what_is_decided():

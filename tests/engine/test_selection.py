@@ -29,11 +29,6 @@ def test_the_criterion_is_the_brier_score_less_weighted_pr():
     np.testing.assert_allclose(values, [[0.25, 0.10], [0.10, 0.38]])
 
 
-def test_the_smallest_criterion_is_chosen():
-    assert choose([[0.3, 0.2], [0.1, 0.4]]) == Choice(replica=0, epoch=1)
-    assert choose([[0.3, 0.2], [0.1, 0.05]]) == Choice(replica=1, epoch=1)
-
-
 def test_pr_counts_as_much_as_its_weight_says():
     pr = np.array([[0.5, 1.0]])
     assert choose([[0.20, 0.22]], pr, pr_weight=0.0).replica == 0
@@ -45,13 +40,6 @@ def test_pr_counts_as_much_as_its_weight_says():
 def test_label_like_groups_cost_two_hundredths_of_brier_score(information, penalty):
     value = Selection(0, 0.0).criterion(curves([[0.1]], label_information=information))
     np.testing.assert_allclose(value, [[0.1 + penalty]])
-
-
-def test_label_like_groups_are_chosen_only_if_they_are_clearly_better():
-    label_like = np.array([[0.9, 0.1]])
-    assert choose([[0.10, 0.11]], label_information=label_like).replica == 1
-    assert choose([[0.10, 0.13]], label_information=label_like).replica == 0
-    assert choose([[0.10, 0.11]], label_information=0.9).replica == 0
 
 
 @given(
@@ -81,23 +69,10 @@ def test_a_start_is_judged_by_the_mean_of_its_folds():
     np.testing.assert_allclose(judged["selection_pr"], [[0.6, 0.4]])
 
 
-def test_without_folds_the_curves_are_judged_as_they_are():
-    given_curves = curves([[0.3, 0.2], [0.1, 0.4]])
-    for name, curve in Selection(0, 0.1).judged(given_curves).items():
-        np.testing.assert_array_equal(curve, given_curves[name])
-
-
 def test_a_model_on_all_rows_that_does_worse_than_its_folds_is_judged_by_itself():
     criterion = Selection(1, 0.0).criterion(curves([[0.1, 0.2, 0.4, 0.1]]))
     np.testing.assert_allclose(criterion, [[0.4, 0.2]])
     assert choose([[0.1, 0.2, 0.4, 0.1]], n_folds=1) == (1, 0)
-
-
-def test_one_label_like_fold_of_two_costs_half_the_penalty():
-    information = [[0.9, 0.1, 0.1]]
-    np.testing.assert_allclose(
-        Selection(2, 0.0).criterion(curves([[0.1, 0.1, 0.1]], label_information=information)), [[0.11]]
-    )
 
 
 # ---- replicas that diverged ----
@@ -141,16 +116,6 @@ def test_patience_counts_epochs_without_improvement_of_the_best_replica():
     assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
 
 
-def test_an_equal_value_is_no_improvement():
-    assert Selection(0, 0.0, patience=1).should_stop(curves([[0.2], [0.2]]))
-    assert not Selection(0, 0.0, patience=1).should_stop(curves([[0.2], [0.1999]]))
-
-
-def test_without_patience_training_ends_at_once():
-    assert Selection(0, 0.0).should_stop(curves([[0.3]]))
-    assert not Selection(0, 0.0, patience=1).should_stop(curves([[0.3]]))
-
-
 def test_training_to_the_last_epoch_never_stops_early():
     worse_and_worse = curves([[0.1], [0.2], [0.3], [0.4]])
     assert Selection(0, 0.0, patience=1).should_stop(worse_and_worse)
@@ -158,11 +123,6 @@ def test_training_to_the_last_epoch_never_stops_early():
 
 
 # ---- rows that choose and judge ----
-
-
-def test_every_block_has_one_checkpoint_where_other_rows_judge():
-    of_two_folds = curves([[0.3, 0.1, 0.2], [0.1, 0.4, 0.2]])
-    assert Selection(2, 0.0).choose_by_block(of_two_folds) == [Choice(0, 0)] * 3
 
 
 def test_the_other_folds_choose_for_a_fold_that_judges():
@@ -187,13 +147,6 @@ def test_a_replica_that_diverged_is_not_chosen_for_any_fold():
 
 
 # ---- the checkpoints that are kept ----
-
-
-def test_the_newest_epoch_is_in_use_until_it_is_not_the_best():
-    rule = Selection(0, 0.0)
-    assert rule.epochs_in_use(curves([[0.3, 0.4]])) == {0}
-    assert rule.epochs_in_use(curves([[0.3, 0.4], [0.3, 0.3]])) == {0}  # A tie goes to the earlier epoch.
-    assert rule.epochs_in_use(curves([[0.3, 0.4], [0.3, 0.29]])) == {1}
 
 
 @given(

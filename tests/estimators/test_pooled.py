@@ -7,14 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dafh import DAFHClassifier, Scorecard
+from dafh import DAFHClassifier
 from dafh.classifiers.logits import SMALLEST_PROBABILITY
-from dafh.estimators.pooled import choose_n_folds, fit_pooled, nested_pooled_logits, pooled_logits, resolve_pooled
+from dafh.estimators.pooled import fit_pooled, nested_pooled_logits, pooled_logits
 from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.rows.checked import CheckedRows
@@ -69,13 +68,6 @@ def test_an_incumbent_that_is_certain_can_still_be_corrected():
     np.testing.assert_allclose(logits_of(certain, rows)[:, 0], np.where(rows.y == 1, 1, -1) * CERTAIN, atol=1e-5)
 
 
-def test_an_incumbent_with_a_threshold_of_its_own_keeps_its_probabilities():
-    rows = rows_of()
-    plain = LogisticRegression().fit(rows.given, rows.y)
-    cut = FixedThresholdClassifier(LogisticRegression(), threshold=0.9).fit(rows.given, rows.y)
-    np.testing.assert_allclose(logits_of(cut, rows), logits_of(plain, rows))
-
-
 def test_an_incumbent_pipeline_sees_the_frame():
     rows = rows_of(frame=True)
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows.given, rows.y)
@@ -85,28 +77,11 @@ def test_an_incumbent_pipeline_sees_the_frame():
 def test_an_incumbent_of_other_columns_is_refused():
     rows = rows_of()
     incumbent = LogisticRegression().fit(rows.given[:, :1], rows.y)
-    with pytest.raises(InputError, match="takes 1 features, X has 2"):
+    with pytest.raises(InputError, match="1 features"):
         DAFHClassifier(pooled=incumbent).fit(rows.given, rows.y)
 
 
-def test_an_incumbent_has_the_same_logits_in_every_block():
-    rows = rows_of()
-    _, blocks = nested(LogisticRegression().fit(rows.given, rows.y), rows)
-    assert blocks.shape == (4, 120, 1)
-    assert (blocks == blocks[0]).all()
-
-
 # ---- fitted here ----
-
-
-def test_names_stand_for_our_own_classifiers():
-    assert isinstance(resolve_pooled("scorecard"), Scorecard)
-    assert isinstance(resolve_pooled("linear"), StandardizedLogisticRegression)
-
-
-def test_few_rows_of_cheap_classifiers_are_judged_in_five_folds():
-    assert [choose_n_folds(StandardizedLogisticRegression(), n) for n in (100, 30_000)] == [5, 3]
-    assert choose_n_folds(KNeighborsClassifier(), 100) == choose_n_folds(Scorecard(), 100) == 3
 
 
 # Ours is standardised by all rows, without their labels; a fit of its own by the rows it sees.

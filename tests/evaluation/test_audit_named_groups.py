@@ -1,7 +1,6 @@
 """The audit of named groups, and who is in which group."""
 
 import json
-import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -96,29 +95,6 @@ def test_dates_are_cut_into_quarters_and_too_many_combinations_are_refused():
         run(rows(), sensitive_features=wide, depth=14)
 
 
-def test_named_groups_are_answered_like_any_other():
-    table, rng = people()
-    y, predictions, groups, pooled = rows(4000, errors=(0.25, 0.35))
-    for weight in (None, rng.choice([0.2, 1], 4000)):
-        options = {"level": 0.1, "margin": 0.02, "sample_weight": weight}
-        named = audit(y, predictions, groups, pooled=pooled, sensitive_features=table[["race"]], **options).named
-        # The same question with the races as segments and the labels as they are served.
-        served = predictions[np.arange(4000), groups]
-        direct = audit(y, served, "race = " + table["race"].to_numpy(), pooled=pooled, **options).questions
-        # Beside learned groups they have half of the level, and need more rows for that.
-        shared = ["p_corrected", "rows_needed"]
-        pd.testing.assert_frame_equal(named.drop(columns=shared), direct.drop(columns=shared), check_dtype=False)
-        np.testing.assert_allclose(named["p_corrected"], np.minimum(2 * direct["p_corrected"], 1))
-        assert (named["rows_needed"] > direct["rows_needed"]).all()
-
-
-def test_named_groups_served_in_part_by_the_pooled_classifier_are_tested():
-    table, _ = people()
-    y, predictions, groups, pooled = rows(4000)
-    named = audit(y, predictions, groups, pooled=pooled, own=[0, 2], sensitive_features=table).named
-    assert (named["low"] < named["high"]).all()
-
-
 def test_weights_count_in_the_composition():
     table = pd.DataFrame({"sex": ["f", "f", "f", "m"]})
     result = audit([0] * 4, [[0, 0]] * 4, [0, 1, 1, 1], pooled=[0] * 4, sensitive_features=table,
@@ -149,33 +125,3 @@ def test_persons_count_once_in_named_groups_and_rows_of_one_person_in_two_groups
     assert (named["high"] - named["low"] > plain["high"] - plain["low"]).all()
     each = audit(y, predictions, groups, pooled=pooled, persons=np.arange(400), sensitive_features=table, depth=1)
     pd.testing.assert_frame_equal(each.named, plain)
-
-
-def test_many_columns_of_attributes():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.integers(0, 3, (3000, 12))).add_prefix("a")
-    result = run(rows(3000), sensitive_features=table)
-    assert len(result.named) == 12 * 3 + 12 * 11 // 2 * 9
-    assert result.named["verdict"].eq("violated").sum() == 0
-
-
-def test_composition_says_who_is_in_which_group():
-    table, _ = people()
-    y, predictions, _, pooled = rows(4000)
-    groups = (table["sex"] == "m").to_numpy() * 1
-    composition = audit(y, predictions, groups, pooled=pooled, sensitive_features=table).composition
-    assert composition["named_group"].tolist() == ["sex = f", "sex = m", "race = a", "race = b", "race = c"]
-    shares = composition.set_index("named_group")
-    assert shares.loc["sex = f", ["in_0", "in_1"]].tolist() == [1, 0]
-    assert shares.loc["sex = f", "weight"] == (table["sex"] == "f").sum()
-
-
-def test_memory_stays_below_four_times_the_input():
-    y, predictions, groups, pooled = rows(200_000, 8)
-    table, _ = people(200_000)
-    inputs = sum(part.nbytes for part in (y, predictions, groups, pooled)) + table.memory_usage().sum()
-    tracemalloc.start()
-    run((y, predictions, groups, pooled), sensitive_features=table)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 4 * inputs

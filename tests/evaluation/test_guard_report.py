@@ -6,10 +6,7 @@ import pytest
 
 from compared import rows_of
 from dafh.evaluation import choose_servers
-from dafh.evaluation.guard_report import GuardReport, certificate_in_words
-from dafh.evaluation.losses import ERROR, Costs, Loss, check_losses
-from dafh.evaluation.paired import ComparedRows
-from dafh.exceptions import InputError
+from dafh.evaluation.losses import ERROR, check_losses
 from dafh.stats import excluded_harm, mcnemar_p, paired_interval
 
 ALL = check_losses(("error", "fpr", "fnr"))
@@ -47,103 +44,21 @@ def test_the_loss_of_the_pooled_classifier_is_not_that_of_another_group():
     assert table["pooled_loss"].tolist() == [0.15, 0]
 
 
-def test_a_group_that_keeps_its_own_classifier_has_a_reason_too():
-    rows = rows_of((500, {"100": 40, "011": 5}), (500, {"010": 40, "101": 5}))
-    lower = "the error rate is lower than with the pooled classifier"
-    assert choose_servers(rows).table["reason"].tolist() == [lower] * 2
-    shown = "it is shown not to be worse than the pooled classifier"
-    assert choose_servers(rows, kind="proof").table["reason"].tolist() == [shown] * 2
-
-
 def test_the_sentence_of_a_group_has_the_two_figures_that_decide():
     report = choose_servers(rows_of((500, {"100": 40, "011": 5}), (500, {"010": 5, "101": 40})))
-    why = "the error rate is lower than with the pooled classifier (1.00% instead of 8.00%, 500 rows)."
-    assert report.sentence_of(0) == f"Group 0 keeps its own classifier: {why}"
+    assert "1.00% instead of 8.00%, 500 rows" in report.sentence_of(0)
     assert report.sentence_of(1) == report.reasons()[0]
+    assert report.sentence_of(1) in str(report)
     costs = choose_servers(rows_of(SHIFTED), losses=check_losses("cost", {"fp": 1, "fn": 3}))
-    assert costs.sentence_of(0).endswith("(6.00 instead of 5.00 per 100 rows, 200 rows).")
-    assert choose_servers(rows_of((1, {"01": 1}))).sentence_of(0).endswith("(100.00% instead of 0.00%, 1 row).")
-
-
-def test_checks_are_numbered_through_whatever_was_asked():
-    checks = choose_servers(rows_of(SHIFTED), losses=ALL).checks
-    assert checks.index.tolist() == [0, 1, 2]
-    assert checks["loss"].tolist() == ["error", "fpr", "fnr"]
-
-
-def test_the_report_is_a_sentence_a_table_and_reasons_in_a_terminal_and_in_a_notebook():
-    report = choose_servers(rows_of((100, {"100": 6, "011": 4}), (100, {"010": 4, "101": 12})))
-    lines = str(report).splitlines()
-    assert lines[0] == 'Guard "veto" on 200 calibration rows: group 1 is served by the pooled classifier.'
-    assert "gain, points" in lines[2]
-    assert "95% interval" in lines[2]
-    assert [line.split()[:2] for line in lines[3:5]] == [["0", "100"], ["1", "100"]]
-    lost = "Group 1: the error rate is not lower than with the pooled classifier (12.00% instead of 4.00%, 100 rows)."
-    assert lines[-1] == lost
-    assert max(map(len, lines)) <= 120
-    page = report._repr_html_()
-    assert page.count("<tr") == 3
-    assert page.index("group 1 is served by the pooled classifier.") < page.index("<table")
-    assert lines[-1] in page
-
-
-def test_the_sentence_names_everyone():
-    def sentence(*served):
-        outcomes = {"own": {"1110": 1}, "pooled": {"0001": 5}}
-        return choose_servers(rows_of(*[(50, outcomes[s]) for s in served])).sentence()
-
-    assert sentence("own", "own", "own").endswith("every group keeps its own classifier.")
-    assert sentence("pooled", "pooled", "own").endswith("group 0 and group 1 are served by the pooled classifier.")
-    assert sentence("pooled", "pooled", "pooled").endswith("every group is served by the pooled classifier.")
+    assert "6.00 instead of 5.00 per 100 rows" in costs.sentence_of(0)
 
 
 def test_several_groups_can_get_another_classifier():
     better = {"1110": 5, "0010": 60}
     report = choose_servers(rows_of((500, better), (500, better), (500, better)))
     assert report.serves.tolist() == [2, 2, 2]
-    assert report.sentence().endswith("group 0 and group 1 get another group's classifier.")
     mixed = choose_servers(rows_of((500, {"0001": 50}), (500, better), (500, better)))
-    assert mixed.sentence().endswith(
-        ": group 0 is served by the pooled classifier; group 1 gets another group's classifier."
-    )
-
-
-def test_a_report_says_which_rows_it_had():
-    rows = rows_of((1500, {"100": 1}), (500, {"010": 1}))
-    assert choose_servers(rows).n_rows == 2000
-    fitted = choose_servers(rows, kind="proof", cross_fitted=True)
-    assert fitted.sentence().startswith(
-        'Guard "proof" on 2,000 calibration rows, scored by models trained without them: every'
-    )
-    assert (fitted.cross_fitted, fitted.level, fitted.margin, fitted.kind) == (True, 0.05, 0.0, "proof")
-    assert not choose_servers(rows).cross_fitted
-
-
-def test_without_rows_the_sentence_says_so():
-    assert choose_servers(ComparedRows.none(2)).sentence() == (
-        'Guard "veto" had no rows to decide by: every group is served by the pooled classifier.'
-    )
-
-
-def test_a_report_is_about_errors_and_one_model_unless_it_says_otherwise():
-    found = choose_servers(one_group(1, 0))
-    report = GuardReport(found.kind, found.level, found.margin, found.serves, found.table, found.checks)
-    assert (report.losses, report.cross_fitted) == (("error",), False)
-    assert report == found
-
-
-def test_every_reason_has_a_line_of_its_own():
-    lines = str(choose_servers(rows_of((50, {"001": 5}), (50, {"001": 5})))).splitlines()
-    why = "the error rate is not lower than with the pooled classifier (10.00% instead of 0.00%, 50 rows)."
-    assert lines[-2:] == [f"Group {g}: {why}" for g in range(2)]
-
-
-def test_a_frame_that_is_changed_leaves_the_report_alone():
-    report = choose_servers(one_group(1, 0))
-    frame = report.to_frame()
-    frame.loc[0, "rows"] = -1
-    assert report.n_rows == 100
-    assert isinstance(report, GuardReport)
+    assert mixed.serves.tolist() == [3, 2, 2]
 
 
 # ---- certificates ----
@@ -178,24 +93,6 @@ def test_certificates_of_proof_are_what_holm_leaves():
     assert certificates(one, kind="proof", margin=0.001)[0] == 0.001
 
 
-@pytest.mark.parametrize(
-    ("harm", "words"),
-    [
-        (-0.0469, "none, gain ≥ 4.69"),
-        (-0.00005, "none"),
-        (-0.000051, "none, gain ≥ 0.01"),
-        (0.0, "none"),
-        (0.0146, "at most 1.46"),
-        (0.00005, "at most 0.01"),
-        (6.4e-7, "at most 6e-05"),
-        (9.45e-7, "at most 9e-05"),
-    ],
-)
-def test_certificates_in_words(harm, words):
-    assert certificate_in_words(harm, is_pooled=False) == words
-    assert certificate_in_words(harm, is_pooled=True) == "none (pooled)"
-
-
 # ---- several losses ----
 
 # 200 rows, half of them positive. Own classifier: 10 false positives fewer, 4 false negatives more.
@@ -207,9 +104,7 @@ def test_under_veto_no_loss_may_be_higher():
     assert choose_servers(rows, losses=(ERROR,)).serves.tolist() == [0]
     report = choose_servers(rows, losses=ALL)
     assert report.serves.tolist() == [1]
-    assert report.reasons() == [
-        "Group 0: the false negative rate is higher than with the pooled classifier (4.00% instead of 0.00%, 100 rows)."
-    ]
+    assert "false negative rate is higher" in report.reasons()[0]
     checks = report.checks.set_index("loss")
     assert checks["passed"].to_dict() == {"error": True, "fpr": True, "fnr": False}
     assert checks["rows"].to_dict() == {"error": 200, "fpr": 100, "fnr": 100}
@@ -228,12 +123,6 @@ def test_costs_weigh_both_kinds_of_error():
         report = choose_servers(rows, losses=check_losses("cost", costs))
         assert (report.serves[0] == 0) == kept
         assert report.table["gain"].iloc[0] == pytest.approx((10 - 4 * costs["fn"]) / 200)
-    # 4 false negatives cost 12 on 200 rows, 10 false positives cost 10.
-    head, line = str(report).splitlines()[2:4]
-    assert [title.strip() for title in head.split("  ") if title][1:5] == [
-        "rows", "own cost", "pooled cost", "gain, per 100 rows",
-    ]  # fmt: skip
-    assert line.split()[1:5] == ["200", "6.00", "5.00", "-1.00"]
 
 
 def test_under_proof_every_loss_must_be_shown():
@@ -242,10 +131,7 @@ def test_under_proof_every_loss_must_be_shown():
     assert choose_servers(rows, kind="proof").serves.tolist() == [0]
     report = choose_servers(rows, kind="proof", losses=ALL)
     assert report.serves.tolist() == [1]
-    assert report.reasons() == [
-        "Group 0: the false negative rate is not shown to be as low as with the pooled classifier (0.00% with both, "
-        "200 rows)."
-    ]
+    assert "false negative rate is not shown" in report.reasons()[0]
     both = rows_of(((200, 200), {"10": 30, "+10": 8}))
     assert choose_servers(both, kind="proof", losses=ALL).serves.tolist() == [0]
     assert choose_servers(rows, kind="proof", losses=ALL, margin=0.02).serves.tolist() == [0]
@@ -263,14 +149,7 @@ def test_the_tests_of_a_loss_are_exact_among_the_rows_that_count():
 def test_a_loss_that_no_row_counts_for_is_not_shown(kind):
     report = choose_servers(rows_of((100, {"10": 20})), kind=kind, losses=ALL)  # No positives at all.
     assert report.serves.tolist() == [1]
-    assert report.reasons() == ["Group 0: there are no calibration rows to measure the false negative rate on."]
-
-
-def test_losses_need_two_classes():
-    rows = rows_of((10, {}))
-    several = type(rows)(**vars(rows) | {"positive": None})
-    with pytest.raises(InputError, match="The cost needs two classes"):
-        choose_servers(several, losses=(Loss("cost", Costs(1, 2)),))
+    assert "no calibration rows" in report.reasons()[0]
 
 
 # ---- declared subgroups ----
@@ -284,12 +163,9 @@ def declared(n=200, lost=8, won=40):
 
 
 def test_under_veto_a_group_in_which_a_declared_subgroup_is_harmed_loses_its_own_classifier():
-    assert choose_servers(declared()).serves.tolist() == [1]
     report = choose_servers(declared())
-    assert report.reasons() == [
-        "Group 0: the error rate of sex = f is higher than with the pooled classifier (9.52% instead of 0.00%, "
-        "84 rows)."
-    ]
+    assert report.serves.tolist() == [1]
+    assert "sex = f" in report.reasons()[0]
     checks = report.checks.set_index("part")
     assert checks.loc["sex = f", ["rows", "own_loss", "pooled_loss"]].tolist() == pytest.approx([84, 8 / 84, 0])
     assert checks.loc["sex = m", "passed"]
@@ -313,10 +189,6 @@ def test_under_proof_every_declared_subgroup_must_be_shown():
     few = pd.DataFrame({"sex": ["f"] * 3 + ["m"] * 37 + ["f"] * 100 + ["m"] * 100})
     report = choose_servers(rows_of((240, {"10": 40}), attributes=few), kind="proof")
     assert report.serves.tolist() == [1]  # Three rows won have p = 1/8.
-    assert report.reasons() == [
-        "Group 0: the error rate of sex = f is not shown to be as low as with the pooled classifier (0.00% instead of "
-        "2.91%, 103 rows)."
-    ]
 
 
 def test_declared_subgroups_are_those_of_single_attributes():
@@ -339,10 +211,7 @@ def test_each_test_passed_but_not_all_together_is_a_reason_of_its_own():
     rows = rows_of((100, {"100": 5}), (100, {"010": 5}))  # p = 1/32 each: enough for one group, not for two.
     report = choose_servers(rows, kind="proof")
     assert report.serves.tolist() == [2, 2]
-    assert report.reasons()[0] == (
-        "Group 0: its own classifier is not shown to be as good after correction for the number of groups (0.00% "
-        "instead of 5.00%, 100 rows)."
-    )
+    assert "number of groups" in report.reasons()[0]
 
 
 def test_a_rival_must_not_harm_declared_subgroups_either():

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from dafh.evaluation import metrics as functions
 from dafh.evaluation.matrix import PreferenceMatrix
-from dafh.exceptions import InputError
 
 METRICS = functions.__all__
 
@@ -167,35 +166,3 @@ def test_rounding_of_weights_is_not_a_violation():
         sample_weight=[0.1, 0.2, 0.3, 1.0],
     )
     assert matrix.violations == 0
-
-
-def test_the_frame_has_a_row_per_group():
-    frame = PreferenceMatrix.from_predictions(**HAND).to_frame()
-    assert frame.columns.tolist() == ["rows", "share", "own", "gain", "error_0", "error_1", "error_pooled"]
-    assert frame.loc[1, "gain"] == -0.25
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"predictions": np.ones(8)}, "one column per classifier"),
-        ({"y": np.ones((8, 1))}, "y must have one entry"),
-        ({"groups": HAND["groups"] + 1}, "integers from 0 to 1"),
-        ({"groups": HAND["groups"] * 0.5}, "integers from 0 to 1"),
-        ({"own": [0, 3]}, "classifier from 0 to 2"),
-        ({k: v[:0] for k, v in HAND.items()}, "no rows"),
-    ],
-)
-def test_bad_input_is_explained(change, message):
-    with pytest.raises(InputError, match=message):
-        PreferenceMatrix.from_predictions(**HAND | change)
-
-
-def test_weights_that_count_nothing_are_refused():
-    with pytest.raises(ValueError, match=r"(?i)sample weights"):
-        PreferenceMatrix.from_predictions(**HAND, sample_weight=np.zeros(8))
-
-
-def test_inputs_of_different_length_are_refused():
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        PreferenceMatrix.from_predictions(**HAND | {"y": np.ones(7)})

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from compared import rows_of
 from dafh.evaluation.losses import ERROR, Costs, Loss
-from dafh.evaluation.paired import ComparedRows, LossUnits, join_kinds, mean_loss
-from dafh.exceptions import InputError
+from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 
 LOSSES = (ERROR, Loss("fpr"), Loss("fnr"), Loss("cost", Costs(1, 5)))
 
@@ -99,24 +98,6 @@ def test_weights_of_one_size_are_no_weights(rows):
     np.testing.assert_allclose(one.harm, other.harm)
 
 
-@pytest.mark.parametrize("persons", [None, 7])
-def test_questions_counted_together_are_those_counted_one_by_one(persons):
-    rng = np.random.default_rng(1)
-    n = 90
-    y, weight = rng.integers(0, 2, n), rng.choice([0.0, 0.5, 1.0], n)
-    rows = ComparedRows.check(
-        y, rng.integers(0, 2, (n, 3)), rng.integers(0, 2, n), y, [0, 2], weight,
-        persons=None if persons is None else rng.integers(0, persons, n),
-    )  # fmt: skip
-    units, some = LossUnits.of(rows, Loss("cost", Costs(1.0, 3.0))), np.flatnonzero(rows.group == 0)
-    pairs = [(0, 0, 1), (0, 0, 2), (0, 0, 3), (1, 2, 0)]
-    alone = units.differences([units.tally(some, rows.right[some, 0], rows.right[some, rival]) for rival in (1, 2, 3)])
-    together = rows.compare(units.loss, pairs)
-    assert (together.size > 0).all()  # Rows without weight are no units.
-    np.testing.assert_allclose(together.harm[:3], alone.harm, rtol=1e-12)
-    np.testing.assert_allclose(together.p_within(0.1)[:3], alone.p_within(0.1), rtol=1e-9)
-
-
 def test_a_person_whose_rows_cancel_says_nothing():
     rows = rows_of((6, {"10": 2, "01": 2}), persons=[0, 1, 0, 1, 2, 3])
     found = rows.compare(ERROR, [(0, 0, 1)])
@@ -144,28 +125,6 @@ def test_many_different_weights_are_put_together_and_change_no_mean():
     exact = (weight * ((own != y) * 1.0 - (pooled != y))).sum() / weight.sum()
     assert found.harm[0] == pytest.approx(exact, abs=2e-3)
     assert LossUnits.of(rows, ERROR).largest == pytest.approx(1, rel=0.05)
-
-
-def rows_with_weights(weight):
-    n = len(weight)
-    return ComparedRows.check(np.zeros(n), np.zeros((n, 1)), np.zeros(n, int), np.zeros(n), sample_weight=weight)
-
-
-def test_up_to_four_hundred_different_weights_are_left_as_they_are():
-    for n, kept in ((400, True), (401, False)):
-        rows = rows_with_weights(np.linspace(0.1, 1, n))
-        size = LossUnits.of(rows, ERROR).size
-        assert np.array_equal(size, rows.weight) == kept
-        assert (len(np.unique(size)) == n) == kept
-
-
-def test_weights_that_are_put_together_keep_their_total_and_no_weight_stays_none():
-    weight = np.r_[np.zeros(50), np.repeat(np.geomspace(0.01, 1, 1000), np.arange(1000) % 3 + 1)]
-    rows = rows_with_weights(weight)
-    size = LossUnits.of(rows, ERROR).size
-    assert size.sum() == pytest.approx(rows.weight.sum())
-    assert (size[:50] == 0).all()
-    np.testing.assert_allclose(size, rows.weight, rtol=0.02)
 
 
 def test_only_ratios_of_weights_count():
@@ -203,35 +162,6 @@ def test_parts_put_together_are_all_rows(rows, cut):
     assert ComparedRows.concatenate(parts) == rows
 
 
-def test_one_part_is_all_rows():
-    rows = rows_of((3, {"10": 1}))
-    assert ComparedRows.concatenate([rows]) == rows
-
-
-def test_no_rows_of_two_groups_have_a_place_for_three_classifiers():
-    none = ComparedRows.none(2)
-    assert (none.right.shape, none.differ.shape) == ((0, 3), (0, 2))
-    assert [len(part) for part in (none.group, none.weight, none.positive, none.flagged)] == [0] * 4
-    assert none.own.tolist() == [0, 1]
-
-
-def test_no_question_has_no_units():
-    units = LossUnits.of(rows_of((3, {"10": 1})), Loss("cost", Costs(1, 5)))
-    found = units.differences([])
-    assert [part.shape for part in (found.difference, found.size, found.counts)] == [(0,), (0,), (0, 0)]
-    assert (found.worst, found.largest) == (5, 1)
-    assert [part.shape for part in join_kinds([])] == [(0, 2), (0, 0)]
-
-
-def test_where_no_row_counts_the_largest_unit_is_one():
-    assert LossUnits.of(rows_of((3, {"10": 1})), Loss("fnr")).largest == 1.0
-
-
-def test_an_empty_group_at_the_end_has_no_mean_loss():
-    rows = rows_of((4, {"001": 1}), (0, {}))
-    np.testing.assert_array_equal(mean_loss(rows, ERROR, ~rows.own_right, rows.group, 2), [0.25, np.nan])
-
-
 def test_no_rows_are_compared_to_nothing():
     found = ComparedRows.none(2).compare(ERROR, [(0, 0, 2), (1, 1, 2)])
     assert found.total.tolist() == [0, 0]
@@ -257,49 +187,22 @@ def test_the_positive_class_is_the_second_of_two():
     assert flagged.tolist() == [[True, False], [False, True]]
 
 
-GOOD = {"y": [0, 1], "predictions": [[0], [1]], "groups": [0, 0], "pooled": [0, 0]}
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "words"),
     [
-        ({"predictions": [0, 1]}, r"one column per classifier, got shape \(2,\)"),
-        ({"pooled": [[0], [0]]}, "pooled must have one entry per sample"),
-        ({"groups": [[0], [0]]}, "groups must have one entry per sample"),
-        ({"groups": [0, 1]}, "groups must be integers from 0 to 0"),
-        ({"groups": [-1, 0]}, "groups must be integers from 0 to 0"),
-        ({"groups": [0.0, 0.5]}, "groups must be integers from 0 to 0"),
-        ({"own": [2]}, r"own must name a classifier from 0 to 1 \(the pooled one\)"),
-        ({"own": [-1]}, "own must name a classifier from 0 to 1"),
-        ({"own": [-1, 1]}, "own must name a classifier from 0 to 1"),
-        ({"predictions": [[0.5], [1.0]]}, "not probabilities"),
-        ({"own": [0.5]}, "own must name a classifier from 0 to 1"),
-        ({"y": [], "predictions": np.zeros((0, 1)), "groups": [], "pooled": []}, "no rows to compare"),
-        ({"pooled": [0, None]}, "missing predictions"),
-        ({"persons": [1]}, r"persons has the shape \(1, 1\) for 2 rows: give one identifier for each row"),
-        ({"attributes": pd.DataFrame({"sex": ["f"]})}, "has 1 rows, the data have 2"),
-        *(({name: [[0], [0, 1]]}, f"^{name} cannot be read as an array") for name in [*GOOD, "own"]),
-        ({"own": [[0, 1]]}, r"own must have one entry per group, got shape \(1, 2\)"),
-        ({"own": []}, r"own must have one entry per group, got shape \(0,\)"),
+        ({"predictions": [0, 1]}, "one column per classifier"),
+        ({"pooled": [[0], [0]]}, "one entry per sample"),
+        ({"groups": [-1, 0]}, "integers from 0"),
+        ({"groups": [0.0, 0.5]}, "integers from 0"),
+        ({"own": [2]}, "own must name a classifier"),
+        ({"own": []}, "one entry per group"),
+        ({"y": [], "predictions": np.zeros((0, 1)), "groups": [], "pooled": []}, "no rows"),
+        ({"pooled": [0]}, "inconsistent"),
+        ({"persons": [1]}, "one identifier"),
+        ({"groups": [[0], [0, 1]]}, "groups cannot be read"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(change, message):
-    with pytest.raises(InputError, match=message):
-        ComparedRows.check(**GOOD | change)
-
-
-def test_lengths_must_agree():
-    for name in ("y", "groups", "pooled"):
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            ComparedRows.check(**GOOD | {name: [0]})
-
-
-def test_groups_of_the_right_type_are_not_copied():
-    groups = np.zeros(2, np.intp)
-    assert ComparedRows.check(**GOOD | {"groups": groups}).group is groups
-
-
-def test_the_pooled_classifier_alone_can_serve_all_groups():
-    rows = ComparedRows.check(y=[0, 1], predictions=np.zeros((2, 0)), groups=[0, 0], pooled=[0, 0], own=[0])
-    assert rows.right.tolist() == [[True], [False]]
-    assert mean_loss(rows, ERROR, ~rows.own_right, rows.group, 1).tolist() == [0.5]
+def test_bad_input_is_refused_in_one_sentence(change, words):
+    good = {"y": [0, 1], "predictions": [[0], [1]], "groups": [0, 0], "pooled": [0, 0]}
+    with pytest.raises(ValueError, match=words):
+        ComparedRows.check(**good | change)

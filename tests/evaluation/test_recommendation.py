@@ -1,15 +1,10 @@
 """The recommendation: what to do, for whom, and the figures that carry it; it never contradicts the answers."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from dafh import audit
-from dafh.evaluation import Recommendation
-from dafh.evaluation.audit_tables import rows_wanted, worst_first
-from dafh.evaluation.deployment import tolerated
 from dafh.study.guarantee.recommendations import ALL_LOSE, NOBODY_GAINS, THREE_LOSE
 
 N = 1200
@@ -43,18 +38,8 @@ def those_who_lose(group, place):
 def test_a_gain_for_every_group_is_deployed():
     advice = audited((0.1, 0.1), named=two_groups).recommendation
     assert (advice.kind, advice.deploy, advice.keep) == ("deploy", ("0", "1"), ())
-    assert advice.headline == "Deploy for both groups"
-    assert advice.sentences[0] == (
-        "On 2,400 test rows, the error rate falls from 30.0% to 10.0%: gain +20.00 percentage points (95% interval "
-        "+17.55 to +22.43)."
-    )
-    assert (
-        "50.0% of rows are flagged, before 50.0%; the false positive rate is 10.0%, before 30.0%" in advice.sentences[1]
-    )
-    assert advice.cautions[0] == (
-        "No group is shown to lose. For both named groups, a loss of more than 1 percentage point is ruled out "
-        "(95% interval of each)."
-    )
+    assert "+20.00" in advice.sentences[0]
+    assert "false positive rate is 10.0%, before 30.0%" in advice.sentences[1]
 
 
 def test_a_group_that_loses_keeps_the_pooled_classifier():
@@ -62,11 +47,8 @@ def test_a_group_that_loses_keeps_the_pooled_classifier():
     advice = result.recommendation
     assert result.verdict.status == "harm"
     assert (advice.kind, advice.deploy, advice.keep) == ("deploy_some", ("0",), ("1",))
-    assert advice.headline == "Deploy for group 0 only, and keep the pooled classifier for group 1"
-    assert "for group 1, it is shown to lose 20.00 percentage points" in advice.cautions[0]
-    # Of group 0 alone: half of the rows gain 20 points.
-    assert "with this group alone, the error rate falls from 30.0% to 20.0%: gain +10.00" in advice.sentences[0]
-    assert advice.cautions[-1].startswith("This group was chosen on the rows that the figures come from")
+    assert "20.00" in advice.cautions[0]
+    assert "+10.00" in advice.sentences[0]  # Of group 0 alone: half of the rows gain 20 points.
 
 
 def test_the_figures_of_some_groups_are_those_of_an_audit_in_which_the_pooled_one_serves_the_others():
@@ -86,17 +68,13 @@ def test_nobody_is_told_to_deploy_while_a_named_group_is_shown_to_lose():
     assert result.verdict.status == "harm"
     assert set(result.questions["verdict"]) <= {"satisfied", "undecided"}
     assert (advice.kind, advice.deploy, advice.keep) == ("do_not_deploy", (), ("0", "1"))
-    assert advice.headline == "Do not deploy: sex = f is shown to lose"
     assert [one.group for one in advice.losing] == ["sex = f"]
-    assert "Who loses: sex = f loses 100.00 percentage points" in " ".join(advice.cautions)
-    assert advice.cautions[-1].startswith("Fit again with these attributes protected")
 
 
 def test_some_groups_are_not_enough_if_a_named_group_loses_with_them():
     result = audited((0.1, 0.5), named=those_who_lose)
     assert (result.trial.named["verdict"] == "violated").any()
     assert result.recommendation.kind == "do_not_deploy"
-    assert result.recommendation.headline.startswith("Do not deploy: ")
 
 
 def test_some_groups_are_enough_if_the_named_group_loses_elsewhere():
@@ -126,48 +104,34 @@ def test_a_small_group_is_undecided_and_not_safe():
     """Forty rows, all of them better off: a loss of more than a point is ruled out only with more of them."""
     advice = audited((0.1, 0.2), sizes=(N, 40)).recommendation
     assert (advice.kind, advice.deploy, advice.keep) == ("deploy_some", ("0",), ("1",))
-    assert advice.groups[1].reason.startswith("a loss of more than 1 percentage point is not ruled out (gain +10.00, ")
-
-
-def test_a_group_without_rows_is_kept():
-    advice = audited((0.1, 0.1), sizes=(N, 0)).recommendation
-    assert (advice.kind, advice.keep) == ("deploy_some", ("1",))
-    assert advice.groups[1].reason == "it has no test rows"
+    assert "not ruled out" in advice.groups[1].reason
 
 
 def test_a_small_loss_is_ruled_out_by_many_rows_even_where_the_gain_is_not_shown():
     result = audited((0.299, 0.1), sizes=(60_000, N))
-    first = result.recommendation.groups[0]
     assert result.questions["verdict"].iloc[0] == "undecided"
-    assert first.action == "deploy"
-    assert first.reason.startswith("a loss of more than 1 percentage point is ruled out (gain +0.1")
+    assert result.recommendation.groups[0].action == "deploy"
 
 
 def test_without_a_gain_the_pooled_classifier_stays():
     nothing, unsure = audited((0.31, 0.31), sizes=(60, 60)), audited((0.2, 0.2), sizes=(60, 60))
     assert (nothing.verdict.status, nothing.recommendation.kind) == ("nothing_gained", "keep")
-    assert nothing.recommendation.headline == "Keep the pooled classifier: nothing is gained"
     assert (unsure.verdict.status, unsure.recommendation.kind) == ("undecided", "keep")
-    assert unsure.recommendation.headline == "Keep the pooled classifier: no gain is shown"
-    assert unsure.recommendation.sentences[0].endswith("That may be chance.")
-    assert nothing.recommendation.cautions[-1] == "If you keep it, nothing changes for anybody."
-    assert unsure.recommendation.cautions[-1].endswith("More test rows may show whether the gain is real.")
+    assert "chance" in unsure.recommendation.sentences[0]
 
 
 def test_a_group_that_gains_alone_is_mentioned_where_the_model_as_a_whole_gains_nothing():
     result = audited((0.1, 0.32), sizes=(100, 2000))
     assert result.verdict.status == "nothing_gained"
     assert result.recommendation.kind == "keep"
-    assert result.recommendation.cautions[-1] == "Group 0 gains alone: audit a model that changes nobody else."
+    assert "Group 0 gains alone" in result.recommendation.cautions[-1]
 
 
 def test_where_the_pooled_classifier_serves_all_there_is_nothing_to_deploy():
-    advice = audited((0.1, 0.1), own=[2, 2]).recommendation
     # Two classifiers that nobody is served by are better for both groups: this is harm, not "unchanged".
-    assert advice.headline == "Do not deploy: group 0 and group 1 would do better with another classifier"
+    assert audited((0.1, 0.1), own=[2, 2]).recommendation.kind == "do_not_deploy"
     unchanged = audited((), own=[0, 0]).recommendation
     assert (unchanged.kind, unchanged.figures) == ("keep", ())
-    assert unchanged.headline == "Keep the pooled classifier: it serves every group already"
     assert [group.action for group in unchanged.groups] == ["pooled", "pooled"]
 
 
@@ -177,19 +141,12 @@ def test_a_kind_of_error_that_rises_is_pointed_out_unless_it_was_tested():
     rows = {"y": y, "predictions": np.where(row < 300, 0, y), "pooled": np.where(row < 1500, 1, y)}
     told = " ".join(audit(**rows, groups=np.zeros(2000, int)).recommendation.cautions)
     # 150 misses more and 750 false alarms fewer.
-    assert (
-        "Before you deploy: the false negative rate rises by 15.0 percentage points, which pays only while a false "
-        "negative costs less than 5.0 times a false positive." in told
-    )
+    assert "rises by 15.0" in told
+    assert "5.0 times" in told
     halves = " ".join(audit(**rows, groups=row // 1000).recommendation.cautions)
-    assert "the false negative rate in group 0 rises by 30.0 percentage points, which pays only while" in halves
+    assert "in group 0 rises by 30.0" in halves
     tested = audit(**rows, groups=np.zeros(2000, int), losses=("error", "fnr"))
     assert tested.recommendation.kind == "do_not_deploy"
-    assert "Mind" not in " ".join(tested.recommendation.cautions)
-
-
-def test_without_attributes_named_groups_are_said_to_be_untested():
-    assert "named groups, such as women, were not tested" in audited((0.1, 0.1)).recommendation.cautions[-1]
 
 
 def test_named_groups_that_might_lose_are_listed_single_attributes_first_and_small_ones_apart():
@@ -206,64 +163,18 @@ def test_named_groups_that_might_lose_are_listed_single_attributes_first_and_sma
     large = [one for one in advice.might_lose if one.rows >= 50]
     assert [one.single for one in large] == sorted([one.single for one in large], reverse=True)
     assert all(one.low < -0.01 for one in advice.might_lose)
-    assert "more have fewer than 50 rows, too few to tell." in advice.cautions[-1]
 
 
 def test_a_margin_larger_than_a_point_is_what_is_tolerated():
-    assert [tolerated(loss, 0.03) for loss in ("error", "cost")] == [0.03, 0.03]
     advice = audited((0.1, 0.29), sizes=(N, 500), margin=0.05).recommendation
     assert advice.bound == 0.05
-    assert "a loss of more than 5 percentage points" in advice.groups[1].reason
+    assert "5 percentage points" in advice.groups[1].reason
 
 
 def test_costs_are_tolerated_up_to_the_margin_only():
     result = audited((0.1, 0.1), losses=("cost",), costs={"fp": 1, "fn": 5})
     assert result.recommendation.kind == "deploy"
-    assert (
-        "the cost of 100 rows falls from 90.00 to 30.00: gain +60.00 per 100 rows" in result.recommendation.sentences[0]
-    )
-    assert result.recommendation.figures[0].name == "Gain in cost"
-
-
-def test_with_three_labels_there_is_a_gain_and_nobody_is_flagged():
-    y = np.arange(900) % 3
-    advice = audit(
-        y, y[:, None], np.zeros(900, int), pooled=np.where(np.arange(900) < 300, (y + 1) % 3, y)
-    ).recommendation
-    assert [figure.name for figure in advice.figures] == ["Gain", "Shown to lose"]
-    assert advice.headline == "Deploy"
-
-
-def test_a_recommendation_is_plain_values():
-    advice = audited((0.1, 0.5), sizes=(N, 0), named=two_groups).recommendation
-    values = advice.to_dict()
-    assert json.loads(json.dumps(values, allow_nan=False)) == values
-    assert (values["kind"], values["deploy"], values["keep"]) == ("deploy_some", ["0"], ["1"])
-    assert values["groups"][1]["gain"] is None
-
-
-def test_in_a_terminal_the_recommendation_comes_first():
-    result = audited((0.1, 0.5), named=two_groups)
-    assert str(result).startswith(
-        "RECOMMENDATION: Deploy for group 0 only, and keep the pooled classifier for group 1.\n"
-    )
-    assert result._repr_html_().startswith("<div><p>RECOMMENDATION: Deploy for group 0 only")
-
-
-def test_rows_that_nobody_could_collect_are_not_named():
-    assert [rows_wanted(n, 100) for n in (950, 999, 1000, 1001, None)] == ["950", "1,000", "1,000", "", ""]
-
-
-def test_named_groups_are_listed_from_the_worst_to_the_smallest():
-    table = pd.DataFrame(
-        {
-            "group": ["a", "b", "c", "a & b", "d", "e & f"],
-            "n": [100, 100, 10, 100, 100, 10],
-            "p": [0.3, 0.2, 0.01, 0.02, 0.04, 0.001],
-            "verdict": ["undecided", "satisfied", "undecided", "undecided", "violated", "violated"],
-        }
-    )
-    assert worst_first(table, {"a", "b", "c", "d"})["group"].tolist() == ["d", "e & f", "b", "a", "a & b", "c"]
+    assert "from 90.00 to 30.00" in result.recommendation.sentences[0]
 
 
 # ---- how often it is wrong ----
@@ -280,9 +191,3 @@ def test_groups_that_lose_more_than_is_tolerated_are_seldom_chosen_beside_one_th
     kinds, wrong = THREE_LOSE.recommended(15)
     assert kinds["deploy_some"] == 1.0
     assert wrong <= 2 / 15
-
-
-def test_without_rows_there_is_no_recommendation():
-    advice = Recommendation.without_rows()
-    assert advice.kind == "unaudited"
-    assert advice.headline == "None, because no rows were given to test the model on"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dafh.groups.exact import Candidate, RuleRows, _choose, _comparison, _Search, fit_rules, paired_mean
+from dafh.groups.exact import Candidate, RuleRows, choose_candidate, fit_rules
 from dafh.linear.designs import DenseDesign
 from dafh.linear.likelihood import row_losses
 from dafh.tables.bins import Binning
@@ -26,30 +26,6 @@ def problem(effect=2.0, n_classes=2, seed=0, n_folds=3):
     fold = rng.integers(0, max(n_folds, 1), N)
     selects = (rng.random(N) < 0.5) & (n_folds > 0)
     return RuleRows(binning, binning.codes(table), label, np.ones(N), base, lambda block: design, fold, selects)
-
-
-# ---- rows and blocks ----
-
-
-def test_a_block_trains_on_the_other_folds_and_the_last_one_on_all():
-    rows = problem()
-    assert set(rows.fold[rows.training(1)]) == {0, 2}
-    assert len(rows.training(3)) == N
-    assert (rows.fold[rows.judging(1)] == 1).all()
-    assert rows.selects[rows.judging(1)].all()
-
-
-def test_losses_of_a_candidate_are_those_of_what_each_fold_made():
-    rows = problem()
-    search, candidate = _Search(rows, (2,)), Candidate("score", 2, 2, 50.0, 0.1)
-    found = search.final_losses([search.make(block, candidate) for block in range(3)])
-    by_hand = np.full(N, np.nan)
-    for block in range(3):
-        made, judges = search.make(block, candidate), rows.judging(block)
-        correction = made.corrections[made.tree.assign(rows.codes[judges])]
-        logits = correction[:, 0] + rows.design(block).X[judges] * correction[:, 1]
-        by_hand[judges] = row_losses(logits, rows.label[judges])
-    np.testing.assert_allclose(found, by_hand[rows.selects])
 
 
 # ---- what is found ----
@@ -111,19 +87,8 @@ def test_no_fold_has_more_groups_than_all_rows_make():
         fold,
         fold >= 0,
     )
-    assert _Search(rows, (2,)).make(4, Candidate("mean", 2, 2, 50.0, 0.1)).tree.n_groups == 2
     found = fit_rules(rows, 2)
     assert [made.tree.n_groups for made in (found.groups, *found.folds)] == [1] * 6
-
-
-def test_no_leaf_would_rather_have_the_classifier_of_another_group():
-    rows = problem()
-    made = _Search(rows, (2,)).make(3, Candidate("mean", 8, 2, 50.0, 0.1))
-    leaf, X = made.tree.leaves(rows.codes), rows.design(3).X
-    for number, group in enumerate(made.tree.group):
-        inside = leaf == number
-        losses = [row_losses(c[0] + X[inside] * c[1], rows.label[inside]).sum() for c in made.corrections]
-        assert losses[group] == pytest.approx(min(losses))
 
 
 def test_rows_of_weight_0_judge_nothing():
@@ -153,12 +118,14 @@ def losses_of(**means):
 
 
 def chosen(pooled=1.0, *, may_be_none=True, **means):
-    found = _choose(losses_of(**means), np.linspace(-1, 1, 101) + pooled, np.ones(101), may_be_none=may_be_none)
+    found = choose_candidate(
+        losses_of(**means), np.linspace(-1, 1, 101) + pooled, np.ones(101), may_be_none=may_be_none
+    )
     return None if found is None else (found.criterion, found.n_groups)
 
 
 def penalties(**means):
-    found = _choose(losses_of(**means), np.ones(101), np.ones(101), may_be_none=False)
+    found = choose_candidate(losses_of(**means), np.ones(101), np.ones(101), may_be_none=False)
     return found.n_leaves, found.strength, found.elsewhere
 
 
@@ -198,23 +165,3 @@ def test_penalties_are_compared_on_the_tree_that_was_chosen():
     """The lowest loss is that of another tree, from which the stronger penalty is far away."""
     assert penalties(score=(0.2, 0), two=(0.202, 1), strong=(0.21, 1)) == (2, 50.0, 0.1)
     assert penalties(score=(0.2, 0), two=(0.202, 1), strong=(0.202, 1)) == (2, 250.0, 0.1)
-
-
-def test_all_penalties_are_tried_on_the_best_trees():
-    found = fit_rules(problem(), 2).candidates
-    by_tree = found.groupby(["criterion", "n_leaves"]).size().tolist()
-    assert sorted(by_tree)[-2:] == [9, 9]
-    assert set(by_tree[:-2]) <= {1, 9}
-
-
-def test_the_comparison_has_means_and_paired_standard_errors():
-    loss, pooled, weight = np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0])
-    table = _comparison({Candidate("mean", 2, 2, 50.0, 0.1): loss}, pooled, weight)
-    assert table.log_loss[0] == pytest.approx(9 / 4)
-    assert table.difference[0] == pytest.approx(5 / 4)
-    error = np.sqrt((5 / 4) ** 2 + 4 * (1 / 4) ** 2 + (7 / 4) ** 2) / 4
-    assert table.standard_error[0] == pytest.approx(error)
-
-
-def test_no_rows_have_no_difference():
-    assert paired_mean(np.zeros(0), np.zeros(0)) == (0.0, 0.0)

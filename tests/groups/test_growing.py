@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
 from cases import examples
-from dafh.groups import growing
 from dafh.groups.growing import grow_tree, standardized_scores
 from dafh.tables.bins import Binning
 
@@ -61,27 +60,11 @@ def test_the_first_leaves_of_a_tree_are_a_smaller_tree(seed):
         np.testing.assert_array_equal(small.leaves(codes), large.parents(n_leaves)[large.leaves(codes)])
 
 
-def test_a_row_of_weight_2_counts_as_the_row_twice():
-    table, rng = random_numbers(400, 0)
-    scores, times = rng.normal(size=400), rng.integers(1, 4, 400)
-    weighted, _ = grown(table, scores, 6, times.astype(float))
-    repeated, _ = grown(table.loc[np.repeat(table.index, times)], np.repeat(scores, times), 6)
-    assert weighted.questions == repeated.questions
-
-
 @pytest.mark.parametrize("n_few", [29, 30])
 def test_a_leaf_has_30_rows_or_more(n_few):
     table = pd.DataFrame({"x": np.repeat([0.0, 1.0], [n_few, 500])})
     tree, _ = grown(table, table.x, 2)
     assert tree.n_leaves == (2 if n_few == 30 else 1)
-
-
-def test_a_leaf_of_many_rows_has_half_a_percent_of_them():
-    found = []
-    for n_few in (49, 50):
-        table = pd.DataFrame({"x": np.repeat([0.0, 1.0], [n_few, 10_000 - n_few])})
-        found.append(grown(table, table.x, 2)[0].n_leaves)
-    assert found == [1, 2]
 
 
 def test_no_question_is_asked_where_none_gains():
@@ -177,16 +160,6 @@ def test_mean_scores_have_variance_1_where_the_pooled_classifier_is_right():
     assert (scores.mean(), scores.std()) == pytest.approx((0, 1), abs=0.03)
 
 
-def test_scores_by_column_are_uncorrelated_with_variance_1_where_the_pooled_classifier_is_right(monkeypatch):
-    monkeypatch.setattr(growing, "_SHRINKAGE", 0.0)
-    rng = np.random.default_rng(0)
-    columns = np.column_stack([np.ones(20_000), rng.normal(size=(20_000, 3)) @ rng.normal(size=(3, 3))])
-    share = rng.uniform(0.1, 0.9, (20_000, 1))
-    residual = (rng.random((20_000, 1)) < share) - share
-    scores = standardized_scores("score", residual, share * (1 - share), columns, np.ones(20_000))
-    np.testing.assert_allclose(scores.T @ scores / 20_000, np.eye(4), atol=0.05)
-
-
 def test_only_the_criterion_score_sees_that_an_effect_turns_round():
     """A residual of mean 0 on both sides of x, whose relation to z changes its sign."""
     rng = np.random.default_rng(0)
@@ -202,9 +175,3 @@ def test_only_the_criterion_score_sees_that_an_effect_turns_round():
         if criterion == "score":
             assert same_partition(tree.leaves(codes).tolist(), (x < 5).tolist())
     assert gains[1] > 100 * gains[0]
-
-
-def test_several_outputs_have_scores_side_by_side():
-    residual, columns = np.ones((50, 3)), np.ones((50, 2))
-    assert standardized_scores("mean", residual, np.ones((50, 3)), columns, np.ones(50)).shape == (50, 3)
-    assert standardized_scores("score", residual, np.ones((50, 3)), columns, np.ones(50)).shape == (50, 6)

@@ -38,10 +38,6 @@ def test_all_groups_together_share_as_many_rows_as_possible():
     assert matched_groups(one, other, 2).tolist() == [1, 0]
 
 
-def test_a_group_without_rows_gets_the_number_that_is_left():
-    assert matched_groups(np.array([0, 2]), np.array([1, 0]), 3).tolist() == [1, 2, 0]
-
-
 @pytest.mark.parametrize("place", [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]])
 def test_groups_and_classifiers_of_a_fold_get_the_numbers_of_the_final_model(place):
     """One row of each group, on which only the classifier of its group is right."""
@@ -56,16 +52,6 @@ def test_groups_and_classifiers_of_a_fold_get_the_numbers_of_the_final_model(pla
 
 
 # ---- rows of all folds ----
-
-
-def test_rows_of_folds_are_put_together_in_the_numbers_of_the_final_model():
-    """Two rows of one group: its own classifier is right on both, the pooled one on the first."""
-    first, second = (
-        verdict(members, [0, 0], [[5.0, -5.0], [5.0, -5.0]], [1.0, -1.0], [1, 0]) for members in ([0, 1], [2, 3])
-    )
-    compared = cross_fitted_rows([first, second], 2, rows_of([1, 1, 1, 1]), Decisions())
-    assert compared.group.tolist() == [1, 1, 1, 1]
-    assert compared.right.tolist() == [[False, True, True], [False, True, False]] * 2
 
 
 def test_a_fold_without_rows_says_nothing():
@@ -84,15 +70,6 @@ def test_what_is_known_about_a_row_goes_with_it():
     assert compared.person.tolist() == [1, 3]
     assert compared.attributes["sex"].tolist() == ["c", "a"]
     assert compared.positive.tolist() == [True, False]
-
-
-def test_three_classes_have_no_positive_one():
-    fold = FoldVerdict(
-        np.array([0, 1]), np.zeros(2, np.intp), np.array([[[0.0, 1, 5]]] * 2), np.eye(3)[:2], np.zeros(1, np.intp)
-    )
-    compared = cross_fitted_rows([fold], 1, rows_of([2, 1], n_classes=3), Decisions())
-    assert compared.right.tolist() == [[True, False], [False, True]]
-    assert compared.positive is None
 
 
 # ---- how logits become labels ----

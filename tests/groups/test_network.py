@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.groups.judging import Decisions
-from dafh.groups.network import FittedPopulation, NetworkStart, fit_population, matched_groups
+from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
 from dafh.groups.serving import CorrectionModel
-from dafh.rows.checked import CheckedRows, RowContext
+from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 
 N, K = 900, 3
@@ -46,16 +45,6 @@ def population(*folds):
     return FittedPopulation(three_groups(), folds, pd.DataFrame(), pd.DataFrame(), 1, np.array([]), np.array([]))
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
-def test_groups_are_matched_by_the_rows_they_share(order):
-    rows, _, _ = rows_and_folds()
-    # Group j of the renumbered model is group order[j] of the original.
-    here, there = (
-        one.group_logits(rows.X).argmax(axis=1) for one in (renumbered(three_groups(), order), three_groups())
-    )
-    np.testing.assert_array_equal(matched_groups(here, there, K), order)
-
-
 def wrong_in_groups(compared):
     """Rows on which each classifier is wrong, (K, K + 1)."""
     return np.array([(~compared.right[compared.group == k]).sum(axis=0) for k in range(K)])
@@ -86,26 +75,6 @@ def test_the_calibration_rows_of_each_fold_are_judged_by_its_own_block(cutoff):
     np.testing.assert_array_equal(compared.differ, labels != (expit(pooled) > 0.6))
 
 
-def test_a_pooled_classifier_that_is_the_same_in_all_folds_has_its_own_word():
-    rows, held_out, base = rows_and_folds()
-    word = (np.arange(N) % 2).astype(np.intp)
-    decisions = Decisions(pooled_label=word)
-    compared = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, None, decisions)
-    used = np.concatenate([held_out.calibration(fold) for fold in range(2)])
-    np.testing.assert_array_equal(compared.right[:, -1], word[used] == rows.label[used])
-
-
-def test_what_is_known_about_rows_goes_with_them():
-    rows, held_out, base = rows_and_folds()
-    known = RowContext(pd.DataFrame({"row": np.arange(N)}), np.arange(N)[::-1] // 2, np.arange(N) * 1.0)
-    rows = replace(rows, context=known, weight=np.arange(N) + 1.0)
-    compared = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, None, Decisions())
-    used = np.concatenate([held_out.calibration(fold) for fold in range(2)])
-    assert compared.attributes["row"].tolist() == used.tolist()
-    assert compared.person.tolist() == known.person[used].tolist()
-    np.testing.assert_allclose(compared.weight, (used + 1) / N)  # The largest weight of all rows is 1.
-
-
 def by_answers(question):
     """A model whose group is the answer to one of two questions: 0 for no, 1 for yes."""
     weight = np.zeros((K + 2, K))
@@ -134,14 +103,6 @@ def test_a_cold_model_is_compared_without_the_pooled_logit():
     alone = population(cold, cold).cross_fitted_rows(rows, base, held_out, None, Decisions())
     still = population(three_groups(), three_groups()).cross_fitted_rows(rows, 0 * base, held_out, None, Decisions())
     np.testing.assert_array_equal(alone.right[:, :K], still.right[:, :K])
-
-
-def test_folds_without_calibration_rows_say_nothing():
-    rows, held_out, base = rows_and_folds()
-    nothing = replace(held_out, calibrates=np.zeros(N, bool))
-    fitted = population(three_groups(), three_groups())
-    assert fitted.cross_fitted_rows(rows, base, nothing, None, Decisions()) == ComparedRows.none(K)
-    assert population().cross_fitted_rows(rows, base[2:], HeldOut.none(N), None, Decisions()) == ComparedRows.none(K)
 
 
 # ---- training, from checked rows to models ----
@@ -191,49 +152,6 @@ def test_before_its_first_step_every_block_is_its_tree_with_the_exact_correction
         every = np.einsum("nd,kdm->nkm", rows.X, start.weight) + start.bias
         np.testing.assert_allclose(model.logits(rows.X), every, rtol=1e-4, atol=1e-3)
         np.testing.assert_allclose(own, every[np.arange(N), group], rtol=1e-4, atol=1e-3)
-
-
-def test_replicas_after_the_first_start_beside_the_exact_corrections():
-    rows, held_out, base = rows_and_folds()
-    settings = STILL | {"n_replicas": 2, "select": "best"}
-    exact, starts = None, started(rows)
-    for noise in (0.0, 0.5):
-        fitted = tiny_fit(rows, held_out, base, starts, noise=noise, **settings)
-        brier = fitted.population["selection_brier"]
-        exact = brier[0] if exact is None else exact
-        assert brier[0] == exact
-        assert (brier[1] == exact) == (noise == 0)
-
-
-def test_without_room_for_the_tree_the_corrections_are_exact_all_the_same():
-    rows, held_out, base = rows_and_folds()
-    starts = started(rows)
-    fitted = tiny_fit(rows, held_out, base, starts, group_hidden=(3,), **STILL | {"noise": 0.0})
-    every = np.einsum("nd,kdm->nkm", rows.X, starts[-1].weight) + starts[-1].bias
-    np.testing.assert_allclose(fitted.model.logits(rows.X), every, rtol=1e-4, atol=1e-4)
-    group = fitted.model.route(rows.X, starts[-1].answers)[0]
-    assert not np.array_equal(group, groups_of_tree(starts[-1].answers))
-
-
-def test_trees_of_different_size_and_none_at_all_can_be_started_from():
-    rows, held_out, base = rows_and_folds()
-    starts = started(rows)
-    one_leaf = {"leaves": ((),), "group": np.array([1]), "answers": np.zeros((N, 0), bool)}
-    starts[1] = replace(starts[1], **one_leaf)
-    starts[0] = replace(starts[0], leaves=(), group=np.array([], np.intp), answers=np.zeros((N, 0), bool))
-    fitted = tiny_fit(rows, held_out, base, starts, **STILL)
-    assert set(fitted.folds[1].route(rows.X, starts[1].answers)[0]) == {1}
-    assert len(set(fitted.folds[0].route(rows.X, None)[0])) > 1
-    np.testing.assert_array_equal(fitted.model.route(rows.X, starts[2].answers)[0], groups_of_tree(starts[2].answers))
-
-
-def test_fewer_epochs_are_enough_from_rules():
-    rows, held_out, base = rows_and_folds()
-    lengths = [
-        len(tiny_fit(rows, held_out, base, starts, max_epochs="auto", patience=1000).history)
-        for starts in (started(rows), None)
-    ]
-    assert lengths == [8, 200]
 
 
 def test_a_cold_start_knows_nothing_of_the_rules():
@@ -329,53 +247,10 @@ def test_rows_that_no_fold_holds_out_are_judged_by_the_final_model():
     assert len(set(group)) > 1
 
 
-def test_a_cold_model_is_judged_without_the_pooled_logit():
-    rows, held_out, base = rows_and_folds()
-    fitted = tiny_fit(rows, held_out, base, start="cold")
-    first = held_out.selection[0]
-    logit = fitted.folds[0].route(rows.X[first : first + 1])[1][0, 0]
-    margin = logit if rows.label[first] else -logit
-    assert fitted.selection_losses[0] == pytest.approx(np.log1p(np.exp(-margin)))
-
-
-def test_the_pooled_classifier_inside_the_final_model_changes_no_loss():
-    rows, held_out, base = rows_and_folds()
-
-    class Pooled:
-        coef_ = np.array([[1.0, 2.0, 3.0]])
-        intercept_ = np.array([0.5])
-
-    fits = [tiny_fit(rows, held_out, base, linear_base=linear) for linear in (None, Pooled())]
-    assert [fitted.model.pooled for fitted in fits] == ["added", "inside"]
-    np.testing.assert_array_equal(fits[0].selection_losses, fits[1].selection_losses)
-
-
 # ---- bookkeeping ----
-
-
-def test_without_folds_there_are_no_models_of_folds():
-    rows, _, base = rows_and_folds()
-    fitted = tiny_fit(rows, HeldOut.none(N), base[2:])
-    assert fitted.folds == ()
-    assert fitted.best_epoch == 2
-    assert fitted.history.index.tolist() == [1, 2]
-    assert fitted.population["chosen"].tolist() == [True]
-
-
-def test_the_population_lists_every_start_with_its_settings():
-    rows, held_out, base = rows_and_folds()
-    fitted = tiny_fit(rows, held_out, base, n_replicas=3, anchor=(1, 8), penalty=0.7)
-    assert fitted.population["anchor"].tolist() == [1, 8, 1]
-    assert fitted.population["penalty"].tolist() == [0.7] * 3
-    assert fitted.population["chosen"].sum() == 1
-    assert (fitted.population["best_epoch"] <= 2).all()
-    chosen = int(np.flatnonzero(fitted.population["chosen"])[0])
-    last = fitted.history["selection_accuracy"].iloc[-1]
-    if fitted.population["best_epoch"].iloc[chosen] == 2:
-        assert fitted.population["selection_accuracy"].iloc[chosen] == last
 
 
 def test_training_that_diverges_everywhere_is_explained():
     rows, held_out, base = rows_and_folds()
-    with pytest.raises(InputError, match="Training diverged in every replica: bring the columns of X to ordinary"):
+    with pytest.raises(InputError, match="diverged"):
         tiny_fit(rows, held_out, np.full_like(base, np.nan))

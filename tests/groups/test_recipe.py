@@ -6,21 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import clone
 
 from dafh import DAFHClassifier, Recipe
 from dafh.exceptions import InputError
-
-VARIED = {
-    "anchor",
-    "classifier_learning_rate",
-    "envy_weight",
-    "group_learning_rate",
-    "temperature",
-    "noise",
-    "penalty",
-    "shrinkage",
-}
 
 
 def defaults():
@@ -35,17 +23,6 @@ def test_every_setting_is_a_parameter_with_its_default():
     assert Recipe().check().get_params() == defaults()
 
 
-def test_a_copy_has_the_same_settings_and_is_another_object():
-    recipe = Recipe(anchor=[1, 2], max_epochs=3, group_hidden=(5, 4))
-    copy = clone(recipe)
-    assert copy is not recipe
-    assert copy.get_params() == recipe.get_params()
-
-
-def test_only_changed_settings_are_printed():
-    assert repr(Recipe(max_epochs=3, start="cold")) == "Recipe(max_epochs=3, start='cold')"
-
-
 def test_settings_are_reached_through_the_classifier():
     model = DAFHClassifier(recipe=Recipe())
     model.set_params(recipe__shrinkage=0.5, recipe__n_replicas=3)
@@ -54,78 +31,48 @@ def test_settings_are_reached_through_the_classifier():
         model.set_params(recipe__shrinkag=0.5)
 
 
-def test_a_setting_nobody_knows_is_refused():
-    with pytest.raises(TypeError, match="shrinkag"):
-        Recipe(shrinkag=0.5)
-    with pytest.raises(TypeError, match="positional"):
-        Recipe((100,))
-
-
 # ---- what may be set ----
 
-
-REFUSED = {
-    "group_hidden": (100, "a sequence of up to 10 ints from 1 to 16384"),
-    "classifier_hidden": ("10", "a sequence of up to 10 ints from 1 to 16384"),
-    "start": ("hot", r"a str among \{'cold', 'pooled', 'rules'\}"),
-    "noise": ([], "a non-negative number or a list of such numbers to vary over the replicas"),
-    "surrogate": ("hinge", r"a str among \{'margin', 'paper'\}"),
-    "temperature": (-3, "a non-negative number or a list"),
-    "envy_weight": ([0, -1], "a non-negative number or a list"),
-    "anchor_moves_groups": (1, "a bool"),
-    "penalty": ("0.1", "a non-negative number or a list"),
-    "anchor": (float("inf"), "a non-negative number or a list"),
-    "shrinkage": (None, "a non-negative number or a list"),
-    "optimizer": ("Adam", r"a str among \{'adam', 'sgd'\}"),
-    "momentum": (1, r"a float in the range \[0, 1\)"),
-    "group_learning_rate": (True, "a non-negative number or a list"),
-    "classifier_learning_rate": ([[0.1]], "a non-negative number or a list"),
-    "final_rate": (0, r"a float in the range \(0, 1\]"),
-    "average_steps": (0, r"an int in the range \[1, 1000000000\]"),
-    "alternate": (1, "a bool"),
-    "n_replicas": (10**9, r"an int in the range \[1, 1000\]"),
-    "batch_size": (0.5, r"an int in the range \[1, 1000000000\]"),
-    "max_epochs": (0, r"an int in the range \[1, 1000000\] or a str among \{'auto'\}"),
-    "patience": ("none", r"an int in the range \[1, 1000000\] or a str among \{'auto'\}"),
-    "select": ("first", r"a str among \{'best', 'last'\}"),
-    "n_folds": (0, r"an int in the range \[1, 100\] or a str among \{'auto'\}"),
-    "pr_weight": (-0.1, r"a float in the range \[0, inf\) or a str among \{'auto'\}"),
+WRONG = {
+    "group_hidden": 100,
+    "classifier_hidden": "10",
+    "start": "hot",
+    "noise": [],
+    "surrogate": "hinge",
+    "temperature": -3,
+    "envy_weight": [0, -1],
+    "anchor_moves_groups": 1,
+    "penalty": "0.1",
+    "anchor": float("inf"),
+    "shrinkage": None,
+    "optimizer": "Adam",
+    "momentum": 1,
+    "group_learning_rate": True,
+    "classifier_learning_rate": [[0.1]],
+    "final_rate": 0,
+    "average_steps": 0,
+    "alternate": 1,
+    "n_replicas": 10**9,
+    "batch_size": 0.5,
+    "max_epochs": 0,
+    "patience": "none",
+    "select": "first",
+    "n_folds": 0,
+    "pr_weight": -0.1,
 }
 
 
 def test_no_setting_goes_unchecked():
-    assert set(REFUSED) == set(defaults())
+    assert set(WRONG) == set(defaults())
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", WRONG)
 def test_a_setting_that_cannot_be_used_is_named_with_what_it_may_be(name):
-    value, words = REFUSED[name]
-    with pytest.raises(InputError, match=rf"The '{name}' parameter of Recipe must be {words}.*\. Got ") as caught:
-        Recipe(**{name: value}).check()
-    assert str(caught.value).endswith(f"Got {value!r} instead.")
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"group_hidden": (), "classifier_hidden": [3, np.int64(4)]},
-        {"noise": 0, "anchor": np.array([1.0, 2.0]), "shrinkage": [0], "penalty": np.float32(0.5)},
-        {"momentum": 0, "final_rate": 1, "average_steps": 1, "alternate": np.bool_(True), "pr_weight": 0},
-        {"max_epochs": 1, "patience": 1, "n_folds": 1, "batch_size": 1, "n_replicas": 1},
-    ],
-)
-def test_settings_at_the_edge_can_be_used(settings):
-    recipe = Recipe(**settings)
-    assert recipe.check() is recipe
+    with pytest.raises(InputError, match=f"'{name}' parameter of Recipe must be"):
+        Recipe(**{name: WRONG[name]}).check()
 
 
 # ---- settings of the replicas ----
-
-
-def test_settings_that_are_varied_have_a_value_for_every_replica():
-    grid = Recipe(n_replicas=5).grid()
-    assert set(grid) == VARIED
-    assert {len(values) for values in grid.values()} == {5}
 
 
 def test_the_grid_by_hand():
@@ -134,13 +81,6 @@ def test_the_grid_by_hand():
     assert grid["penalty"].tolist() == [5, 5, 6, 6, 7, 7]
     assert grid["classifier_learning_rate"].tolist() == [0.1] * 6
     assert grid["shrinkage"].tolist() == [0] * 6
-
-
-def test_the_setting_that_matters_most_changes_fastest():
-    grid = Recipe(n_replicas=8, shrinkage=(5, 6), anchor=(1, 2), classifier_learning_rate=(3, 4)).grid()
-    assert grid["anchor"].tolist() == [1, 2] * 4
-    assert grid["classifier_learning_rate"].tolist() == [3, 3, 4, 4] * 2
-    assert grid["shrinkage"].tolist() == [5] * 4 + [6] * 4
 
 
 @given(
@@ -155,13 +95,6 @@ def test_a_full_population_has_every_combination_equally_often(sizes, n_rounds):
     combinations, counts = np.unique(np.array([recipe.grid()[name] for name in names]), axis=1, return_counts=True)
     assert combinations.shape[1] == n_combinations
     assert set(counts) == {n_rounds}
-
-
-@given(n_replicas=st.integers(1, 12))
-def test_a_larger_population_begins_with_the_smaller_one(n_replicas):
-    small, large = Recipe(n_replicas=n_replicas).grid(), Recipe(n_replicas=n_replicas + 3).grid()
-    for name, values in small.items():
-        np.testing.assert_array_equal(large[name][:n_replicas], values)
 
 
 # ---- schedule and choice ----
@@ -181,13 +114,6 @@ def test_a_larger_population_begins_with_the_smaller_one(n_replicas):
 )
 def test_epochs_and_patience_are_counted_in_steps(n_rows, batch_size, expected):
     assert Recipe(batch_size=batch_size).schedule(n_rows) == expected
-
-
-@pytest.mark.parametrize("n_rows", [1, 5_000, 10**6])
-def test_rules_are_improved_in_a_few_epochs(n_rows):
-    assert Recipe().schedule(n_rows, from_rules=True) == (8, 3)
-    assert Recipe(max_epochs=20, patience=5).schedule(n_rows, from_rules=True) == (20, 5)
-    assert Recipe(patience=5).schedule(n_rows, from_rules=True) == (8, 5)
 
 
 def test_epochs_and_patience_may_be_set():
@@ -217,17 +143,3 @@ def test_the_papers_recipe_is_algorithm_1_as_printed():
     assert {name: value for name, value in found.items() if name not in printed} == {
         name: value for name, value in defaults().items() if name not in printed
     }
-
-
-def test_settings_of_the_papers_recipe_may_be_changed():
-    changed = Recipe.paper(max_epochs=9, penalty=(1, 10))
-    assert (changed.max_epochs, changed.penalty, changed.optimizer) == (9, (1, 10), "sgd")
-    with pytest.raises(TypeError, match="epochs"):
-        Recipe.paper(epochs=9)
-
-
-def test_a_recipe_of_another_kind_is_kept():
-    class Mine(Recipe):
-        pass
-
-    assert type(Mine.paper()) is Mine

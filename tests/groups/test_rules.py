@@ -62,16 +62,6 @@ def test_names_that_could_be_words_of_the_rule_are_quoted():
     assert said(NumberBins("x and y", "number", (1.0,), (0.0, 2.0), has_gaps=False), 0) == "'x and y' is 1 or less"
 
 
-def test_long_categories_that_begin_alike_are_told_apart():
-    column = CategoryBins("text", ("a" * 50 + "b", "a" * 50 + "c"), has_other=False)
-    assert column.words(0) != column.words(1)
-
-
-def test_columns_whose_long_names_begin_alike_are_told_apart():
-    one, two = (NumberBins("n" * 60 + end, "number", (1.0,), (0.0, 2.0), has_gaps=False) for end in "ab")
-    assert said(one, 0) != said(two, 0)
-
-
 def test_cuts_are_said_with_all_their_digits():
     column = NumberBins("x", "number", (1234.56789, 1234.567891), (1.0, 2.0, 3.0), has_gaps=False)
     assert said(column, 1) == "x is above 1,234.56789, up to 1,234.567891"
@@ -130,12 +120,6 @@ def test_leaves_of_a_tree_that_is_cut_back_are_the_parents_of_its_leaves(tree, d
     smaller = tree.cut_back(n_leaves, np.arange(n_leaves))
     np.testing.assert_array_equal(smaller.assign(codes), tree.parents(n_leaves)[tree.leaves(codes)])
     assert smaller.n_leaves == n_leaves
-
-
-@given(trees())
-def test_a_row_is_in_the_group_of_its_leaf(tree):
-    codes = all_rows(tree.binning)
-    np.testing.assert_array_equal(tree.assign(codes), tree.group[tree.leaves(codes)])
 
 
 def test_a_tree_without_questions_is_about_all_rows():

@@ -99,8 +99,3 @@ def test_without_answers_and_without_the_pooled_classifier():
     model, X, _, group_logits, _ = served_and_trained((7,), (), n_answers=0, padding=0)
     assert model.pooled == "added"
     np.testing.assert_allclose(model.group_logits(X), group_logits, rtol=1e-4, atol=1e-4)
-
-
-def test_single_precision_rows_go_to_the_same_groups_but_for_close_calls():
-    model, X, answers, *_ = served_and_trained((7,), ())
-    assert np.mean(model.route(X, answers)[0] == model.route(X.astype(np.float32), answers)[0]) > 0.995

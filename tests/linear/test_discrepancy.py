@@ -1,90 +1,10 @@
-"""Logistic regression where the user brings no classifier, and the discrepancy of Theorem 2."""
-
-from itertools import pairwise
+"""The discrepancy of Theorem 2, searched over pairs of linear classifiers."""
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import StandardScaler
 
-from dafh.classifiers.logits import residual
 from dafh.exceptions import InputError
-from dafh.linear import StandardizedLogisticRegression, linear_discrepancy
-
-
-def make_rows(n, d, seed=0, n_classes=2):
-    """One column in five matters, a little."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-3, 4, d) + rng.normal(size=d)
-    matters = (X - X.mean(axis=0)) / X.std(axis=0) * (np.arange(d) % 5 == 0)
-    score = matters.sum(axis=1) / np.sqrt(d) + rng.logistic(size=n)
-    return X, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_it_is_logistic_regression_of_standardised_columns(n_classes):
-    X, y = make_rows(2000, 4, n_classes=n_classes)
-    model = StandardizedLogisticRegression(C=0.3).fit(X, y)
-    scaler = StandardScaler().fit(X)
-    expected = LogisticRegression(C=0.3, tol=1e-10, max_iter=10_000).fit(scaler.transform(X), y)
-    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(scaler.transform(X)), atol=1e-5)
-    assert model.C_ == 0.3
-
-
-def test_many_rows_need_no_choice():
-    assert StandardizedLogisticRegression().fit(*make_rows(1000, 20)).C_ == 1.0
-
-
-def test_few_rows_are_regularised_and_the_better_for_it():
-    X, y = make_rows(5300, 60)
-    chosen, fixed = (StandardizedLogisticRegression(C=C).fit(X[:300], y[:300]) for C in ("auto", 1.0))
-    assert chosen.C_ < 1.0
-    assert chosen.score(X[300:], y[300:]) > fixed.score(X[300:], y[300:])
-
-
-def test_the_choice_follows_the_weights():
-    # A sharp rule in the first half, labels at random in the second: together they ask for caution, the first does not.
-    X, y = make_rows(600, 30)
-    standard = StandardScaler().fit_transform(X)
-    y[:300] = (standard[:, 0] + standard[:, 5] > 0)[:300]
-    y[300:] = np.random.default_rng(1).integers(0, 2, 300)
-    equal, first_half = (
-        StandardizedLogisticRegression().fit(X, y, weight) for weight in (None, 1.0 * (np.arange(600) < 300))
-    )
-    assert equal.C_ < first_half.C_
-
-
-def test_folds_of_rows_without_weight_do_not_break_the_choice():
-    X, y = make_rows(100, 10)
-    for _, left_out in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
-        weight = np.ones(100)
-        weight[left_out] = 0
-        assert np.isfinite(StandardizedLogisticRegression().fit(X, y, weight).coef_).all()
-
-
-@pytest.mark.parametrize("n", [20, 59])
-def test_too_few_rows_to_spare_any_leave_the_choice_alone(n):
-    assert StandardizedLogisticRegression().fit(*make_rows(n, 10)).C_ == 1.0
-
-
-def test_a_class_of_one_row_cannot_be_cross_validated():
-    X, y = make_rows(100, 10)
-    y[:] = 0
-    y[3] = 1
-    assert StandardizedLogisticRegression().fit(X, y).C_ == 1.0
-
-
-def test_the_same_rows_give_the_same_choice():
-    X, y = make_rows(200, 30)
-    first, second = (StandardizedLogisticRegression().fit(X, y) for _ in range(2))
-    np.testing.assert_array_equal(first.coef_, second.coef_)
-
-
-def test_residuals_are_what_happened_minus_what_was_expected():
-    np.testing.assert_allclose(residual(np.array([[0.0], [0.0]]), np.array([0, 1])), [[-0.5], [0.5]])
-    several = residual(np.log([[0.2, 0.3, 0.5]]), np.array([1]))
-    np.testing.assert_allclose(several, [[-0.2, 0.7, -0.5]])
+from dafh.linear import linear_discrepancy
 
 
 def test_discrepancy_is_small_between_equal_groups_and_one_between_distant_ones():
@@ -104,23 +24,6 @@ def test_discrepancy_finds_what_one_linear_classifier_cannot():
     assert linear_discrepancy(one, other) > 0.9
 
 
-def test_discrepancy_grows_with_the_distance():
-    rng = np.random.default_rng(2)
-    one, other = rng.normal(size=(2, 1000, 2))
-    values = [linear_discrepancy(one, other + shift) for shift in (0, 1, 2, 4)]
-    assert all(near < far for near, far in pairwise(values))
-
-
-def test_discrepancy_needs_the_same_columns():
-    with pytest.raises(InputError, match="same columns"):
-        linear_discrepancy(np.zeros((3, 2)), np.zeros((3, 1)))
-
-
-def test_discrepancy_is_at_least_what_one_threshold_tells():
-    one, other = np.arange(10.0)[:, None], np.arange(5.0, 15.0)[:, None]
-    assert linear_discrepancy(one, other) >= 0.5
-
-
 def test_discrepancy_does_not_depend_on_the_scale_of_a_column():
     rng = np.random.default_rng(3)
     one, other = rng.normal(size=(2, 300, 2))
@@ -128,5 +31,46 @@ def test_discrepancy_does_not_depend_on_the_scale_of_a_column():
     assert linear_discrepancy(*scaled) == pytest.approx(linear_discrepancy(one, other + 1), abs=0.01)
 
 
-def test_discrepancy_of_constant_columns_is_zero():
-    assert linear_discrepancy(np.ones((20, 2)), np.ones((30, 2))) == 0
+def interval_discrepancy(one, other):
+    """The discrepancy in one column by enumeration: two thresholds disagree on an interval of the line."""
+    cuts = np.r_[-np.inf, np.unique(np.r_[one, other]), np.inf]
+    shares = [
+        abs(np.mean((one > low) & (one <= high)) - np.mean((other > low) & (other <= high)))
+        for low in cuts
+        for high in cuts[cuts >= low]
+    ]
+    return max(shares)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_search_never_finds_more_than_there_is(seed):
+    rng = np.random.default_rng(seed)
+    one, other = rng.integers(0, 8, rng.integers(1, 15)), rng.integers(0, 8, rng.integers(1, 15))
+    found = linear_discrepancy(one[:, None], other[:, None], random_state=seed)
+    assert 0 <= found <= interval_discrepancy(one, other) + 1e-9
+
+
+def test_the_search_finds_an_interval_that_one_threshold_misses():
+    one, other = np.r_[np.full(10, -3.0), np.full(10, 3.0)], np.zeros(20)
+    assert interval_discrepancy(one, other) == 1
+    assert linear_discrepancy(one[:, None], other[:, None]) == pytest.approx(1)
+
+
+def test_discrepancy_is_the_same_in_both_directions():
+    rng = np.random.default_rng(7)
+    one, other = rng.normal(size=(150, 2)), rng.normal([0.7, 0], size=(80, 2))
+    assert linear_discrepancy(one, other) == pytest.approx(linear_discrepancy(other, one), abs=0.01)
+
+
+def test_the_same_seed_gives_the_same_discrepancy():
+    rng = np.random.default_rng(9)
+    one, other = rng.normal(size=(2, 50, 2))
+    generator = [linear_discrepancy(one, other, random_state=np.random.default_rng(3)) for _ in range(2)]
+    assert generator[0] == generator[1] == linear_discrepancy(one, other, random_state=3)
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (4,), (3, 3)])
+def test_rows_that_cannot_be_compared_are_refused_with_their_shapes(shape):
+    with pytest.raises(InputError, match="must have rows") as caught:
+        linear_discrepancy(np.zeros(shape), np.zeros((5, 2)))
+    assert str(shape) in str(caught.value)

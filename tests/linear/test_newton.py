@@ -9,7 +9,6 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from dafh.linear import newton
 from dafh.linear.basis import make_basis
 from dafh.linear.designs import BinnedDesign, DenseDesign
 from dafh.linear.likelihood import row_losses
@@ -88,22 +87,6 @@ def test_curvatures_agree_with_finite_differences_of_the_gradient():
             step[place, output] = 1e-5
             change = rows.gradient(rows.offset + rows.design.logits(step)) - rows.gradient(rows.offset)
             np.testing.assert_allclose(curvatures[output, :, place], change[:, output] / 1e-5, rtol=1e-3, atol=1e-3)
-
-
-def test_a_curvature_over_some_rows_stands_for_all(monkeypatch):
-    rows = problem(n=4000)
-    whole = rows.curvatures(rows.offset)
-    monkeypatch.setattr(newton, "_CURVATURE_ROWS", 1000)
-    np.testing.assert_allclose(np.diagonal(rows.curvatures(rows.offset)[0]), np.diagonal(whole[0]), rtol=0.15)
-
-
-def test_curvatures_of_parts_over_some_rows_have_the_weight_of_each_part(monkeypatch):
-    rows = problem(n=4000)
-    part = np.arange(4000) // 1000 % 2
-    monkeypatch.setattr(newton, "_CURVATURE_ROWS", 1300)
-    parts = rows.curvatures_by(np.zeros((4000, 1)), part, 2)
-    for number in range(2):
-        np.testing.assert_allclose(parts[number, 0, 0, 0], rows.weight[part == number].sum() / 4)
 
 
 # ---- the solution ----
@@ -231,17 +214,3 @@ def test_the_order_of_columns_changes_nothing():
         rows, _, found = evidence_of(table[names], label)
         logits.append(rows.design.logits(found.coefficients))
     np.testing.assert_allclose(logits[0], logits[1], atol=1e-5)
-
-
-def test_the_order_of_categories_changes_nothing():
-    table, label = signal_and_noise()
-    logits = []
-    for names in ({}, {"a": "z", "b": "y", "c": "x"}):
-        rows, _, found = evidence_of(table.replace({"job": names}), label)
-        logits.append(rows.design.logits(found.coefficients))
-    np.testing.assert_allclose(logits[0], logits[1], atol=1e-5)
-
-
-def test_constant_columns_have_no_strength_and_leave_the_intercept():
-    _, _, found = evidence_of(pd.DataFrame({"x": np.ones(40)}), np.arange(40) % 4 // 3)
-    assert found.coefficients.ravel() == pytest.approx(np.log(1 / 3), abs=1e-3)

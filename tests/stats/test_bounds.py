@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError
 from dafh.stats import (
     deviation_epsilon,
@@ -67,27 +68,11 @@ def test_a_wider_epsilon_more_rows_and_fewer_groups_are_all_safer(epsilon, n_row
     assert deviation_probability(epsilon, n_rows, n_groups + 1) >= chance
 
 
-@given(rows, groups, levels)
-def test_four_times_the_rows_halve_epsilon(n_rows, n_groups, level):
-    assert deviation_epsilon(4 * n_rows, n_groups, level) == pytest.approx(
-        deviation_epsilon(n_rows, n_groups, level) / 2
-    )
-
-
 def test_theorem_1_with_two_groups_by_hand():
     # K = 2: 2 K (K + 1) = 12 and the factor is 3.
     assert deviation_probability(0.3, 500, 2) == pytest.approx(12 * np.exp(-2 * 0.01 * 500))
     assert deviation_epsilon(200, 2, 0.1) == pytest.approx(3 * np.sqrt(np.log(120) / 400))
     assert deviation_rows(0.3, 2, 0.1) == np.ceil(np.log(120) / 0.02) == 240
-
-
-def test_arrays_are_answered_number_by_number():
-    sizes, widths = np.array([100, 1000, 10_000]), np.array([0.3, 0.1, 0.01])
-    epsilon, needed = deviation_epsilon(sizes, 3), deviation_rows(widths, 3)
-    assert epsilon.shape == needed.shape == (3,)
-    np.testing.assert_array_equal(epsilon, [deviation_epsilon(size, 3) for size in sizes])
-    np.testing.assert_array_equal(needed, [deviation_rows(width, 3) for width in widths])
-    assert deviation_probability(widths[:, None], sizes, 3).shape == (3, 3)
 
 
 def test_no_rows_and_no_tolerance_prove_nothing():
@@ -99,28 +84,50 @@ def test_no_rows_and_no_tolerance_prove_nothing():
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 1.5])
 def test_a_level_is_a_probability(level):
     for function in (deviation_epsilon, deviation_rows):
-        with pytest.raises(InputError, match=f"level must lie between 0 and 1, got {level}"):
+        with pytest.raises(InputError, match="level"):
             function(10, 2, level)
 
 
 @pytest.mark.parametrize("bad", [-0.1, [0.1, -0.1], np.nan])
 def test_a_negative_epsilon_is_refused_and_not_squared(bad):
-    with pytest.raises(InputError, match="epsilon must not be negative"):
+    with pytest.raises(InputError, match="epsilon"):
         deviation_probability(bad, 100, 2)
-    with pytest.raises(InputError, match="epsilon must not be negative"):
+    with pytest.raises(InputError, match="epsilon"):
         deviation_rows(bad, 2)
 
 
 def test_a_negative_number_of_rows_is_refused():
-    with pytest.raises(InputError, match="smallest_group must not be negative"):
+    with pytest.raises(InputError, match="smallest_group"):
         deviation_epsilon(-5, 2)
-    with pytest.raises(InputError, match="smallest_group must not be negative"):
+    with pytest.raises(InputError, match="smallest_group"):
         deviation_probability(0.1, [10, -5], 2)
 
 
-def test_the_level_is_five_percent_where_none_is_given():
-    assert deviation_epsilon(300, 2) == deviation_epsilon(300, 2, 0.05)
-    assert deviation_rows(0.1, 2) == deviation_rows(0.1, 2, level=0.05)
+def degree(errors):
+    n_groups = len(errors)
+    sizes = np.ones(n_groups, np.int64)
+    return PreferenceMatrix(errors, sizes, sizes / n_groups, np.arange(n_groups), 1.0, 0.0).degree
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 5])
+def test_theorem_1_holds_for_simulated_groups(n_groups):
+    rng = np.random.default_rng(n_groups)
+    errors = rng.uniform(0.1, 0.5, (n_groups, n_groups + 1))
+    for n_rows in (50, 500):
+        seen = rng.binomial(n_rows, errors, (2000, *errors.shape)) / n_rows
+        distance = np.abs([degree(one) - degree(errors) for one in seen])
+        for level in (0.05, 0.5):
+            assert (distance > deviation_epsilon(n_rows, n_groups, level)).mean() <= level
+
+
+@pytest.mark.parametrize("n_groups", [3, 4, 5, 10])
+def test_the_printed_constant_is_no_bound_for_more_than_two_groups(n_groups):
+    """Every error rate is off by ε, own ones down and all others up: the degree is off by (4 − 2/K) ε, not 3 ε."""
+    epsilon, errors = 0.01, np.full((n_groups, n_groups + 1), 0.3)
+    measured = errors + epsilon * (1 - 2 * np.eye(n_groups, n_groups + 1))
+    distance = abs(degree(measured) - degree(errors))
+    assert distance == pytest.approx(deviation_factor(n_groups) * epsilon)
+    assert distance > 3 * epsilon
 
 
 # ---- Theorem 2 ----
@@ -134,11 +141,7 @@ def test_theorem_2_depends_on_the_worst_group_and_on_the_number_of_groups(discre
     assert discrepancy_bound([*discrepancies, 0.0]) >= bound
 
 
-def test_groups_that_look_like_the_true_ones_lose_nothing():
-    assert discrepancy_bound([0, 0, 0]) == 0
-
-
 @pytest.mark.parametrize("bad", [[], [0.1, 1.1], [-0.1], [0.1, np.nan]])
 def test_what_is_no_discrepancy_is_refused(bad):
-    with pytest.raises(InputError, match="one number from 0 to 1 for each group"):
+    with pytest.raises(InputError, match="from 0 to 1"):
         discrepancy_bound(bad)

