@@ -59,74 +59,56 @@ class Target:
         return ROOT / "src" / f"{self.module.replace('.', '/')}.py"
 
 
-_SLOW_AUDITS = (
-    "not fifty and not memory and not promised and not pipeline and not (AuditResult and result) and not many_columns "
-    "and not verdicts_agree and not fit_together and not renumbering"
-)
+_SLOW_AUDITS = "not promised and not fit_together and not renumbering"
 _SLOW_LAWS = (
-    "not randomly_weighted and not less_risk and not harder_to_exclude and not unit_of_costs and not in_company "
-    "and not many_times_over and not hold_the_estimate"
-)
-_ABOUT_OPTIONS_OF_AUDITS = (
-    "test_depth_chooses_how_many_attributes_are_intersected",
-    "test_persons_count_once_in_named_groups_and_rows_of_one_person_in_two_groups_count_in_both",
-)
-_ABOUT_HELD_OUT_ROWS = (
-    "test_a_persons_rows_are_in_one_fold_for_one_purpose",
-    "test_a_persons_rows_are_set_aside_together",
-    "test_the_last_rows_judge",
-    "test_a_person_is_as_late_as_the_last_of_its_rows",
+    "not randomly_weighted and not harder_to_exclude and not in_company and not many_times_over "
+    "and not hold_the_estimate"
 )
 TARGETS = {
     "guard": Target(
-        "dafh.evaluation.guard", ("tests/test_choosing_servers.py", "tests/test_guard_report.py"), "not worlds"
+        "dafh.evaluation.guard",
+        ("tests/evaluation/test_guard.py", "tests/evaluation/test_guard_report.py"),
+        "not worlds",
     ),
-    "guard_report": Target("dafh.evaluation.guard_report", ("tests/test_guard_report.py",)),
-    "losses": Target("dafh.evaluation.losses", ("tests/test_losses.py",)),
+    "guard_report": Target("dafh.evaluation.guard_report", ("tests/evaluation/test_guard_report.py",)),
+    "losses": Target("dafh.evaluation.losses", ("tests/evaluation/test_losses.py",)),
     "differences": Target(
-        "dafh.stats.differences", ("tests/test_differences.py", "tests/test_crossing.py"), _SLOW_LAWS
+        "dafh.stats.differences", ("tests/stats/test_differences.py", "tests/stats/test_crossing.py"), _SLOW_LAWS
     ),
-    "crossing": Target("dafh.stats.crossing", ("tests/test_crossing.py",)),
+    "crossing": Target("dafh.stats.crossing", ("tests/stats/test_crossing.py",)),
     "questions": Target(
         "dafh.evaluation.questions",
-        ("tests/test_audit_losses.py", "tests/test_audit.py", "tests/test_audit_named.py"),
+        ("tests/evaluation/test_audit.py", "tests/evaluation/test_audit_named_groups.py"),
         _SLOW_AUDITS,
     ),
     "audit": Target(
         "dafh.evaluation.audit",
-        (
-            "tests/test_audit_inputs.py",
-            "tests/test_audit_losses.py",
-            *(f"tests/test_audit_named.py::{name}" for name in _ABOUT_OPTIONS_OF_AUDITS),
-        ),
+        ("tests/evaluation/test_audit.py", "tests/evaluation/test_audit_named_groups.py"),
         _SLOW_AUDITS,
     ),
     "result": Target(
-        "dafh.evaluation.result",
-        ("tests/test_audit_words.py", "tests/test_audit_losses.py", "tests/test_audit_inputs.py"),
-        _SLOW_AUDITS,
+        "dafh.evaluation.result", ("tests/evaluation/test_result.py", "tests/evaluation/test_audit.py"), _SLOW_AUDITS
     ),
-    "verdict": Target("dafh.evaluation.verdict", ("tests/test_verdict.py",)),
-    "paired": Target("dafh.evaluation.paired", ("tests/test_paired.py", "tests/test_matrix.py"), "not metrics"),
-    "stats": Target("dafh.stats.paired", ("tests/test_stats.py",), "not discrepancy and not theorem"),
-    "held_out": Target(
-        "dafh.rows.held_out",
-        ("tests/test_held_out.py", *(f"tests/test_persons_and_time.py::{name}" for name in _ABOUT_HELD_OUT_ROWS)),
+    "verdict": Target("dafh.evaluation.verdict", ("tests/evaluation/test_verdict.py",), "not agree"),
+    "paired": Target(
+        "dafh.evaluation.paired", ("tests/evaluation/test_paired.py", "tests/evaluation/test_matrix.py"), "not metrics"
     ),
-    "checked": Target("dafh.rows.checked", ("tests/test_rows.py", "tests/test_row_context.py")),
+    "stats": Target("dafh.stats.paired", ("tests/stats/test_paired_tests.py",)),
+    "held_out": Target("dafh.rows.held_out", ("tests/rows/test_held_out.py",)),
+    "checked": Target("dafh.rows.checked", ("tests/rows/test_checked.py",)),
     "bins": Target("dafh.tables.bins", ("tests/test_bins.py",)),
-    "designs": Target("dafh.linear.designs", ("tests/test_designs.py",)),
-    "newton": Target("dafh.linear.newton", ("tests/test_newton.py",)),
-    "crossfit": Target("dafh.linear.crossfit", ("tests/test_crossfit.py",)),
-    "scorecard": Target("dafh.linear.scorecard", ("tests/test_scorecard.py",), "not papers"),
-    "rules": Target("dafh.groups.rules", ("tests/test_rule_tree.py",), "not papers"),
-    "growing": Target("dafh.groups.growing", ("tests/test_growing.py",)),
-    "merging": Target("dafh.groups.merging", ("tests/test_merging.py",)),
-    "exact": Target("dafh.groups.exact", ("tests/test_exact_rules.py",)),
-    "corrections": Target("dafh.groups.corrections", ("tests/test_corrections.py",)),
-    "selection": Target("dafh.engine.selection", ("tests/test_selection.py",)),
+    "designs": Target("dafh.linear.designs", ("tests/linear/test_designs.py",)),
+    "newton": Target("dafh.linear.newton", ("tests/linear/test_newton.py",)),
+    "crossfit": Target("dafh.linear.crossfit", ("tests/linear/test_crossfit.py",)),
+    "scorecard": Target("dafh.linear.scorecard", ("tests/linear/test_scorecard.py",), "not papers"),
+    "rules": Target("dafh.groups.rules", ("tests/groups/test_rules.py",), "not papers"),
+    "growing": Target("dafh.groups.growing", ("tests/groups/test_growing.py",)),
+    "merging": Target("dafh.groups.merging", ("tests/groups/test_merging.py",)),
+    "exact": Target("dafh.groups.exact", ("tests/groups/test_exact.py",)),
+    "corrections": Target("dafh.groups.corrections", ("tests/groups/test_corrections.py",)),
+    "selection": Target("dafh.engine.selection", ("tests/engine/test_selection.py",)),
     "serving": Target("dafh.groups.serving", ("tests/test_serving_values.py",)),
-    "judging": Target("dafh.groups.judging", ("tests/test_judging.py",)),
+    "judging": Target("dafh.groups.judging", ("tests/groups/test_judging.py",)),
 }
 
 

@@ -68,22 +68,6 @@ def test_values_come_back_as_they_were(path):
     assert found["truth"] is True
 
 
-def test_a_missing_number_stays_missing(path):
-    with ResultStore(path) as store:
-        store.put("job", {}, [{"pr": float("nan"), "gain": float("inf")}], 0.0)
-        frame = store.frame(["job"])
-    assert frame["pr"].isna().all()
-    assert frame["gain"].tolist() == [float("inf")]
-
-
-def test_rows_come_in_the_order_of_the_keys_and_unknown_keys_are_passed_over(path):
-    with ResultStore(path) as store:
-        for key in ("b", "a", "c"):
-            store.put(key, {"key": key}, [{"row": 0}, {"row": 1}], 0.0)
-        found = [(row["key"], row["row"]) for row in store.rows(["c", "missing", "b"])]
-    assert found == [("c", 0), ("c", 1), ("b", 0), ("b", 1)]
-
-
 def test_a_result_that_cannot_be_written_leaves_the_older_one(path):
     with ResultStore(path) as store:
         store.put("job", {}, [{"value": 1}], 1.0, "first")

@@ -71,14 +71,6 @@ def test_numbers_of_every_size_are_readable(value, text):
     assert write_number(value) == text
 
 
-def test_a_date_is_the_day_and_with_enough_digits_the_second():
-    assert write_date(0) == "1970-01-01"
-    assert write_date(-0.5) == "1969-12-31"  # The day it falls on, not the nearest.
-    assert write_date(18262.75, 4) == "2020-01-01"
-    assert write_date(18262.75, 5) == "2020-01-01 18:00:00"
-    assert write_date(-0.5, 9) == "1969-12-31 12:00:00"
-
-
 @given(st.integers(-700_000, 2_900_000), st.integers(0, 86_399))
 def test_a_date_is_written_as_pandas_reads_it(day, second):
     written = pd.Timestamp(write_date(day + second / 86_400, 9))

@@ -16,13 +16,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dafh.classifiers.fitting import (
     fit_clone,
-    fit_group,
     is_fitted,
     out_of_fold_probabilities,
     seeded,
     stratified_folds,
 )
-from dafh.classifiers.logits import class_probabilities
 from dafh.exceptions import InputError
 
 
@@ -71,21 +69,6 @@ def test_weights_for_a_classifier_that_takes_none_are_refused_by_its_name(wrap):
     with pytest.raises(InputError, match="KNeighborsClassifier takes no sample_weight"):
         fit_clone(wrap(KNeighborsClassifier()), X, y, np.ones(len(y)))
     assert is_fitted(fit_clone(wrap(KNeighborsClassifier()), X, y, None))
-
-
-def test_a_group_with_one_label_always_gets_that_label():
-    X, y = blobs()
-    model = fit_group(LogisticRegression(), X, np.full(len(y), "yes"), None)
-    assert set(model.predict(X * 100)) == {"yes"}
-    np.testing.assert_array_equal(class_probabilities(model, X, np.array(["no", "yes"]))[:, 1], 1)
-
-
-def test_a_group_with_two_labels_gets_the_classifier_asked_for_and_its_weights():
-    X, y = blobs()
-    weight = np.where(y == 1, 100.0, 1.0)
-    model = fit_group(GaussianNB(), X, y, weight)
-    assert isinstance(model, GaussianNB)
-    np.testing.assert_allclose(model.class_prior_, [1 / 101, 100 / 101])
 
 
 def test_a_seed_takes_the_place_of_every_random_state_that_is_none():

@@ -15,7 +15,7 @@ from dafh.engine.networks import (
     init_network,
     init_replica,
 )
-from dafh.engine.population import Plan, init_population
+from dafh.engine.population import Plan
 
 
 def drawn(sizes, scale=1.0, seed=0):
@@ -27,13 +27,6 @@ def test_hidden_layers_keep_the_size_of_the_signal():
     x = np.random.default_rng(1).normal(size=(300, 400)).astype(np.float32)
     outputs = np.asarray(apply_network(drawn((400, 400, 400, 400, 400)), x))
     assert np.mean(outputs**2) == pytest.approx(1.0, rel=0.2)
-
-
-def test_no_noise_makes_classifiers_that_correct_nothing():
-    replica = init_replica(np.random.default_rng(0), (3, 4, 2), (3, 5, 1), noise=0.0)
-    x, base = np.ones((4, 3), np.float32), np.arange(4.0)[:, None]
-    logits = np.asarray(apply_classifiers(replica.classifiers, x, base))
-    np.testing.assert_allclose(logits[:, :, 0], np.repeat(base, 2, axis=1))
 
 
 def test_a_network_by_hand():
@@ -102,13 +95,6 @@ def test_a_tree_that_never_splits_puts_every_row_into_one_group():
     np.testing.assert_array_equal(assigned(replica), np.tile([0, SHARPNESS, 0], (len(EVERY_ANSWER), 1)))
 
 
-def test_units_that_are_no_leaf_can_learn():
-    """Their outputs start at zero, but they are active for some rows, which is what moves the outputs."""
-    (hidden, output) = started((50,))[1].group
-    assert not output.weight[len(TREE) :].any()
-    assert np.abs(hidden.weight[:, len(TREE) :]).min() > 0
-
-
 @pytest.mark.parametrize("group_hidden", [(3,), (), (8, 8)])
 def test_a_group_network_without_room_for_the_tree_starts_at_random(group_hidden):
     start, replica = started(group_hidden)
@@ -124,27 +110,6 @@ def test_corrections_start_as_given_with_noise_on_top():
     np.testing.assert_allclose(exact.classifiers[0].bias, start.bias, rtol=1e-6)
     off = started(noise=0.1)[1].classifiers[0].weight - start.weight
     assert 1e-3 < np.abs(off).max() < 0.5
-
-
-# ---- populations ----
-
-
-PLAN = Plan((3, 4, 2), (3, 1))
-
-
-def test_a_replica_is_the_same_however_many_there_are():
-    few, many = (init_population(PLAN, np.full(n, 0.5), np.random.SeedSequence(1)) for n in (2, 5))
-    np.testing.assert_array_equal(few.group[0].weight, many.group[0].weight[:2])
-    np.testing.assert_array_equal(few.classifiers[0].weight, many.classifiers[0].weight[:2])
-
-
-def test_every_block_has_the_same_starts():
-    blocks = init_population(PLAN, np.array([0.5, 1.0]), np.random.SeedSequence(1), [None] * 3)
-    weight = blocks.group[0].weight
-    assert weight.shape == (6, 3, 4)
-    np.testing.assert_array_equal(weight[:2], weight[2:4])
-    np.testing.assert_array_equal(weight[:2], weight[4:])
-    assert np.abs(weight[0] - weight[1]).max() > 0.1
 
 
 # ---- the plan ----

@@ -50,16 +50,7 @@ def test_replicas_with_different_settings_differ():
     rows = make_rows()
     start = init_population(PLAN, np.full(2, 0.5), np.random.SeedSequence(0))
     start = jax.tree.map(lambda leaf: np.stack([leaf[0], leaf[0]]), start)
-    for name in (
-        "envy_weight",
-        "penalty",
-        "temperature",
-        "anchor",
-        "shrinkage",
-        "group_rate",
-        "classifier_rate",
-        "elsewhere",
-    ):
+    for name in set(Settings._fields) - {"held_out"}:
         varied = settings(2, **{name: np.array([0.1, 0.9])})
         record = train_population(
             rows, rows, start, varied, PLAN, batch_size=64, max_epochs=2, rng=np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafh.engine.selection import LABEL_LIKE, Choice, Selection
+from dafh.engine.selection import LABEL_LIKE, Selection
 
 
 def curves(brier, pr=0.9, label_information=0.0):
@@ -27,13 +27,6 @@ def choose(*arguments, pr_weight=0.1, n_folds=0, last=False, **options):
 def test_the_criterion_is_the_brier_score_less_weighted_pr():
     values = Selection(0, 0.1).criterion(curves([[0.30, 0.20], [0.10, 0.40]], pr=[[0.5, 1.0], [0.0, 0.2]]))
     np.testing.assert_allclose(values, [[0.25, 0.10], [0.10, 0.38]])
-
-
-def test_pr_counts_as_much_as_its_weight_says():
-    pr = np.array([[0.5, 1.0]])
-    assert choose([[0.20, 0.22]], pr, pr_weight=0.0).replica == 0
-    assert choose([[0.20, 0.22]], pr, pr_weight=0.1).replica == 1
-    assert choose([[0.20, 0.22]], pr, pr_weight=0.03).replica == 0  # Half of 0.03 is less than the 0.02 lost.
 
 
 @pytest.mark.parametrize(("information", "penalty"), [(0.0, 0.0), (LABEL_LIKE, 0.0), (0.51, 0.02), (1.0, 0.02)])
@@ -97,13 +90,6 @@ def test_one_diverged_fold_excludes_the_start():
 def test_ties_go_to_the_earliest_epoch_and_then_to_the_first_replica():
     assert choose([[0.2, 0.2], [0.2, 0.2]]) == (0, 0)
     assert choose([[0.3, 0.2], [0.2, 0.2]]) == (1, 0)
-
-
-def test_the_last_epoch_is_taken_whatever_came_before():
-    brier = [[0.1, 0.1], [0.5, 0.4], [0.3, 0.2]]
-    assert choose(brier, last=True) == Choice(replica=1, epoch=2)
-    assert choose(brier) == Choice(replica=0, epoch=0)
-    assert choose([[0.1, 0.1], [0.4, 0.4]], last=True) == (0, 1)
 
 
 # ---- patience ----

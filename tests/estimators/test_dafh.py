@@ -241,13 +241,3 @@ def test_columns_on_very_different_scales_and_constant_columns_do_no_harm(paper_
     stretched = np.column_stack([X[:, 0] * 1e6 + 1e9, X[:, 1] * 1e-6, np.full(len(X), 7.0)])
     model = model_of(random_state=0, n_replicas=4, n_folds=1, max_epochs=60).fit(stretched, y)
     assert model.score(stretched, y) > 0.95
-
-
-# ---- progress ----
-
-
-def test_progress_in_a_log_is_a_few_plain_lines(paper_data, capsys):
-    model_of(**QUICK | {"max_epochs": 20}, verbose=1).fit(paper_data.X, paper_data.y)
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert lines[0].startswith("epoch 1 ")
-    assert len(lines) <= 7

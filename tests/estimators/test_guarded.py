@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 
 from dafh import DAFHClassifier, DecoupledClassifier, PreferenceMatrix
-from dafh.datasets import make_paper_synthetic
 from dafh.exceptions import InputError
 from dafh.partitions import (
     NOBODY,
@@ -114,16 +113,6 @@ def test_recalibration_decides_anew_and_refits_nothing(paper_data):
     assert model.serves_.tolist() == [0, 1]
     np.testing.assert_array_equal(model.predict_group(paper_data.X), kept)
     np.testing.assert_array_equal(model.decision_function(paper_data.X), before)
-
-
-def test_calibration_rows_of_the_user_are_used_for_the_guard_only(paper_data):
-    fresh = make_paper_synthetic(700, random_state=5)
-    model = model_of(guard="proof", **QUICK | {"max_epochs": 30, "n_replicas": 4})
-    X, y = paper_data.X[:1500], paper_data.y[:1500]
-    model.fit(X, y, X_calibration=fresh.X, y_calibration=fresh.y)
-    assert model.guard_report_.n_rows == 700
-    again = clone(model).set_params(guard=None).fit(X, y)
-    np.testing.assert_array_equal(model.predict_group(fresh.X), again.predict_group(fresh.X))
 
 
 def test_calibration_rows_that_make_no_sense_are_refused(paper_data):

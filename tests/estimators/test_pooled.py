@@ -8,13 +8,11 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline
 
 from dafh import DAFHClassifier
 from dafh.classifiers.logits import SMALLEST_PROBABILITY
 from dafh.estimators.pooled import fit_pooled, nested_pooled_logits, pooled_logits
-from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.rows.checked import CheckedRows
 
@@ -66,19 +64,6 @@ def test_an_incumbent_that_is_certain_can_still_be_corrected():
     rows = rows_of()
     certain = KNeighborsClassifier(1).fit(rows.given, rows.y)  # Says 0 or 1 for every row it knows.
     np.testing.assert_allclose(logits_of(certain, rows)[:, 0], np.where(rows.y == 1, 1, -1) * CERTAIN, atol=1e-5)
-
-
-def test_an_incumbent_pipeline_sees_the_frame():
-    rows = rows_of(frame=True)
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows.given, rows.y)
-    np.testing.assert_allclose(logits_of(pipeline, rows)[:, 0], pipeline.decision_function(rows.given), atol=1e-6)
-
-
-def test_an_incumbent_of_other_columns_is_refused():
-    rows = rows_of()
-    incumbent = LogisticRegression().fit(rows.given[:, :1], rows.y)
-    with pytest.raises(InputError, match="1 features"):
-        DAFHClassifier(pooled=incumbent).fit(rows.given, rows.y)
 
 
 # ---- fitted here ----

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dafh import PreferenceMatrix, audit
+from dafh import audit
 from dafh.evaluation import ComparedRows, ServedPredictions, choose_servers
 
 Y, GROUPS = np.tile([0, 1], 20), np.repeat([0, 1], 20)
@@ -58,10 +58,3 @@ def test_a_record_equals_its_copy_and_nothing_else(name):
 def test_one_other_value_makes_a_record_unequal(name, change):
     record = RECORDS[name]()
     assert record != replace(record, **change)
-
-
-def test_an_audit_differs_if_its_matrix_does():
-    result = audited()
-    other = replace(result, matrix=replace(result.matrix, disagreement=0.5))
-    assert result != other
-    assert isinstance(other.matrix, PreferenceMatrix)

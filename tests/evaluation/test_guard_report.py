@@ -53,14 +53,6 @@ def test_the_sentence_of_a_group_has_the_two_figures_that_decide():
     assert "6.00 instead of 5.00 per 100 rows" in costs.sentence_of(0)
 
 
-def test_several_groups_can_get_another_classifier():
-    better = {"1110": 5, "0010": 60}
-    report = choose_servers(rows_of((500, better), (500, better), (500, better)))
-    assert report.serves.tolist() == [2, 2, 2]
-    mixed = choose_servers(rows_of((500, {"0001": 50}), (500, better), (500, better)))
-    assert mixed.serves.tolist() == [3, 2, 2]
-
-
 # ---- certificates ----
 
 

@@ -88,20 +88,6 @@ def test_significant_means_by_the_test_alone_and_below_zero():
     assert audit(y, own, np.repeat([0, 1], 100), pooled=pooled, level=exactly).violations["significant"] == 1
 
 
-def test_the_frame_of_an_audit_is_a_copy_with_named_groups_at_the_end():
-    people = pd.DataFrame({"sex": np.where(np.arange(1200) % 2, "f", "m")})
-    result = audit(**SMALL, sensitive_features=people)
-    frame = result.to_frame()
-    assert frame["group"].tolist() == [0, 0, 1, 1, "sex = f", "sex = m"]
-    plain = audit(**SMALL)
-    changed = plain.to_frame()
-    changed.loc[0, "verdict"] = "changed"
-    assert plain.questions.loc[0, "verdict"] == "satisfied"
-    assert result.attributes == ("sex",)
-    assert plain.attributes == ()
-    assert result.classifiers == ("0", "1", "pooled")
-
-
 def test_nothing_from_the_data_becomes_markup():
     table = pd.DataFrame({"<b>x</b>": ["<script>alert(1)</script>", "y"] * 100})
     page = run(rows(200), sensitive_features=table)._repr_html_()

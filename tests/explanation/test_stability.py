@@ -14,7 +14,6 @@ from dafh.exceptions import InputError
 from dafh.explanation import stability
 from dafh.explanation.stability import stability_in_time
 from dafh.partitions import RandomPartition
-from models import rules_case
 
 
 def test_stability_is_one_for_groups_that_no_seed_moves_and_small_for_chance():
@@ -110,11 +109,6 @@ def test_groups_of_resamples_are_compared_on_all_rows_over_all_pairs():
 def test_one_resample_is_no_comparison(resamples):
     with pytest.raises(InputError, match="at least two resamples"):
         stability(RowsSeen(), np.arange(10.0)[:, None], np.arange(10) % 2, resamples=resamples)
-
-
-def test_stable_rules_are_found_again_on_other_rows():
-    case = rules_case()
-    assert stability(case.model, case.X, case.y, resamples=2) > 0.9
 
 
 @pytest.mark.parametrize(("seconds_each", "n_fits"), [(1.0, 5), (16.0, 2), (29.0, 2), (31.0, 0)])

@@ -77,16 +77,8 @@ def test_no_fold_has_more_groups_than_all_rows_make():
     label = np.where(job == "few", 1, rng.integers(0, 2, 10_000))
     binning = Binning.learn(table)
     design = DenseDesign(np.zeros((10_000, 1)))
-    rows = RuleRows(
-        binning,
-        binning.codes(table),
-        label,
-        np.ones(10_000),
-        np.zeros((6, 10_000, 1)),
-        lambda _: design,
-        fold,
-        fold >= 0,
-    )
+    base, weight = np.zeros((6, 10_000, 1)), np.ones(10_000)
+    rows = RuleRows(binning, binning.codes(table), label, weight, base, lambda _: design, fold, fold >= 0)
     found = fit_rules(rows, 2)
     assert [made.tree.n_groups for made in (found.groups, *found.folds)] == [1] * 6
 

@@ -115,20 +115,6 @@ def test_unseen_categories_go_with_the_larger_side(larger):
 # ---- gaps ----
 
 
-@pytest.mark.parametrize("like", [0.0, 1.0])
-def test_gaps_go_to_the_side_that_they_are_like(like):
-    table = pd.DataFrame({"x": [0.0] * 100 + [1.0] * 100 + [np.nan] * 50})
-    tree, codes = grown(table, table.x.fillna(like), 2)
-    assert tree.leaves(codes)[-1] == tree.leaves(codes)[0 if like == 0 else 100]
-
-
-def test_gaps_alone_may_be_one_side():
-    table = pd.DataFrame({"x": [0.0] * 100 + [1.0] * 100 + [np.nan] * 50})
-    tree, codes = grown(table, table.x.isna(), 2)
-    assert same_partition(tree.leaves(codes).tolist(), table.x.isna().tolist())
-    assert sorted([tree.rule(0), tree.rule(1)]) == ["x is missing", "x is not missing"]
-
-
 @pytest.mark.parametrize("n_low", [40, 160])
 def test_gaps_that_training_has_not_go_with_the_larger_side(n_low):
     table = pd.DataFrame({"x": np.repeat([0.0, 1.0], [n_low, 200 - n_low])})

@@ -132,11 +132,6 @@ def test_corrections_are_held_back_on_rows_of_other_groups(n_classes):
     assert (np.array(changes[0]) < np.array(changes[1])).all()
 
 
-def test_the_intercept_of_a_group_is_penalised_too():
-    rows = leaf_rows(n_leaves=1)
-    assert np.abs(fit_corrections(rows, np.zeros(1, np.intp), np.full(3, 1e9))).max() < 1e-6
-
-
 def one_group():
     """Rows in one group, the exact correction, and the penalised loss of any correction."""
     rows, group = leaf_rows(), np.zeros(6, np.intp)

@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -88,40 +87,11 @@ def test_any_unfitted_classifier_can_be_the_pooled_one(pooled):
     assert not hasattr(pooled, "classes_")
 
 
-@may_encode_labels
-@pytest.mark.parametrize(
-    "pooled",
-    [Scorecard(), tabular_pipeline(BOOSTING), tabular_pipeline(LogisticRegression())],
-    ids=["scorecard", "boosting", "linear"],
-)
-def test_a_fitted_classifier_is_used_as_it_is(pooled):
-    incumbent = clone(pooled).fit(TABLE, LABELS)
-    before = incumbent.predict_proba(TABLE)
-    model = model_of(2, pooled=incumbent).fit(TABLE, LABELS)
-    assert model.pooled_ is incumbent
-    np.testing.assert_array_equal(incumbent.predict_proba(TABLE), before)
-    assert model.score(TABLE, LABELS) > incumbent.score(TABLE, LABELS) - 0.01
-
-
 @pytest.mark.parametrize("pooled", ["scorecard", "linear", LogisticRegression()], ids=["card", "linear", "other"])
 def test_a_class_too_rare_for_any_fold_is_no_obstacle(pooled):
     X = np.random.default_rng(0).normal(size=(100, 3))
     model = model_of(2, pooled=pooled).fit(X, np.arange(100) < 3)
     assert np.isfinite(model.predict_proba(X)).all()
-
-
-@may_encode_labels
-def test_a_fitted_scorecard_gets_its_columns_in_its_own_order():
-    card = Scorecard().fit(TABLE, LABELS)
-    turned = TABLE[["job", "noise", "z"]]
-    model = model_of(2, pooled=card).fit(turned, LABELS)
-    np.testing.assert_array_equal(model.predict_all(turned)[:, -1], card.predict(TABLE))
-    np.testing.assert_allclose(model.pooled_proba(turned), card.predict_proba(TABLE), atol=1e-6)
-
-
-def test_a_fitted_classifier_of_columns_that_are_not_there_is_refused():
-    with pytest.raises(InputError, match="'noise'"):
-        model_of(2, pooled=Scorecard().fit(TABLE, LABELS)).fit(TABLE[["z", "job"]], LABELS)
 
 
 # ---- predictions ----

@@ -71,13 +71,6 @@ def test_routing_takes_each_row_to_the_classifier_of_its_group(group_hidden, cla
     assert len(np.unique(group)) > 1
 
 
-def test_more_rows_than_one_block_are_routed_like_each_block_alone():
-    model, X, answers, *_ = served_and_trained((7,), ())
-    group, own = model.route(np.tile(X, (40, 1)), np.tile(answers, (40, 1)))
-    np.testing.assert_array_equal(group, np.tile(model.route(X, answers)[0], 40))
-    np.testing.assert_allclose(own, np.tile(model.route(X, answers)[1], (40, 1)), rtol=1e-6, atol=1e-9)
-
-
 @pytest.mark.parametrize(("group_hidden", "classifier_hidden"), SHAPES)
 def test_another_group_or_the_pooled_classifier_can_serve(group_hidden, classifier_hidden):
     model, X, answers, *_ = served_and_trained(group_hidden, classifier_hidden)
@@ -93,9 +86,3 @@ def test_where_the_pooled_classifier_is_inside_no_correction_leaves_it():
     pooled = X @ LinearBase.coef_.T + LinearBase.intercept_
     for k in range(K):
         np.testing.assert_allclose(model.serving(np.full(K, K)).logits(X)[:, k], pooled, rtol=1e-6, atol=1e-9)
-
-
-def test_without_answers_and_without_the_pooled_classifier():
-    model, X, _, group_logits, _ = served_and_trained((7,), (), n_answers=0, padding=0)
-    assert model.pooled == "added"
-    np.testing.assert_allclose(model.group_logits(X), group_logits, rtol=1e-4, atol=1e-4)

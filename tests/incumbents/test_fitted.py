@@ -225,30 +225,6 @@ def test_shares_count_weights_and_a_label_that_never_occurs_has_those_of_all_row
 # ---- files ----
 
 
-def test_a_pipeline_on_raw_rows_is_saved_with_trust(tmp_path):
-    incumbent, _ = fitted_shape("fewer columns, another order")
-    model = tabular_pipeline(groups_on(incumbent)).fit(X, Y)
-    with pytest.raises(InputError, match="trusted="):
-        save(model, tmp_path / "model.dafh")
-    trusted = named_types(model, tmp_path)
-    save(model, tmp_path / "model.dafh", trusted=trusted)
-    loaded = load(tmp_path / "model.dafh", trusted=trusted)
-    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    np.testing.assert_array_equal(
-        loaded[-1].predict_all(loaded[0].transform(X)), model[-1].predict_all(model[0].transform(X))
-    )
-    with pytest.raises(InputError, match="trusted="):
-        load(tmp_path / "model.dafh")
-
-
-def named_types(model, folder):
-    """The types that the message asks for."""
-    with pytest.raises(InputError) as refused:
-        save(model, folder / "model.dafh")
-    text = str(refused.value)
-    return [name.strip().strip("'") for name in text[text.index("[") + 1 : text.index("]")].split(",")]
-
-
 @pytest.mark.parametrize(
     "pooled",
     [

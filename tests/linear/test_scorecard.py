@@ -226,17 +226,6 @@ def test_an_array_with_gaps_is_taken_as_it_is():
     assert model.table()["column"].unique().tolist() == ["x0", "x1"]
 
 
-# ---- printed ----
-
-
-def test_importance_is_the_mean_size_of_points():
-    model = fitted()
-    table = model.table()
-    sizes = (table.points.abs() * table["rows"]).groupby(table["column"]).sum()
-    np.testing.assert_allclose(model.importance().sort_index(), sizes.sort_index())
-    assert model.importance().is_monotonic_decreasing
-
-
 # ---- bad input ----
 
 

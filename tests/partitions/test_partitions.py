@@ -223,15 +223,6 @@ def test_a_row_belongs_to_the_nearest_centre_in_standardised_columns():
     np.testing.assert_array_equal(partition.assign(X), nearest)
 
 
-def test_there_are_no_more_clusters_than_distinct_rows():
-    X = np.array([[0.0], [0.0], [5.0]])
-    partition = ClusterPartition(4, random_state=0).fit(X, None)
-    assert partition.n_groups_ == 2
-    assert partition.group_names_ == ["cluster 0", "cluster 1"]
-    groups = partition.assign(X)
-    assert groups[0] == groups[1] != groups[2]
-
-
 # ---- rules ----
 
 

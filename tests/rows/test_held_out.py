@@ -55,13 +55,6 @@ def test_a_rare_class_judges_too():
     assert np.mean(drawn) == pytest.approx(0.3 * 9, abs=0.25)  # The share that calibrates, on average over draws.
 
 
-def test_without_a_share_to_select_all_held_out_rows_calibrate():
-    _, held = draw(1000, selection=0.0, calibration=0.2)
-    assert held.n_folds == 5
-    assert held.calibrates[held.fold >= 0].all()
-    assert len(held.selection) == 1000  # Curves are then drawn over all rows.
-
-
 @pytest.mark.parametrize(("selection", "calibration"), [(0.5, 0.5), (0.9, 0.2)])
 def test_shares_that_leave_nothing_to_train_on_are_refused(selection, calibration):
     with pytest.raises(InputError, match=r"selection_size .* calibration_size"):

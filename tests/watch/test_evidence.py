@@ -9,7 +9,7 @@ import pytest
 from dafh import Monitor
 from dafh.evaluation.losses import check_losses
 from dafh.stats import Bettors, Detectors
-from dafh.watch.bets import JudgedRows, Ranked
+from dafh.watch.bets import JudgedRows
 from dafh.watch.declared import NOT_DECLARED
 from dafh.watch.evidence import FIRST_ALARMS, Evidence, capital_of_term
 from watched import bad_rows, fresh_model, good_rows, same_evidence
@@ -58,15 +58,6 @@ def test_every_question_counts_its_own_rows_and_bets_on_them():
         detectors.watch(0, (weight * x)[bets], np.diff(bets, prepend=-1).astype(float))
         detectors.wait(0, len(x) - 1 - bets[-1])
         assert evidence.detectors.evidence[q] == pytest.approx(detectors.evidence[0])
-
-
-def test_discordant_rows_remember_how_many_rows_they_waited_for():
-    code, discordant = np.array([1, 0, 1, 1, 0, 1]), np.array([0, 1, 1, 0, 0, 1], bool)
-    ranked = Ranked.of(code, discordant, n_codes=3)
-    assert ranked.code.tolist() == [0, 1, 1]
-    assert ranked.place.tolist() == [1, 2, 5]
-    assert ranked.since.tolist() == [1, 2, 2]
-    assert ranked.waiting.tolist() == [1, 0, 0]
 
 
 def test_terms_share_the_level():

@@ -100,16 +100,6 @@ def test_harm_after_a_good_start_is_noticed(model):
 # ---- subgroups, weights, persons ----
 
 
-def test_declared_subgroups_are_questions_of_their_own(model):
-    rows = good_rows()
-    monitor = Monitor(model, sensitive_features=rows.sensitive)
-    monitor.update(rows.X, rows.y, sensitive_features=rows.sensitive)
-    table = monitor.table()
-    assert table["part"].unique().tolist() == ["", "sex = f", "sex = m"]
-    whole = table["part"] == ""
-    assert table[whole].groupby("group")["rows"].sum().equals(table[~whole].groupby("group")["rows"].sum())
-
-
 def test_harm_in_a_subgroup_is_found_though_its_group_gains(model):
     rows = good_rows()
     harmed = np.random.default_rng(0).random(1500) < 0.3
