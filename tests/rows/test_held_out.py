@@ -180,6 +180,8 @@ def test_rows_of_one_moment_are_taken_in_the_order_of_the_table():
     assert apart.tolist() == late[:60].tolist()
 
 
+# ---- persons and times: laws ----
+
 SHARES = st.sampled_from([(0.14, 0.06), (0.0, 0.2), (0.3, 0.1)])
 
 
@@ -194,13 +196,10 @@ def one_value_each(person, *values):
     return len(kinds) == len(set(person.tolist()))
 
 
-# ---- persons and times ----
-
-
 @given(st.integers(0, 999), SHARES, st.sampled_from([1, 3, "auto"]))
 def test_a_persons_rows_are_in_one_fold_for_one_purpose(seed, shares, folds):
     label, person, rng = people(seed)
-    held = HeldOut.people(label, *shares, folds, rng, person=person)
+    held = HeldOut.draw(label, *shares, folds, rng, person=person)
     assert held.n_folds >= 1
     assert one_value_each(person, held.fold, held.calibrates)
 
@@ -218,7 +217,7 @@ def test_a_persons_rows_are_set_aside_together(seed, share):
 def test_the_last_rows_judge(seed, shares):
     label, _, rng = people(seed)
     time = rng.permutation(400).astype(float)
-    held = HeldOut.people(label, *shares, "auto", rng, time=time)
+    held = HeldOut.draw(label, *shares, "auto", rng, time=time)
     assert held.n_folds == 1
     n_last = round(sum(shares) * 400)
     np.testing.assert_array_equal(held.fold == 0, time >= 400 - n_last)
