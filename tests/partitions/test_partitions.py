@@ -25,14 +25,13 @@ from dafh.partitions import (
 )
 
 
-def people(n=1200, seed=0, noise=0.0):
+def people(n=1200, seed=0):
     """One feature; its sign means the opposite for the two values of `side`; `hat` means nothing."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({"hat": rng.choice(["bowler", "cap"], n), "side": rng.choice(["left", "right"], n)})
     x = rng.normal(size=(n, 1))
     y = ((x[:, 0] > 0) == (table.side == "right")).astype(int).to_numpy()
-    flipped = rng.uniform(size=n) < noise
-    return x, np.where(flipped, 1 - y, y), table
+    return x, y, table
 
 
 # ---- rules that hold for all partitions ----

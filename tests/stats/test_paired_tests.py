@@ -47,6 +47,11 @@ def test_mid_p_by_hand():
     assert mcnemar_p(0, 5, mid=True) == 63 / 64
 
 
+@given(st.floats(0.01, 200), st.floats(0, 200))
+def test_effective_counts_lie_between_their_whole_neighbours(b, c):
+    assert mcnemar_p(np.ceil(b), np.floor(c)) - 1e-12 <= mcnemar_p(b, c) <= mcnemar_p(np.floor(b), np.ceil(c)) + 1e-12
+
+
 # ---- corrections ----
 
 
