@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import dafh
 from command_line import people, run
-from dafh import DAFHClassifier, Recipe, tabular_pipeline
+from dafh import tabular_pipeline
 from dafh.datasets import make_grouped_classification, make_paper_synthetic
 from model_files import people as model_people
 from model_files import quick
@@ -42,13 +42,6 @@ threadpool_limits(1)
 @pytest.fixture(scope="session")
 def paper_data():
     return make_paper_synthetic(4_000, random_state=0)
-
-
-@pytest.fixture(scope="session")
-def small_model(paper_data):
-    """A fitted model with its rows, quickly trained."""
-    model = DAFHClassifier(random_state=0, recipe=Recipe(n_replicas=2, max_epochs=12)).fit(paper_data.X, paper_data.y)
-    return model, paper_data.X, paper_data.y
 
 
 @pytest.fixture(scope="session")

@@ -150,7 +150,7 @@ def fit_rules(rows: RuleRows, n_groups: int | None, weight_of_pr: Callable[[int]
     search = _Search(rows, _numbers(n_groups), weight_of_pr)
     losses = search.losses()
     table = _comparison(losses, search.pooled_losses, search.judge_weight)
-    chosen = _choose(losses, search.pooled_losses, search.judge_weight, may_be_none=n_groups is None)
+    chosen = choose_candidate(losses, search.pooled_losses, search.judge_weight, may_be_none=n_groups is None)
     if chosen is None:
         return replace(_one_group(rows), candidates=table, selection_losses=search.pooled_losses)
     settings = [*search.choose_without_each_fold(losses, chosen), chosen]
@@ -236,7 +236,7 @@ class _Search:
         for block in range(self.rows.n_folds):
             others = fold != block
             seen = {candidate: losses[candidate][others] for candidate in alike}
-            found = _choose(seen, self.pooled_losses[others], self.judge_weight[others], may_be_none=False)
+            found = choose_candidate(seen, self.pooled_losses[others], self.judge_weight[others], may_be_none=False)
             settings.append(found if others.any() and found is not None else chosen)
         return settings
 
@@ -362,7 +362,7 @@ def paired_mean(difference: NDArray[np.float64], weight: NDArray[np.float64]) ->
     return mean, float(np.sqrt((weight**2) @ (difference - mean) ** 2) / weight.sum())
 
 
-def _choose(
+def choose_candidate(
     losses: dict[Candidate, NDArray[np.float64]],
     pooled: NDArray[np.float64],
     weight: NDArray[np.float64],

@@ -1,0 +1,147 @@
+"""The rule that selects replica and epoch, on curves written by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dafh.engine.selection import LABEL_LIKE, Selection
+
+
+def curves(brier, pr=0.9, label_information=0.0):
+    brier = np.asarray(brier, float)
+    return {
+        "selection_brier": brier,
+        "selection_pr": np.broadcast_to(pr, brier.shape),
+        "selection_label_information": np.broadcast_to(label_information, brier.shape),
+    }
+
+
+def choose(*arguments, pr_weight=0.1, n_folds=0, last=False, **options):
+    return Selection(n_folds, pr_weight, last=last).choose(curves(*arguments, **options))
+
+
+# ---- the criterion ----
+
+
+def test_the_criterion_is_the_brier_score_less_weighted_pr():
+    values = Selection(0, 0.1).criterion(curves([[0.30, 0.20], [0.10, 0.40]], pr=[[0.5, 1.0], [0.0, 0.2]]))
+    np.testing.assert_allclose(values, [[0.25, 0.10], [0.10, 0.38]])
+
+
+@pytest.mark.parametrize(("information", "penalty"), [(0.0, 0.0), (LABEL_LIKE, 0.0), (0.51, 0.02), (1.0, 0.02)])
+def test_label_like_groups_cost_two_hundredths_of_brier_score(information, penalty):
+    value = Selection(0, 0.0).criterion(curves([[0.1]], label_information=information))
+    np.testing.assert_allclose(value, [[0.1 + penalty]])
+
+
+@given(
+    brier=st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=5),
+    n_folds=st.sampled_from([0, 2]),
+    order=st.permutations([0, 1, 2]),
+)
+def test_the_order_of_the_replicas_means_nothing_to_the_criterion(brier, n_folds, order):
+    blocks = np.stack([np.asarray(brier) * (1 + 0.1 * k) for k in range(n_folds + 1)], axis=1)
+    epochs = len(brier)
+    rule = Selection(n_folds, 0.1)
+    values = rule.criterion(curves(blocks.reshape(epochs, -1)))
+    shuffled = rule.criterion(curves(blocks[:, :, order].reshape(epochs, -1)))
+    np.testing.assert_allclose(shuffled, values[:, order])
+
+
+# ---- folds ----
+
+
+TWO_FOLDS = [[0.1, 0.3, 0.5, 0.2, 0.0, 0.0]]  # Two folds and the models on all rows, of two starts each.
+
+
+def test_a_start_is_judged_by_the_mean_of_its_folds():
+    assert choose(TWO_FOLDS, n_folds=2) == (1, 0)
+    judged = Selection(2, 0.1).judged(curves(TWO_FOLDS, pr=[[0.8, 0.6, 0.4, 0.2, 1.0, 1.0]]))
+    np.testing.assert_allclose(judged["selection_brier"], [[0.3, 0.25]])
+    np.testing.assert_allclose(judged["selection_pr"], [[0.6, 0.4]])
+
+
+def test_a_model_on_all_rows_that_does_worse_than_its_folds_is_judged_by_itself():
+    criterion = Selection(1, 0.0).criterion(curves([[0.1, 0.2, 0.4, 0.1]]))
+    np.testing.assert_allclose(criterion, [[0.4, 0.2]])
+    assert choose([[0.1, 0.2, 0.4, 0.1]], n_folds=1) == (1, 0)
+
+
+# ---- replicas that diverged ----
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_a_diverged_replica_is_never_chosen(broken):
+    assert choose([[broken, 0.5]]) == (1, 0)
+    assert choose([[0.5, broken], [broken, 0.1]]) == (1, 1)
+    assert choose([[0.5, 0.5], [broken, 0.6]], last=True) == (1, 1)
+    np.testing.assert_array_equal(Selection(0, 0.1).criterion(curves([[broken]])), [[np.inf]])
+
+
+def test_one_diverged_fold_excludes_the_start():
+    assert choose([[np.nan, 0.4, 0.1, 0.4, 0.1, 0.4]], n_folds=2) == (1, 0)
+    assert choose([[0.1, 0.4, 0.1, 0.4, np.nan, 0.4]], n_folds=2) == (1, 0)  # So does the model on all rows.
+
+
+# ---- ties and the last epoch ----
+
+
+def test_ties_go_to_the_earliest_epoch_and_then_to_the_first_replica():
+    assert choose([[0.2, 0.2], [0.2, 0.2]]) == (0, 0)
+    assert choose([[0.3, 0.2], [0.2, 0.2]]) == (1, 0)
+
+
+# ---- patience ----
+
+
+def test_patience_counts_epochs_without_improvement_of_the_best_replica():
+    rule = Selection(0, 0.0, patience=2)
+    assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4]]))
+    assert rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.3]]))
+    assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
+
+
+def test_training_to_the_last_epoch_never_stops_early():
+    worse_and_worse = curves([[0.1], [0.2], [0.3], [0.4]])
+    assert Selection(0, 0.0, patience=1).should_stop(worse_and_worse)
+    assert Selection(0, 0.0, patience=1, last=True).should_stop(worse_and_worse) is False
+
+
+# ---- rows that choose and judge ----
+
+
+def test_the_other_folds_choose_for_a_fold_that_judges():
+    # Fold 0 would take epoch 2, fold 1 epoch 1, fold 2 epoch 0; all together epoch 1.
+    brier = [[0.4, 0.3, 0.05, 0.2], [0.3, 0.1, 0.2, 0.1], [0.1, 0.25, 0.4, 0.1]]
+    chosen = Selection(3, 0.0, all_choose=True).choose_by_block(curves(brier))
+    assert [choice.epoch for choice in chosen] == [1, 0, 2, 1]
+
+
+def test_rows_of_a_fold_and_the_block_that_has_seen_them_have_no_say_for_it():
+    rule, rng = Selection(3, 0.1, all_choose=True), np.random.default_rng(0)
+    brier, pr = rng.random((2, 6, 8))  # Two replicas.
+    before = rule.choose_by_block(curves(brier, pr))
+    brier[:, [2, 3, 6, 7]], pr[:, [2, 3, 6, 7]] = rng.random((2, 6, 4))  # Fold 1, and all rows.
+    assert rule.choose_by_block(curves(brier, pr))[1] == before[1]
+
+
+def test_a_replica_that_diverged_is_not_chosen_for_any_fold():
+    brier = [[np.nan, 0.2, 0.2], [0.3, 0.3, 0.3]]
+    chosen = Selection(2, 0.0, all_choose=True).choose_by_block(curves(brier))
+    assert [choice.epoch for choice in chosen] == [0, 1, 1]
+
+
+# ---- the checkpoints that are kept ----
+
+
+@given(
+    st.lists(st.lists(st.floats(0, 1) | st.just(np.nan), min_size=4, max_size=4), min_size=1, max_size=6),
+    st.booleans(),
+    st.booleans(),
+)
+def test_checkpoints_that_are_chosen_in_the_end_have_been_kept_all_the_time(brier, last, all_choose):
+    rule, kept = Selection(3, 0.1, last=last, all_choose=all_choose), set()
+    for n in range(len(brier)):
+        kept = (kept | {n}) & rule.epochs_in_use(curves(brier[: n + 1]))
+    assert {choice.epoch for choice in rule.choose_by_block(curves(brier))} == kept

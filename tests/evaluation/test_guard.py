@@ -1,0 +1,214 @@
+"""The guard's choice of servers: who serves whom, envy, the promise of "proof", and rows that say nothing."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compared import rows_of
+from dafh.evaluation import choose_servers
+from dafh.evaluation.paired import ComparedRows
+from dafh.exceptions import InputError
+from dafh.stats import bonferroni, excluded_harm, mcnemar_p
+
+# Group 0 or 1 of two: its own classifier is right where the pooled one is not, or the other way round.
+WON = ("100", "010")
+LOST = ("011", "101")
+
+
+def one_group(won, lost, n=100):
+    return rows_of((n, {"10": won, "01": lost}))
+
+
+def serves(rows, **options):
+    return choose_servers(rows, **options).serves.tolist()
+
+
+# ---- veto ----
+
+
+def test_under_veto_a_group_keeps_its_own_classifier_if_it_got_more_rows_right():
+    assert serves(one_group(won=10, lost=9)) == [0]
+    assert serves(one_group(won=9, lost=9)) == [1]
+    assert serves(one_group(won=9, lost=10)) == [1]
+
+
+def test_a_classifier_that_no_row_tells_from_the_pooled_one_gives_way_to_it():
+    assert serves(rows_of((100, {}), (100, {WON[1]: 1}))) == [2, 1]
+
+
+@given(st.integers(0, 6), st.integers(0, 6), st.lists(st.sampled_from([1.0, 5.0]), min_size=15, max_size=15))
+def test_veto_compares_what_rows_weigh(won, lost, weight):
+    rows = rows_of((15, {"10": won, "01": lost}), sample_weight=weight)
+    gain = sum(weight[:won]) - sum(weight[won : won + lost])
+    assert serves(rows) == [0 if gain > 0 else 1]
+
+
+# ---- proof ----
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(60, 500))
+def test_proof_keeps_what_the_exact_test_shows(worse, better, n):
+    assert (serves(one_group(better, worse, n), kind="proof") == [0]) == (mcnemar_p(better, worse) <= 0.05)
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(60, 500))
+def test_a_margin_accepts_as_much_harm_as_its_limit_allows(worse, better, n):
+    limit = excluded_harm(worse, better, n)
+    if abs(limit - 0.02) > 1e-7:
+        assert (serves(one_group(better, worse, n), kind="proof", margin=0.02) == [0]) == (limit <= 0.02)
+
+
+def test_the_level_is_shared_by_the_groups():
+    assert serves(one_group(8, 1, 200), kind="proof") == [0]  # p = 10/512, just below 0.02
+    outcomes = [{"1" * k + "0" + "1" * (4 - k): 1, "0" * k + "1" + "0" * (4 - k): 8} for k in range(4)]
+    assert serves(rows_of(*[(200, some) for some in outcomes]), kind="proof") == [4] * 4
+
+
+def test_what_holm_keeps_bonferroni_does_not():
+    """p = 2⁻⁶ is enough for 0.05 / 2; p = 2⁻⁵ is not, but it is once the first group is proved: 0.05 / 1."""
+    rows = rows_of((100, {WON[0]: 6}), (100, {WON[1]: 5}))
+    assert serves(rows, kind="proof") == [0, 1]
+    p = choose_servers(rows).table["p_better"]
+    assert p.tolist() == pytest.approx([2**-6, 2**-5])
+    assert (bonferroni(p) <= 0.05).tolist() == [True, False]
+    # Alone with a group that proves nothing, the same five rows are not enough.
+    assert serves(rows_of((100, {}), (100, {WON[1]: 5})), kind="proof") == [2, 2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), min_size=2, max_size=4))
+def test_holm_keeps_everything_that_bonferroni_keeps(groups):
+    k = len(groups)
+    lines = [
+        (40, {"0" * g + "1" + "0" * (k - g): won, "1" * g + "0" + "1" * (k - g): lost})
+        for g, (won, lost) in enumerate(groups)
+    ]
+    report = choose_servers(rows_of(*lines), kind="proof")
+    p = np.array([mcnemar_p(won, lost) for won, lost in groups])
+    assert (report.serves[bonferroni(p) <= 0.05] < k).all()
+    assert (report.serves[p > 0.05] == k).all()
+
+
+def test_a_p_value_of_exactly_the_level_is_enough():
+    assert serves(one_group(5, 0), kind="proof", level=2**-5 + 1e-12) == [0]
+    assert serves(one_group(5, 0), kind="proof", level=2**-5 - 1e-9) == [1]
+
+
+# ---- envy ----
+
+
+def envious(won, lost=0, n_groups=2, against_pooled=100, rival=1):
+    """Group 0's own classifier wins 100 rows against the pooled one; a rival wins and loses some against it.
+
+    The other groups' own classifiers win 50 rows each. Where the rival beats the own classifier, the pooled one is
+    wrong too, so that it beats that one as well.
+    """
+    only = ["0"] * (n_groups + 1)
+    both, alone, own_only = only.copy(), only.copy(), only.copy()
+    both[0] = both[rival] = alone[rival] = own_only[0] = "1"
+    keys = ["".join(some) for some in (both, alone, own_only)]
+    first = {keys[0]: against_pooled - lost, keys[1]: won, keys[2]: lost}
+    others = [{"".join("1" if j == k else "0" for j in range(n_groups + 1)): 50} for k in range(1, n_groups)]
+    return rows_of((1000, first), *[(1000, some) for some in others])
+
+
+@pytest.mark.parametrize("kind", ["veto", "proof"])
+def test_a_group_that_does_better_with_another_classifier_gets_it(kind):
+    report = choose_servers(envious(60, 5), kind=kind)
+    assert report.serves.tolist() == [1, 1]
+    assert report.table["served_by"].tolist() == ["classifier 1", "its own"]
+    assert report.table["excluded_harm"].max() <= 0
+
+
+@pytest.mark.parametrize("kind", ["veto", "proof"])
+def test_a_rival_is_tested_at_the_groups_share_divided_among_its_rivals(kind):
+    # 0.05 / 3 groups / 2 rivals = 0.0083: six wins without a loss have p = 0.0156, seven have 0.0078.
+    assert serves(envious(6, n_groups=3), kind=kind)[0] == 0
+    assert serves(envious(7, n_groups=3), kind=kind)[0] == 1
+    assert serves(envious(6, n_groups=3), kind=kind, level=0.1)[0] == 1
+    # With two groups there is one rival: 0.05 / 2 = 0.025.
+    assert serves(envious(6), kind=kind)[0] == 1
+    assert serves(envious(5), kind=kind)[0] == 0
+
+
+def test_a_rival_must_be_shown_no_worse_than_the_pooled_classifier_too():
+    """The rival beats the own classifier on 60 rows; on 20 the pooled one is right as well, on 40 it is not."""
+    second = (1000, {WON[1]: 50})
+    shown = {"110": 30, "011": 20, "010": 40}
+    assert serves(rows_of((1000, shown), second))[0] == 1
+    unshown = {"100": 30, "011": 60, "101": 5}  # Better than the own one, but not shown to be better than pooled.
+    assert serves(rows_of((1000, unshown), second))[0] == 2
+
+
+def test_of_two_better_rivals_the_one_with_fewer_errors_serves():
+    groups = [(1000, {"0100": 50}), (1000, {"0010": 50})]
+    assert serves(rows_of((1000, {"1110": 90, "0110": 30, "0010": 20}), *groups))[0] == 2
+    assert serves(rows_of((1000, {"1110": 90, "0110": 30, "0100": 20}), *groups))[0] == 1
+    assert serves(rows_of((1000, {"1110": 90, "0110": 50}), *groups))[0] == 1  # Equal: the first one.
+
+
+def test_under_proof_envy_is_repaired_only_when_all_own_classifiers_are_proved():
+    first = {"110": 95, "100": 5, "010": 60}  # Its own is proved, and classifier 1 is better.
+    proved, unproved = (1000, {WON[1]: 50}), (1000, {WON[1]: 2})
+    assert serves(rows_of((1000, first), proved), kind="proof") == [1, 1]
+    assert serves(rows_of((1000, first), unproved), kind="proof") == [0, 2]
+    assert serves(rows_of((1000, first), unproved)) == [1, 1]  # A veto proves nothing, and waits for nothing.
+
+
+def test_a_group_that_loses_its_own_classifier_is_offered_another_under_veto_only():
+    best = {"010": 80, "011": 10, "001": 20, "101": 5}
+    rows = rows_of((1000, best), (1000, {WON[1]: 30}))
+    assert serves(rows, kind="proof") == [2, 1]
+    assert serves(rows, kind="veto") == [1, 1]
+
+
+# ---- rows that say nothing ----
+
+
+@pytest.mark.parametrize("kind", ["veto", "proof"])
+def test_without_rows_there_is_no_own_classifier(kind):
+    report = choose_servers(ComparedRows.none(2), kind=kind)
+    assert report.serves.tolist() == [2, 2]
+    assert report.table["excluded_harm"].tolist() == [0, 0]
+    assert "no rows" in report.sentence()
+
+
+@pytest.mark.parametrize("kind", ["veto", "proof"])
+def test_a_group_without_rows_is_served_by_the_pooled_classifier_and_the_others_as_before(kind):
+    full = (500, {WON[0]: 40, LOST[0]: 5})
+    report = choose_servers(rows_of(full, (0, {})), kind=kind)
+    assert report.serves.tolist() == [0, 2]
+    assert np.isnan(report.table.loc[1, "own_loss"])
+
+
+def test_a_kind_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match="no guard 'prof'"):
+        choose_servers(one_group(1, 1), kind="prof")
+
+
+# ---- the promise, in a few worlds; docs/guarantee.md has many ----
+
+
+def harmful_world(rng, n_groups=3, n=300, harm=0.01, discordance=0.2):
+    """Every own classifier is truly worse; returns rows drawn from that world."""
+    y = np.zeros(n, int)
+    drawn = rng.choice(3, n, p=[(discordance + harm) / 2, (discordance - harm) / 2, 1 - discordance])
+    own, pooled = (drawn == 0) * 1, (drawn == 1) * 1
+    groups = rng.integers(n_groups, size=n)
+    return ComparedRows.check(y, np.repeat(own[:, None], n_groups, axis=1), groups, pooled)
+
+
+def test_few_worlds_are_harmed_under_proof_and_many_under_veto():
+    """5% of 100 worlds, and three standard deviations of what chance adds."""
+    rng = np.random.default_rng(1)
+    worlds = [harmful_world(rng) for _ in range(100)]
+    proved = np.mean([min(serves(rows, kind="proof")) < 3 for rows in worlds])
+    assert proved <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 100)
+    # The worlds are ones in which harm can be done.
+    assert np.mean([min(serves(rows)) < 3 for rows in worlds[:20]]) > 0.5
+
+
+def test_classifiers_that_are_truly_better_are_kept():
+    rng = np.random.default_rng(0)
+    kept = [len(set(serves(harmful_world(rng, 2, 2000, -0.06), kind="proof")) - {2}) for _ in range(20)]
+    assert np.mean(kept) >= 0.9  # Equal classifiers: one may serve both groups.

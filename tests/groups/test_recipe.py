@@ -1,0 +1,145 @@
+"""The recipe: what may be set, how settings are spread over replicas, and how long training takes."""
+
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dafh import DAFHClassifier, Recipe
+from dafh.exceptions import InputError
+
+
+def defaults():
+    return {name: p.default for name, p in inspect.signature(Recipe).parameters.items()}
+
+
+# ---- an estimator of scikit-learn's kind ----
+
+
+def test_every_setting_is_a_parameter_with_its_default():
+    assert Recipe().get_params() == defaults()
+    assert Recipe().check().get_params() == defaults()
+
+
+def test_settings_are_reached_through_the_classifier():
+    model = DAFHClassifier(recipe=Recipe())
+    model.set_params(recipe__shrinkage=0.5, recipe__n_replicas=3)
+    assert (model.recipe.shrinkage, model.recipe.n_replicas) == (0.5, 3)
+    with pytest.raises(ValueError, match="Invalid parameter 'shrinkag'"):
+        model.set_params(recipe__shrinkag=0.5)
+
+
+# ---- what may be set ----
+
+WRONG = {
+    "group_hidden": 100,
+    "classifier_hidden": "10",
+    "start": "hot",
+    "noise": [],
+    "surrogate": "hinge",
+    "temperature": -3,
+    "envy_weight": [0, -1],
+    "anchor_moves_groups": 1,
+    "penalty": "0.1",
+    "anchor": float("inf"),
+    "shrinkage": None,
+    "optimizer": "Adam",
+    "momentum": 1,
+    "group_learning_rate": True,
+    "classifier_learning_rate": [[0.1]],
+    "final_rate": 0,
+    "average_steps": 0,
+    "alternate": 1,
+    "n_replicas": 10**9,
+    "batch_size": 0.5,
+    "max_epochs": 0,
+    "patience": "none",
+    "select": "first",
+    "n_folds": 0,
+    "pr_weight": -0.1,
+}
+
+
+def test_no_setting_goes_unchecked():
+    assert set(WRONG) == set(defaults())
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_setting_that_cannot_be_used_is_named_with_what_it_may_be(name):
+    with pytest.raises(InputError, match=f"'{name}' parameter of Recipe must be"):
+        Recipe(**{name: WRONG[name]}).check()
+
+
+# ---- settings of the replicas ----
+
+
+def test_the_grid_by_hand():
+    grid = Recipe(n_replicas=6, anchor=(1, 2), classifier_learning_rate=0.1, penalty=(5, 6, 7), shrinkage=0).grid()
+    assert grid["anchor"].tolist() == [1, 2, 1, 2, 1, 2]
+    assert grid["penalty"].tolist() == [5, 5, 6, 6, 7, 7]
+    assert grid["classifier_learning_rate"].tolist() == [0.1] * 6
+    assert grid["shrinkage"].tolist() == [0] * 6
+
+
+@given(
+    sizes=st.tuples(*[st.integers(1, 3)] * 3),
+    n_rounds=st.integers(1, 2),
+)
+def test_a_full_population_has_every_combination_equally_often(sizes, n_rounds):
+    names = ("anchor", "temperature", "shrinkage")
+    settings = {name: list(range(size)) for name, size in zip(names, sizes, strict=True)}
+    n_combinations = int(np.prod(sizes))
+    recipe = Recipe(n_replicas=n_rounds * n_combinations, **settings | {"classifier_learning_rate": 0.1})
+    combinations, counts = np.unique(np.array([recipe.grid()[name] for name in names]), axis=1, return_counts=True)
+    assert combinations.shape[1] == n_combinations
+    assert set(counts) == {n_rounds}
+
+
+# ---- schedule and choice ----
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "batch_size", "expected"),
+    [
+        (256, 256, (200, 400)),  # One step an epoch: 200 passes at most, and patience for 400 steps.
+        (257, 256, (200, 200)),  # Two steps.
+        (10 * 256, 256, (200, 40)),
+        (25 * 256, 256, (80, 16)),
+        (100 * 256, 256, (20, 6)),
+        (1000 * 256, 256, (8, 6)),
+        (1, 256, (200, 400)),
+    ],
+)
+def test_epochs_and_patience_are_counted_in_steps(n_rows, batch_size, expected):
+    assert Recipe(batch_size=batch_size).schedule(n_rows) == expected
+
+
+def test_epochs_and_patience_may_be_set():
+    assert Recipe(max_epochs=3, patience=2).schedule(10**6) == (3, 2)
+    assert Recipe(max_epochs=500).schedule(100) == (500, 400)
+    assert Recipe(patience=9).schedule(100) == (200, 9)
+    assert all(type(value) is int for value in Recipe().schedule(1000))
+
+
+def test_pr_counts_for_more_where_there_are_more_groups():
+    assert [Recipe(pr_weight="auto").weight_of_pr(k) for k in (1, 2, 5)] == pytest.approx([0.02, 0.04, 0.1])
+    assert Recipe(pr_weight=0.3).weight_of_pr(5) == 0.3
+    assert Recipe().weight_of_pr(5) == 0.0
+
+
+# ---- the paper ----
+
+
+def test_the_papers_recipe_is_algorithm_1_as_printed():
+    paper = Recipe.paper().check()
+    printed = {"alternate": True, "optimizer": "sgd", "momentum": 0.9, "surrogate": "paper", "start": "cold"}
+    printed |= {"envy_weight": 1.0, "anchor": 0.0, "shrinkage": 0.0, "penalty": 10.0, "noise": 1.0}
+    printed |= {"group_hidden": (100,), "n_replicas": 1, "select": "last", "final_rate": 1.0, "average_steps": 1}
+    printed |= {"group_learning_rate": 1e-3, "classifier_learning_rate": 1e-2, "batch_size": 1024, "max_epochs": 3}
+    found = paper.get_params()
+    assert {name: found[name] for name in printed} == printed
+    assert {name: value for name, value in found.items() if name not in printed} == {
+        name: value for name, value in defaults().items() if name not in printed
+    }

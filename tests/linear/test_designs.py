@@ -1,0 +1,149 @@
+"""Designs of bins and of columns: sums over rows against the plain matrix computation."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dafh.linear.basis import make_basis
+from dafh.linear.designs import BinnedDesign, DenseDesign, sum_points
+from dafh.linear.likelihood import class_shares, row_losses
+from dafh.tables.bins import Binning
+
+WIDTHS = {"narrow": (3, 1, 5), "wide": (20, 30), "mixed": (14, 2, 0, 25, 12, 13)}
+
+
+def binned(widths=WIDTHS["mixed"], n=60, seed=0):
+    """A design with random bins and tables; column c has as many coefficients as `widths` says."""
+    rng = np.random.default_rng(seed)
+    tables = [rng.normal(size=(width + 1, width)) for width in widths]
+    codes = np.column_stack([rng.integers(0, len(table), n) for table in tables]).astype(np.uint8)
+    return BinnedDesign(np.asfortranarray(codes), tables)
+
+
+def columns(n=60, seed=0):
+    return DenseDesign(np.random.default_rng(seed).normal(size=(n, 4)))
+
+
+def stepped(*, smooth, n=60, seed=0):
+    """Lines, with steps or without, beside categories and a flag, as scorecards and corrections have them."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(list("pqr"), n), "c": rng.integers(0, 2, n)})
+    table = table.assign(d=np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n).round(1)))
+    binning = Binning.learn(table)
+    codes = binning.codes(table)
+    return BinnedDesign(codes, make_basis(binning, codes, np.ones(n), smooth=smooth).tables)
+
+
+BINNED = {name: binned(widths) for name, widths in WIDTHS.items()}
+BINNED |= {"steps": stepped(smooth=True), "lines": stepped(smooth=False)}
+ALL = [pytest.param(design, id=name) for name, design in (BINNED | {"dense": columns()}).items()]
+
+
+@pytest.mark.parametrize("design", ALL)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_logits_and_gradients_are_matrix_products(design, n_outputs):
+    rng = np.random.default_rng(1)
+    matrix = design.dense()
+    coefficients, residual = (rng.normal(size=(size, n_outputs)) for size in (design.n_coefficients, len(design)))
+    np.testing.assert_allclose(design.logits(coefficients), matrix @ coefficients, atol=1e-12)
+    np.testing.assert_allclose(design.gradient(residual), matrix.T @ residual, atol=1e-12)
+
+
+@pytest.mark.parametrize("design", ALL)
+def test_the_curvature_is_the_weighted_product_of_the_matrix_with_itself(design):
+    weight = np.random.default_rng(1).uniform(size=len(design))
+    matrix = design.dense()
+    np.testing.assert_allclose(design.curvature(weight), matrix.T @ (weight[:, None] * matrix), atol=1e-12)
+
+
+@pytest.mark.parametrize("design", ALL)
+def test_sums_by_part_are_those_of_the_rows_of_each_part(design):
+    rng = np.random.default_rng(1)
+    part, weight = rng.choice([0, 2, 3], len(design)), rng.uniform(size=(len(design), 2))
+    gradients, curvatures = design.gradients(weight, part, 4), design.curvatures(weight[:, 0], part, 4)
+    for number in range(4):  # Part 1 is empty.
+        rows = np.flatnonzero(part == number)
+        some = design.take(rows)
+        np.testing.assert_allclose(gradients[number], some.gradient(weight[rows]), atol=1e-12)
+        np.testing.assert_allclose(curvatures[number], some.curvature(weight[rows, 0]), atol=1e-12)
+
+
+@pytest.mark.parametrize("design", ALL)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_grouped_logits_are_those_of_each_rows_group(design, n_outputs):
+    rng = np.random.default_rng(1)
+    coefficients, group = rng.normal(size=(4, design.n_coefficients, n_outputs)), rng.integers(0, 4, len(design))
+    expected = np.stack([design.dense() @ part for part in coefficients])[group, np.arange(len(design))]
+    np.testing.assert_allclose(design.grouped_logits(coefficients, group), expected, atol=1e-12)
+
+
+def test_the_dense_matrix_of_bins_is_the_row_of_each_table():
+    design = BinnedDesign(np.array([[0, 1], [1, 0]], np.uint8), [np.array([[2.0], [3.0]]), np.array([[5.0], [7.0]])])
+    np.testing.assert_array_equal(design.dense(), [[1, 2, 7], [1, 3, 5]])
+
+
+def test_points_by_bin_add_up_to_the_logits():
+    design = binned()
+    coefficients = np.random.default_rng(2).normal(size=(design.n_coefficients, 2))
+    points = design.points(coefficients)
+    by_hand = coefficients[0] + sum(table[design.codes[:, column]] for column, table in enumerate(points))
+    np.testing.assert_allclose(design.logits(coefficients), by_hand, atol=1e-12)
+    np.testing.assert_allclose(sum_points(design.codes, points, coefficients[0]), by_hand, atol=1e-12)
+
+
+# ---- likelihood ----
+
+
+logits_and_labels = st.integers(1, 4).flatmap(
+    lambda m: st.tuples(
+        st.lists(st.lists(st.floats(-30, 30), min_size=m, max_size=m), min_size=1, max_size=5),
+        st.lists(st.integers(0, max(m - 1, 1)), min_size=5, max_size=5),
+    )
+)
+
+
+@given(logits_and_labels)
+def test_losses_are_the_logarithm_of_the_probability_of_the_label(drawn):
+    logits, label = np.array(drawn[0]), np.array(drawn[1])[: len(drawn[0])]
+    shares = class_shares(logits)
+    if logits.shape[1] == 1:
+        shares = np.hstack([class_shares(-logits), shares])
+    np.testing.assert_allclose(row_losses(logits, label), -np.log(shares[np.arange(len(label)), label]), atol=1e-9)
+
+
+# ---- what bins count for coefficients ----
+
+
+def basis_of(table, weight=None, *, smooth=True):
+    binning = Binning.learn(table)
+    weight = np.ones(len(table)) if weight is None else weight
+    return make_basis(binning, binning.codes(table), weight, smooth=smooth), binning
+
+
+def test_a_line_and_steps_are_two_blocks_and_gaps_a_third():
+    basis, _ = basis_of(pd.DataFrame({"x": [1.0, 2.0, 4.0, np.nan]}))
+    np.testing.assert_array_equal(basis.tables[0][:, 1:], [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]])
+    assert basis.block.tolist() == [-1, 0, 1, 1, 2]
+
+
+def test_a_line_has_mean_0_and_variance_1_over_the_rows():
+    rng = np.random.default_rng(0)
+    table, weight = pd.DataFrame({"x": rng.lognormal(size=90)}), rng.uniform(1, 3, 90)
+    basis, binning = basis_of(table, weight, smooth=False)
+    line = basis.tables[0][binning.codes(table)[:, 0], 0]
+    np.testing.assert_allclose(
+        [np.average(line, weights=weight), np.average(line**2, weights=weight)], [0, 1], atol=1e-9
+    )
+
+
+def test_a_constant_column_has_no_coefficient():
+    basis, _ = basis_of(pd.DataFrame({"x": [3.0, 3.0], "y": ["a", "b"]}))
+    assert [table.shape[1] for table in basis.tables] == [0, 2]
+    assert basis.block.tolist() == [-1, 0, 0]
+
+
+def test_unseen_categories_count_for_nothing():
+    basis, _ = basis_of(pd.DataFrame({"y": ["a", "b"]}))
+    np.testing.assert_array_equal(basis.tables[0], [[1, 0], [0, 1], [0, 0]])

@@ -1,0 +1,76 @@
+"""The discrepancy of Theorem 2, searched over pairs of linear classifiers."""
+
+import numpy as np
+import pytest
+
+from dafh.exceptions import InputError
+from dafh.linear import linear_discrepancy
+
+
+def test_discrepancy_is_small_between_equal_groups_and_one_between_distant_ones():
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(2, 3000, 3))
+    assert linear_discrepancy(one, one) == pytest.approx(0, abs=1e-9)
+    assert linear_discrepancy(one, other) < 0.08
+    assert linear_discrepancy(one, other + 10) == pytest.approx(1)
+
+
+def test_discrepancy_finds_what_one_linear_classifier_cannot():
+    """Two clouds on a diagonal against two on the other: no line tells them apart, two lines together do."""
+    rng = np.random.default_rng(1)
+    sides = rng.choice([-1, 1], 1000)[:, None]
+    one = np.column_stack([sides, sides]) * 3 + rng.normal(size=(1000, 2))
+    other = one * [1, -1]
+    assert linear_discrepancy(one, other) > 0.9
+
+
+def test_discrepancy_does_not_depend_on_the_scale_of_a_column():
+    rng = np.random.default_rng(3)
+    one, other = rng.normal(size=(2, 300, 2))
+    scaled = [table * [1, 1e6] + [0, 5] for table in (one, other + 1)]
+    assert linear_discrepancy(*scaled) == pytest.approx(linear_discrepancy(one, other + 1), abs=0.01)
+
+
+def interval_discrepancy(one, other):
+    """The discrepancy in one column by enumeration: two thresholds disagree on an interval of the line."""
+    cuts = np.r_[-np.inf, np.unique(np.r_[one, other]), np.inf]
+    shares = [
+        abs(np.mean((one > low) & (one <= high)) - np.mean((other > low) & (other <= high)))
+        for low in cuts
+        for high in cuts[cuts >= low]
+    ]
+    return max(shares)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_search_never_finds_more_than_there_is(seed):
+    rng = np.random.default_rng(seed)
+    one, other = rng.integers(0, 8, rng.integers(1, 15)), rng.integers(0, 8, rng.integers(1, 15))
+    found = linear_discrepancy(one[:, None], other[:, None], random_state=seed)
+    assert 0 <= found <= interval_discrepancy(one, other) + 1e-9
+
+
+def test_the_search_finds_an_interval_that_one_threshold_misses():
+    one, other = np.r_[np.full(10, -3.0), np.full(10, 3.0)], np.zeros(20)
+    assert interval_discrepancy(one, other) == 1
+    assert linear_discrepancy(one[:, None], other[:, None]) == pytest.approx(1)
+
+
+def test_discrepancy_is_the_same_in_both_directions():
+    rng = np.random.default_rng(7)
+    one, other = rng.normal(size=(150, 2)), rng.normal([0.7, 0], size=(80, 2))
+    assert linear_discrepancy(one, other) == pytest.approx(linear_discrepancy(other, one), abs=0.01)
+
+
+def test_the_same_seed_gives_the_same_discrepancy():
+    rng = np.random.default_rng(9)
+    one, other = rng.normal(size=(2, 50, 2))
+    generator = [linear_discrepancy(one, other, random_state=np.random.default_rng(3)) for _ in range(2)]
+    assert generator[0] == generator[1] == linear_discrepancy(one, other, random_state=3)
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (4,), (3, 3)])
+def test_rows_that_cannot_be_compared_are_refused_with_their_shapes(shape):
+    with pytest.raises(InputError, match="must have rows") as caught:
+        linear_discrepancy(np.zeros(shape), np.zeros((5, 2)))
+    assert str(shape) in str(caught.value)

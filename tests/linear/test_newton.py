@@ -1,0 +1,216 @@
+"""Penalised regression against two other solvers, and strengths chosen by evidence."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+
+from dafh.linear.basis import make_basis
+from dafh.linear.designs import BinnedDesign, DenseDesign
+from dafh.linear.likelihood import row_losses
+from dafh.linear.newton import Regression, fit_by_evidence, fit_penalized
+from dafh.tables.bins import Binning
+
+EXACT = {"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-9}
+
+
+def problem(n_classes=2, n=120, seed=0, *, weights=True, offsets=True, kind="dense"):
+    """Rows whose labels depend on two columns, with weights and offsets."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    label = (X[:, 0] + X[:, 1] ** 2 + rng.normal(size=n) > np.arange(n) % 2).astype(np.intp)
+    if n_classes == 3:
+        label = label + (X[:, 2] > 0.5)
+    design = DenseDesign(X) if kind == "dense" else binned(X)
+    weight = rng.uniform(0.2, 3, n) if weights else np.ones(n)
+    outputs = 1 if n_classes == 2 else n_classes
+    return Regression(design, label, weight, rng.normal(size=(n, outputs)) if offsets else np.zeros((n, outputs)))
+
+
+def binned(X):
+    binning = Binning.learn(pd.DataFrame(X.round(1)))
+    codes = binning.codes(X.round(1))
+    return BinnedDesign(codes, make_basis(binning, codes, np.ones(len(X)), smooth=True).tables)
+
+
+def objective(rows, penalty):
+    """Weighted log-loss plus half the penalty, for coefficients in one line."""
+    matrix, outputs = rows.design.dense(), rows.offset.shape[1]
+
+    def value(flat):
+        coefficients = flat.reshape(-1, outputs)
+        losses = row_losses(rows.offset + matrix @ coefficients, rows.label)
+        return rows.weight @ losses + penalty @ (coefficients**2).sum(axis=1) / 2
+
+    return value
+
+
+def solved(rows, penalty):
+    """Solution of a general optimiser, with a gradient written for the dense matrix."""
+    matrix, outputs = rows.design.dense(), rows.offset.shape[1]
+
+    def gradient(flat):
+        logits = rows.offset + matrix @ flat.reshape(-1, outputs)
+        padded = np.hstack([np.zeros((len(logits), 1)), logits]) if outputs == 1 else logits
+        residual = np.eye(padded.shape[1])[rows.label] - softmax(padded, axis=1)
+        residual = residual[:, 1:] if outputs == 1 else residual
+        return (penalty[:, None] * flat.reshape(-1, outputs) - matrix.T @ (rows.weight[:, None] * residual)).ravel()
+
+    start = np.zeros(len(penalty) * outputs)
+    return minimize(objective(rows, penalty), start, jac=gradient, method="L-BFGS-B", options=EXACT).x
+
+
+# ---- the loss ----
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ["dense", "binned"])
+def test_gradients_agree_with_finite_differences(n_classes, kind):
+    rows = problem(n_classes, n=40, kind=kind)
+    shape = (rows.design.n_coefficients, rows.offset.shape[1])
+    coefficients = np.random.default_rng(1).normal(size=shape) / 4
+    numeric = approx_fprime(coefficients.ravel(), objective(rows, np.zeros(shape[0])), 1e-6)
+    gradient = rows.gradient(rows.offset + rows.design.logits(coefficients))
+    np.testing.assert_allclose(gradient.ravel(), numeric, atol=1e-3, rtol=1e-4)
+
+
+def test_curvatures_agree_with_finite_differences_of_the_gradient():
+    rows = problem(3, n=40)
+    curvatures = rows.curvatures(rows.offset)
+    for output in range(3):
+        for place in range(rows.design.n_coefficients):
+            step = np.zeros((rows.design.n_coefficients, 3))
+            step[place, output] = 1e-5
+            change = rows.gradient(rows.offset + rows.design.logits(step)) - rows.gradient(rows.offset)
+            np.testing.assert_allclose(curvatures[output, :, place], change[:, output] / 1e-5, rtol=1e-3, atol=1e-3)
+
+
+# ---- the solution ----
+
+
+@pytest.mark.parametrize("kind", ["dense", "binned"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_solution_is_that_of_a_general_optimiser(n_classes, kind):
+    rows = problem(n_classes, kind=kind)
+    penalty = np.random.default_rng(2).uniform(0.5, 5, rows.design.n_coefficients)
+    found = fit_penalized(rows, penalty, free_intercept=False, tolerance=1e-15)
+    np.testing.assert_allclose(found.coefficients.ravel(), solved(rows, penalty), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weights", [True, False])
+def test_the_solution_is_that_of_scikit_learn(n_classes, weights):
+    rows = problem(n_classes, weights=weights, offsets=False)
+    other = LogisticRegression(C=1 / 2.5, tol=1e-12, max_iter=10_000).fit(rows.design.X, rows.label, rows.weight)
+    found = fit_penalized(rows, np.full(5, 2.5), tolerance=1e-14).coefficients
+    np.testing.assert_allclose(found[1:].T, other.coef_, atol=1e-6)
+    # Intercepts of several classes may share a constant.
+    difference = found[0] - other.intercept_
+    np.testing.assert_allclose(difference - difference.mean() * (n_classes > 2), 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@given(seed=st.integers(0, 50), scale=st.floats(0, 5))
+def test_any_start_leads_to_the_same_solution(n_classes, seed, scale):
+    rows = problem(n_classes, n=60)
+    start = scale * np.random.default_rng(seed).normal(size=(5, rows.offset.shape[1]))
+    plain, other = (fit_penalized(rows, np.ones(5), start=begin, tolerance=1e-13) for begin in (None, start))
+    np.testing.assert_allclose(other.coefficients[1:], plain.coefficients[1:], atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@given(seed=st.integers(0, 50), factor=st.floats(0.3, 3))
+def test_borrowed_curvatures_lead_to_the_same_solution(n_classes, seed, factor):
+    rows, others = problem(n_classes, n=60), problem(n_classes, n=60, seed=seed)
+    borrowed = factor * others.curvatures(others.offset)
+    plain = fit_penalized(rows, np.ones(5), tolerance=1e-13)
+    other = fit_penalized(rows, np.ones(5), curvatures=borrowed, tolerance=1e-13)
+    np.testing.assert_allclose(other.coefficients[1:], plain.coefficients[1:], atol=1e-5)
+
+
+def test_a_row_of_weight_2_is_fitted_as_the_row_twice():
+    rows = problem()
+    weight = np.arange(120) % 3.0
+    weighted = Regression(rows.design, rows.label, weight, rows.offset)
+    repeated = rows.take(np.repeat(np.arange(120), weight.astype(int)))
+    repeated = Regression(repeated.design, repeated.label, np.ones(len(repeated.label)), repeated.offset)
+    one, two = (fit_penalized(each, np.ones(5)).coefficients for each in (weighted, repeated))
+    np.testing.assert_allclose(one, two, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_separable_rows_have_a_finite_solution(n_classes):
+    X = np.linspace(-1, 1, 30)[:, None] * 100
+    label = np.repeat(np.arange(n_classes), 30 // n_classes)
+    rows = Regression(DenseDesign(X), label, np.ones(30), np.zeros((30, 1 if n_classes == 2 else 3)))
+    found = fit_penalized(rows, np.full(2, 1e-3))
+    assert np.isfinite(found.coefficients).all()
+    assert rows.loss(rows.design.logits(found.coefficients)) < 3
+
+
+def test_constant_columns_and_single_rows_do_not_break_the_solver():
+    rows = Regression(DenseDesign(np.ones((1, 3))), np.array([1]), np.ones(1), np.zeros((1, 1)))
+    found = fit_penalized(rows, np.ones(4), free_intercept=False)
+    # By symmetry all four coefficients are b, with b = 1 − expit(4 b).
+    b = found.coefficients[0, 0]
+    np.testing.assert_allclose(found.coefficients, b, atol=1e-6)
+    assert b == pytest.approx(1 / (1 + np.exp(4 * b)), abs=1e-6)
+
+
+def test_a_free_intercept_meets_the_share_of_positives():
+    rows = Regression(DenseDesign(np.zeros((8, 1))), np.array([1, 1, 0, 0, 0, 0, 0, 0]), np.ones(8), np.zeros((8, 1)))
+    assert fit_penalized(rows, np.full(2, 50.0)).coefficients[0, 0] == pytest.approx(np.log(1 / 3), abs=1e-4)
+
+
+# ---- strengths by evidence ----
+
+
+def signal_and_noise(n=1500, seed=0):
+    """One column that matters, one that does not, and three categories that matter."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"signal": rng.normal(size=n), "noise": rng.normal(size=n), "job": rng.choice(list("abc"), n)})
+    score = 1.5 * table.signal + table.job.map({"a": -1, "b": 0, "c": 1})
+    return table, (score + rng.logistic(size=n) > 0).to_numpy(np.intp)
+
+
+def evidence_of(table, label):
+    binning = Binning.learn(table, most=24)
+    codes = binning.codes(table)
+    basis = make_basis(binning, codes, np.ones(len(table)), smooth=True)
+    rows = Regression(BinnedDesign(codes, basis.tables), label, np.ones(len(table)), np.zeros((len(table), 1)))
+    return rows, basis, fit_by_evidence(rows, basis.block)
+
+
+def test_strengths_are_a_fixed_point_of_the_evidence():
+    """Where data determine a block: strength = number of determined coefficients over their sum of squares."""
+    rows, basis, found = evidence_of(*signal_and_noise())
+    logits = rows.design.logits(found.coefficients)
+    variance = np.diag(np.linalg.inv(rows.curvatures(logits)[0] + np.diag(found.penalty)))
+    checked = 0
+    for block in range(basis.block.max() + 1):
+        inside = basis.block == block
+        determined = (1 - found.penalty[inside] * variance[inside]).sum()
+        if determined > 0.5:
+            strength = determined / (found.coefficients[inside] ** 2).sum()
+            assert np.log(strength / found.penalty[inside][0]) == pytest.approx(0, abs=0.15)
+            checked += 1
+    assert checked >= 2
+
+
+def test_a_column_of_noise_is_shrunk_to_nearly_nothing():
+    rows, _, found = evidence_of(*signal_and_noise())
+    signal, noise, _ = (np.ptp(table[:-1]) for table in rows.design.points(found.coefficients))
+    assert noise < 0.1 * signal
+
+
+def test_the_order_of_columns_changes_nothing():
+    table, label = signal_and_noise()
+    logits = []
+    for names in (["signal", "noise", "job"], ["job", "noise", "signal"]):
+        rows, _, found = evidence_of(table[names], label)
+        logits.append(rows.design.logits(found.coefficients))
+    np.testing.assert_allclose(logits[0], logits[1], atol=1e-5)

@@ -1,0 +1,272 @@
+"""Scorecard: points that add up by hand, what must change nothing, awkward columns and bad input."""
+
+import ast
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from dafh import Scorecard
+from dafh.classifiers.fitting import stratified_folds
+from dafh.datasets import DATASETS, FETCHERS
+from dafh.datasets.sources import is_available
+from dafh.exceptions import InputError
+from dafh.linear.newton import fit_penalized
+from dafh.tables.values import category_name
+
+
+def people(n=400, seed=0):
+    """Numbers with gaps, a date, a flag and categories; the label depends on most of them."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n).astype(float),
+            "income": rng.lognormal(8, 1, n).round(2),
+            "since": pd.Timestamp("2015-01-01") + pd.to_timedelta(rng.integers(0, 3000, n), "D"),
+            "member": rng.random(n) < 0.4,
+            "job": rng.choice(["cook", "clerk", "pilot"], n, p=[0.5, 0.4, 0.1]),
+        }
+    )
+    score = (table.age - 40) / 10 + 2 * table.member - (table.job == "cook")
+    table.loc[rng.random(n) < 0.1, "age"] = np.nan
+    return table, (score + rng.logistic(size=n) > 0).map({False: "no", True: "yes"}).to_numpy()
+
+
+TABLE, LABELS = people()
+
+
+def fitted(table=TABLE, labels=LABELS, **settings):
+    return Scorecard(**{"strength": 1.0, **settings}).fit(table, labels)
+
+
+# ---- points by hand ----
+
+
+def by_hand(model, table):
+    """Scores from the texts and points of `table()`, with bins found by reading their names."""
+    printed, scores = model.table(), np.tile(model.intercept_, (len(table), 1))
+    points = printed.columns[3:]
+    for column in model.binning_.columns:
+        part = printed[printed["column"] == column.name]
+        find = _category_places if column.is_category else _number_places
+        scores += part[points].to_numpy()[find(part["bin"].tolist(), table[column.name])]
+    return scores[:, 0] if len(points) == 1 else scores
+
+
+def _number_places(names, values):
+    if values.dtype == bool:
+        values = values.astype(float)
+    is_date = pd.api.types.is_datetime64_any_dtype(values)
+    ends = [name.split(" to ")[-1].removeprefix("up to ") for name in names[:-2]]
+    read = pd.DatetimeIndex(ends) if is_date else np.array([float(end.replace(",", "")) for end in ends])
+    return np.where(values.isna(), len(names) - 1, np.searchsorted(read, values, side="left"))
+
+
+def _category_places(names, values):
+    place = {ast.literal_eval(name) if name[0] in "'\"" else name: number for number, name in enumerate(names)}
+    words = ["missing" if pd.isna(value) else category_name(value) for value in values]
+    return np.array([place.get(word, place.get("(other)", len(names) - 1)) for word in words])
+
+
+def with_gaps_and_news(table, seed=1):
+    """Rows with gaps in every column, and categories never seen."""
+    rng, table = np.random.default_rng(seed), table.copy()
+    for name in table.columns:
+        table[name] = table[name].astype(float) if table[name].dtype.kind in "bi" else table[name]
+        table.loc[rng.random(len(table)) < 0.1, name] = None
+        if table[name].dtype == object or pd.api.types.is_string_dtype(table[name]):
+            table.loc[rng.random(len(table)) < 0.1, name] = "never heard of"
+    return table
+
+
+@pytest.mark.parametrize("dataset", list(DATASETS))
+def test_printed_points_add_up_to_the_scores_on_the_papers_data(dataset):
+    if not all(is_available(file) for file in DATASETS[dataset].files):
+        pytest.skip(f"needs the data set {dataset} at hand: DAFH_DATA names no folder")
+    X, y = FETCHERS[dataset](return_X_y=True)
+    some = np.random.default_rng(0).permutation(len(X))[:1500]
+    model = fitted(X.iloc[some], y.iloc[some])
+    for rows in (X.iloc[:3000], with_gaps_and_news(X.iloc[:3000])):
+        np.testing.assert_allclose(by_hand(model, rows), model.decision_function(rows), atol=1e-9)
+
+
+def test_printed_points_add_up_with_dates_flags_gaps_and_unseen_categories():
+    model = fitted()
+    for rows in (TABLE, with_gaps_and_news(TABLE)):
+        np.testing.assert_allclose(by_hand(model, rows), model.decision_function(rows), atol=1e-9)
+
+
+def test_points_of_three_classes_add_up_by_class():
+    labels = np.where(TABLE.job == "pilot", "maybe", LABELS)
+    model = fitted(labels=labels)
+    scores = model.decision_function(TABLE)
+    assert scores.shape == (400, 3)
+    np.testing.assert_allclose(by_hand(model, TABLE), scores, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(TABLE), model.classes_[scores.argmax(axis=1)])
+    np.testing.assert_allclose(model.predict_proba(TABLE).sum(axis=1), 1)
+
+
+def test_points_are_0_on_average_in_every_column():
+    table = fitted().table()
+    means = (table.points * table["rows"]).groupby(table["column"]).sum()
+    np.testing.assert_allclose(means, 0, atol=1e-12)
+    np.testing.assert_allclose(table.groupby("column")["rows"].sum(), 1)
+
+
+def test_two_categories_are_a_penalised_logistic_regression():
+    """With one column of categories and strength s, the problem is small enough for scikit-learn."""
+    table = pd.DataFrame({"job": ["a"] * 60 + ["b"] * 60})
+    labels = np.r_[np.arange(60) % 4 == 0, np.arange(60) % 3 > 0]
+    model = fitted(table, labels)
+    strength = model.strengths_.strength[0]
+    dummies = np.column_stack([table.job == "a", table.job == "b"]).astype(float)
+    other = LogisticRegression(C=1 / strength, tol=1e-10).fit(dummies, labels)
+    np.testing.assert_allclose(model.decision_function(table), other.decision_function(dummies), atol=1e-4)
+
+
+# ---- what changes nothing ----
+
+
+@pytest.mark.parametrize("change", [lambda x: x * 10, lambda x: x / 1000, lambda x: x - 5000])
+def test_units_of_a_column_change_nothing(change):
+    other = TABLE.assign(income=change(TABLE.income), age=change(TABLE.age))
+    np.testing.assert_allclose(fitted(other).decision_function(other), fitted().decision_function(TABLE), atol=1e-7)
+
+
+def test_the_order_of_the_rows_changes_nothing():
+    order = np.random.default_rng(0).permutation(len(TABLE))
+    other = fitted(TABLE.iloc[order], LABELS[order])
+    np.testing.assert_allclose(other.decision_function(TABLE), fitted().decision_function(TABLE), atol=1e-7)
+
+
+def test_a_weight_of_2_is_the_row_twice():
+    times = 1 + np.arange(len(TABLE)) % 2
+    repeated = np.repeat(np.arange(len(TABLE)), times)
+    other = fitted(TABLE.iloc[repeated], LABELS[repeated])
+    weighted = Scorecard(strength=1.0).fit(TABLE, LABELS, times)
+    np.testing.assert_allclose(weighted.decision_function(TABLE), other.decision_function(TABLE), atol=1e-6)
+
+
+# ---- strengths ----
+
+
+def noisy(n_noise, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(150, n_noise + 1)).round(1)
+    return X, (X[:, 0] + rng.logistic(size=150) > 0).astype(np.intp)
+
+
+def plain_losses(found, seed):
+    """Log-loss in cross-validation with both factors, by plain fits."""
+    rows, losses = found.rows, []
+    for factor in (1.0, 3.0):
+        total, penalty = 0.0, factor * found.solution.penalty / found.factor
+        for train, test in stratified_folds(rows.label, 5, seed):
+            plain = fit_penalized(rows.take(train), penalty)
+            total += rows.take(test).loss(rows.design.take(test).logits(plain.coefficients))
+        losses.append(total)
+    return losses
+
+
+def test_the_factor_is_that_with_the_lower_loss_in_cross_validation():
+    chosen = []
+    for n_noise, seed in ((3, 0), (3, 1), (3, 2)):
+        X, y = noisy(n_noise, seed)
+        found = Scorecard(random_state=seed).fit_keeping_sums(X, y)
+        assert found.factor == (1.0, 3.0)[int(np.argmin(plain_losses(found, seed)))]
+        chosen.append(found.factor)
+    assert set(chosen) == {1.0, 3.0}
+
+
+def test_a_large_factor_leads_to_the_share_of_positives():
+    model = fitted(strength=1e9)
+    np.testing.assert_allclose(model.predict_proba(TABLE)[:, 1], (LABELS == "yes").mean(), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "n_classes", "most"),
+    [(2000, 1, 2, 128), (2000, 20, 2, 40), (300, 10, 2, 20), (300, 10, 4, 5), (300, 200, 2, 2)],
+)
+def test_many_columns_or_few_rows_have_fewer_bins(n_rows, n_columns, n_classes, most):
+    X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
+    binning = Scorecard(strength=1.0).fit(X, np.arange(n_rows) % n_classes).binning_
+    assert most * 3 // 4 <= max(binning.n_bins) - 1 <= most
+
+
+# ---- awkward columns ----
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pytest.param([np.nan] * 100, id="all missing"),
+        pytest.param([3.0] * 100, id="constant"),
+        pytest.param([None] * 100, id="nothing"),
+        pytest.param([f"text {number}" for number in range(100)], id="texts of many values"),
+        pytest.param([True, None] * 50, id="flags with gaps"),
+        pytest.param(pd.Categorical(["a", "b"] * 50), id="categorical"),
+        pytest.param([1e99, -1e99] * 50, id="huge"),
+        pytest.param([np.inf, 1.0] * 50, id="infinite"),
+    ],
+)
+def test_a_single_awkward_column_is_no_obstacle(column):
+    table = pd.DataFrame({"x": column})
+    model = fitted(table, np.arange(100) % 4 == 0)
+    scores = model.decision_function(table)
+    assert np.isfinite(scores).all()
+    assert 0.2 < model.predict_proba(table)[:, 1].mean() < 0.3
+
+
+def test_an_array_with_gaps_is_taken_as_it_is():
+    X = TABLE[["age", "income"]].to_numpy()
+    model = fitted(X, LABELS)
+    named = fitted(TABLE[["age", "income"]])
+    np.testing.assert_array_equal(model.decision_function(X), named.decision_function(TABLE[["age", "income"]]))
+    assert model.table()["column"].unique().tolist() == ["x0", "x1"]
+
+
+# ---- bad input ----
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_bins": 1}, "n_bins"),
+        ({"strength": 0}, "strength"),
+        ({"strength": "weak"}, "strength"),
+        ({"random_state": -1}, "random_state"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_named(settings, words):
+    with pytest.raises(InputError, match=f"'{words}' parameter of Scorecard"):
+        Scorecard(**settings).fit(TABLE, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("table", "labels", "words"),
+    [
+        (TABLE, np.full(400, "yes"), "one class only"),
+        (TABLE, [*LABELS[:-1], None], "missing values"),
+        (TABLE, None, "requires y"),
+        (TABLE.iloc[:0], [], "0 sample"),
+        (TABLE.set_axis(["age"] * 5, axis=1), LABELS, "must be unique"),
+        (np.array([["a"], ["b"]]), [0, 1], "pass a data frame"),
+    ],
+)
+def test_rows_that_cannot_be_fitted_are_refused_in_one_sentence(table, labels, words):
+    model = fitted()
+    before = model.decision_function(TABLE)
+    with pytest.raises(InputError, match=words):
+        model.fit(table, labels)
+    np.testing.assert_array_equal(model.decision_function(TABLE), before)
+
+
+def test_other_columns_than_in_fit_are_refused():
+    model = fitted()
+    with pytest.raises(InputError, match="'age' held numbers"):
+        model.predict(TABLE.assign(age="old"))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(TABLE.rename(columns={"job": "work"}))
+    with pytest.raises(ValueError, match="expecting 5"):
+        fitted(np.tile(np.arange(400.0), (5, 1)).T).predict(np.zeros((3, 4)))

@@ -1,0 +1,244 @@
+"""TreeLR: which splits are feasible, how a tree is grown, pruned and asked, checked on trees that are known."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+
+from dafh import DecoupledClassifier
+from dafh.exceptions import InputError
+from dafh.linear.logistic import StandardizedLogisticRegression
+from dafh.partitions import (
+    NOBODY,
+    TreePartition,
+)
+from dafh.partitions.tree import Node, n_prunings, prunings, separation
+
+
+class Counting(GaussianNB):
+    """A classifier that remembers how often one of its kind was fitted, and with which weights."""
+
+    weights = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight=None):
+        self.weights.append(sample_weight)
+        return super().fit(X, y, sample_weight)
+
+
+def rows_of(parts, seed=0):
+    """Rows for a dictionary from attribute values to (number of rows, +1 or −1 for the sign of the rule)."""
+    rng = np.random.default_rng(seed)
+    blocks, labels, attributes = [], [], []
+    for values, (n, sign) in parts.items():
+        x = rng.normal(size=(n, 1))
+        blocks.append(x)
+        labels.append(sign * x[:, 0] > 0)
+        attributes += [values] * n
+    order = rng.permutation(len(attributes))
+    table = pd.DataFrame(attributes, columns=["a", "b"][: len(attributes[0])]).iloc[order].reset_index(drop=True)
+    return np.concatenate(blocks)[order], np.concatenate(labels)[order].astype(int), table
+
+
+# ---- growing ----
+
+
+def test_a_nested_rule_needs_both_attributes_and_only_where_it_is_nested():
+    parts = {("x", "p"): (400, 1), ("x", "q"): (400, -1), ("y", "p"): (400, 1), ("y", "q"): (400, 1)}
+    X, y, table = rows_of(parts)
+    partition = TreePartition(random_state=0).fit(X, y, table)
+    served = {name: set(partition.assign(X, table)[(table.a + table.b) == name]) for name in ("xp", "xq", "yp", "yq")}
+    assert all(len(codes) == 1 for codes in served.values())
+    assert served["xq"] not in (served["xp"], served["yp"], served["yq"])
+
+
+def test_a_part_needs_one_row_of_each_class_for_each_column():
+    """Six columns, so that six rows of each class must be among those that grow the tree; five are too few."""
+    X = np.random.default_rng(0).normal(size=(300, 6))
+    table = pd.DataFrame({"a": np.where(np.arange(300) < 20, "few", "many")})
+    y = ((X[:, 0] > 0) ^ (table.a == "few")).astype(int).to_numpy()
+    seen = {}
+    for seed in range(30):
+        grow, _ = train_test_split(np.arange(300), test_size=1 / 3, stratify=y, random_state=seed)
+        n_rarest = int(np.bincount(y[grow[grow < 20]], minlength=2).min())
+        partition = TreePartition(estimator=GaussianNB(), alpha=1e-9, random_state=seed)
+        seen.setdefault(n_rarest, set()).add(partition.fit(X, y, table).n_groups_)
+    assert (seen[5], seen[6]) == ({1}, {2})
+
+
+def test_every_node_is_fitted_once_in_whatever_order_its_attributes_come():
+    parts = {values: (150, 1 if values in (("x", "p"), ("y", "q")) else -1) for values in itertools.product("xy", "pq")}
+    X, y, table = rows_of(parts)
+    Counting.weights.clear()
+    TreePartition(estimator=Counting(), random_state=0).fit(X, y, table)
+    assert len(Counting.weights) == 1 + 2 + 2 + 4  # Root, each value of each attribute, each combination.
+
+
+# ---- pruning ----
+
+
+def test_more_attributes_than_prunings_can_be_compared_are_refused():
+    """17 values, each of which is split again: 1 + 2^17 trees, none of which is made."""
+    first, second = np.repeat(np.arange(17), 30), np.arange(510) // 15
+    table = pd.DataFrame({"a": first, "b": second})
+    X = np.random.default_rng(0).normal(size=(510, 1))
+    y = ((X[:, 0] > 0) ^ (first % 2 == 0)).astype(int)
+    with pytest.raises(InputError, match="fewer attributes"):
+        TreePartition(estimator=GaussianNB(), random_state=0).fit(X, y, table)
+
+
+def full_tree(shape, path=()):
+    """A tree with the given numbers of children, level by level."""
+    node = Node(path, np.arange(0), np.zeros(0, bool))
+    if shape:
+        node.children = {i: full_tree(shape[1:], (*path, (str(len(path)), i))) for i in range(shape[0])}
+    return node
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((), 1), ((2,), 2), ((5,), 2), ((2, 2), 5), ((3, 2), 9), ((2, 2, 2), 26)]
+)
+def test_the_number_of_prunings_follows_the_recursion(shape, expected):
+    """A node alone, or every choice of prunings of its children: p = 1 + the product over children."""
+    tree = full_tree(shape)
+    assert n_prunings(tree) == len(list(prunings(tree))) == expected
+
+
+def test_leaves_that_all_agree_with_the_pooled_classifier_score_worst():
+    right = np.ones(6, bool)
+    root = Node((), np.arange(6), right)
+    leaves = [Node((("a", k),), np.arange(3 * k, 3 * k + 3), right) for k in range(2)]
+    assert separation(leaves, root) == 4 * 2 * 2  # Four for each pair of a leaf and a rival, and no gap anywhere.
+    wrong = Node((), np.arange(6), ~right)
+    assert separation(leaves, wrong) == pytest.approx(4 * 2 + 2 * 4 * np.exp(-3 / 2))
+
+
+# ---- asking ----
+
+
+@pytest.fixture(scope="module")
+def nested():
+    """A tree that splits by `a`, and by `b` below a=x only."""
+    parts = {("x", "p"): (400, 1), ("x", "q"): (400, -1), ("y", "p"): (400, -1), ("y", "q"): (400, -1)}
+    X, y, table = rows_of(parts)
+    return TreePartition(random_state=0).fit(X, y, table), X, table
+
+
+def test_a_value_that_was_never_seen_stops_at_the_last_node_that_fits(nested):
+    partition, _, _ = nested
+    first = partition.tree_[0].path[0][0]
+    strange = pd.DataFrame({"a": ["x"], "b": ["p"]}).assign(**{first: "new"})
+    assert partition.assign(np.zeros((1, 1)), strange).tolist() == [NOBODY]
+
+
+def test_renaming_the_values_changes_nothing_but_the_names():
+    X, y, table = rows_of({values: (200, 1 if values[0] == "x" else -1) for values in itertools.product("xy", "pq")})
+    other = table.replace({"x": "ä", "y": "0", "p": "1", "q": " "})
+    first, second = (TreePartition(random_state=0).fit(X, y, t) for t in (table, other))
+    np.testing.assert_array_equal(first.assign(X, table), second.assign(X, other))
+
+
+# ---- whole trees ----
+
+
+def people(n=1200, seed=0, noise=0.0):
+    """One feature; its sign means the opposite for the two values of `side`; `hat` means nothing."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"hat": rng.choice(["bowler", "cap"], n), "side": rng.choice(["left", "right"], n)})
+    x = rng.normal(size=(n, 1))
+    y = ((x[:, 0] > 0) == (table.side == "right")).astype(int).to_numpy()
+    flipped = rng.uniform(size=n) < noise
+    return x, np.where(flipped, 1 - y, y), table
+
+
+def test_the_tree_finds_the_attribute_that_matters_and_leaves_the_other():
+    x, y, table = people()
+    partition = TreePartition(random_state=0).fit(x, y, table)
+    assert sorted(partition.group_names_) == ["side=left", "side=right"]
+    model = DecoupledClassifier(TreePartition(random_state=0)).fit(x, y, sensitive_features=table)
+    assert model.score(x, y, sensitive_features=table) > 0.98
+
+
+def test_a_tree_that_harms_a_group_is_discarded():
+    # One rule for all rows, and too few rows on the left to learn it again in 40 columns.
+    x = np.random.default_rng(0).normal(size=(2000, 40))
+    table = pd.DataFrame({"side": np.where(np.arange(2000) < 240, "left", "right")})
+    strict, blind = (TreePartition(alpha=alpha, random_state=0).fit(x, x[:, 0] > 0, table) for alpha in (0.1, 1e-300))
+    assert sorted(blind.group_names_) == ["side=left", "side=right"]
+    assert strict.group_names_ == ["everybody"]
+
+
+def test_an_unseen_value_is_served_by_the_deepest_ancestor_that_fits():
+    x, y, table = people(3000)
+    y = np.where(table.hat == "cap", y, x[:, 0] > 0)  # the side matters to those with a cap only
+    model = DecoupledClassifier(TreePartition(random_state=0)).fit(x, y, sensitive_features=table)
+    first = model.partition_.tree_[0].path[0][0]
+    second = {"hat": "side", "side": "hat"}[first]
+    value = next(name.split(", ")[0].split("=")[1] for name in model.partition_.group_names_ if ", " in name)
+    inner = (table[first] == value).to_numpy()
+    strange = table.assign(**{second: "never seen"})
+    ancestor = StandardizedLogisticRegression().fit(x[inner], y[inner])
+    assert (ancestor.predict(x[inner]) != model.pooled_.predict(x[inner])).any()
+    np.testing.assert_array_equal(model.predict(x, strange)[inner], ancestor.predict(x[inner]))
+    assert (model.predict_group(x, strange)[inner] == model.n_groups_).all()
+    lost = table.assign(**{first: "never seen"})
+    np.testing.assert_array_equal(model.predict(x, lost), model.pooled_.predict(x))
+
+
+def test_the_score_is_the_formula_written_out():
+    right = np.array([[1, 1, 1, 0], [1, 0, 1, 1], [0, 0, 1, 1]], bool)
+    root = Node((), np.arange(4), right[0])
+    leaves = [Node((("a", 1),), np.array([0, 1]), right[1]), Node((("a", 2),), np.array([2, 3]), right[2])]
+    # leaf 1: own error 1/2, pooled 0, other 1; leaf 2: own 0, pooled 1/2, other 0
+    gaps = [0.5, -0.5, -0.5, 0.0]
+    assert separation(leaves, root) == pytest.approx(sum(4 * np.exp(-2 * gap**2 / 2) for gap in gaps))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pruning_takes_the_best_harmless_tree_of_an_enumeration(seed):
+    x, y, table = people(900, seed=seed, noise=0.35)
+    partition = TreePartition(random_state=seed).fit(x, y, table)
+    chosen = {leaf.path for leaf in partition.tree_}
+
+    # Everything again from the definition: models by path, gains and tests by atomic group.
+    grow, prune = train_test_split(np.arange(900), test_size=1 / 3, stratify=y, random_state=seed)
+
+    def follows(path, rows):
+        return np.all([table[a].to_numpy()[rows] == v for a, v in path] or [np.ones(len(rows), bool)], axis=0)
+
+    def right(path, judged=prune):
+        rows = grow[follows(path, grow)]
+        return StandardizedLogisticRegression().fit(x[rows], y[rows]).predict(x[judged]) == y[judged]
+
+    # The first split is the one with the smaller score; with one column, every node can be split to the end.
+    def score(attribute):
+        paths = [((attribute, value),) for value in dict.fromkeys(table[attribute].to_numpy()[grow])]
+        leaves = [Node(path, np.flatnonzero(follows(path, grow)), right(path, grow)) for path in paths]
+        return separation(leaves, Node((), np.arange(len(grow)), right((), grow)))
+
+    first, second = sorted(["hat", "side"], key=score)
+    values = {"hat": ["bowler", "cap"], "side": ["left", "right"]}
+    below = [
+        [[((first, one),)], [((first, one), (second, other)) for other in values[second]]] for one in values[first]
+    ]
+    trees = [frozenset(left + right_hand) for left, right_hand in itertools.product(*below)]
+
+    pooled, best = right(()), None
+    for paths in trees:
+        rights = {path: right(path) for path in paths}
+        gains, smallest_p = [], 1.0
+        for hat, side in itertools.product(["bowler", "cap"], ["left", "right"]):
+            rows = follows((("hat", hat), ("side", side)), prune)
+            (own,) = [p for p in paths if all({"hat": hat, "side": side}[a] == v for a, v in p)]
+            gains.append(rights[own][rows].mean() - pooled[rows].mean())
+            for rival in [pooled, *(rights[p] for p in paths if p != own)]:
+                b, c = (~rights[own][rows] & rival[rows]).sum(), (rights[own][rows] & ~rival[rows]).sum()
+                if b + c:
+                    smallest_p = min(smallest_p, binomtest(int(c), int(b + c), 0.5, alternative="less").pvalue)
+        key = (min(gains), max(gains), np.median(gains))
+        if smallest_p >= 0.10 / (4 * (len(paths) - 1) + 4) and (best is None or key > best[0]):
+            best = key, paths
+    assert chosen == (set(best[1]) if best else {()})

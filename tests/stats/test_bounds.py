@@ -1,0 +1,147 @@
+"""The corrected Theorems 1 and 2: laws, hand-worked values, and input that makes no sense."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dafh.evaluation.matrix import PreferenceMatrix
+from dafh.exceptions import InputError
+from dafh.stats import (
+    deviation_epsilon,
+    deviation_factor,
+    deviation_probability,
+    deviation_rows,
+    discrepancy_bound,
+)
+
+groups = st.integers(1, 50)
+epsilons = st.floats(1e-3, 1)
+rows = st.integers(1, 10**7)
+levels = st.floats(1e-6, 0.999)
+
+
+def weights_of_one_groups_errors(n_groups):
+    """Coefficients of R_k(pooled), R_k(h_k) and R_k(h_j) in the degree, times K, written out from the formula."""
+    pooled, own, others = 1.0, -1.0, [0.0] * (n_groups - 1)
+    for j in range(n_groups - 1):
+        others[j] += 1 / n_groups
+        own -= 1 / n_groups
+    return [pooled, own, *others]
+
+
+@given(groups)
+def test_the_factor_is_the_sum_of_the_weights_in_the_degree(n_groups):
+    weights = weights_of_one_groups_errors(n_groups)
+    assert deviation_factor(n_groups) == pytest.approx(np.abs(weights).sum())
+
+
+def test_the_factor_is_the_printed_one_for_two_groups_only_and_stays_below_four():
+    factors = [deviation_factor(n_groups) for n_groups in range(1, 200)]
+    assert factors[:4] == [2.0, 3.0, pytest.approx(10 / 3), 3.5]
+    assert all(one < other < 4 for one, other in pairwise(factors))
+
+
+@given(groups, rows, levels)
+def test_the_probability_of_being_off_by_epsilon_is_the_level(n_groups, n_rows, level):
+    epsilon = deviation_epsilon(n_rows, n_groups, level)
+    assert deviation_probability(epsilon, n_rows, n_groups) == pytest.approx(level, rel=1e-9)
+
+
+@given(groups, epsilons, levels)
+def test_one_row_less_than_needed_is_not_enough(n_groups, epsilon, level):
+    needed = deviation_rows(epsilon, n_groups, level)
+    assert needed == int(needed)
+    assert deviation_epsilon(needed, n_groups, level) <= epsilon * (1 + 1e-9)
+    if needed > 1:
+        assert deviation_epsilon(needed - 1, n_groups, level) > epsilon * (1 - 1e-9)
+
+
+@given(epsilons, rows, groups)
+def test_a_wider_epsilon_more_rows_and_fewer_groups_are_all_safer(epsilon, n_rows, n_groups):
+    chance = deviation_probability(epsilon, n_rows, n_groups)
+    assert 0 <= chance <= 1
+    assert deviation_probability(2 * epsilon, n_rows, n_groups) <= chance
+    assert deviation_probability(epsilon, 2 * n_rows, n_groups) <= chance
+    assert deviation_probability(epsilon, n_rows, n_groups + 1) >= chance
+
+
+def test_theorem_1_with_two_groups_by_hand():
+    # K = 2: 2 K (K + 1) = 12 and the factor is 3.
+    assert deviation_probability(0.3, 500, 2) == pytest.approx(12 * np.exp(-2 * 0.01 * 500))
+    assert deviation_epsilon(200, 2, 0.1) == pytest.approx(3 * np.sqrt(np.log(120) / 400))
+    assert deviation_rows(0.3, 2, 0.1) == np.ceil(np.log(120) / 0.02) == 240
+
+
+def test_no_rows_and_no_tolerance_prove_nothing():
+    assert deviation_probability(0.5, 0, 2) == 1
+    assert deviation_epsilon(0, 4) == np.inf
+    assert deviation_rows(0.0, 4) == np.inf
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 1.5])
+def test_a_level_is_a_probability(level):
+    for function in (deviation_epsilon, deviation_rows):
+        with pytest.raises(InputError, match="level"):
+            function(10, 2, level)
+
+
+@pytest.mark.parametrize("bad", [-0.1, [0.1, -0.1], np.nan])
+def test_a_negative_epsilon_is_refused_and_not_squared(bad):
+    with pytest.raises(InputError, match="epsilon"):
+        deviation_probability(bad, 100, 2)
+    with pytest.raises(InputError, match="epsilon"):
+        deviation_rows(bad, 2)
+
+
+def test_a_negative_number_of_rows_is_refused():
+    with pytest.raises(InputError, match="smallest_group"):
+        deviation_epsilon(-5, 2)
+    with pytest.raises(InputError, match="smallest_group"):
+        deviation_probability(0.1, [10, -5], 2)
+
+
+def degree(errors):
+    n_groups = len(errors)
+    sizes = np.ones(n_groups, np.int64)
+    return PreferenceMatrix(errors, sizes, sizes / n_groups, np.arange(n_groups), 1.0, 0.0).degree
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 5])
+def test_theorem_1_holds_for_simulated_groups(n_groups):
+    rng = np.random.default_rng(n_groups)
+    errors = rng.uniform(0.1, 0.5, (n_groups, n_groups + 1))
+    for n_rows in (50, 500):
+        seen = rng.binomial(n_rows, errors, (2000, *errors.shape)) / n_rows
+        distance = np.abs([degree(one) - degree(errors) for one in seen])
+        for level in (0.05, 0.5):
+            assert (distance > deviation_epsilon(n_rows, n_groups, level)).mean() <= level
+
+
+@pytest.mark.parametrize("n_groups", [3, 4, 5, 10])
+def test_the_printed_constant_is_no_bound_for_more_than_two_groups(n_groups):
+    """Every error rate is off by ε, own ones down and all others up: the degree is off by (4 − 2/K) ε, not 3 ε."""
+    epsilon, errors = 0.01, np.full((n_groups, n_groups + 1), 0.3)
+    measured = errors + epsilon * (1 - 2 * np.eye(n_groups, n_groups + 1))
+    distance = abs(degree(measured) - degree(errors))
+    assert distance == pytest.approx(deviation_factor(n_groups) * epsilon)
+    assert distance > 3 * epsilon
+
+
+# ---- Theorem 2 ----
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_theorem_2_depends_on_the_worst_group_and_on_the_number_of_groups(discrepancies):
+    bound = discrepancy_bound(discrepancies)
+    assert bound == deviation_factor(len(discrepancies)) * max(discrepancies)
+    assert discrepancy_bound(sorted(discrepancies)) == bound
+    assert discrepancy_bound([*discrepancies, 0.0]) >= bound
+
+
+@pytest.mark.parametrize("bad", [[], [0.1, 1.1], [-0.1], [0.1, np.nan]])
+def test_what_is_no_discrepancy_is_refused(bad):
+    with pytest.raises(InputError, match="from 0 to 1"):
+        discrepancy_bound(bad)

@@ -1,0 +1,192 @@
+"""Tests, intervals and corrections, against enumeration, scipy and the laws they have to obey."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest, multinomial, norm
+
+from dafh.exceptions import InputError
+from dafh.stats import (
+    bonferroni,
+    excluded_harm,
+    holm,
+    mcnemar_p,
+    paired_interval,
+    rows_needed,
+)
+
+counts = st.integers(0, 300)
+p_values = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+# ---- McNemar ----
+
+
+@given(counts, counts)
+def test_mcnemar_is_the_exact_binomial_test_of_scipy(b, c):
+    expected = binomtest(c, b + c, alternative="less").pvalue if b + c else 1.0
+    assert mcnemar_p(b, c) == pytest.approx(expected, rel=1e-9)
+
+
+def test_mcnemar_equals_counting_all_coin_tosses():
+    tosses = [bin(outcome).count("1") for outcome in range(2**9)]
+    assert mcnemar_p(own_worse=7, own_better=2) == pytest.approx(np.mean([heads <= 2 for heads in tosses]))
+
+
+@given(counts, counts)
+def test_mid_p_counts_the_observed_outcome_by_half_and_turns_with_the_question(b, c):
+    expected = binom.cdf(c, b + c, 0.5) - binom.pmf(c, b + c, 0.5) / 2 if b + c else 0.5
+    assert mcnemar_p(b, c, mid=True) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert mcnemar_p(b, c, mid=True) + mcnemar_p(c, b, mid=True) == pytest.approx(1)
+
+
+def test_mid_p_by_hand():
+    assert mcnemar_p(0, 0, mid=True) == 1 / 2  # Exactly, not up to rounding.
+    assert mcnemar_p(5, 0, mid=True) == 1 / 64  # Half of P[no heads in 5 tosses].
+    assert mcnemar_p(0, 5, mid=True) == 63 / 64
+
+
+@given(st.floats(0.01, 200), st.floats(0, 200))
+def test_effective_counts_lie_between_their_whole_neighbours(b, c):
+    assert mcnemar_p(np.ceil(b), np.floor(c)) - 1e-12 <= mcnemar_p(b, c) <= mcnemar_p(np.floor(b), np.ceil(c)) + 1e-12
+
+
+# ---- corrections ----
+
+
+def rejected_by_step_down(p, level):
+    """Holm's procedure as he wrote it: compare the smallest with α/m, the next with α/(m−1), stop at the first miss."""
+    rejected = set()
+    for step, position in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        if p[position] > level / (len(p) - step):
+            break
+        rejected.add(position)
+    return rejected
+
+
+@given(p_values, st.sampled_from([0.01, 0.05, 0.2]))
+def test_holm_rejects_what_the_step_down_procedure_rejects(p, level):
+    corrected = holm(p)
+    clear = np.abs(corrected - level) > 1e-9
+    assert {i for i in np.flatnonzero(corrected <= level) if clear[i]} == {
+        i for i in rejected_by_step_down(p, level) if clear[i]
+    }
+
+
+@given(p_values)
+def test_holm_lies_between_the_raw_values_and_bonferroni(p):
+    assert (np.asarray(p) <= holm(p) + 1e-15).all()
+    assert (holm(p) <= bonferroni(p) + 1e-15).all()
+
+
+def test_corrections_keep_shape_and_order_and_take_nothing():
+    assert holm([[0.01, 0.5], [0.02, 0.04]]).shape == (2, 2)
+    np.testing.assert_allclose(holm([0.04, 0.01, 0.02]), [0.04, 0.03, 0.04])
+    assert holm([]).size == 0
+    assert bonferroni([]).size == 0
+
+
+# ---- intervals ----
+
+
+@st.composite
+def paired_counts(draw):
+    n = draw(st.integers(1, 2000))
+    b = draw(st.integers(0, n))
+    return b, draw(st.integers(0, n - b)), n
+
+
+@given(paired_counts(), st.sampled_from([0.8, 0.95, 0.999]))
+def test_an_interval_holds_its_estimate_and_turns_with_the_question(table, confidence):
+    b, c, n = table
+    low, high = paired_interval(b, c, n, confidence)
+    assert -1 <= low <= (c - b) / n <= high <= 1
+    np.testing.assert_allclose(paired_interval(c, b, n, confidence), (-high, -low), atol=1e-12)
+
+
+@given(paired_counts(), st.sampled_from([0.8, 0.95, 0.99]))
+def test_an_interval_excludes_zero_exactly_if_the_exact_test_shows_a_gain_or_harm(table, confidence):
+    b, c, n = table
+    low, high = paired_interval(b, c, n, confidence)
+    tail = (1 - confidence) / 2
+    for shown, p in ((low > 0, mcnemar_p(c, b)), (high < 0, mcnemar_p(b, c))):
+        if abs(p - tail) > 1e-9:
+            assert shown == (p < tail)
+
+
+@pytest.mark.parametrize(("n", "discordance", "gap"), [(8, 0.95, 0.0), (12, 0.5, 0.2), (25, 0.9, -0.3), (25, 0.1, 0.1)])
+def test_each_limit_misses_the_gap_no_more_often_than_it_may(n, discordance, gap):
+    """Summed over all outcomes, also where classifiers disagree on nearly all rows and groups are tiny."""
+    b, c = (grid.ravel() for grid in np.meshgrid(np.arange(n + 1), np.arange(n + 1)))
+    possible = b + c <= n
+    b, c = b[possible], c[possible]
+    chance = multinomial.pmf(
+        np.column_stack([b, c, n - b - c]), n, [(discordance - gap) / 2, (discordance + gap) / 2, 1 - discordance]
+    )
+    low, high = paired_interval(b, c, n, 0.9)
+    assert chance.sum() == pytest.approx(1)
+    assert chance @ (low > gap + 1e-9) <= 0.05
+    assert chance @ (high < gap - 1e-9) <= 0.05
+
+
+@pytest.mark.parametrize("level", [0, 0.5, -0.1, 5])
+def test_a_level_that_makes_no_sense_is_refused(level):
+    with pytest.raises(InputError, match="level"):
+        excluded_harm(1, 2, 10, level)
+    with pytest.raises(InputError, match="confidence"):
+        paired_interval(1, 2, 10, 1 + abs(level))
+
+
+@given(paired_counts(), st.sampled_from([0.01, 0.05, 0.2]))
+def test_the_harm_excluded_is_the_lower_limit_of_the_gap(table, level):
+    assert excluded_harm(*table, level) == pytest.approx(-paired_interval(*table, 1 - 2 * level).low, abs=1e-9)
+
+
+def test_extreme_groups_have_intervals():
+    assert paired_interval(0, 0, 0) == (-1, 1)
+    assert paired_interval(0, 0, 1) == pytest.approx((-0.975, 0.975), abs=1e-9)
+    low, high = paired_interval(0, 20, 20)
+    assert high == 1
+    # The weight of the one row that was lost instead exceeds x with probability (1 − x)^20.
+    assert low == pytest.approx(1 - 2 * (1 - 0.025 ** (1 / 20)))
+    np.testing.assert_array_equal(np.shape(paired_interval([1, 2], [3, 4], 50)), (2, 2))
+
+
+# ---- power ----
+
+
+def exact_power(n_rows, gap, discordance, level):
+    """Probability that the exact test finds the own classifier worse, over all outcomes."""
+    discordant = np.arange(n_rows + 1)
+    c = binom.ppf(level, discordant, 0.5)
+    critical = np.where(binom.cdf(c, discordant, 0.5) <= level, c, c - 1)
+    found = np.where(critical >= 0, binom.cdf(critical, discordant, (discordance - gap) / 2 / discordance), 0)
+    return binom.pmf(discordant, n_rows, discordance) @ found
+
+
+@pytest.mark.parametrize("level", [0.05, 0.05 / 16])
+@pytest.mark.parametrize("discordance", [0.02, 0.1, 0.4])
+@pytest.mark.parametrize("relative_gap", [0.2, 0.5, 0.8])
+def test_the_rows_needed_are_enough_and_not_far_too_many(level, discordance, relative_gap):
+    gap = relative_gap * discordance
+    n_rows = int(rows_needed(gap, discordance, level, power=0.8))
+    assert 0.8 <= exact_power(n_rows, gap, discordance, level) <= 0.91
+
+
+def test_rows_needed_by_hand():
+    """Normal approximation for paired shares, then the continuity correction of Fleiss."""
+    gap, discordance, level, power = 0.03, 0.2, 0.01, 0.9
+    spread = norm.ppf(1 - level) * np.sqrt(discordance) + norm.ppf(power) * np.sqrt(discordance - gap**2)
+    plain = (spread / gap) ** 2
+    expected = np.ceil(plain / 4 * (1 + np.sqrt(1 + 4 / (plain * gap))) ** 2)
+    assert rows_needed(gap, discordance, level, power) == expected
+    assert rows_needed(gap, discordance) == rows_needed(gap, discordance, 0.05, 0.8)
+    several = rows_needed([gap, 0.5, 0.5], [discordance, 0.2, 3])  # At least the gap, and at most 1.
+    np.testing.assert_array_equal(several, [rows_needed(gap, 0.2), rows_needed(0.5, 0.5), rows_needed(0.5, 1)])
+
+
+def test_no_gap_can_never_be_decided():
+    np.testing.assert_array_equal(rows_needed([0, 0.1, -0.1], 0.2)[:1], [np.inf])
+    assert rows_needed(0.1, 0.2) == rows_needed(-0.1, 0.2)
+    assert rows_needed(0.1, 0.0) > 0  # A discordance below the gap is impossible, and taken as the gap.

@@ -1,0 +1,188 @@
+"""Evidence that may be looked at at any time: fair bets, stopping rules, and many questions at once."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from dafh.exceptions import InputError
+from dafh.stats import Bettors, Detectors, WeighedCounts, drift_evidence, first_alarms, known_share, thresholds
+
+SIGNS = st.lists(st.sampled_from([-1.0, 1.0]), max_size=400).map(np.array)
+ALL_GAMES = np.array(list(itertools.product([-1.0, 1.0], repeat=10)))
+
+
+def capital_after(x, target=np.inf, **start):
+    bettors = Bettors.start(1, **start)
+    path = bettors.bet(0, np.asarray(x, float), target)
+    assert len(path) == len(x)
+    return bettors.capital[0]
+
+
+# ---- bets ----
+
+
+@pytest.mark.parametrize("target", [np.inf, 1.4])
+def test_bets_on_a_fair_coin_win_nothing_on_average(target):
+    assert np.mean([capital_after(game, target) for game in ALL_GAMES]) == pytest.approx(1.0)
+
+
+def test_bets_lose_on_average_where_the_own_classifier_is_better():
+    chance = np.prod(np.where(ALL_GAMES > 0, 0.4, 0.6), axis=1)
+    assert chance @ [capital_after(game) for game in ALL_GAMES] < 0.9
+
+
+@given(SIGNS)
+def test_settling_bets_in_blocks_and_one_by_one_is_the_same(x):
+    one_by_one = Bettors.start(1)
+    for value in x:
+        one_by_one.bet_once(np.array([value]), target=5.0)
+    assert capital_after(x, target=5.0) == pytest.approx(one_by_one.capital[0], rel=1e-9)
+
+
+@given(SIGNS, st.integers(0, 400))
+def test_batches_do_not_matter(x, cut):
+    whole, parts = Bettors.start(1), Bettors.start(1)
+    path = whole.bet(0, x)
+    in_parts = [parts.bet(0, part) for part in (x[:cut], x[cut:])]
+    np.testing.assert_allclose(np.concatenate(in_parts), path, rtol=1e-9)
+
+
+def test_no_bet_is_larger_than_what_is_missing_to_the_alarm():
+    path = Bettors.start(1).bet(0, np.ones(30), target=20.0)
+    assert path.max() == pytest.approx(20.0)
+    assert Bettors.start(1).bet(0, np.ones(30)).max() > 100
+
+
+def test_capital_neither_overflows_nor_vanishes():
+    bettors = Bettors.start(2)
+    assert np.isfinite(bettors.bet(0, np.ones(20_000))).all()
+    path = bettors.bet(1, np.concatenate([-np.ones(20_000), np.ones(60)]))
+    assert path[19_999] < 0.01  # Only what is kept back.
+    assert path[-1] > 20
+
+
+def test_a_later_start_has_the_capital_that_is_left_for_it():
+    bettors = Bettors.start(2)
+    bettors.bet(0, np.ones(10))
+    bettors.restart(np.array([0]), mass=0.25)
+    np.testing.assert_allclose(bettors.capital, [0.25, 1.0])
+
+
+# ---- detectors ----
+
+
+def test_without_harm_a_detector_grows_by_one_a_row_on_average():
+    final = []
+    for game in ALL_GAMES:
+        detectors = Detectors.start(1)
+        detectors.watch(0, game, np.full(10, 3.0))
+        detectors.wait(0, 4)
+        final.append(detectors.evidence[0])
+    assert np.mean(final) == pytest.approx(34.0)
+
+
+def test_a_detector_forgets_good_rows_and_a_bettor_hardly():
+    x, rows = np.concatenate([-np.ones(2000), np.ones(40)]), np.full(2040, 10.0)
+    path = Detectors.start(1).watch(0, x, rows)
+    assert path[:2000].max() < 200
+    assert path[-1] > 1e6
+
+
+def test_rows_before_a_bet_count_whenever_they_came():
+    at_once, late = Detectors.start(1), Detectors.start(1)
+    path = at_once.watch(0, np.array([1.0]), np.array([5.0]))
+    late.wait(0, 4)
+    assert late.watch(0, np.array([1.0]), np.array([1.0])) == pytest.approx(path)
+    late.restart(np.array([0]))
+    assert late.evidence[0] == 0
+
+
+# ---- many questions ----
+
+
+def closed_test(capital, undecided, level):
+    """Questions that every set of undecided ones decides, by trying all sets."""
+    places = np.flatnonzero(undecided)
+    sets = [s for size in range(1, len(places) + 1) for s in itertools.combinations(places, size)]
+    return [q for q in places if all(np.mean(capital[list(s)]) >= 1 / level for s in sets if q in s)]
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_alarms_are_those_of_closed_testing_row_by_row(seed):
+    rng = np.random.default_rng(seed)
+    n, undecided = 12, rng.random(4) < 0.8
+    start = rng.exponential(5, 4)
+    row = np.sort(rng.integers(0, 8, n))
+    question = rng.permutation(np.repeat(np.arange(4), 3))
+    capital = rng.exponential(30, n)
+    expected, current = {}, start.copy()
+    for now in np.unique(row):
+        for i in np.flatnonzero(row == now):
+            current[question[i]] = capital[i]
+        for q in closed_test(current, undecided, 0.1):
+            expected.setdefault(q, now)
+    # Only questions with a bet in the batch can be told at once; the others are told with their next one.
+    assert {q: r for q, r in expected.items() if (capital[question == q] >= 10).any()} == first_alarms(
+        start, undecided, row, question, capital, 0.1
+    )
+
+
+def test_thresholds_lie_between_those_of_one_question_and_of_bonferroni():
+    capital = np.array([0.0, 1.0, 30.0])
+    needed = thresholds(capital, np.ones(3, bool), 0.05)
+    np.testing.assert_allclose(needed, [39.0, 40.0, 59.0])
+    np.testing.assert_allclose(thresholds(capital, np.array([False, False, True]), 0.05), 20.0)
+
+
+# ---- confidence sequences ----
+
+
+def test_without_rows_nothing_is_known():
+    found = WeighedCounts.of_counts(0, 0, 0)
+    np.testing.assert_allclose([found.lower(0.05)[0], found.upper(0.05)[0]], [-1, 1], atol=1e-5)
+
+
+def test_limits_cover_at_all_times():
+    rng = np.random.default_rng(0)
+    missed, looks = 0, np.unique(np.geomspace(1, 3000, 25).astype(int))
+    for _ in range(60):
+        x = rng.choice([1, -1, 0], 3000, p=[0.07, 0.05, 0.88])
+        b, c = (np.cumsum(x == sign)[looks - 1] for sign in (1, -1))
+        found = WeighedCounts.of_counts(b, c, looks)
+        missed += found.lower(0.1).max() > 0.02 or found.upper(0.1).min() < 0.02
+    assert missed <= 12  # 20% at most, and much less where the smallest bets do not fit the number of rows.
+
+
+def test_limits_refuse_impossible_counts_and_levels():
+    with pytest.raises(InputError, match="negative"):
+        WeighedCounts.of_counts(5, 6, 10)
+    with pytest.raises(InputError, match="level"):
+        WeighedCounts.of_counts(1, 1, 10).lower(0.0)
+
+
+# ---- drift ----
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.1, 0.5])
+def test_evidence_of_drift_wins_nothing_on_average_where_the_share_is_as_before(share):
+    n, reference = 60, 400
+    k = np.arange(n + 1)
+    evidence = drift_evidence(k, n, round(share * reference), reference, level=0.05)
+    assert binom.pmf(k, n, share) @ evidence <= 1 + 1e-9
+
+
+def test_evidence_of_drift_grows_with_the_change_and_not_within_a_margin():
+    evidence = drift_evidence([100, 130, 200], 1000, 1000, 10_000, level=0.025)
+    assert (np.diff(evidence) > 0).all()
+    assert evidence[0] < 1 < evidence[1] < 1e6 < evidence[2]
+    assert drift_evidence(130, 1000, 1000, 10_000, level=0.025, margin=0.05) < 1
+
+
+def test_few_reference_rows_show_no_drift():
+    assert drift_evidence(300, 1000, 1, 10, level=0.025) < 20
+    assert drift_evidence(0, 0, 1, 10, level=0.025) <= 1
+    np.testing.assert_allclose(np.ravel(known_share(0, 0, 0.05)), [0, 1])
