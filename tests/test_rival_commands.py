@@ -88,6 +88,6 @@ def test_options_that_do_not_fit_are_refused_in_one_sentence(folder, options, me
 
 
 def test_a_table_that_is_read_in_pieces_is_too_large_for_a_rival(folder, monkeypatch):
-    monkeypatch.setattr("dafh.estimators.training_rows.MOST_ROWS", 100)
+    monkeypatch.setattr("dafh.large.SAMPLE_SIZE", 100)
     result = fit(folder, "--method", "arl")
     assert "arl is trained in memory, on at most 200,000 rows: take a sample of the table." in result.output

@@ -49,7 +49,7 @@ class GroupsEncodeLabelWarning(DAFHWarning):
 
 
 class FittedOnSampleWarning(DAFHWarning):
-    """The user's pooled classifier, which came unfitted, has seen a sample of rows that are not in memory."""
+    """A network, or a pooled classifier that came unfitted, has seen a sample of the rows only."""
 
 
 class OtherVersionWarning(DAFHWarning):

@@ -90,30 +90,6 @@ def epoch_reporter(max_epochs: int, verbose: int, rule: SelectionRule) -> Iterat
 
 
 @contextmanager
-def step_reporter(verbose: int) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function to call with the steps done and all steps of a network that learns from all rows, or None."""
-    if not verbose:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("training on all rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task, told = bar.add_task("", total=None), 0
-
-        def report(done: int, total: int) -> None:
-            nonlocal told
-            bar.update(task, completed=done, total=total)
-            if not console.is_terminal and done * 5 // total > told:
-                told = done * 5 // total
-                console.print(f"step {done:,} of {total:,} on all rows", highlight=False, soft_wrap=True)
-
-        yield report
-
-
-@contextmanager
 def study_reporter() -> Iterator[JobReport]:
     """Yield a function to call after every job of a study; it shows a bar, or about 20 lines in a log."""
     from rich.console import Console
@@ -135,33 +111,16 @@ def study_reporter() -> Iterator[JobReport]:
 
 
 @contextmanager
-def pass_reporter(n_rows: int) -> Iterator[Callable[[str, float], None]]:
-    """Yield a function to call after every pass over rows; it shows passes and speed, in a log only those over files.
-
-    Passes over what is kept of the rows are many and short, and share a line at the end.
-    """
+def status(title: str) -> Iterator[None]:
+    """Show on a terminal that something is being done, and for how long; show nothing in a log."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    seconds: dict[str, list[float]] = {"rows": [], "kept": []}
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task("reading rows", total=None)
-
-        def speed(of: list[float]) -> str:
-            return f"{len(of) * n_rows / max(sum(of), 1e-9):,.0f} rows a second"
-
-        def report(what: str, taken: float) -> None:
-            seconds[what].append(taken)
-            n_passes = sum(map(len, seconds.values()))
-            bar.update(task, description=f"{n_passes} passes over {n_rows:,} rows; the last: {speed([taken])}")
-
-        yield report
-    for what, title in {"rows": "over the files", "kept": "over what is kept of them"}.items():
-        if seconds[what]:
-            line = f"{len(seconds[what])} passes {title}: {speed(seconds[what])}."
-            console.print(line, highlight=False, soft_wrap=True)
+        bar.add_task(title, total=None)
+        yield
 
 
 def _duration(seconds: float) -> str:

@@ -99,7 +99,7 @@ _RAW = b"age;y\n30;1\n" * 5000
 
 
 def _small_sample():
-    return mock.patch("dafh.estimators.training_rows.MOST_ROWS", 2000)
+    return mock.patch("dafh.large.SAMPLE_SIZE", 2000)
 
 
 def _one_data_set():

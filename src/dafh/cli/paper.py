@@ -84,7 +84,7 @@ def reproduce(names: tuple[str, ...], protocol: str, splits: int, jobs: int, out
     Results are stored as they come in: an interrupted run continues where it stopped. On a cluster, workers get the
     names of data sets and find the files themselves, as the command does.
     """  # noqa: D301  (click reads the backspace as "leave these lines as they are")
-    from dafh.blocks.cluster import jobs_on_cluster
+    from dafh.large import jobs_on_cluster
     from dafh.progress import study_reporter
     from dafh.study.reproduce import Request
     from dafh.study.reproduce import reproduce as run

@@ -14,7 +14,7 @@ from dafh.linear.scorecard import Scorecard
 from dafh.rivals.baselines import ModelClass, make_baseline
 from dafh.rivals.tuning import Criterion, tune
 from dafh.tables.encoder import TableEncoder
-from dafh.workflows.large import LargeTable
+from dafh.workflows.reading import LargeTable
 from dafh.workflows.training import TrainingTable
 
 _BUDGET = 6

@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from dafh.blocks.files import find_files, with_columns
 from dafh.checks.rows import check_persons, check_times
 from dafh.classifiers.pipelines import split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
@@ -23,6 +22,7 @@ from dafh.explanation.cutoffs import cutoff_in_words
 from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
 from dafh.incumbents.columns import IncumbentColumns
+from dafh.large import find_files, with_columns
 from dafh.rows.held_out import set_rows_aside
 from dafh.tables.encoder import tabular_pipeline
 from dafh.tables.files import DataFile
