@@ -1,13 +1,12 @@
-"""Fits of rows larger than memory: time and peak memory against the same fit in memory, and against the number of rows.
+"""Fits of rows larger than memory: time and peak memory by the number of rows.
 
-``python benchmarks/scale.py`` writes benchmarks/scale.md; ``--quick`` uses small sizes and writes nothing. Every fit
-runs in a process of its own. Those from files run under a limit of 2 GiB of private memory (RLIMIT_DATA); Arrow then
-takes its memory from the system, because its own pool reserves a gigabyte of addresses at once.
+``python benchmarks/scale.py --rows 20000000`` writes files of 20 columns, fits them in a process of its own, and prints
+both. Fits from files run under a limit of 2 GiB of private memory (RLIMIT_DATA); Arrow then takes its memory from the
+system, because its own pool reserves a gigabyte of addresses at once.
 """
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-HERE = Path(__file__).parent
 LIMIT_GIB = 2
 ROWS_PER_FILE = 500_000
 FIT = """
@@ -40,16 +38,6 @@ seconds = time.perf_counter() - start
 # Not ru_maxrss: it starts at the size of the process that started this one.
 peak = int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
 print(seconds, peak / 1024)
-"""
-PAGE = """# Rows larger than memory
-
-Written by `python benchmarks/scale.py`, on two cores. Tables of 20 columns: 16 of numbers and 4 of categories.
-Groups by rules on a scorecard (`DAFHClassifier(groups="rules")`). Every fit is a process of its own; those from files
-run under a limit of {limit} GiB. Times include reading.
-
-{table}
-
-{sentences}
 """
 
 
@@ -93,53 +81,23 @@ def fit_alone(way: str, source: str, limit: float = 0.0) -> tuple[float, float]:
     return float(seconds), float(peak)
 
 
-def measure(sizes: list[int], text_rows: int) -> tuple[list[dict[str, str]], list[str]]:
-    lines, sentences, per_row = [], [], {}
-    folder = Path(tempfile.mkdtemp(prefix="dafh-scale-"))
-    try:
-        for n_rows, kind in [*((n, "parquet") for n in sizes), (text_rows, "csv")]:
-            source = write_rows(folder / f"{n_rows}-{kind}", n_rows, kind)
-            size = sum(path.stat().st_size for path in (folder / f"{n_rows}-{kind}").iterdir()) / 2**20
-            files, memory = fit_alone("files", source, LIMIT_GIB), fit_alone("memory", source)
-            per_row[n_rows, kind] = files[0] / n_rows
-            lines.append(
-                {
-                    "rows": f"{n_rows:,} ({kind}, {size:,.0f} MiB)",
-                    "from files, s": f"{files[0]:.0f}",
-                    "in memory, s": f"{memory[0]:.0f}",
-                    "speed, files against memory": f"{memory[0] / files[0]:.2f}",
-                    "peak from files, MiB": f"{files[1]:,.0f}",
-                    "peak in memory, MiB": f"{memory[1]:,.0f}",
-                }
-            )
-            print(lines[-1], flush=True)
-            shutil.rmtree(folder / f"{n_rows}-{kind}")
-        few, many = sizes[0], sizes[-1]
-        slope = (per_row[many, "parquet"] * many - per_row[few, "parquet"] * few) / max(many - few, 1)
-        hundred = per_row[many, "parquet"] * many + slope * (1e8 - many)
-        sentences.append(
-            f"From {few:,} to {many:,} rows, every million takes {1e6 * slope:.1f} s. Extrapolated, and not measured: "
-            f"100,000,000 rows take {hundred / 60:.0f} minutes on these two cores."
-        )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return lines, sentences
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes, and nothing is written")
-    quick = parser.parse_args().quick
-    lines, sentences = measure(
-        [250_000, 500_000] if quick else [1_000_000, 20_000_000], 250_000 if quick else 2_000_000
-    )
-    names = list(lines[0])
-    rows = [f"| {' | '.join(names)} |", "|---|" + "---:|" * (len(names) - 1)]
-    rows += [f"| {' | '.join(line[name] for name in names)} |" for line in lines]
-    page = PAGE.format(limit=LIMIT_GIB, table="\n".join(rows), sentences="\n".join(sentences))
-    print(page)
-    if not quick:
-        (HERE / "scale.md").write_text(re.sub(r"\n{3,}", "\n\n", page), encoding="utf-8")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 20_000_000])
+    parser.add_argument("--kind", choices=["parquet", "csv"], default="parquet")
+    parser.add_argument("--in-memory", action="store_true", help="fit the same rows in memory, too")
+    asked = parser.parse_args()
+    for n_rows in asked.rows:
+        folder = Path(tempfile.mkdtemp(prefix="dafh-scale-"))
+        try:
+            source = write_rows(folder / "rows", n_rows, asked.kind)
+            for way in ("files", "memory") if asked.in_memory else ("files",):
+                seconds, peak = fit_alone(way, source, LIMIT_GIB if way == "files" else 0.0)
+                print(
+                    f"{n_rows:>12,} rows ({asked.kind}) from {way}: {seconds:6.1f} s, peak {peak:7,.0f} MiB", flush=True
+                )
+        finally:
+            shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dafh.progress import epoch_reporter, step_reporter, study_reporter, transfer_reporter
+from dafh.progress import epoch_reporter, study_reporter, transfer_reporter
 
 BEST = SimpleNamespace(choose=lambda curves: (1, len(curves["selection_pr"]) - 1), judged=lambda curves: curves)
 """A rule that selects the second replica after the last epoch."""
@@ -99,20 +99,6 @@ def test_a_fit_of_any_length_writes_a_few_lines(log, max_epochs):
     found = epochs_in(log())
     assert found[0] == 1
     assert len(found) == len(set(found)) <= 6
-
-
-def test_training_on_all_rows_writes_five_lines_to_a_log(log):
-    with step_reporter(1) as report:
-        for done in range(32, 10_001, 32):
-            report(done, 9984)
-    assert [line.split(" of")[0] for line in log()] == [
-        "step 2,016", "step 4,000", "step 6,016", "step 8,000", "step 9,984"
-    ]  # fmt: skip
-
-
-def test_a_silent_fit_has_no_reporter_of_steps():
-    with step_reporter(0) as report:
-        assert report is None
 
 
 def test_a_study_reports_its_first_job_each_twentieth_and_its_last(log):

@@ -2,6 +2,7 @@
 
 import html
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -86,8 +87,11 @@ def run_audit(monkeypatch, result, *options):
     class Opened:
         model = None  # What its groups are worth is not asked here.
 
-        def audit_file(self, *_, **__):
-            return result, ()
+        def read(self, *_, **__):
+            return SimpleNamespace(notes=())
+
+        def audit(self, *_, **__):
+            return result
 
     monkeypatch.setattr(FileModel, "open", lambda *_: Opened())
     return CliRunner().invoke(main, ["audit", "model.dafh", "rows.csv", *options])

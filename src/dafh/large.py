@@ -118,12 +118,12 @@ class Blocks(Generic[Block]):
         """Add up what a function makes of every block."""
         return reduce(_add, self.map(function))
 
-    def keep(self, function: Callable[[Block], Arrays]) -> "Blocks[Arrays]":
+    def keep(self, function: Callable[[Block], Arrays], most_bytes: int = _MOST_BYTES_KEPT) -> "Blocks[Arrays]":
         """Blocks of what a function makes of every block, in memory; where that is too much, made in every pass."""
         kept, n_bytes = [], 0
         for arrays in self.map(function):
             n_bytes += sum(array.nbytes for array in arrays.values())
-            if n_bytes > _MOST_BYTES_KEPT:
+            if n_bytes > most_bytes:
                 return self.through(function)
             kept.append(arrays)
         return Blocks([partial(iter, [arrays]) for arrays in kept])
@@ -154,8 +154,8 @@ class DaskBlocks(Blocks[Block]):
         sums = [delayed(_sum)(tasks[first : first + 8]) for first in range(0, len(tasks), 8)]
         return _sum(_dask().compute(*sums))
 
-    def keep(self, function: Callable[[Block], Arrays]) -> Blocks[Arrays]:
-        """Blocks of what a function makes of every block, kept by the workers."""
+    def keep(self, function: Callable[[Block], Arrays], most_bytes: int = _MOST_BYTES_KEPT) -> Blocks[Arrays]:
+        """Blocks of what a function makes of every block, kept by the workers, who put on disk what is too much."""
         return DaskBlocks(_dask().persist(*self._applied(function)))
 
     def _applied(self, function: Callable[[Block], Any]) -> list[Any]:

@@ -136,20 +136,6 @@ def _known_experiment():
     return mock.patch("dafh.study.synthetic.run_synthetic", return_value=made)
 
 
-@contextlib.contextmanager
-def _short_training():
-    from dafh import Recipe
-    from dafh.workflows.training import make_classifier
-
-    quick = functools.partial(make_classifier, recipe=Recipe(max_epochs=2, n_folds=1))
-    changes = {"workflows.training.make_classifier": quick, "groups.continuation._FEWEST_STEPS": 100}
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_small_sample())
-        for name, value in changes.items():
-            stack.enter_context(mock.patch(f"dafh.{name}", value))
-        yield
-
-
 def _made_up_results():
     def execute(job):
         figures = dict.fromkeys(("accuracy", "pr", "log_loss", "auc", "calibration", "disagreement"), 0.8)
@@ -215,12 +201,6 @@ COMMANDS = [
         ("fit", "{folder}/rows", "--target", "y", "--by", "rules", "--out", "model.dafh", "--cluster", "{cluster}"),
         _large,
         _small_sample,
-    ),
-    Command(
-        "fit with checkpoints of a network",
-        ("fit", "rows", "--target", "y", "--by", "network", "--groups", "2", "--out", "m.dafh", "--checkpoint", "kept"),
-        _large,
-        _short_training,
     ),
     Command("demo", ("demo", "--out", "figure.svg"), _experiment, _known_experiment),
 ]  # fmt: skip
