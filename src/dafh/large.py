@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -35,8 +35,7 @@ from dafh.classifiers.logits import residual
 from dafh.classifiers.pipelines import final_classifier
 from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.frames import is_frame, to_pandas
-from dafh.groups.corrections import CorrectionDesign, Kind
-from dafh.groups.exact import FittedRules, RuleRows
+from dafh.groups.corrections import Kind
 from dafh.groups.merging import LeafRows
 from dafh.groups.rules import RuleTree
 from dafh.groups.trained import RuleModel
@@ -112,11 +111,11 @@ class Blocks(Generic[Block]):
 
     def through(self, function: Callable[[Block], Result], **about: Any) -> "Blocks[Result]":
         """Blocks of what a function makes of every block, made anew in every pass; `about` as in the constructor."""
-        return Blocks([partial(_through, piece, function) for piece in self.pieces], **about)
+        return Blocks([lambda piece=piece: map(function, piece()) for piece in self.pieces], **about)
 
     def total(self, function: Callable[[Block], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Add up what a function makes of every block."""
-        return reduce(_add, self.map(function))
+        return _sum(self.map(function))
 
     def keep(self, function: Callable[[Block], Arrays], most_bytes: int = _MOST_BYTES_KEPT) -> "Blocks[Arrays]":
         """Blocks of what a function makes of every block, in memory; where that is too much, made in every pass."""
@@ -165,20 +164,12 @@ class DaskBlocks(Blocks[Block]):
         return [delayed(_apply, pure=False)(shared, task) for task in self.pieces]
 
 
-def _through(piece: Callable[[], Iterable[Any]], function: Callable[[Any], Any]) -> Iterator[Any]:
-    return map(function, piece())
-
-
 def _apply(function: list[Callable[[Any], Any]], block: Any) -> Any:
     return function[0](block)
 
 
-def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(np.add(a, b) for a, b in zip(one, other, strict=True))
-
-
-def _sum(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return reduce(_add, results)
+def _sum(results: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return reduce(lambda one, other: tuple(map(np.add, one, other)), results)
 
 
 def _in_order(function: Callable[[Any], Result], tasks: Sequence[Any]) -> Iterator[Result]:
@@ -583,7 +574,7 @@ def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **k
 def _from_blocks(blocks: Blocks[pd.DataFrame], split: Split, check: Check) -> TrainingRows:
     n_rows = sum(blocks.map(len)) if blocks.n_rows is None else blocks.n_rows
     if n_rows <= SAMPLE_SIZE:
-        table = _joined(list(blocks.map(_itself)))
+        table = _joined(list(blocks.map(lambda block: block)))
         return TrainingRows(in_order_of_values(check(*split.roles.taken(table))))
     split = split.cut_by_time(blocks, n_rows)
     few, judges = draw_rows(blocks, split, n_rows, SAMPLE_SIZE, _MOST_JUDGES if split.held_out else 0)
@@ -603,10 +594,6 @@ def fresh_rows(blocks: Blocks[pd.DataFrame], y: Any, **known: Any) -> tuple[pd.D
     features, labels, known = roles.taken(table)
     del known["time"]
     return features, labels, known
-
-
-def _itself(block: Block) -> Block:
-    return block
 
 
 def _slices(table: pd.DataFrame) -> Blocks[pd.DataFrame]:
@@ -634,25 +621,6 @@ def _as_table(rows: CheckedRows, persons: NDArray[Any] | None) -> tuple[pd.DataF
 
 
 # ---- coefficients by sums over blocks ----
-
-
-@dataclass(frozen=True, eq=False)
-class Penalty:
-    """Half of the sum of strength × coefficient², and of coefficients · pull · coefficients for each part."""
-
-    strength: NDArray[np.float64]
-    """(p,)."""
-    pull: NDArray[np.float64] | None = None
-    """(parts, m, p, p)."""
-
-    def matrix(self, part: int, n_outputs: int) -> NDArray[np.float64]:
-        """Curvature of the penalty, for all outputs together, (pm, pm)."""
-        p = len(self.strength)
-        matrix = np.diag(np.tile(self.strength, n_outputs))
-        for output in range(n_outputs if self.pull is not None else 0):
-            inside = slice(output * p, (output + 1) * p)
-            matrix[inside, inside] += np.asarray(self.pull)[part, output]
-        return matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -710,10 +678,25 @@ def _weight(block: Arrays) -> NDArray[np.float64]:
     return block["weight"] if "weight" in block else np.ones(len(block["label"]))
 
 
+def penalty_matrices(
+    strength: NDArray[np.float64], shape: tuple[int, ...], pull: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Curvature of penalties on coefficients of a shape (parts, p, m), for all outputs together, (parts, pm, pm).
+
+    Half of the sum of strength (p,) × coefficient², and of coefficients · pull (parts, m, p, p) · coefficients.
+    """
+    n_parts, p, m = shape
+    matrices = np.tile(np.diag(np.tile(strength, m)), (n_parts, 1, 1))
+    for output in range(m if pull is not None else 0):
+        inside = slice(output * p, (output + 1) * p)
+        matrices[:, inside, inside] += np.asarray(pull)[:, output]
+    return matrices
+
+
 def fit_in_passes(
     blocks: Blocks[Arrays],
     problem: Problem,
-    penalty: Penalty,
+    penalty: NDArray[np.float64],
     curvature: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     start: NDArray[np.float64],
     tolerance: float = 1e-10,
@@ -728,23 +711,22 @@ def fit_in_passes(
     ----------
     blocks : Blocks
     problem : Problem
-    penalty : Penalty
+    penalty : array of shape (parts, pm, pm)
     curvature : function
         Curvature of the loss at coefficients, (parts, pm, pm), per unit of weight: as a sample tells it.
     start : array of shape (parts, p, m)
     tolerance : float
         Stop when a step promises less than this, per unit of weight.
     """
-    matrices = np.stack([penalty.matrix(part, start.shape[2]) for part in range(len(start))])
 
     def sums(coefficients: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
         loss, slope, weight = blocks.total(_LossAndGradient(problem, coefficients))
         flat = _flat(coefficients)
-        pulls = np.einsum("kpq,kq->kp", matrices, flat)
+        pulls = np.einsum("kpq,kq->kp", penalty, flat)
         return float(loss) + float((flat * pulls).sum()) / 2, _flat(slope) + pulls, float(weight)
 
     def factors(coefficients: NDArray[np.float64]) -> list[Any]:
-        return [cho_factor(one, lower=True) for one in weight * curvature(coefficients) + matrices]
+        return [cho_factor(one, lower=True) for one in weight * curvature(coefficients) + penalty]
 
     coefficients = start
     value, gradient, weight = sums(coefficients)
@@ -782,34 +764,6 @@ def _folded(flat: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[np.
 # ---- the pooled classifier and the groups' own, fitted on all rows ----
 
 
-class FittedPooled(Protocol):
-    """What is needed of a pooled classifier; `dafh.estimators.pooled` has it."""
-
-    @property
-    def model(self) -> Any: ...  # noqa: D102
-    @property
-    def view(self) -> TableView: ...  # noqa: D102
-    @property
-    def kind(self) -> Kind: ...  # noqa: D102
-    @property
-    def sums(self) -> ScorecardFit | None: ...  # noqa: D102
-    @property
-    def fitted_here(self) -> bool: ...  # noqa: D102
-
-
-class FittedOnSample(Protocol):
-    """What is needed of rules that a sample has chosen; `dafh.estimators.learning` has it."""
-
-    @property
-    def fitted(self) -> FittedRules: ...  # noqa: D102
-    @property
-    def problem(self) -> RuleRows: ...  # noqa: D102
-    @property
-    def design(self) -> CorrectionDesign: ...  # noqa: D102
-    @property
-    def seen(self) -> SeenRows: ...  # noqa: D102
-
-
 @dataclass(frozen=True, eq=False)
 class PooledLogits:
     """Logits of the pooled classifier: points of bins, a sum over columns, or what is kept of a foreign one."""
@@ -819,7 +773,7 @@ class PooledLogits:
     intercept: NDArray[np.float64]
 
     @classmethod
-    def of(cls, pooled: FittedPooled) -> "PooledLogits":
+    def of(cls, pooled: Any) -> "PooledLogits":
         """Take what is needed of a classifier."""
         last: Any = final_classifier(pooled.model)
         if pooled.kind == "points":
@@ -877,8 +831,8 @@ class _Encode:
 
 def refit_on_all_rows(
     training: TrainingRows,
-    pooled: FittedPooled,
-    rules: FittedOnSample,
+    pooled: Any,
+    rules: Any,
     foreign: Callable[[SeenRows], NDArray[np.float64]],
     classes: NDArray[Any],
     *,
@@ -890,6 +844,11 @@ def refit_on_all_rows(
 
     Parameters
     ----------
+    training : TrainingRows
+    pooled : PooledFit
+        Of `dafh.estimators.pooled`.
+    rules : FittedGroupRules
+        Of `dafh.estimators.learning`: what the sample has chosen.
     foreign : function
         Gives the logits of a pooled classifier that is neither a scorecard nor linear.
     classes : array
@@ -912,23 +871,25 @@ def refit_on_all_rows(
 
 def _refit_scorecard(model: Scorecard, fit: ScorecardFit, kept: Blocks[Arrays]) -> None:
     start, problem = fit.solution.coefficients[None], Problem(fit.rows.offset.shape[1], tuple(fit.design.tables))
-    found = fit_in_passes(kept, problem, Penalty(fit.solution.penalty), _curvature(fit.rows), start)
+    penalty = penalty_matrices(fit.solution.penalty, start.shape)
+    found = fit_in_passes(kept, problem, penalty, _curvature(fit.rows), start)
     model.keep(fit, replace(fit.solution, coefficients=found[0]))
 
 
-def _refit_regression(model: StandardizedLogisticRegression, rules: FittedOnSample, kept: Blocks[Arrays]) -> None:
+def _refit_regression(model: StandardizedLogisticRegression, rules: Any, kept: Blocks[Arrays]) -> None:
     X, sample = rules.seen.numbers, rules.problem.regression(0)
     standard = Standardization.of(X, sample.weight)
-    start = standard.stacked(model.intercept_, model.coef_)
-    sample = replace(sample, design=DenseDesign(standard.of_rows(X)), offset=np.zeros((len(X), start.shape[1])))
-    strength = np.full(len(start), 1 / float(model.C_))
+    start = standard.stacked(model.intercept_, model.coef_)[None]
+    n_outputs = start.shape[2]
+    sample = replace(sample, design=DenseDesign(standard.of_rows(X)), offset=np.zeros((len(X), n_outputs)))
+    strength = np.full(start.shape[1], 1 / float(model.C_))
     strength[0] = 1e-6  # Not penalised, but for the last digits.
-    problem = Problem(start.shape[1], standard=standard)
-    found = fit_in_passes(kept, problem, Penalty(strength), _curvature(sample), start[None])
+    penalty = penalty_matrices(strength, start.shape)
+    found = fit_in_passes(kept, Problem(n_outputs, standard=standard), penalty, _curvature(sample), start)
     model.intercept_, model.coef_ = standard.unstacked(found[0])
 
 
-def _refit_corrections(rules: FittedOnSample, base: PooledLogits, kept: Blocks[Arrays]) -> RuleModel:
+def _refit_corrections(rules: Any, base: PooledLogits, kept: Blocks[Arrays]) -> RuleModel:
     """Corrections of the pooled logits, with the strengths that the sample has chosen.
 
     With so many rows, a pooled classifier that has seen them is hardly more sure of them than one that has not.
@@ -940,7 +901,8 @@ def _refit_corrections(rules: FittedOnSample, base: PooledLogits, kept: Blocks[A
     own = LeafRows.of(sample, group, n_groups).curvature
     (weight,) = kept.total(_total_weight)
     pull = float(weight) / sample.weight.sum() * chosen.elsewhere * (own.sum(axis=0) - own)
-    penalty = Penalty(np.full(sample.design.n_coefficients, chosen.strength), pull)
+    strength = np.full(sample.design.n_coefficients, chosen.strength)
+    penalty = penalty_matrices(strength, groups.corrections.shape, pull)
     if design.tables is not None:
         problem = Problem(sample.offset.shape[1], tuple(design.tables), base=base)
     else:
