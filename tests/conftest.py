@@ -86,4 +86,4 @@ def optimized():
 @pytest.fixture
 def small_sample(monkeypatch):
     """A sample of 2,000 rows instead of 200,000, so that fits of 6,000 rows go through blocks."""
-    monkeypatch.setattr("dafh.estimators.training_rows.MOST_ROWS", 2000)
+    monkeypatch.setattr("dafh.large.SAMPLE_SIZE", 2000)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dafh.progress import epoch_reporter, pass_reporter, step_reporter
+from dafh.progress import epoch_reporter
 
 BEST = SimpleNamespace(choose=lambda curves: (1, len(curves["selection_pr"]) - 1), judged=lambda curves: curves)
 """A rule that selects the second replica after the last epoch."""
@@ -42,8 +42,8 @@ def report_epochs(max_epochs, ran=None):
 
 
 def test_a_silent_fit_has_no_reporter_and_writes_nothing(log):
-    with epoch_reporter(10, 0, BEST) as epochs, step_reporter(0) as steps:
-        assert epochs is steps is None
+    with epoch_reporter(10, 0, BEST) as report:
+        assert report is None
     assert log() == []
 
 
@@ -60,24 +60,6 @@ def test_a_fit_of_any_length_writes_a_few_lines(log, max_epochs, ran):
     epochs = [int(re.match(r"epoch (\d+) of", line)[1]) for line in log()]
     assert epochs[0] == 1
     assert len(epochs) == len(set(epochs)) <= 6
-
-
-def test_training_on_all_rows_writes_five_lines_to_a_log(log):
-    with step_reporter(1) as report:
-        for done in range(32, 9985, 32):
-            report(done, 9984)
-    steps = [line.split(" of")[0] for line in log()]
-    assert steps == ["step 2,016", "step 4,000", "step 6,016", "step 8,000", "step 9,984"]
-
-
-def test_passes_over_rows_are_summed_up_at_the_end(log):
-    with pass_reporter(1000) as report:
-        for what, seconds in (("rows", 0.5), ("kept", 0.1), ("kept", 0.1)):
-            report(what, seconds)
-    assert log() == [
-        "1 passes over the files: 2,000 rows a second.",
-        "2 passes over what is kept of them: 10,000 rows a second.",
-    ]
 
 
 def test_a_terminal_shows_one_bar_and_no_lines(terminal):

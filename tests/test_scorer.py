@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from command_line import people, run
-from dafh import Scorer
+from dafh import AuditResult, Scorer
 from dafh.exceptions import InputError
 from dafh.tables.read import DataFile
 from dafh.workflows.serving import FileModel
@@ -80,13 +80,12 @@ def test_a_missing_column_is_named(folder):
 
 @pytest.mark.parametrize("rows", [100, 50_000])
 def test_an_audit_in_pieces_is_the_audit_of_all_rows(folder, monkeypatch, rows):
-    monkeypatch.setattr("dafh.tables.read.ROWS_PER_PIECE", rows)
+    monkeypatch.setattr("dafh.workflows.serving.ROWS_PER_CHUNK", rows)
     loaded = FileModel.open(folder / "model.dafh")
-    data = DataFile(folder / "fresh.csv")
-    at_once = loaded.audit(loaded.read(data, ["sex"]), losses=("error", "fpr"))
-    in_pieces, notes = loaded.audit_file(data, ["sex"], losses=("error", "fpr"))
-    assert in_pieces == at_once
-    assert notes == loaded.read(data, ["sex"]).notes
+    read = loaded.read(DataFile(folder / "fresh.csv"), ["sex"])
+    known = {"sensitive_features": read.sensitive, "persons": read.persons, "sample_weight": read.weights}
+    at_once = AuditResult.of(loaded.model, read.features, read.y, **known)
+    assert loaded.audit(read) == at_once
 
 
 def test_an_audit_in_pieces_knows_training_rows_persons_and_rows_without_a_target(folder):
@@ -94,7 +93,7 @@ def test_an_audit_in_pieces_knows_training_rows_persons_and_rows_without_a_targe
     table.loc[:9, "hired"] = np.nan
     table.to_csv(folder / "gaps.csv", index=False)
     loaded = FileModel.open(folder / "model.dafh")
-    _, notes = loaded.audit_file(DataFile(folder / "gaps.csv"), person="person_id")
+    notes = loaded.read(DataFile(folder / "gaps.csv"), person="person_id").notes
     assert "Left out, no target: 10 rows." in notes
-    _, notes = loaded.audit_file(DataFile(folder / "people.csv"))
+    notes = loaded.read(DataFile(folder / "people.csv")).notes
     assert any("the model was trained on these rows" in note for note in notes)

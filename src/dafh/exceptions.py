@@ -5,11 +5,10 @@
     DAFHError
     ├── InputError (ValueError)             data or settings that cannot be used
     │   └── InputTypeError (TypeError)      data that are no numbers and no text
-    ├── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
-    └── RankLostError (RuntimeError)        a process that trained a network together with others is gone
+    └── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
     DAFHWarning (UserWarning)
     ├── GroupsEncodeLabelWarning            the groups are little more than the predicted label
-    ├── FittedOnSampleWarning               a pooled classifier has seen a sample of the rows only
+    ├── FittedOnSampleWarning               a network or a pooled classifier has seen a sample only
     └── OtherVersionWarning                 a model file comes from other versions of the libraries
 
 Scikit-learn's own exceptions (``NotFittedError``, its parameter and shape errors) pass through unchanged.
@@ -32,10 +31,6 @@ class DataNotFoundError(DAFHError, OSError):
     """A raw data file is not here and no source could supply it; the message names the ways to supply it."""
 
 
-class RankLostError(DAFHError, RuntimeError):
-    """One of several processes that train a network is gone; the message says how to go on."""
-
-
 class DAFHWarning(UserWarning):
     """Base of all warnings issued by dafh."""
 
@@ -49,7 +44,7 @@ class GroupsEncodeLabelWarning(DAFHWarning):
 
 
 class FittedOnSampleWarning(DAFHWarning):
-    """The user's pooled classifier, which came unfitted, has seen a sample of rows that are not in memory."""
+    """A network, or a pooled classifier that came unfitted, has seen a sample of the rows only."""
 
 
 class OtherVersionWarning(DAFHWarning):

@@ -67,50 +67,9 @@ def epoch_reporter(max_epochs: int, verbose: int, rule: Any) -> Iterator[EpochRe
 
 
 @contextmanager
-def step_reporter(verbose: int) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function to call with the steps done and all steps of a network that learns from all rows, or None."""
-    if not verbose:
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-
-    with _bar("training on all rows", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as (show, write):
-        n_fifths = 0
-
-        def report(done: int, total: int) -> None:
-            nonlocal n_fifths
-            show(completed=done, total=total)
-            if done * 5 // total > n_fifths:
-                n_fifths = done * 5 // total
-                write(f"step {done:,} of {total:,} on all rows")
-
-        yield report
-
-
-@contextmanager
-def pass_reporter(n_rows: int) -> Iterator[Callable[[str, float], None]]:
-    """Yield a function to call after every pass over rows: it shows passes and speed, and two lines remain at the end.
-
-    Passes over what is kept of the rows are many and short, and share a line.
-    """
-    from rich.console import Console
+def status(title: str) -> Iterator[None]:
+    """Show on a terminal that something is being done, and for how long; show nothing in a log."""
     from rich.progress import SpinnerColumn, TimeElapsedColumn
 
-    seconds: dict[str, list[float]] = {"rows": [], "kept": []}
-
-    def speed(of: list[float]) -> str:
-        return f"{len(of) * n_rows / max(sum(of), 1e-9):,.0f} rows a second"
-
-    with _bar(SpinnerColumn(), "{task.description}", TimeElapsedColumn(), transient=True) as (show, _):
-        show(description="reading rows")
-
-        def report(what: str, taken: float) -> None:
-            seconds[what].append(taken)
-            n_passes = sum(map(len, seconds.values()))
-            show(description=f"{n_passes} passes over {n_rows:,} rows; the last: {speed([taken])}")
-
-        yield report
-    for what, title in {"rows": "over the files", "kept": "over what is kept of them"}.items():
-        if seconds[what]:
-            line = f"{len(seconds[what])} passes {title}: {speed(seconds[what])}."
-            Console(stderr=True).print(line, highlight=False, soft_wrap=True)
+    with _bar(SpinnerColumn(), title, TimeElapsedColumn(), transient=True):
+        yield

@@ -66,7 +66,8 @@ def audit(
 
     loaded = FileModel.open(model, target)
     asked: dict[str, Any] = {"losses": losses or (), "costs": costs, "level": level, "margin": margin, "depth": depth}
-    result, notes = loaded.audit_file(data, sensitive, target, person, weight, **asked)
+    rows = loaded.read(data, sensitive, target, person, weight, with_features=False)
+    result, notes = loaded.audit(rows, **asked), rows.notes
     worth = worth_of_groups(loaded.model)
     for note in (*notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
         say(f"Note: {note}")

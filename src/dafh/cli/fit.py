@@ -12,7 +12,6 @@ from dafh.cli.options import (
     WEIGHT,
     CostsOfErrors,
     LossNames,
-    MemorySize,
     check_writable,
     data_options,
 )
@@ -158,20 +157,7 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
     show_default=True,
     help="Share of the rows to set aside for audit and report; they are written beside the model.",
 )
-@click.option(
-    "--memory",
-    type=MemorySize(),
-    help="Memory that a table of more than 200,000 rows may use, such as 2GB; it is read in pieces.  "
-    "[default: no limit]",
-)
 @CLUSTER
-@click.option(
-    "--checkpoint",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Folder for the state of a network that learns from more than 200,000 rows: the same command goes on from "
-    "there if it was interrupted. With --cluster, a folder that all workers see: they train the network together.",
-)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @data_options
 @JSON
@@ -185,8 +171,6 @@ def fit(
     by: str,
     as_json: bool,
     cluster: str | None,
-    memory: float | None,
-    checkpoint: Path | None,
     **options: Any,
 ) -> None:
     """Learn groups and their classifiers from a table.
@@ -200,15 +184,12 @@ def fit(
     missing.
 
     With more than 200,000 rows, a sample of 200,000 determines what the columns hold, the groups and their rules;
-    coefficients are fitted on all rows, which are read in pieces.
+    coefficients are fitted on all rows, which are read in pieces. A network learns from the sample alone.
     """
-    from contextlib import ExitStack
     from time import monotonic
 
     _check_places(out, with_test_rows=options["test_size"] > 0)
-    from dafh.blocks.cluster import connected
-    from dafh.engine.ranks import ranks_for
-    from dafh.progress import pass_reporter
+    from dafh.large import connected
     from dafh.workflows.reading import read_table
     from dafh.workflows.training import make_classifier
 
@@ -221,16 +202,8 @@ def fit(
     options["guard"] = None if guard == "none" else guard
     # Whoever names costs is asked about costs: at their cut-off, the error rate is meant to rise.
     options["guard_losses"] = guard_losses or (("error",) if options.get("costs") is None else ("cost",))
-    with connected(cluster), ranks_for(checkpoint, on_cluster=cluster is not None), ExitStack() as stack:
-        table = read_table(
-            data,
-            target,
-            **columns,
-            seed=options["seed"],
-            on_cluster=cluster is not None,
-            memory=memory,
-            report=lambda n_rows: stack.enter_context(pass_reporter(n_rows)),
-        )
+    with connected(cluster):
+        table = read_table(data, target, **columns, seed=options["seed"], on_cluster=cluster is not None)
         for note in (table.headline(), *table.notes, *_offers(table.schema)):
             say(note)
         unfitted: Any = make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options)  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 import functools
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,24 +58,6 @@ class CostsOfErrors(click.ParamType):  # type: ignore[type-arg]
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """Show what may be given."""
         return "fp=COST,fn=COST"
-
-
-class MemorySize(click.ParamType):  # type: ignore[type-arg]  # Not generic in older versions of click.
-    """An amount of memory, such as 2GB."""
-
-    name = "memory"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Turn an amount with its unit into bytes."""
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", str(value).lower())
-        if found is None:
-            self.fail(f"{value!r} is no amount of memory: write it like 500MB, 2GB or 1.5GiB.", param, ctx)
-        step = 1024 if found[3] else 1000
-        return float(found[1]) * step ** " kmgt".index(found[2] or " ")
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Show what may be given."""
-        return "SIZE"
 
 
 CLUSTER = click.option(

@@ -3,9 +3,6 @@
 - `objective`: the value that training maximises, as pure functions of the networks' outputs;
 - `networks`: the parameters and the forward pass;
 - `population`: trains many replicas on the same batches, as one compiled program;
-- `streaming`: goes on with one replica, on more rows than fit in memory;
-- `checkpoints`: its state in a file, from which a second run goes on;
-- `ranks`, `rank`: several processes that do this together: who starts and watches them, and what each does;
 - `selection`: picks the replica and the epoch that become the model;
 - `compilation_cache`: keeps compiled programs on disk.
 

@@ -1,6 +1,8 @@
 """DAFHClassifier: groups and their classifiers, learned together."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -22,17 +24,14 @@ from dafh.checks.parameters import (
     whole_number,
 )
 from dafh.checks.rows import TakesTables, unchanged_on_error
-from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier
-from dafh.estimators.all_rows import refit_on_all_rows
 from dafh.estimators.bringing import FITTED_MODEL, BringsIncumbent, find_incumbent, match_incumbent
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.label_information import label_information, sample_to_measure, warn_if_groups_are_labels
 from dafh.estimators.learning import LearnedGroups, learn_groups
-from dafh.estimators.pooled import PooledFit, PooledName, fit_pooled, resolve_pooled
+from dafh.estimators.pooled import PooledFit, PooledName, fit_pooled, pooled_logits, resolve_pooled
 from dafh.estimators.prediction import GroupPrediction
-from dafh.estimators.training_rows import TrainingRows, gather_rows, warn_if_sampled
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
@@ -41,8 +40,7 @@ from dafh.groups.network import check_jax_is_installed
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups
-from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.linear.scorecard import Scorecard
+from dafh.large import TrainingRows, gather_rows, is_ours, refit_on_all_rows
 from dafh.linear.threads import one_thread
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows
@@ -204,7 +202,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
     ) -> Self:
         """Fit the pooled classifier, learn groups and their classifiers, and let the guard decide who serves whom.
 
-        Of more than 200,000 rows, a sample of so many chooses bins, groups and strengths; coefficients come from all.
+        Of more than 200,000 rows, a sample of so many chooses bins, groups and strengths; coefficients come from all. A
+        network learns from the sample alone.
 
         Parameters
         ----------
@@ -243,13 +242,19 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             known_calibration = {"guard_features": guard_features_calibration, "persons": persons_calibration}
             self._check_calibration(X_calibration, y_calibration, known, known_calibration)
             held_out = 0.0 if X_calibration is not None else self._proof_share()
+            seeds = _Seeds.of(self.random_state)
             training = gather_rows(
-                self._check_training_rows, X, y, held_out=held_out, sample_weight=sample_weight, **known
+                self._check_training_rows,
+                X,
+                y,
+                held_out=held_out,
+                seed=int(seeds.sample.generate_state(1)[0]),
+                sample_weight=sample_weight,
+                **known,
             )
             self._check_losses()
             threshold = _requested_cutoff(self.threshold, self.costs, len(self.classes_))
             judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
-            seeds = _Seeds.of(self.random_state)
             rng = np.random.default_rng(seeds.rows)
             rows, judges = self._divide(training, judges, rng)
             unfitted, rows = self._choose_pooled(rows, threshold)
@@ -268,14 +273,14 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
                 seeds=(seeds.start, seeds.batches),
                 verbose=self.verbose,
             )
-            if training.everything is not None:
-                learned = refit_on_all_rows(self, training.everything, pooled, learned, seeds.batches)
+            if training.blocks is not None and isinstance(learned.model, RuleModel):
+                learned = self._fit_all_rows(training, pooled, learned)
             self._view = pooled.view.settled()
             self._keep(learned)
             self._judge(judges, learned.compared)
             self._measure(learned.rules.seen, rows.weight)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
-        warn_if_sampled(training, unfitted)
+        training.warn_if_sampled(unfitted, self.groups_)
         warn_if_groups_are_labels(self.label_information_)
         return self
 
@@ -289,7 +294,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         That comes before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
         """
         judges = judges if training.judges is None else training.judges
-        if training.everything is not None:
+        if training.blocks is not None:
             return training.few, judges
         return self._hold_out_for_proof(training.few, judges, rng)
 
@@ -304,6 +309,13 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         pooled = fit_pooled(unfitted, rows, int(seeds.pooled.generate_state(1)[0]), training.whole, columns)
         self.pooled_ = pooled.model
         return pooled
+
+    def _fit_all_rows(self, training: TrainingRows, pooled: PooledFit, learned: LearnedGroups) -> LearnedGroups:
+        """Give the pooled classifier and the groups' own coefficients of all rows, where a sample has chosen them."""
+        foreign = partial(pooled_logits, pooled.model, classes=self.classes_)
+        as_frame = hasattr(self, "feature_names_in_")
+        groups = refit_on_all_rows(training, pooled, learned.rules, foreign, self.classes_, as_frame=as_frame)
+        return learned if groups is None else replace(learned, model=groups)
 
     def _keep(self, learned: LearnedGroups) -> None:
         self._trained: TrainedGroups = learned.model
@@ -374,11 +386,12 @@ class _Seeds(NamedTuple):
     rows: np.random.SeedSequence
     batches: np.random.SeedSequence
     pooled: np.random.SeedSequence
+    sample: np.random.SeedSequence
 
     @classmethod
     def of(cls, random_state: RandomState) -> "_Seeds":
         entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
-        return cls(*np.random.SeedSequence(entropy).spawn(4))
+        return cls(*np.random.SeedSequence(entropy).spawn(5))
 
 
 def _merge_repeated(rows: CheckedRows, unfitted: Any) -> CheckedRows:
@@ -386,8 +399,7 @@ def _merge_repeated(rows: CheckedRows, unfitted: Any) -> CheckedRows:
 
     Our own classifiers do not tell a weight of 2 from a row given twice; one that the user brings may.
     """
-    ours = isinstance(unfitted, Scorecard | StandardizedLogisticRegression) or is_fitted(unfitted)
-    if isinstance(rows.given, pd.DataFrame) or not ours:
+    if isinstance(rows.given, pd.DataFrame) or not is_ours(unfitted):
         return rows
     return rows.with_numbers(np.asarray(rows.given)).merge_repeated()
 

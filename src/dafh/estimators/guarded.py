@@ -14,15 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.blocks.sources import as_blocks
 from dafh.checks.parameters import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
-from dafh.estimators.training_rows import fresh_rows
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.guard_report import GuardKind, GuardReport
 from dafh.evaluation.losses import LOSS_NAMES, Loss, check_losses
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.frames import Table
+from dafh.large import as_blocks, fresh_rows
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import set_rows_aside
 

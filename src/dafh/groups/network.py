@@ -56,46 +56,6 @@ class NetworkStart:
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenReplica:
-    """The replica that became the model, in the form in which training goes on with it."""
-
-    parameters: "Parameters"
-    """Without an axis of replicas."""
-    settings: "Settings"
-    """Of shape (1,); no fold is held out."""
-    plan: "Plan"
-    recipe: Recipe
-    columns: Standardization
-    n_answers: int
-    warm: bool
-    """Whether its classifiers are corrections of the pooled one."""
-
-    @property
-    def width_of_answers(self) -> int:
-        """Inputs for answers, of which some may be filled up with zeros."""
-        return self.plan.group_sizes[0] - self.plan.classifier_sizes[0]
-
-    def served(self, parameters: "Parameters", linear_base: Linear | None) -> CorrectionModel:
-        """Return the model that some parameters make."""
-        return CorrectionModel.from_parameters(
-            parameters, self.columns, self.n_answers, warm=self.warm, linear_base=linear_base
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Continuation:
-    """What came of training that went on, on all rows."""
-
-    parameters: "Parameters"
-    """Of the better network, on rows that neither has seen."""
-    log_loss: tuple[float, float]
-    """Log-loss of these rows, before and after."""
-    n_steps: int
-    kept: bool
-    """Whether the network is the one that has seen all rows."""
-
-
-@dataclass(frozen=True, eq=False)
 class FittedPopulation:
     """The model chosen, the models of its folds, and how they came about."""
 
@@ -111,10 +71,6 @@ class FittedPopulation:
     by the one trained on all rows where no fold holds the row out."""
     selection_right: NDArray[np.bool_]
     """Whether the same prediction is right."""
-    chosen: ChosenReplica | None = None
-    """What training goes on with, where there are more rows."""
-    continuation: "Continuation | None" = None
-    """What came of that, if it has been."""
 
     def cross_fitted_rows(
         self,
@@ -222,26 +178,23 @@ def fit_population(
         )
     choices = _choose(record, rule)
 
-    def chosen(block: int) -> ChosenReplica:
+    def served(block: int, linear_base: Linear | None) -> CorrectionModel:
         replica, epoch = choices[block]
-        place = block * recipe.n_replicas + replica
+        parameters = record.parameters(block * recipe.n_replicas + replica, epoch)
         n_answers = 0 if starts is None else starts[block].answers.shape[1]
-        own = type(settings)(*(values[place : place + 1] for values in settings))
-        return ChosenReplica(record.parameters(place, epoch), own, plan, recipe, columns, n_answers, warm)
+        return CorrectionModel.from_parameters(parameters, columns, n_answers, warm=warm, linear_base=linear_base)
 
-    replicas = [chosen(block) for block in range(held_out.n_folds + 1)]
     # Judging brings the pooled logits of each block along: the linear base is of all rows.
-    judged = [replica.served(replica.parameters, None) for replica in replicas]
+    judged = [served(block, None) for block in range(held_out.n_folds + 1)]
     losses, right = _selection_outcomes(judged, rows, base, held_out, starts)
     return FittedPopulation(
-        model=replicas[-1].served(replicas[-1].parameters, linear_base),
+        model=served(held_out.n_folds, linear_base),
         folds=tuple(judged[:-1]),
         history=_history(record, rule, choices[-1]),
         population=_population(record, rule, choices[-1], grid),
         best_epoch=choices[-1].epoch + 1,
         selection_losses=losses,
         selection_right=right,
-        chosen=replicas[-1],
     )
 
 

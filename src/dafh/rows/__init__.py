@@ -5,5 +5,5 @@
 - `seen`: rows as they were given, as numbers, and as bins;
 - `held_out`: which rows are held out in which fold, and what for.
 
-Another home for the rows (files larger than memory, a cluster) belongs here, behind the same container.
+Rows that are not in memory come from `dafh.large`, a sample of them in the same container.
 """

@@ -1,8 +1,7 @@
 """From files to files: what the command line calls.
 
-- `reading`: which of the next two reads a table;
+- `reading`: whether a table is read at once or in passes, and the latter;
 - `training`: read a table, fit a model, write it with the rows that were held out;
-- `large`: the same in passes over files that are larger than memory;
 - `serving`: read a model file, then score, audit or explain with it;
 - `python_models`: schemas of models that were saved from Python;
 - `watching`: a model file, a batch of rows and a state file, for monitoring over time;

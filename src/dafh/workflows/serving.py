@@ -14,7 +14,7 @@ from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.exceptions import InputError
 from dafh.persistence.files import ModelFile, open_model
-from dafh.tables.labels import labelled_rows, match_labels, no_target, without_target
+from dafh.tables.labels import match_labels, no_target
 from dafh.tables.read import ROWS_PER_PIECE, DataFile
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
@@ -34,33 +34,26 @@ if TYPE_CHECKING:
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
 
 
-@dataclass(frozen=True)
-class LabelledRows:
-    """Rows of a file with their target, read as the model takes them."""
-
-    features: pd.DataFrame
-    y: NDArray[Any]
-    sensitive: pd.DataFrame | None
-    notes: tuple[str, ...]
-    persons: "pd.Series[Any] | None" = None
-    """Identifier of the person that each row belongs to, if persons have several rows."""
-    weights: "pd.Series[Any] | None" = None
-    """What each row counts."""
-
-
 @dataclass(frozen=True, eq=False)
-class DecidedRows:
-    """What was decided about rows, and what else an audit asks about them; labels are positions of classes."""
+class LabelledRows:
+    """Rows of a file with their target, and what a model decides about them."""
 
+    y: NDArray[Any]
     codes: NDArray[np.int16]
-    """True label, label by the pooled classifier, and labels by each classifier that serves, (n, 2 + M)."""
+    """True label, label by the pooled classifier, and labels by each classifier that serves, as positions of classes,
+    (n, 2 + M)."""
     groups: NDArray[np.int16]
     own: NDArray[np.intp]
+    """Column that serves each group, as in `ServedPredictions`."""
     classifiers: list[int]
-    attributes: pd.DataFrame | None
+    sensitive: pd.DataFrame | None
     persons: "pd.Series[Any] | None"
+    """Identifier of the person that each row belongs to, if persons have several rows."""
     weights: "pd.Series[Any] | None"
+    """What each row counts."""
     notes: tuple[str, ...]
+    features: pd.DataFrame
+    """As the model takes them; without rows if nobody needs them."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +101,10 @@ class FileModel:
         target: str | None = None,
         person: str | None = None,
         weight: str | None = None,
+        *,
+        with_features: bool = True,
     ) -> LabelledRows:
-        """Read rows with their target, their sensitive attributes and the persons they belong to.
+        """Read rows with their target piece by piece, and decide about them.
 
         Parameters
         ----------
@@ -122,28 +117,57 @@ class FileModel:
             Column with the person of each row; without it, that of the training, if the file has it.
         weight : str, optional
             Column that says how much each row counts; the same holds for it.
+        with_features : bool
+            Whether features are kept, too. Without them about 60 bytes of every row are: the file may be large.
         """
+        from dafh.evaluation.served import ServedPredictions
+
         target = self._target(target)
-        data = self._as_trained(data)
+        data, unread, unseen = self._as_trained(data), UnreadValues(), UnseenCategories()
+        served: list[Any] = []
+        kept: dict[str, list[Any]] = {"features": [], "y": [], "codes": [], "about": []}
+        sums, n_read = np.zeros(4, np.uint64), 0
         # All columns as strings, as in training: numbers come out the same to the last digit, and so do fingerprints.
-        table = data.read(text=None)
-        check_columns(table.columns, [target], "the target")
-        known = labelled_rows(table, target)
-        unread = UnreadValues()
-        schema = self._schema_of(data)
-        features = schema.features_of(known, unread)
-        names = split_names(sensitive, table.columns)
-        names = names or [name for name in self.schema.attributes if name in table.columns]
-        attributes = schema.attributes_of(known, names) if names else None
-        y = match_labels(known[target], self.model.classes_)
-        persons, unknown = self._persons(known, person)
-        weights, uncounted = self._weights(known, weight)
-        unseen = UnseenCategories()
-        unseen.add(_find_unseen(self.model, features))
-        read = [*unread.notes(), *unseen.notes(len(features))]
-        notes = [*data.notes, *without_target(table, known), *read, *unknown, *uncounted]
-        notes += self._about_rows(data, target, hash_sums(labelled_hashes(features, y)))
-        return LabelledRows(features, y, attributes, tuple(notes), persons, weights)
+        for table in data.pieces(rows=rows_at_once(final_classifier(self.model), ROWS_PER_PIECE), text=None):
+            check_columns(table.columns, [target], "the target")
+            n_read += len(table)
+            known = table[with_gaps(table[target]).notna()]
+            if not len(known):
+                continue
+            features = self._schema_of(data).features_of(known, unread)
+            y = match_labels(known[target], self.model.classes_)
+            sums = sums + hash_sums(labelled_hashes(features, y))
+            unseen.add(_find_unseen(self.model, features))
+            names = split_names(sensitive, table.columns)
+            names = names or [name for name in self.schema.attributes if name in table.columns]
+            attributes = self._schema_of(data).attributes_of(known, names) if names else None
+            found = ServedPredictions.of(self.model, features, attributes)
+            served.append((found.groups.astype(np.int16), found.own, found.classifiers))
+            asked = (*names, person, self.schema.person, weight, self.schema.weight)
+            kept["features"].append(features if with_features else features[:0])
+            kept["y"].append(y)
+            kept["codes"].append(_as_codes(self.model.classes_, y, found))
+            kept["about"].append(known[list(dict.fromkeys(name for name in asked if name in known.columns))])
+        if not served:
+            raise InputError(f"The target {quoted(target)} has no values.")
+        about = pd.concat(kept["about"], ignore_index=True)
+        persons, unknown = self._persons(about, person)
+        weights, uncounted = self._weights(about, weight)
+        left = no_target(n_read - len(about))
+        notes = [*data.notes, *left, *unread.notes(), *unseen.notes(len(about)), *unknown, *uncounted]
+        return LabelledRows(
+            np.concatenate(kept["y"]),
+            np.concatenate(kept["codes"]),
+            np.concatenate([groups for groups, _, _ in served]),
+            max((own for _, own, _ in served), key=len),
+            served[0][2],
+            # Once more, of all rows: what an attribute holds that training did not have is guessed.
+            self._schema_of(data).attributes_of(about, names) if names else None,
+            persons,
+            weights,
+            (*notes, *self._about_rows(data, target, sums)),
+            pd.concat(kept["features"], ignore_index=True),
+        )
 
     def _weights(self, known: pd.DataFrame, weight: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
         """What each row counts, and a note where the training knew weights and the file does not."""
@@ -195,95 +219,22 @@ class FileModel:
             As in `AuditResult.of`.
         """
         # Here and below, so that scoring, which needs none of it, does not wait for it.
-        from dafh.evaluation.result import AuditResult
-
-        known: dict[str, Any] = {
-            "sensitive_features": rows.sensitive,
-            "persons": rows.persons,
-            "sample_weight": rows.weights,
-        }
-        asked = self._losses(losses, costs)
-        return AuditResult.of(self.model, rows.features, rows.y, losses=asked, **known, **options)
-
-    def audit_file(
-        self,
-        data: DataFile,
-        sensitive: Sequence[str] = (),
-        target: str | None = None,
-        person: str | None = None,
-        weight: str | None = None,
-        *,
-        losses: Sequence[str] = (),
-        costs: Mapping[str, float] | None = None,
-        **options: Any,
-    ) -> "tuple[AuditResult, tuple[str, ...]]":
-        """Audit the rows of a file that may be large, piece by piece; return the answers, and notes on the file.
-
-        Of every piece, only decisions, labels and sensitive attributes are kept: about 60 bytes a row.
-        """
         from dafh.evaluation.paired import ComparedRows
         from dafh.evaluation.result import AuditResult
 
-        found = self._decided(data, sensitive, self._target(target), person, weight)
-        rows = ComparedRows.check(
-            found.codes[:, 0],
-            found.codes[:, 2:],
-            found.groups,
-            found.codes[:, 1],
-            found.own,
-            found.weights,
+        compared = ComparedRows.check(
+            rows.codes[:, 0],
+            rows.codes[:, 2:],
+            rows.groups,
+            rows.codes[:, 1],
+            rows.own,
+            rows.weights,
             classes=np.arange(len(self.model.classes_)),
-            persons=found.persons,
+            persons=rows.persons,
         )
-        groups, rivals = range(len(found.own)), [*found.classifiers, "pooled"]
+        groups, rivals = range(len(rows.own)), [*rows.classifiers, "pooled"]
         asked = self._losses(losses, costs)
-        return AuditResult.from_rows(rows, groups, rivals, found.attributes, losses=asked, **options), found.notes
-
-    def _decided(
-        self, data: DataFile, sensitive: Sequence[str], target: str, person: str | None, weight: str | None
-    ) -> "DecidedRows":
-        """Read rows piece by piece, and keep of each what was decided about it."""
-        from dafh.evaluation.served import ServedPredictions
-
-        data, unread, unseen = self._as_trained(data), UnreadValues(), UnseenCategories()
-        served: list[Any] = []
-        codes, kept, sums, n_read = [], [], np.zeros(4, np.uint64), 0
-        for table in data.pieces(rows=rows_at_once(final_classifier(self.model), ROWS_PER_PIECE), text=None):
-            check_columns(table.columns, [target], "the target")
-            n_read += len(table)
-            known = table[with_gaps(table[target]).notna()]
-            if not len(known):
-                continue
-            features = self._schema_of(data).features_of(known, unread)
-            y = match_labels(known[target], self.model.classes_)
-            sums = sums + hash_sums(labelled_hashes(features, y))
-            served.append(ServedPredictions.of(self.model, features))
-            unseen.add(_find_unseen(self.model, features))
-            codes.append(_as_codes(self.model.classes_, y, served[-1]))
-            served[-1] = replace(served[-1], predictions=None, pooled=None, groups=served[-1].groups.astype(np.int16))
-            names = split_names(sensitive, table.columns)
-            names = names or [name for name in self.schema.attributes if name in table.columns]
-            asked = (*names, person, self.schema.person, weight, self.schema.weight)
-            about = [name for name in asked if name in known.columns]
-            kept.append(known[list(dict.fromkeys(about))])
-        if not served:
-            raise InputError(f"The target {quoted(target)} has no values.")
-        about_rows = pd.concat(kept, ignore_index=True)
-        persons, unknown = self._persons(about_rows, person)
-        weights, uncounted = self._weights(about_rows, weight)
-        left = no_target(n_read - len(about_rows))
-        notes = [*data.notes, *left, *unread.notes(), *unseen.notes(len(about_rows)), *unknown, *uncounted]
-        notes += self._about_rows(data, target, sums)
-        return DecidedRows(
-            np.concatenate(codes),
-            np.concatenate([one.groups for one in served]),
-            served[0].own,
-            served[0].classifiers,
-            self._schema_of(data).attributes_of(about_rows, names) if names else None,
-            persons,
-            weights,
-            tuple(notes),
-        )
+        return AuditResult.from_rows(compared, groups, rivals, rows.sensitive, losses=asked, **options)
 
     def _about_rows(self, data: DataFile, target: str, sums: NDArray[np.uint64]) -> list[str]:
         """Refuse rows of another fit, and say so if the model was trained on these."""
