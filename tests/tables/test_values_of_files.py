@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet
 import pytest
-from dafh.tables.layout import Layout
 
-from dafh.tables.read import DataFile
+from dafh.tables.read import DataFile, Layout
 from dafh.tables.values import as_kind
 from dafh.tables.write import TableWriter
 from dafh.workflows.training import TrainingTable
