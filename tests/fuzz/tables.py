@@ -84,7 +84,7 @@ _SETTINGS = [
     ["--costs", "fp=1,fn=5"], ["--costs", "fp=1e308,fn=1e-308"], ["--threshold", "0.999999"], ["--pooled", "scorecard"],
     ["--incumbent-score", "age"], ["--incumbent-decision", "hired"], ["--incumbent-decision", "job"], ["--seed",
     "4294967296"],
-    ["--guard-losses", "error,fpr,fnr"], ["--memory", "1kb"],
+    ["--guard-losses", "error,fpr,fnr"],
 ]  # fmt: skip
 _COMMANDS = ["fit"] * 6 + ["predict"] * 4 + ["audit"] * 3 + ["explain", "watch", "predict parquet"] + ["report"]
 
