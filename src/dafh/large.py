@@ -45,7 +45,6 @@ from dafh.linear.packing import Packed, PackedColumn, unpacked
 from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.linear.standard import Standardization
 from dafh.rows.checked import CheckedRows
-from dafh.rows.roles import in_order_of_values
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.bins import named_table
 from dafh.tables.hashes import uniform, value_hashes
@@ -498,7 +497,7 @@ def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **k
         return _from_blocks(blocks, Split(roles, seed, held_out), check)
     rows = check(X, y, known)
     if len(rows) <= SAMPLE_SIZE:
-        return TrainingRows(in_order_of_values(rows))
+        return TrainingRows(rows)
     weight, persons = known["sample_weight"], known["persons"]
     counted = np.arange(len(rows)) if weight is None else np.flatnonzero(np.asarray(weight, float) > 0)
     table, roles = _as_table(rows, None if persons is None else to_pandas(persons).iloc[counted, 0].to_numpy())
@@ -510,22 +509,19 @@ def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **k
     )
     assert found.split is not None
     split = found.split
-    return replace(found, whole=lambda: in_order_of_values(rows.take(np.flatnonzero(split(table)[0]))))
+    return replace(found, whole=lambda: rows.take(np.flatnonzero(split(table)[0])))
 
 
 def _from_blocks(blocks: Blocks[pd.DataFrame], split: Split, check: Check) -> TrainingRows:
     n_rows = sum(blocks.map(len)) if blocks.n_rows is None else blocks.n_rows
     if n_rows <= SAMPLE_SIZE:
         table = _joined(list(blocks.map(lambda block: block)))
-        return TrainingRows(in_order_of_values(check(*split.roles.taken(table))))
+        return TrainingRows(check(*split.roles.taken(table)))
     split = split.cut_by_time(blocks, n_rows)
     few, judges = draw_rows(blocks, split, n_rows, SAMPLE_SIZE, _MOST_JUDGES if split.held_out else 0)
-    return TrainingRows(
-        in_order_of_values(check(*split.roles.taken(few))),
-        check(*split.roles.taken(judges)) if split.held_out else None,
-        blocks,
-        split,
-    )
+    # The sample last: whoever checks remembers its classes.
+    checked = check(*split.roles.taken(judges)) if split.held_out else None
+    return TrainingRows(check(*split.roles.taken(few)), checked, blocks, split)
 
 
 def fresh_rows(blocks: Blocks[pd.DataFrame], y: Any, **known: Any) -> tuple[pd.DataFrame, NDArray[Any], dict[str, Any]]:

@@ -7,8 +7,6 @@ from scipy.special import expit, softmax
 from dafh import DAFHClassifier, Recipe
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, init_population, train_population
-from dafh.rows.checked import CheckedRows
-from dafh.rows.roles import in_order_of_values
 
 D, HIDDEN, K, TAU = 4, 7, 3, 1.7
 
@@ -93,19 +91,11 @@ def test_engine_follows_algorithm_1_step_by_step(kind, momentum, n, batch):
     assert np.abs(h[0] - engine_parts(replica)[1][0]).max() > 1e-2
 
 
-def in_order(X, y):
-    """Rows in the order in which a fit takes them, whatever order they come in."""
-    rows = CheckedRows.check_table(DAFHClassifier(), X, y)
-    ordered = in_order_of_values(rows)
-    return np.asarray(ordered.given), ordered.y
-
-
 def test_the_recipe_of_the_paper_is_algorithm_1():
     """From the constructor to the predictions, against the transcription: last epoch, one start, printed order."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(150, D)) * [1, 10, 0.1, 3] + 2
     y = (X[:, 0] + rng.normal(size=150) > 2).astype(int)
-    X, y = in_order(X, y)
     lam, rates, batch, epochs, n = 0.5, (0.3, 0.6), 64, 4, len(y)
     recipe = Recipe.paper(
         group_hidden=(HIDDEN,),
