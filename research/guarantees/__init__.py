@@ -16,6 +16,6 @@ The monitor, docs/watch.md:
 - `limits`: how often any limit of a gain is ever missed, and any share is said to have drifted;
 - `service`: monthly `recalibrate` against `Monitor.apply`.
 
-`tables` has all of it as tables. ``python -m research.guarantees`` prints those of docs/guarantee.md, and ``python -m
-research.guarantees docs/watch.md [NAME ...]`` fills in those of docs/watch.md. The slow tests assert what they show.
+`tables` has all of it as tables, which ``python -m research.guarantees [guarantee] [monitor]`` prints. The slow tests
+assert what they show.
 """

@@ -39,7 +39,6 @@ WATCH: dict[str, Callable[[], pd.DataFrame]] = {
     "drift": drift_table,
     "service": service_table,
 }
-"""Each fills the place of its name in the page."""
 
 
 def in_percent(table: pd.DataFrame) -> str:
