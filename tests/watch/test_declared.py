@@ -11,14 +11,11 @@ from dafh.watch import Reference
 from dafh.watch.declared import NOT_DECLARED, DeclaredParts
 
 
-def test_declared_subgroups_are_the_same_in_another_session():
+def test_subgroups_are_those_of_the_rows_that_declare_them():
     table = pd.DataFrame(
         {"age": np.arange(100.0), "flag": [True, False] * 50, "level": [1, 2, 3, None] * 25, "job": ["a", "b"] * 50}
     )
     parts = DeclaredParts.of(table, 100)
-    again = DeclaredParts.from_list(json.loads(json.dumps(parts.to_list())))
-    assert again == parts
-    np.testing.assert_array_equal(again.of_rows(table, 100), parts.of_rows(table, 100))
     assert parts.names[5:] == [
         "flag = False", "flag = True", "level = 1", "level = 2", "level = 3", "level = (missing)", "job = a", "job = b",
     ]  # fmt: skip
