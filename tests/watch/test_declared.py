@@ -4,9 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from dafh.exceptions import InputError
 from dafh.watch import Reference
 from dafh.watch.declared import NOT_DECLARED, DeclaredParts
 
@@ -44,12 +42,3 @@ def test_quarters_are_cut_once_and_later_rows_fall_into_them():
     later = pd.DataFrame({"age": [24.0, 24.5, 1000.0, np.nan]})
     assert parts.of_rows(later, 4)[:, 0].tolist() == [1, 2, 4, NOT_DECLARED]
     assert (parts.without_cuts(parts.of_rows(later, 4)) == NOT_DECLARED).all()
-
-
-def test_rows_without_the_attributes_that_declare_subgroups_are_refused():
-    parts = DeclaredParts.of(pd.DataFrame({"sex": ["f", "m"]}), 2)
-    with pytest.raises(InputError, match="sensitive_features is missing"):
-        parts.of_rows(None, 2)
-    with pytest.raises(InputError, match="no column 'sex'"):
-        parts.of_rows(pd.DataFrame({"age": [1, 2]}), 2)
-    assert DeclaredParts.of(None, 2).of_rows(None, 2).shape == (2, 0)

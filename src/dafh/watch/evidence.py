@@ -244,9 +244,8 @@ class Evidence:
         """Yield the first question of each group and part, and the places of its rows."""
         for part in (np.zeros(len(rows), np.intp), *rows.parts.T):
             asked = np.where((part >= 0) & (rows.weight > 0), rows.group * len(self.parts) + part, -1)
-            for number, members in pd.Series(asked).groupby(asked).indices.items():
-                if number >= 0:
-                    yield int(number) * len(self.losses), members
+            for number in np.unique(asked[asked >= 0]):
+                yield int(number) * len(self.losses), np.flatnonzero(asked == number)
 
     def _settle(self, bets: Sequence[Bets], waiting: NDArray[np.float64]) -> Found:
         """Settle all bets, question by question, and see what they show."""

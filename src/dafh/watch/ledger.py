@@ -239,8 +239,8 @@ class Ledger:
             None if self.drift is None else self.drift.reference,
             tuple(watched.tolist()),
         )
-        arrays = self.evidence.arrays() | {f"pending_{name}": self.pending[name] for name in self.pending.dtype.names}
-        arrays |= {"known_ids": self.known_ids, "persons": self.persons}
+        arrays = self.evidence.arrays() | {"known_ids": self.known_ids, "persons": self.persons}
+        arrays |= {f"pending_{name}": self.pending[name] for name in self.pending.dtype.names or ()}
         if self.drift is not None:
             counted = np.array(self.drift.n_rows)
             arrays |= {"drift_hits": self.drift.hits, "drift_rows": self.drift.drifted, "drift_seen": counted}
@@ -259,7 +259,7 @@ class Ledger:
         ledger = cls(*about, divides_all=state.divides_all)
         ledger.evidence.restore(arrays)
         ledger.pending = np.zeros(len(arrays["pending_id"]), ledger.pending.dtype)
-        for name in ledger.pending.dtype.names:
+        for name in ledger.pending.dtype.names or ():
             ledger.pending[name] = arrays[f"pending_{name}"]
         ledger.known_ids, ledger.persons = arrays["known_ids"], arrays["persons"]
         ledger.n_batches, ledger.has_persons = state.n_batches, state.has_persons
