@@ -14,8 +14,7 @@ import dafh
 from command_line import run
 from dafh.cli.output import print_json
 from dafh.stats import Differences
-from dafh.watch.display import evidence_in_words
-from dafh.watch.notices import Update
+from dafh.watch.notices import Update, evidence_in_words
 from dafh.workflows.serving import _as_codes
 from model_files import Parts
 

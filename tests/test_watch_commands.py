@@ -107,7 +107,7 @@ def test_a_file_without_the_target_has_rows_without_labels(state, tmp_path):
 def test_the_reference_is_that_of_the_training_rows(state):
     watch(state, 1)
     with WatchStore(state) as store:
-        assert store.plain_state()["reference"]["rows"] == 1200
+        assert store.plain_state()["reference"]["n_rows"] == 1200
         assert (pd.DataFrame(store.batches()[0].drift)["rows"] == 300).all()
 
 
@@ -187,32 +187,13 @@ def test_a_forged_state_does_not_replace_the_model_file(year, tmp_path, forge, o
     assert model.read_bytes() == before
 
 
-@pytest.mark.parametrize("entry", ["gain", "low", "weight", "own_loss"])
-def test_a_forged_state_with_numbers_that_nothing_has_is_refused(year, tmp_path, entry):
-    state = tmp_path / "watch.db"
-    shutil.copy(year[0], state)
+def lost_state(state):
     with sqlite3.connect(state) as connection:
-        ((row, evidence),) = connection.execute("SELECT rowid, evidence FROM batches ORDER BY rowid LIMIT 1")
-        forged = json.loads(evidence)
-        forged[0][entry] = 1e308
-        connection.execute("UPDATE batches SET evidence = ? WHERE rowid = ?", (json.dumps(forged), row))
-    connection.close()
-    result = run("watch", "report", state, "--out", tmp_path / "report.html")
-    assert result.exit_code == 2
-    assert f"{entry!r} is out of range" in " ".join(result.stderr.split())
-
-
-def encrypted_arrays(state):
-    with sqlite3.connect(state) as connection:
-        (content,) = connection.execute("SELECT arrays FROM state").fetchone()
-        forged = bytearray(content)
-        for mark, place in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
-            forged[forged.find(mark) + place] |= 1
-        connection.execute("UPDATE state SET arrays = ?", (bytes(forged),))
+        connection.execute("UPDATE state SET plain = '{}', arrays = substr(arrays, 1, 500)")
     connection.close()
 
 
-def damaged_page_of_models(state):
+def lost_page_of_models(state):
     with sqlite3.connect(state) as connection:
         ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'models'")
         ((size,),) = connection.execute("PRAGMA page_size")
@@ -222,14 +203,15 @@ def damaged_page_of_models(state):
     state.write_bytes(content)
 
 
-@pytest.mark.parametrize("damage", [encrypted_arrays, damaged_page_of_models])
-def test_a_state_that_cannot_be_unpacked_is_refused(year, tmp_path, damage):
+@pytest.mark.parametrize("damage", [lost_state, lost_page_of_models])
+def test_a_damaged_state_is_refused(year, tmp_path, damage):
     state, model = tmp_path / "watch.db", tmp_path / "model.dafh"
     shutil.copy(year[0], state)
     shutil.copy(year[1], model)
     damage(state)
-    results = [watch(state, 8, model=model), run("watch", "report", state, "--out", tmp_path / "report.html")]
-    assert 2 in {result.exit_code for result in results} <= {0, 2}
+    result = watch(state, 8, model=model)
+    assert result.exit_code == 2
+    assert "is damaged" in " ".join(result.stderr.split())
 
 
 def test_json_has_all_that_is_printed(state):

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from dafh.evaluation import check_losses
 from dafh.stats import Bettors
-from dafh.watch.bets import JudgedRows
-from dafh.watch.evidence import Evidence, capital_of_term
+from dafh.watch.evidence import Evidence, JudgedRows, capital_of_term
 
 
 class Differences(NamedTuple):

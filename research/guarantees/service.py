@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from dafh.evaluation import check_losses
 from dafh.stats import holm, mcnemar_p
-from dafh.watch.bets import JudgedRows
-from dafh.watch.evidence import Evidence
+from dafh.watch.evidence import Evidence, JudgedRows
 from dafh.watch.service import changes_needed
 
 N_GROUPS, MONTHS, ROWS, DISCORDANCE = 4, 24, 500, 0.1

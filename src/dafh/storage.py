@@ -9,7 +9,6 @@ import errno
 import os
 import secrets
 import shutil
-import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -80,10 +79,3 @@ def is_special(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
-
-
-def check_tables(connection: sqlite3.Connection, statements: tuple[str, ...]) -> None:
-    """Raise ValueError for a database with other tables than ours, or with views or triggers: those are programs."""
-    schema = connection.execute("SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    if schema and sorted(schema) != sorted(("table", statement) for statement in statements):
-        raise ValueError("it has tables, views or triggers that dafh does not make")

@@ -9,9 +9,8 @@ import pytest
 from dafh import Monitor
 from dafh.evaluation.losses import check_losses
 from dafh.stats import Bettors, Detectors
-from dafh.watch.bets import JudgedRows
 from dafh.watch.declared import NOT_DECLARED
-from dafh.watch.evidence import FIRST_ALARMS, Evidence, capital_of_term
+from dafh.watch.evidence import FIRST_ALARMS, Evidence, JudgedRows, capital_of_term
 from watched import bad_rows, fresh_model, good_rows, same_evidence
 
 PARTS = ["", "sex = f", "sex = m", "age = old"]
@@ -57,7 +56,7 @@ def test_every_question_counts_its_own_rows_and_bets_on_them():
         detectors, bets = Detectors.start(1), np.flatnonzero(x)
         detectors.watch(0, (weight * x)[bets], np.diff(bets, prepend=-1).astype(float))
         detectors.wait(0, len(x) - 1 - bets[-1])
-        assert evidence.detectors.evidence[q] == pytest.approx(detectors.evidence[0])
+        assert evidence.change.evidence[q] == pytest.approx(detectors.evidence[0])
 
 
 def test_terms_share_the_level():

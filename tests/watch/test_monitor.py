@@ -89,7 +89,7 @@ def test_a_group_that_the_pooled_classifier_serves_cannot_be_harmed():
 def test_harm_after_a_good_start_is_noticed(model):
     monitor = Monitor(model, run_length=2000)
     monitor.update(good_rows().X, good_rows().y)
-    updates = [monitor.update(part.X, part.y) for part in parts_of(bad_rows(), 500)]
+    updates = [monitor.update(part.X, part.y) for part in parts_of(bad_rows(), 100)]
     warnings = [notice for update in updates for notice in update.notices if notice.kind == "change"]
     assert warnings[0].row > 1500
     assert abs(warnings[0].onset - 1500) < 150

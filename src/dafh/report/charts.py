@@ -10,7 +10,7 @@ from dafh.evaluation.losses import TITLES
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.plots.audit import RATE_TITLES
 from dafh.plots.history import CURVES
-from dafh.watch.display import has_changed
+from dafh.watch.notices import has_changed
 
 # More bars than this are no chart; the table behind it has all values.
 MOST_BARS = 40

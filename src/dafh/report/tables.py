@@ -11,7 +11,7 @@ import numpy as np
 from dafh.evaluation.audit_tables import rows_wanted
 from dafh.evaluation.losses import Loss
 from dafh.text import percent, points
-from dafh.watch.display import evidence_in_words, limits_in_words
+from dafh.watch.notices import evidence_in_words, limits_in_words
 
 Row = dict[str, Any]
 Cell = Callable[[Row], str]

@@ -9,8 +9,7 @@ import dafh
 from dafh.evaluation.losses import TITLES, Loss
 from dafh.exceptions import InputError
 from dafh.text import listed, plain
-from dafh.watch.display import has_changed
-from dafh.watch.notices import ServiceChange
+from dafh.watch.notices import ServiceChange, has_changed
 from dafh.watch.store import StoredBatch, WatchStore
 
 _SIGNS = {"harm": "✖", "nothing_gained": "○", "undecided": "◆", "no_harm": "✔"}

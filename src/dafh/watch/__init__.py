@@ -1,15 +1,11 @@
 """Monitoring over time: is any group worse off than with the pooled classifier, now that the model is in use.
 
 - `monitor`: `Monitor`, which takes batches of rows and says what they show;
+- `declared`: its settings, and the subgroups that are watched;
 - `ledger`: its books: rows that have counted, rows that wait for labels, and all that was shown;
 - `evidence`: what labelled rows say about every group, declared subgroup and loss;
-- `bets`: labelled rows, and the discordant ones among them as bets;
-- `counts`: rows counted for all of these questions in one pass;
-- `declared`: which subgroups are watched;
 - `inputs`: shares of groups, missing values and unseen categories against the training data;
-- `pending`: rows that wait for their labels;
-- `settings` and `display`: what is watched, and the table for readers;
-- `notices`: alarms, warnings, proofs, and what an update has changed;
+- `notices`: alarms, warnings, proofs, what an update has changed, and the table for readers;
 - `service`: who serves whom after an alarm or a proof;
 - `store`: the books in a file that survives a kill.
 

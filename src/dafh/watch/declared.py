@@ -1,16 +1,22 @@
-"""Subgroups that are watched within each group: which there are is settled once, before their labels are looked at."""
+"""What is settled before labels are looked at: what is watched, how sure an alarm must be, and for which subgroups."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dafh.checks.parameters import is_real
+from dafh.checks.rows import check_weights
+from dafh.evaluation.losses import Costs, Loss, LossName, check_losses
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes
 from dafh.tables.column import Column
+from dafh.text import plain, shown
 
+# Sums of so many rows, or of rows of such a weight, are still exact enough.
+_LARGEST = 1e15
 NOT_DECLARED = -1
 """Part of a row whose value was not there when subgroups were declared."""
 
@@ -59,11 +65,61 @@ class DeclaredParts:
         cut = [not column.is_category for column in self.attributes]
         return np.where(cut, np.int16(NOT_DECLARED), parts) if any(cut) else parts
 
-    def to_list(self) -> list[dict[str, Any]]:
-        """Plain values."""
-        return [asdict(column) for column in self.attributes]
 
-    @classmethod
-    def from_list(cls, values: Sequence[dict[str, Any]]) -> Self:
-        """Take what `to_list` gave."""
-        return cls(tuple(Column.from_dict(value) for value in values))
+@dataclass(frozen=True)
+class Settings:
+    """What is watched, and how sure an alarm must be."""
+
+    level: float
+    losses: tuple[LossName, ...]
+    costs: Costs | None
+    """For the loss "cost"."""
+    largest_weight: float | None
+    run_length: float
+    drift_margin: float
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        if not is_real(self.level) or not 0 < self.level < 0.5:
+            raise InputError(f"level must lie between 0 and 0.5, got {shown(self.level)}.")
+        if self.largest_weight is not None and not _is_finite(self.largest_weight, above=0):
+            raise InputError(f"largest_weight must be a positive number, got {shown(self.largest_weight)}.")
+        if not _is_finite(self.run_length) or self.run_length < 1:
+            raise InputError(f"run_length is a number of rows, 1 or more, got {shown(self.run_length)}.")
+        if not is_real(self.drift_margin) or not 0 <= self.drift_margin < 1:
+            raise InputError(f"drift_margin is a share from 0 up to, but without, 1, got {shown(self.drift_margin)}.")
+
+    def weights(self, sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+        """Weights relative to the largest that was declared."""
+        if sample_weight is None:
+            return np.ones(n_rows) if self.largest_weight is None else np.full(n_rows, 1 / self.largest_weight)
+        if self.largest_weight is None:
+            raise InputError("Set largest_weight of the monitor: bets need to know the largest weight in advance.")
+        weight = check_weights(sample_weight, n_rows)
+        if (weight > self.largest_weight).any():
+            raise InputError(f"sample_weight holds {weight.max():g}, more than largest_weight={self.largest_weight:g}.")
+        return weight / self.largest_weight
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return dict(plain(asdict(self)))
+
+
+def _is_finite(value: object, above: float = -np.inf) -> bool:
+    """Whether a value is a number that a float can hold."""
+    return is_real(value) and above < value <= _LARGEST  # type: ignore[operator]
+
+
+def losses_to_watch(
+    final: Any, names: Sequence[str] | str | None, costs: Mapping[str, float] | None
+) -> tuple[Loss, ...]:
+    """Losses by their names; by default those that the model's guard was asked to protect."""
+    protected = {loss.name: loss for loss in final.losses_}
+    if names is None:
+        names = list(protected) if costs is None or "cost" in protected else ["cost"]
+    known = protected["cost"].costs if "cost" in protected else final.costs
+    losses = check_losses(names, known if costs is None else costs)
+    for loss in losses:
+        if loss.name != "error" and len(final.classes_) != 2:
+            raise InputError(f"The {loss.title} needs two classes, and the model has {len(final.classes_)}.")
+    return losses

@@ -5,9 +5,10 @@ about harm share the level, and so do all proofs of benefit. A *term* begins whe
 taken out of it: evidence about that group then starts anew.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,15 +16,16 @@ from numpy.typing import NDArray
 
 from dafh.evaluation.losses import Loss
 from dafh.stats import Bettors, Detectors, WeighedCounts, first_alarms, thresholds
-from dafh.watch.bets import Bets, JudgedRows
-from dafh.watch.counts import N_KINDS, WEIGHT_EDGES, Counter, relative_stakes
-from dafh.watch.display import table_of
 
 # Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first: with 0.8
 # instead of 0.99, they came 7% of rows later. Proofs are also about classifiers that were taken out of service.
 FIRST_ALARMS, FIRST_PROOFS = 0.99, 0.8
 # The bet that fits harm of 2 percentage points where 10% of rows are discordant.
 _TYPICAL_BET = 0.2
+# Weights are put together between neighbours of this list, relative to the largest: their ratio is 1.05.
+_WEIGHT_EDGES = np.concatenate([[0.0], np.geomspace(1e-3, 1 - 1e-9, 142), [1.0]])
+# Kinds of rows: no difference; own classifier worse on a negative and on a positive row; better on either.
+_N_KINDS = 5
 
 
 def capital_of_term(term: int, first: float = FIRST_ALARMS) -> float:
@@ -35,6 +37,37 @@ def capital_of_term(term: int, first: float = FIRST_ALARMS) -> float:
     [0.8, 0.1, 0.05]
     """
     return first if term == 0 else (1 - first) * 0.5**term
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """Labelled rows: who was right on them."""
+
+    group: NDArray[np.intp]
+    own_wrong: NDArray[np.bool_]
+    pooled_wrong: NDArray[np.bool_]
+    positive: NDArray[np.bool_] | None
+    """None where there are not two classes."""
+    parts: NDArray[np.int16]
+    """Subgroups of each row, (n, A); negative for none that was declared."""
+    weight: NDArray[np.float64]
+    """Relative to the largest that was declared."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.group)
+
+
+class Bets(NamedTuple):
+    """Discordant rows of a question as bets, in their order."""
+
+    question: int
+    row: NDArray[np.intp]
+    """Counted from the first row ever, which is 1."""
+    x: NDArray[np.float64]
+    """Own loss minus pooled loss, −1 to 1 and never 0."""
+    since: NDArray[np.float64]
+    """Rows of the question since the bet before, this one included."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +105,7 @@ class Evidence:
     """Labelled rows so far."""
     harm: Bettors = field(init=False)
     benefit: Bettors = field(init=False)
-    detectors: Detectors = field(init=False)
+    change: Detectors = field(init=False)
     counts: NDArray[np.float64] = field(init=False)
     """Rows of each kind and weight, (Q, 5, W)."""
     sums: NDArray[np.float64] = field(init=False)
@@ -102,8 +135,8 @@ class Evidence:
         """Begin without rows."""
         q, k = self.n_questions, self.n_groups
         self.harm, self.benefit = Bettors.start(q, FIRST_ALARMS), Bettors.start(q, FIRST_PROOFS)
-        self.detectors = Detectors.start(q)
-        self.counts = np.zeros((q, N_KINDS, len(WEIGHT_EDGES) if self.weighted else 1))
+        self.change = Detectors.start(q)
+        self.counts = np.zeros((q, _N_KINDS, len(_WEIGHT_EDGES) if self.weighted else 1))
         self.sums = np.zeros((q, 3))
         self.limits = np.tile([-1.0, 1.0], (q, 1))
         self.alarmed, self.warned, self.proved, self.terms = (np.zeros(n, np.int64) for n in (q, q, k, k))
@@ -169,17 +202,52 @@ class Evidence:
 
     def add(self, rows: JudgedRows) -> Found:
         """Take labelled rows in their order."""
-        counter = Counter(self.n_groups, len(self.parts), self.losses, self.weighted)
-        counts, sums, bets = counter.count(rows)
-        self.counts, self.sums = self.counts + counts, self.sums + sums
-        bets = bets.after(self.n_rows)
+        bets, waiting = self._count(rows)
         self.n_rows += len(rows)
-        found = self._settle(bets)
+        found = self._settle(bets, waiting)
         changed = np.isin(self.group, rows.group)
         self._tighten(np.flatnonzero(changed))
         return found
 
-    def _settle(self, bets: Bets) -> Found:
+    def _count(self, rows: JudgedRows) -> tuple[list[Bets], NDArray[np.float64]]:
+        """Count rows with a weight above 0 for every question they belong to.
+
+        Returns
+        -------
+        list of Bets
+            Of the questions that have any, in their order.
+        array of shape (Q,)
+            Rows of each question after its last bet.
+        """
+        difference = rows.own_wrong.astype(np.float64) - rows.pooled_wrong
+        label = np.zeros(len(rows), np.intp) if rows.positive is None else rows.positive.astype(np.intp)
+        kind = np.choose(np.sign(difference).astype(np.intp) + 1, [3 + label, 0, 1 + label])
+        n_weights = self.counts.shape[2]
+        cell = kind * n_weights + (np.searchsorted(_WEIGHT_EDGES, rows.weight) if self.weighted else 0)
+        stakes = [loss.stakes(rows.positive, len(rows)) for loss in self.losses]
+        bets, waiting = [], np.zeros(self.n_questions)
+        for first, members in self._divided(rows):
+            for q, loss, (stake, counted) in zip(itertools.count(first), self.losses, stakes, strict=False):
+                some = members[counted[members]]
+                self.counts[q] += np.bincount(cell[some], minlength=_N_KINDS * n_weights).reshape(_N_KINDS, -1)
+                worth = rows.weight[some] * (stake[some] / loss.worst)
+                self.sums[q] += rows.weight[some].sum(), worth @ rows.own_wrong[some], worth @ rows.pooled_wrong[some]
+                x = worth * difference[some]
+                at = np.flatnonzero(x)
+                waiting[q] = len(some) - (at[-1] + 1 if len(at) else 0)
+                if len(at):
+                    since = np.diff(at, prepend=-1).astype(np.float64)
+                    bets.append(Bets(q, some[at] + self.n_rows + 1, x[at], since))
+        return sorted(bets, key=lambda one: one.question), waiting
+
+    def _divided(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Yield the first question of each group and part, and the places of its rows."""
+        for part in (np.zeros(len(rows), np.intp), *rows.parts.T):
+            asked = np.where((part >= 0) & (rows.weight > 0), rows.group * len(self.parts) + part, -1)
+            for number in np.unique(asked[asked >= 0]):
+                yield int(number) * len(self.losses), np.flatnonzero(asked == number)
+
+    def _settle(self, bets: Sequence[Bets], waiting: NDArray[np.float64]) -> Found:
         """Settle all bets, question by question, and see what they show."""
         _, first, sharing = family = self.family()
         before, at_risk = self.harm.capital, self.at_risk
@@ -187,23 +255,22 @@ class Evidence:
         open_proofs = int((self.proved == 0)[self.terms == 0].sum() + self.unproved.sum())
         proof_at = np.where(self.terms == 0, max(open_proofs, 1), self.n_groups)[self.group] / self.level
         group, run_length = self.group, self.run_length_needed
-        capital, warnings = np.empty(len(bets.x)), []
-        for q, part in bets.by_question():
-            x = bets.x[part]
-            self._follow(q, x, bets.row[part])
+        capital, warnings = [], []
+        for q, row, x, since in bets:
+            self._follow(q, x, row)
             # What is decided stays so: evidence on it would only fade or grow without a meaning.
             target = alarm_at[q] if at_risk[q] else np.inf
-            capital[part] = before[q] if self.alarmed[q] else self.harm.bet(q, x, target)
+            capital.append(np.full(len(x), before[q]) if self.alarmed[q] else self.harm.bet(q, x, target))
             if not self.proved[group[q]]:
                 self.benefit.bet(q, -x, proof_at[q])
-            signs = self.detectors.watch(q, x, bets.since[part]) >= run_length
+            signs = self.change.watch(q, x, since) >= run_length
             if self.serving[group[q]] and signs.any():
-                warnings.append(Raised(q, int(bets.row[part][int(np.argmax(signs))])))
-        self.detectors.waiting += bets.waiting
-        self.detectors.restart(np.array([warning.place for warning in warnings], np.intp))
+                warnings.append(Raised(q, int(row[int(np.argmax(signs))])))
+        self.change.waiting += waiting
+        self.change.restart(np.array([warning.place for warning in warnings], np.intp))
         alarms = self._alarms(family, bets, capital)
-        for q, row in alarms.items():
-            self.alarmed[q] = row
+        for q, at in alarms.items():
+            self.alarmed[q] = at
         # After an alarm, a warning says nothing new.
         warnings = [one for one in warnings if not self.alarmed[one.place]]
         for warning in warnings:
@@ -213,17 +280,21 @@ class Evidence:
     def _alarms(
         self,
         family: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]],
-        bets: Bets,
-        capital: NDArray[np.float64],
+        bets: Sequence[Bets],
+        capital_of_bets: Sequence[NDArray[np.float64]],
     ) -> dict[int, int]:
         """Questions for which harm is now shown, and the row at which."""
+        if not bets:
+            return {}
         before, first, sharing = family
-        serving = self.serving[self.group][bets.question]
-        some = serving & first[bets.question]
-        alarms = first_alarms(before, sharing, bets.row[some], bets.question[some], capital[some], self.level)
-        later = serving & (self.at_risk & ~first)[bets.question]
+        question = np.repeat([one.question for one in bets], [len(one.x) for one in bets])
+        row, capital = np.concatenate([one.row for one in bets]), np.concatenate(capital_of_bets)
+        serving = self.serving[self.group][question]
+        some = serving & first[question]
+        alarms = first_alarms(before, sharing, row[some], question[some], capital[some], self.level)
+        later = serving & (self.at_risk & ~first)[question]
         for i in np.flatnonzero(later & (capital >= self.n_questions / self.level * (1 - 1e-9))):
-            alarms.setdefault(int(bets.question[i]), int(bets.row[i]))
+            alarms.setdefault(int(question[i]), int(row[i]))
         return alarms
 
     def _follow(self, q: int, x: NDArray[np.float64], row: NDArray[np.intp]) -> None:
@@ -259,11 +330,11 @@ class Evidence:
             self.limits[some, 1] = np.minimum(self.limits[some, 1], -found.lower(share))
 
     def _weighed(self, loss: Loss, some: NDArray[np.intp]) -> WeighedCounts:
-        on_negative, on_positive = relative_stakes(loss)
-        x = np.array([0.0, on_negative, on_positive, -on_negative, -on_positive])
-        low, high = (np.append(0.0, WEIGHT_EDGES[:-1]), WEIGHT_EDGES) if self.weighted else (np.ones(1), np.ones(1))
+        negative, positive = (loss.costs.fp, loss.costs.fn) if loss.costs else (1.0, 1.0)
+        x = np.array([0.0, negative, positive, -negative, -positive]) / loss.worst
+        low, high = (np.append(0.0, _WEIGHT_EDGES[:-1]), _WEIGHT_EDGES) if self.weighted else (np.ones(1), np.ones(1))
         counts = self.counts[some].reshape(len(some), -1)
-        return WeighedCounts(np.repeat(x, len(low)), np.tile(low, N_KINDS), np.tile(high, N_KINDS), counts)
+        return WeighedCounts(np.repeat(x, len(low)), np.tile(low, _N_KINDS), np.tile(high, _N_KINDS), counts)
 
     # ---- service ----
 
@@ -280,7 +351,7 @@ class Evidence:
             # Out of service, evidence of harm is shown, but nothing depends on it.
             self.harm.restart(questions, capital_of_term(int(self.served[g]) if serving[g] else 0))
             self.benefit.restart(questions, capital_of_term(int(self.terms[g]), FIRST_PROOFS))
-            self.detectors.restart(questions)
+            self.change.restart(questions)
             self.served[g] += serving[g]
             self.alarmed[questions] = self.warned[questions] = 0
             self.climb[questions], self.onset[questions] = 0.0, self.n_rows
@@ -289,41 +360,51 @@ class Evidence:
 
     def table(self) -> pd.DataFrame:
         """One row per question, with losses in their own units."""
-        return table_of(self)
+        worst = np.array([self.losses[i].worst for i in self.loss])
+        weight = np.where(self.sums[:, 0] > 0, self.sums[:, 0], np.nan)
+        own, pooled = (worst * self.sums[:, i] / weight for i in (1, 2))
+        kinds = self.counts.sum(axis=2)
+        low, high = (worst * self.limits[:, i] for i in (0, 1))
+        return pd.DataFrame(
+            {
+                "group": self.group,
+                "part": [self.parts[i] for i in self.part],
+                "loss": [self.losses[i].name for i in self.loss],
+                "rows": kinds.sum(axis=1).astype(np.int64),
+                "own_worse": kinds[:, 1:3].sum(axis=1).astype(np.int64),
+                "own_better": kinds[:, 3:].sum(axis=1).astype(np.int64),
+                "weight": self.sums[:, 0],
+                "own_loss": own,
+                "pooled_loss": pooled,
+                "gain": pooled - own,
+                "low": low,
+                "high": high,
+                "harm_evidence": self.harm.capital,
+                "harm_needed": self.needed(),
+                "benefit_evidence": self.benefit.capital,
+                "change_evidence": self.change.evidence,
+                "in_service": self.serving[self.group],
+                "alarm_row": self.alarmed,
+            }
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that is known, as arrays, for `restore`."""
-        found: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in _ARRAYS}
-        for name in ("harm", "benefit"):
-            bettors = getattr(self, name)
-            found |= {f"{name}_{part}": getattr(bettors, part) for part in ("accounts", "mass", "n_bets")}
-        found |= {"change_accounts": self.detectors.accounts, "change_waiting": self.detectors.waiting}
-        return found | {"n_labelled": np.array(self.n_rows)}
+        found: dict[str, NDArray[Any]] = {"n_labelled": np.array(self.n_rows)}
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if isinstance(value, np.ndarray):
+                found[part.name] = value
+            elif isinstance(value, Bettors | Detectors):
+                found |= {f"{part.name}_{name}": array for name, array in vars(value).items()}
+        return found
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take what `arrays` gave."""
-        for name in _ARRAYS:
-            setattr(self, name, arrays[name])
-        self.harm, self.benefit = (
-            Bettors(*(arrays[f"{name}_{part}"] for part in ("accounts", "mass", "n_bets")))
-            for name in ("harm", "benefit")
-        )
-        self.detectors = Detectors(arrays["change_accounts"], arrays["change_waiting"])
         self.n_rows = int(arrays["n_labelled"])
-
-
-_ARRAYS = (
-    "counts",
-    "sums",
-    "limits",
-    "alarmed",
-    "warned",
-    "proved",
-    "terms",
-    "served",
-    "serving",
-    "retired",
-    "unproved",
-    "climb",
-    "onset",
-)
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if isinstance(value, np.ndarray):
+                setattr(self, part.name, arrays[part.name])
+            elif isinstance(value, Bettors | Detectors):
+                setattr(self, part.name, type(value)(**{name: arrays[f"{part.name}_{name}"] for name in vars(value)}))

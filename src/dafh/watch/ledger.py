@@ -3,20 +3,71 @@
 It knows decisions, not the model that made them, so that it can be kept in a file.
 """
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.watch.bets import JudgedRows
-from dafh.watch.declared import DeclaredParts
-from dafh.watch.evidence import Evidence, Found
+from dafh.evaluation.losses import check_losses
+from dafh.tables.column import Column
+from dafh.text import plain
+from dafh.watch.declared import DeclaredParts, Settings
+from dafh.watch.evidence import Evidence, Found, JudgedRows
 from dafh.watch.inputs import InputDrift, Reference
 from dafh.watch.notices import Notice, ServiceChange, Update
-from dafh.watch.pending import DecidedRows, match
-from dafh.watch.settings import Settings
-from dafh.watch.stored import check_arrays, check_codes
+
+
+def decided_rows(n_attributes: int) -> np.dtype[np.void]:
+    """What was decided about a row, and what else its label will be counted with.
+
+    ``own`` and ``pooled`` are labels as positions among the classes; ``person`` is 0 where every row is a person of its
+    own.
+    """
+    return np.dtype(
+        [
+            ("id", np.uint64),
+            ("person", np.uint64),
+            ("group", np.int32),
+            ("own", np.int16),
+            ("pooled", np.int16),
+            ("parts", np.int16, (n_attributes,)),
+            ("weight", np.float64),
+        ]
+    )
+
+
+def match(waiting: NDArray[np.uint64], ids: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Place of each id among those that wait, −1 for none; where an id occurs several times, each is matched once.
+
+    Examples
+    --------
+    >>> match(np.array([5, 7, 7], np.uint64), np.array([7, 9, 7, 7], np.uint64))
+    array([ 1, -1,  2, -1])
+    """
+    if not len(waiting):
+        return np.full(len(ids), -1, np.intp)
+    # Equal ids are told apart by how many stand before each.
+    there, asked = (
+        pd.MultiIndex.from_arrays([values, pd.Series(values).groupby(values).cumcount()]) for values in (waiting, ids)
+    )
+    return np.asarray(there.get_indexer(asked), np.intp)
+
+
+@dataclass(frozen=True)
+class PlainState:
+    """What a monitor knows, but for arrays, notices and changes of service."""
+
+    settings: Settings
+    parts: tuple[Column, ...]
+    n_classes: int
+    divides_all: bool
+    n_batches: int
+    has_persons: bool | None
+    reference: Reference | None
+    watched: tuple[int, ...]
 
 
 class Ledger:
@@ -41,20 +92,20 @@ class Ledger:
         parts: DeclaredParts,
         serving: NDArray[np.bool_],
         n_classes: int,
-        reference: Reference | None = None,
+        reference: Reference | None,
         *,
-        divides_all: bool = True,
+        divides_all: bool,
     ) -> None:
         self.settings, self.parts, self.n_classes = settings, parts, n_classes
         self.divides_all = divides_all
-        weighted = settings.largest_weight is not None
+        losses, weighted = check_losses(settings.losses, settings.costs), settings.largest_weight is not None
         self.evidence = Evidence(
-            len(serving), parts.names, settings.losses, settings.level, settings.run_length, weighted, serving
+            len(serving), parts.names, losses, settings.level, settings.run_length, weighted, serving
         )
         self.drift: InputDrift | None = None
         if reference is not None:
             self.drift = InputDrift(reference, settings.level, settings.drift_margin)
-        self.pending = DecidedRows.none(len(parts.attributes))
+        self.pending = np.zeros(0, decided_rows(len(parts.attributes)))
         self.known_ids, self.persons = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
         self.has_persons: bool | None = None
         self.n_batches = 0
@@ -66,7 +117,7 @@ class Ledger:
     def take(
         self,
         table: pd.DataFrame,
-        rows: DecidedRows,
+        rows: NDArray[np.void],
         y: NDArray[np.intp],
         labelled: NDArray[np.bool_],
         name: str | None,
@@ -79,7 +130,8 @@ class Ledger:
         ----------
         table : data frame
             The rows as they came, for drift.
-        rows : DecidedRows
+        rows : array of `decided_rows`
+            Changed where labels are late.
         y, labelled : arrays of shape (n,)
             Positions of classes, and where they are known.
         name : str, optional
@@ -87,93 +139,82 @@ class Ledger:
         by_id : bool
             Whether ids are identifiers, of which each stands for one row; otherwise they are hashes of values.
         """
-        waits = match(self.pending.id, rows.id)
-        late = np.flatnonzero((waits >= 0) & labelled)
+        waits = match(self.pending["id"], rows["id"])
+        late = (waits >= 0) & labelled
         repeated = np.zeros(len(rows), bool)
         if by_id:
-            again = pd.Series(rows.id).duplicated().to_numpy()
-            repeated = again | (waits >= 0) | np.isin(rows.id, self.known_ids)
-            repeated[late] = False
-            self.known_ids = np.union1d(self.known_ids, rows.id[labelled])
-        new = ~repeated
-        new[late] = False
-        if len(late):
-            # What was decided then, by the classifiers of then; the values are the same.
-            rows = rows.replaced(late, self.pending.take(waits[late]))
-            self.pending = self.pending.without(waits[late])
+            again = pd.Series(rows["id"]).duplicated().to_numpy()
+            repeated = (again | (waits >= 0) | np.isin(rows["id"], self.known_ids)) & ~late
+            self.known_ids = np.union1d(self.known_ids, rows["id"][labelled])
+        # What was decided then, by the classifiers of then; the values are the same.
+        rows[late] = self.pending[waits[late]]
+        new = ~repeated & ~late
         drifted = self._look_at(table, rows, new)
-        counted = np.flatnonzero(labelled & ~repeated)
-        self.pending = self.pending.and_more(rows.take(new & ~labelled))
-        n_rows = len(rows)
-        if len(counted) < n_rows:
-            rows, y = rows.take(counted), y[counted]
-        return self._updated(rows, y, drifted, name, n_rows, len(late), int(repeated.sum()))
+        self.pending = np.concatenate([np.delete(self.pending, waits[late]), rows[new & ~labelled]])
+        counted = labelled & ~repeated
+        counts = {"n_rows": len(rows), "n_late": int(late.sum()), "n_repeated": int(repeated.sum())}
+        return self._updated(rows[counted], y[counted], drifted, name, **counts)
 
     def label(self, ids: NDArray[np.uint64], y: NDArray[np.intp], known: NDArray[np.bool_], name: str | None) -> Update:
         """Count labels of rows that wait for them."""
-        waits = match(self.pending.id, ids)
-        places = np.flatnonzero((waits >= 0) & known)
-        rows = self.pending.take(waits[places])
-        self.pending = self.pending.without(waits[places])
-        self.known_ids = np.union1d(self.known_ids, ids[places])
-        return self._updated(rows, y[places], [], name, len(ids), len(places), len(ids) - len(places))
+        waits = match(self.pending["id"], ids)
+        found = (waits >= 0) & known
+        rows, n_late = self.pending[waits[found]], int(found.sum())
+        self.pending = np.delete(self.pending, waits[found])
+        self.known_ids = np.union1d(self.known_ids, ids[found])
+        return self._updated(rows, y[found], [], name, n_rows=len(ids), n_late=n_late, n_repeated=len(ids) - n_late)
 
     def _updated(
-        self,
-        rows: DecidedRows,
-        y: NDArray[np.intp],
-        drifted: list[Notice],
-        name: str | None,
-        n_rows: int,
-        n_late: int,
-        n_repeated: int,
+        self, rows: NDArray[np.void], y: NDArray[np.intp], drifted: list[Notice], name: str | None, **counts: int
     ) -> Update:
         self.n_batches += 1
         found, n_evidence = self._judge(rows, y)
         notices = [*self._noticed(found), *drifted]
         self.notices += notices
-        left_out, waiting = len(rows) - n_evidence, len(self.pending)
-        counts = (n_rows, len(rows), n_late, n_repeated, waiting, left_out)
-        return Update(self.n_batches, name or "", *counts, notices)
+        return Update(
+            self.n_batches,
+            name or "",
+            n_labelled=len(rows),
+            n_waiting=len(self.pending),
+            n_left_out=len(rows) - n_evidence,
+            notices=notices,
+            **counts,
+        )
 
-    def _look_at(self, table: pd.DataFrame, rows: DecidedRows, new: NDArray[np.bool_]) -> list[Notice]:
+    def _look_at(self, table: pd.DataFrame, rows: NDArray[np.void], new: NDArray[np.bool_]) -> list[Notice]:
         """Compare new rows with the reference; without one, the first rows become it."""
         new = new & self._first_of_person(rows) if self.has_persons else new
         if not new.any():
             return []
-        group = rows.group.astype(np.intp)
-        some, group = (table, group) if new.all() else (table[new], group[new])
+        some, group = table[new], rows["group"][new].astype(np.intp)
         if self.drift is None:
             reference = Reference.of(some, group, self.evidence.n_groups, divides_all=self.divides_all)
             self.drift = InputDrift(reference, self.settings.level, self.settings.drift_margin)
             return []
         found = self.drift.add(some, group)
-        return [Notice("drift", None, one.sentence(), None, one.row, self.n_batches + 1) for one in found]
+        return [Notice("drift", None, sentence, None, self.drift.n_rows, self.n_batches + 1) for sentence in found]
 
-    def _judge(self, rows: DecidedRows, y: NDArray[np.intp]) -> tuple[Found, int]:
+    def _judge(self, rows: NDArray[np.void], y: NDArray[np.intp]) -> tuple[Found, int]:
         """Count labelled rows as evidence; return what they show, and how many count."""
-        counts = rows.group < self.evidence.n_groups  # The pooled classifier serves rows of no group anyway.
+        counts = rows["group"] < self.evidence.n_groups  # The pooled classifier serves rows of no group anyway.
         if self.has_persons:
             counts &= self._first_of_person(rows)
-            self.persons = np.union1d(self.persons, rows.person)
+            self.persons = np.union1d(self.persons, rows["person"])
+        rows, y = rows[counts], y[counts]
         positive = y == 1 if self.n_classes == 2 else None
-        judged = JudgedRows(
-            rows.group.astype(np.intp), rows.own != y, rows.pooled != y, positive, rows.parts, rows.weight
-        )
-        if not counts.all():
-            judged = judged.take(np.flatnonzero(counts))
+        wrong = rows["own"] != y, rows["pooled"] != y
+        judged = JudgedRows(rows["group"].astype(np.intp), *wrong, positive, rows["parts"], rows["weight"])
         return self.evidence.add(judged), len(judged)
 
-    def _first_of_person(self, rows: DecidedRows) -> NDArray[np.bool_]:
+    def _first_of_person(self, rows: NDArray[np.void]) -> NDArray[np.bool_]:
         """Rows that are the first of their person, here and so far."""
-        return ~(np.isin(rows.person, self.persons) | pd.Series(rows.person).duplicated().to_numpy())
+        return ~(np.isin(rows["person"], self.persons) | pd.Series(rows["person"]).duplicated().to_numpy())
 
     def _noticed(self, found: Found) -> list[Notice]:
         new: list[Notice] = []
-        table = self.evidence.table() if found.alarms or found.warnings else None
+        table = self.evidence.table()
         for kind, raised in (("harm", found.alarms), ("change", found.warnings)):
             for one in sorted(raised, key=lambda one: one.row):
-                assert table is not None
                 line = table.iloc[one.place]
                 about = (int(line["group"]), str(line["part"]), line["loss"], one.row, self.n_batches)
                 # Rows after the alarm may have moved the estimate beyond it.
@@ -186,47 +227,42 @@ class Ledger:
 
     # ---- as plain values and arrays ----
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_state(self, watched: NDArray[np.intp]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """All that is known, as plain values and as arrays."""
-        values = {
-            "settings": self.settings.to_dict(),
-            "parts": self.parts.to_list(),
-            "n_classes": self.n_classes,
-            "divides_all": self.divides_all,
-            "n_batches": self.n_batches,
-            "has_persons": self.has_persons,
-            "reference": None if self.drift is None else self.drift.reference.to_dict(),
-        }
-        arrays = {**self.evidence.arrays(), **self.pending.arrays()}
-        arrays |= {"known_ids": self.known_ids, "persons": self.persons}
+        values = PlainState(
+            self.settings,
+            self.parts.attributes,
+            self.n_classes,
+            self.divides_all,
+            self.n_batches,
+            self.has_persons,
+            None if self.drift is None else self.drift.reference,
+            tuple(watched.tolist()),
+        )
+        arrays = self.evidence.arrays() | {"known_ids": self.known_ids, "persons": self.persons}
+        arrays |= {f"pending_{name}": self.pending[name] for name in self.pending.dtype.names or ()}
         if self.drift is not None:
             counted = np.array(self.drift.n_rows)
             arrays |= {"drift_hits": self.drift.hits, "drift_rows": self.drift.drifted, "drift_seen": counted}
-        return values, arrays
+        return dict(plain(asdict(values))), arrays
 
     @classmethod
     def from_state(
         cls,
-        values: dict[str, Any],
-        arrays: dict[str, NDArray[Any]],
+        state: PlainState,
+        arrays: Mapping[str, NDArray[Any]],
         notices: list[Notice],
         service: list[ServiceChange],
     ) -> Self:
         """Take what `to_state` gave, with all that was said before."""
-        reference = None if values["reference"] is None else Reference.from_dict(values["reference"])
-        parts = DeclaredParts.from_list(values["parts"])
-        settings = Settings.from_dict(values["settings"])
-        # Before room is made for so many questions.
-        if len(arrays["counts"]) != len(arrays["serving"]) * len(parts.names) * len(settings.losses):
-            raise ValueError("it has other questions than arrays")
-        about = (settings, parts, arrays["serving"], int(values["n_classes"]), reference)
-        ledger = cls(*about, divides_all=bool(values["divides_all"]))
-        check_arrays(arrays, ledger.to_state()[1])
-        check_codes(arrays, len(arrays["serving"]), ledger.n_classes, len(parts.names))
+        about = (state.settings, DeclaredParts(state.parts), arrays["serving"], state.n_classes, state.reference)
+        ledger = cls(*about, divides_all=state.divides_all)
         ledger.evidence.restore(arrays)
-        ledger.pending = DecidedRows.restored(arrays)
+        ledger.pending = np.zeros(len(arrays["pending_id"]), ledger.pending.dtype)
+        for name in ledger.pending.dtype.names or ():
+            ledger.pending[name] = arrays[f"pending_{name}"]
         ledger.known_ids, ledger.persons = arrays["known_ids"], arrays["persons"]
-        ledger.n_batches, ledger.has_persons = int(values["n_batches"]), values["has_persons"]
+        ledger.n_batches, ledger.has_persons = state.n_batches, state.has_persons
         if ledger.drift is not None:
             ledger.drift.hits, ledger.drift.drifted = arrays["drift_hits"], arrays["drift_rows"]
             ledger.drift.n_rows = int(arrays["drift_seen"])

@@ -3,28 +3,25 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks.parameters import fits_float, is_whole
-from dafh.checks.rows import as_array
+from dafh.checks.rows import as_array, check_known_labels
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.frames import Table, to_pandas
-from dafh.tables.hashes import row_hashes
+from dafh.tables.hashes import row_hashes, value_hashes
 from dafh.text import render_html, render_text, shown
-from dafh.watch.declared import DeclaredParts
-from dafh.watch.display import display
+from dafh.watch.declared import DeclaredParts, Settings, losses_to_watch
 from dafh.watch.inputs import Reference
-from dafh.watch.ledger import Ledger
-from dafh.watch.notices import Notice, ServiceChange, Update
-from dafh.watch.pending import DecidedRows, hashed, read_labels
+from dafh.watch.ledger import Ledger, PlainState, decided_rows
+from dafh.watch.notices import Notice, ServiceChange, Update, display
 from dafh.watch.service import serve_as_shown
-from dafh.watch.settings import Settings, losses_to_watch
 
 
 class Monitor:
@@ -80,7 +77,7 @@ class Monitor:
         sensitive_features: Table | None = None,
         reference: "Table | Reference | None" = None,
         largest_weight: float | None = None,
-        run_length: float = 100_000,
+        run_length: float = 100_000.0,
         drift_margin: float = 0.0,
     ) -> None:
         self.model = model if hasattr(model, "predict") else getattr(model, "model", model)
@@ -92,9 +89,8 @@ class Monitor:
             )
         check_is_fitted(self._final)
         asked = losses_to_watch(self._final, losses, costs)
-        self.settings = Settings(
-            level, asked, largest_weight, float(run_length) if fits_float(run_length) else run_length, drift_margin
-        )
+        names, known = tuple(loss.name for loss in asked), next((loss.costs for loss in asked if loss.costs), None)
+        self.settings = Settings(level, names, known, largest_weight, run_length, drift_margin)
         k = int(self._final.n_groups_)
         serves = np.asarray(self._final.serves_)
         # The same for good: evidence is about one classifier.
@@ -165,33 +161,26 @@ class Monitor:
         final, given = split_pipeline(self.model, X)
         decided = final.decide_twice(given, self.watched, sensitive_features)
         table, n = to_pandas(X), len(decided.group)
-        codes, labelled = read_labels(y, final.classes_, n)
+        codes, labelled = _read_labels(y, final.classes_, n)
         weight = self.settings.weights(sample_weight, n)
         self._check_persons(persons)
         ledger = self._ledger
         parts = DeclaredParts.of(sensitive_features, n) if ledger is None else ledger.parts
         coded = parts.of_rows(sensitive_features, n)
+        rows = np.zeros(n, decided_rows(coded.shape[1]))
         if ids is not None:
-            hashes = hashed(ids, n, "ids")
-        else:  # Only where rows wait for labels, or will: hashes take as long as predictions.
-            waits = not labelled.all() or (ledger is not None and len(ledger.pending) > 0)
-            hashes = row_hashes(table) if waits else np.zeros(n, np.uint64)
-        person = np.zeros(n, np.uint64) if persons is None else hashed(persons, n, "persons")
+            rows["id"] = _hashed(ids, n, "ids")
+        elif not labelled.all() or self.n_waiting:  # Hashes take as long as predictions.
+            rows["id"] = row_hashes(table)
+        if persons is not None:
+            rows["person"] = _hashed(persons, n, "persons")
         # All was checked: from here on the books change.
         if ledger is None:
             ledger = self._ledger = self._begin(parts)
             coded = parts.without_cuts(coded)
         ledger.has_persons = persons is not None
-        rows = DecidedRows(
-            hashes,
-            person,
-            decided.group.astype(np.int32),
-            decided.own.astype(np.int16),
-            decided.pooled.astype(np.int16),
-            coded,
-            weight,
-        )
-        del decided  # As large as the rest of an update.
+        rows["group"], rows["own"], rows["pooled"] = decided.group, decided.own, decided.pooled
+        rows["parts"], rows["weight"] = coded, weight
         return ledger.take(table, rows, codes, labelled, name, by_id=ids is not None)
 
     def label(self, ids: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Update:
@@ -202,8 +191,8 @@ class Monitor:
         if self._ledger is None:
             raise InputError("No rows are waiting for labels: call update first.")
         _check_name(name)
-        codes, known = read_labels(y, self._final.classes_, as_array(y, "y").size)
-        return self._ledger.label(hashed(ids, len(codes), "ids"), codes, known, name)
+        codes, known = _read_labels(y, self._final.classes_, as_array(y, "y").size)
+        return self._ledger.label(_hashed(ids, len(codes), "ids"), codes, known, name)
 
     def _check_persons(self, persons: ArrayLike | None) -> None:
         before = None if self._ledger is None else self._ledger.has_persons
@@ -284,8 +273,7 @@ class Monitor:
         """All that is known but for notices and changes of service, as plain values and as arrays."""
         if self._ledger is None:
             raise InputError("Nothing is known before the first update.")
-        values, arrays = self._ledger.to_state()
-        return values | {"watched": self.watched.tolist()}, arrays
+        return self._ledger.to_state(self.watched)
 
     @classmethod
     def from_state(
@@ -297,15 +285,12 @@ class Monitor:
         service: Sequence[ServiceChange] = (),
     ) -> "Monitor":
         """Go on with what `to_state` gave, for the same model."""
-        monitor = cls(model)
-        monitor.settings = Settings.from_dict(values["settings"])
-        k, watched = int(monitor._final.n_groups_), values["watched"]
-        if len(watched) != k or not all(is_whole(one) and 0 <= one < k for one in watched):
-            raise InputError("The state belongs to a model with other groups.")
-        if values["n_classes"] != len(monitor._final.classes_) or arrays["serving"].shape != (k,):
+        monitor, state = cls(model), msgspec.convert(values, PlainState)
+        k, n_classes = int(monitor._final.n_groups_), len(monitor._final.classes_)
+        if len(state.watched) != k or state.n_classes != n_classes:
             raise InputError("The state belongs to a model with other groups or labels.")
-        monitor.watched = np.array(watched, np.intp)
-        monitor._ledger = Ledger.from_state(values, arrays, list(notices), list(service))
+        monitor.settings, monitor.watched = state.settings, np.array(state.watched, np.intp)
+        monitor._ledger = Ledger.from_state(state, arrays, list(notices), list(service))
         return monitor
 
     def __str__(self) -> str:
@@ -332,3 +317,37 @@ class Monitor:
 def _check_name(name: object) -> None:
     if name is not None and not isinstance(name, str):
         raise InputError(f"name must be the name of a batch, as text, got {shown(name)}.")
+
+
+def _hashed(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.uint64]:
+    """Identifiers as numbers: 7, 7.0 and "7" are the same one."""
+    table = to_pandas(values)
+    if table.shape[1] != 1:
+        raise InputError(f"{name} has {table.shape[1]} columns: give one identifier for each row.")
+    column = table.iloc[:, 0].reset_index(drop=True)
+    if len(column) != n_rows:
+        raise InputError(f"{name} has {len(column)} entries, the data have {n_rows} rows: give one for each.")
+    try:
+        if column.isna().any():
+            raise InputError(f"{name} has missing values: every row needs one.")
+        return value_hashes(column)
+    except TypeError as error:
+        raise InputError(f"{name} holds lists or records: an identifier is text or a number.") from error
+
+
+def _read_labels(y: ArrayLike | None, classes: NDArray[Any], n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Labels as positions of classes, and which are known."""
+    if y is None:
+        return np.zeros(n_rows, np.intp), np.zeros(n_rows, bool)
+    values = as_array(y, "y")
+    if values.shape != (n_rows,):
+        raise InputError(f"y has the shape {values.shape}, X has {n_rows} rows: give one label for each.")
+    try:
+        known = ~pd.isna(values)
+        # As objects: pandas has no index of some types, and one of texts refuses halves of letters.
+        codes = pd.Index(classes, dtype=object).get_indexer(pd.Index(values.astype(object), dtype=object))
+    except TypeError as error:
+        raise InputError("y holds lists or records: a label is text or a number.") from error
+    if (codes[known] < 0).any():
+        check_known_labels(values[known], classes, int(known.sum()))
+    return codes.astype(np.intp), known

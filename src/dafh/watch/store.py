@@ -1,9 +1,8 @@
 """The books of a monitor in one file, which stays whole if the process is killed: a batch is in it, or it is not."""
 
-import hashlib
 import io
-import json
 import sqlite3
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,30 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.storage import check_tables, is_special
-from dafh.text import plain
-from dafh.watch.inputs import Reference
+from dafh.storage import is_special
+from dafh.text import clipped, plain
 from dafh.watch.monitor import Monitor
 from dafh.watch.notices import Notice, ServiceChange, Update
-from dafh.watch.settings import Settings
-from dafh.watch.stored import (
-    COUNTS,
-    LONGEST_VALUE,
-    QUESTION,
-    SHARE,
-    checked,
-    checked_change,
-    checked_list,
-    checked_notice,
-    checked_state,
-    read_arrays,
-    read_json,
-    read_soundly,
-)
 
 _FORMAT = 1
 # Marks the file as ours ("dafw" in ASCII), so that we never write to a database of another program.
@@ -58,13 +42,6 @@ class KnownModel:
     name: str
     content: bytes | None
     """What is to be written in place of the file, where `apply` has changed who serves whom."""
-
-    def is_sound(self) -> bool:
-        """Whether it is made as `put_model` makes it: what is written in place of a model file has its checksum."""
-        named = isinstance(self.checksum, str) and isinstance(self.name, str)
-        if self.content is None or not named:
-            return named
-        return isinstance(self.content, bytes) and hashlib.sha256(self.content).hexdigest() == self.checksum
 
 
 @dataclass(frozen=True)
@@ -102,29 +79,23 @@ class WatchStore:
         try:
             # Without a mode of its own, Python would begin and end transactions where it likes.
             self._connection = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
-            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
         except sqlite3.Error as error:
             raise InputError(f"{self.path} cannot be opened: {error}.") from error
         try:
             self._check_owner()
-        except BaseException as error:
+        except BaseException:
             self.close()
-            if isinstance(error, sqlite3.Error | UnicodeError) and not isinstance(error, InputError):
-                raise InputError(f"{self.path} cannot be used as a state: {error}.") from error
             raise
 
     def _check_owner(self) -> None:
         """Refuse the file of another program or format, before anything is written to it."""
-        tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        owner, version = (
-            self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        )
+        with self._reading():
+            tables = self._value("SELECT count(*) FROM sqlite_master")
+            owner, version = self._value("PRAGMA application_id"), self._value("PRAGMA user_version")
         if tables and owner != _APPLICATION:
             raise InputError(f"{self.path} belongs to another program: choose another file for the state.")
         if tables and version != _FORMAT:
             raise InputError(f"{self.path} was written by another version of dafh (format {version}, not {_FORMAT}).")
-        with read_soundly(self.path):
-            check_tables(self._connection, _TABLES)
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +124,7 @@ class WatchStore:
             ) from error
         try:
             # Also where two processes have found an empty file: the second one sees what the first has made.
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if not self._value("SELECT count(*) FROM sqlite_master"):
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {_FORMAT}")
                 for statement in _TABLES:
@@ -171,76 +142,81 @@ class WatchStore:
 
     # ---- reading ----
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn whatever is wrong with a damaged file into one sentence."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (sqlite3.Error, zipfile.BadZipFile, EOFError, LookupError, TypeError, ValueError) as error:
+            reason = clipped(error, 80)
+            raise InputError(f"{self.path} cannot be used as a state: it is damaged ({reason}).") from error
+
+    def _value(self, query: str) -> Any:
+        return self._connection.execute(query).fetchone()[0]
+
     @property
     def is_empty(self) -> bool:
         """Whether there is no batch yet."""
-        if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            return True
-        return not self._connection.execute("SELECT count(*) FROM state").fetchone()[0]
+        with self._reading():
+            return not self._value("SELECT count(*) FROM sqlite_master") or not self._value(
+                "SELECT count(*) FROM state"
+            )
 
     def models(self) -> list[KnownModel]:
         """Model files that the state belongs to, the one in use last."""
-        with read_soundly(self.path):
+        with self._reading():
             found = self._connection.execute("SELECT checksum, name, content FROM models ORDER BY number")
-            known = [KnownModel(*row) for row in found]
-            if not known or not all(one.is_sound() for one in known):
-                raise ValueError("it holds a model that is not what it should be")
-            return known
+            return [KnownModel(*row) for row in found]
 
     def monitor(self, model: Any) -> Monitor:
         """Go on where the last batch ended."""
-        with read_soundly(self.path):
-            values, arrays = self._connection.execute("SELECT plain, arrays FROM state").fetchone()
-            said = self.notices(), self.service()
-            return Monitor.from_state(model, checked_state(read_json(values)), read_arrays(arrays), *said)
+        values, said = self.plain_state(), (self.notices(), self.service())
+        with self._reading():
+            with np.load(io.BytesIO(self._value("SELECT arrays FROM state")), allow_pickle=False) as found:
+                arrays = dict(found.items())
+            return Monitor.from_state(model, values, arrays, *said)
 
     def plain_state(self) -> dict[str, Any]:
         """Settings and counts, without the arrays."""
-        with read_soundly(self.path):
-            (text,) = self._connection.execute("SELECT plain FROM state").fetchone()
-            values = checked_state(read_json(text))
-            Settings.from_dict(values["settings"])
-            Reference.from_dict(values["reference"])
-            return values
+        with self._reading():
+            return msgspec.json.decode(self._value("SELECT plain FROM state"), type=dict[str, Any])
 
     def notices(self) -> list[Notice]:
         """All that was noticed, in its order."""
-        with read_soundly(self.path):
-            return [Notice(**checked_notice(row)) for row in self._plain("notices")]
+        with self._reading():
+            found = self._connection.execute("SELECT plain FROM notices ORDER BY number")
+            return [msgspec.json.decode(text, type=Notice) for (text,) in found]
 
     def service(self) -> list[ServiceChange]:
         """All changes of who serves whom."""
-        with read_soundly(self.path):
-            return [ServiceChange(**checked_change(row)) for row in self._plain("service")]
-
-    def _plain(self, table: str) -> list[dict[str, Any]]:
-        found = self._connection.execute(f"SELECT plain FROM {table} ORDER BY number")
-        return [read_json(text) for (text,) in found]
+        with self._reading():
+            found = self._connection.execute("SELECT plain FROM service ORDER BY number")
+            return [msgspec.json.decode(text, type=ServiceChange) for (text,) in found]
 
     def batch_of(self, fingerprint: str) -> StoredBatch | None:
         """Return the batch that had exactly these rows, if there was one."""
-        found = [batch for batch, mark in self._batches() if mark == fingerprint]
+        found = self._batches("WHERE fingerprint = ?", fingerprint)
         return found[0] if found else None
 
     def batches(self) -> list[StoredBatch]:
         """All batches, in their order."""
-        return [batch for batch, _ in self._batches()]
+        return self._batches()
 
-    def _batches(self) -> Iterator[tuple[StoredBatch, str]]:
-        query = "SELECT number, name, added, counts, evidence, drift, fingerprint FROM batches ORDER BY number"
-        with read_soundly(self.path):
-            for number, name, added, counts, evidence, drift, mark in self._connection.execute(query):
-                if [type(value) for value in (number, name, added, mark)] != [int, str, str, str]:
-                    raise TypeError("a batch has no name")
-                about = checked(read_json(counts), COUNTS), checked_list(read_json(evidence), QUESTION)
-                yield StoredBatch(number, name, added, *about, checked_list(read_json(drift), SHARE)), mark
+    def _batches(self, where: str = "", *values: str) -> list[StoredBatch]:
+        query = f"SELECT number, name, added, counts, evidence, drift FROM batches {where} ORDER BY number"
+        with self._reading():
+            return [
+                StoredBatch(number, name, added, *map(msgspec.json.decode, texts))
+                for number, name, added, *texts in self._connection.execute(query, values)
+            ]
 
     def hashes(self) -> NDArray[np.uint64]:
         """Hashes of the values of all rows so far."""
-        with read_soundly(self.path):
+        with self._reading():
             blobs = self._connection.execute("SELECT hashes FROM batches")
-            found = [np.frombuffer(blob, np.uint64) for (blob,) in blobs]
-            return np.concatenate(found) if found else np.zeros(0, np.uint64)
+            return np.frombuffer(b"".join(blob for (blob,) in blobs), np.uint64)
 
     # ---- writing, within a transaction ----
 
@@ -263,7 +239,9 @@ class WatchStore:
     def put_state(self, monitor: Monitor) -> None:
         """Store what the monitor knows."""
         values, arrays = monitor.to_state()
-        row = (_as_json(values), _write_arrays(arrays))
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **arrays)
+        row = (_as_json(values), buffer.getvalue())
         self._connection.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?)", row)
 
     def put_service(self, batch: int, changes: list[ServiceChange]) -> None:
@@ -276,10 +254,4 @@ class WatchStore:
 
 
 def _as_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _write_arrays(arrays: dict[str, NDArray[Any]]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
+    return msgspec.json.encode(value).decode()
