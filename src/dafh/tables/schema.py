@@ -229,11 +229,6 @@ class TableSchema:
         """Columns to read as strings from a CSV file: what looks like a number may be a category."""
         return [name for name, kind in self.columns.items() if kind != "number"]
 
-    @property
-    def number_columns(self) -> list[str]:
-        """Columns to read as numbers from a CSV file."""
-        return [name for name, kind in self.columns.items() if kind == "number"]
-
     def features_of(self, table: pd.DataFrame, unread: UnreadValues | None = None) -> pd.DataFrame:
         """Take what a model needs from a table with columns in any order, as numbers, dates and text.
 
