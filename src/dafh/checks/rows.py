@@ -108,7 +108,6 @@ def check_table(
     if unlabelled:
         return table, np.empty(0)
     labels = column_or_1d(y, warn=True)
-    _check_readable(labels)
     check_consistent_length(table, labels)
     if pd.isna(labels).any():
         raise InputError("y has missing values: leave those rows out.")
@@ -218,7 +217,6 @@ def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None
     labels = as_array(y, "y")
     if labels.shape != (n_rows,):
         raise InputError(f"y has the shape {labels.shape}, X has {n_rows} rows: give one label for each.")
-    _check_readable(labels)
     # As objects: pandas has no column of some types of dates.
     unknown = pd.unique(labels[~pd.Series(labels.astype(object), dtype=object).isin(classes).to_numpy()])
     if len(unknown):
@@ -226,18 +224,6 @@ def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None
             f"y holds labels that the classifier was not fitted with: {unknown[:5].tolist()}; it knows "
             f"{classes[:10].tolist()}."
         )
-
-
-def _check_readable(labels: NDArray[Any]) -> None:
-    if labels.dtype.kind == "V":
-        raise InputError("y holds records: a label is text or a number.")
-    try:
-        if labels.dtype.kind in "OU":
-            "".join(label for label in pd.unique(labels) if isinstance(label, str)).encode()
-    except UnicodeError as error:
-        raise InputError("y holds text with halves of letters (surrogates), which cannot be written.") from error
-    except TypeError as error:
-        raise InputError("y holds lists or records: a label is text or a number.") from error
 
 
 def check_labels(y: NDArray[Any], predictions: list[NDArray[Any]]) -> None:

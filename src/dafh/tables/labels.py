@@ -22,13 +22,8 @@ def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
     return table if known.all() else table[known]
 
 
-def without_target(table: pd.DataFrame, known: pd.DataFrame) -> list[str]:
-    """Say how many rows of a table were left out because their target is not known."""
-    return no_target(len(table) - len(known))
-
-
 def no_target(n_rows: int) -> list[str]:
-    """Say that so many rows were left out, if there are any."""
+    """Say how many rows were left out because their target is not known, if there are any."""
     return [f"Left out, no target: {n_rows:,} row{'s' * (n_rows > 1)}."] if n_rows else []
 
 

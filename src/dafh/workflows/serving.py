@@ -17,8 +17,7 @@ from dafh.persistence.files import ModelFile, open_model
 from dafh.tables.labels import match_labels, no_target
 from dafh.tables.read import ROWS_PER_PIECE, DataFile
 from dafh.tables.schema import TableSchema, check_columns, persons_of
-from dafh.tables.unread import UnreadValues
-from dafh.tables.unseen import UnseenCategories
+from dafh.tables.strange import UnreadValues, UnseenCategories
 from dafh.tables.values import with_gaps
 from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
