@@ -87,9 +87,7 @@ NOTHING = Allowed("None", lambda value: value is None)
 RANDOM_STATE = Allowed(
     "an int from 0 to 2**32 - 1, a numpy.random.RandomState or None",
     lambda value: (
-        value is None
-        or isinstance(value, np.random.RandomState)
-        or (_is(value, Integral) and 0 <= value < 2**32)
+        value is None or isinstance(value, np.random.RandomState) or (_is(value, Integral) and 0 <= value < 2**32)
     ),
 )
 

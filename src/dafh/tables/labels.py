@@ -38,7 +38,7 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
         texts = [_label_text(value) for value in values]
         whole = all(_WHOLE.fullmatch(text) for text in texts) and len(set(texts)) == len(texts)  # "1" is not "01".
         labels = [int(text) for text in texts] if whole else [str(value) for value in values]
-        fraction = next((text for text in texts if _is_fraction(text)), None)
+        fraction = next((text for text in texts if is_number(text) and not float(text).is_integer()), None)
         # The same in a text file, where a number is text, and in a typed one: numbers are measured, labels are given.
         if fraction is not None and all(is_number(text) for text in texts):
             raise InputError(
@@ -86,10 +86,6 @@ def find_labels(column: pd.Series, classes: NDArray[Any]) -> tuple[NDArray[np.in
 
 
 _WHOLE = re.compile(r"-?\d{1,18}", flags=re.ASCII)
-
-
-def _is_fraction(text: str) -> bool:
-    return is_number(text) and not float(text).is_integer()
 
 
 def _label_text(value: object) -> str:

@@ -303,10 +303,7 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     for path in [paths] if isinstance(paths, str | Path) else paths:
         whole = check_path(path)
         if whole.is_dir():
-            try:
-                inside = [one for one in whole.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
-            except OSError as error:
-                raise InputError(f"{whole} cannot be read as a folder of tables: {error.strerror}.") from error
+            inside = [one for one in whole.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
             # As other engines do: names that begin with a dot or an underscore are no data.
             matches = [one for one in inside if not any(part[0] in "._" for part in one.relative_to(whole).parts)]
         elif whole.exists():
@@ -367,8 +364,6 @@ def _told_in_one_sentence(name: str, encoding: str) -> Iterator[None]:
         raise InputError(f"There is no file {name}.") from error
     except IsADirectoryError as error:
         raise InputError(f"{name} is a folder, not a file.") from error
-    except PermissionError as error:
-        raise InputError(f"{name} cannot be read: no permission.") from error
     except UnicodeError as error:
         known = encoding.removesuffix("-sig").upper()
         if "BOM" in str(error):  # What Python's UTF-16 and UTF-32 ask for, and what few programs on Windows leave out.

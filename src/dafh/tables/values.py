@@ -251,17 +251,11 @@ def distinct(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
         raise InputError(
             f"Column {quoted(column.name)} holds lists or records: leave it out, or take it apart."
         ) from error
-    except OverflowError as error:
-        raise _too_far(column) from error
 
 
 def _texts(values: NDArray[np.object_]) -> pd.Series:
     """Write values as texts; not by NumPy, which reads bytes as letters."""
     return pd.Series([str(value) for value in values], dtype=object)
-
-
-def _too_far(column: pd.Series) -> InputError:
-    return InputError(f"Column {quoted(column.name)} holds a date that is too far away to be counted.")
 
 
 def _by_value(column: pd.Series, function: Callable[[str], object]) -> pd.Series:
@@ -338,7 +332,7 @@ def _plain_dates(column: pd.Series) -> pd.Series:
             column = column.dt.tz_convert("UTC").dt.tz_localize(None)
         return column.astype("datetime64[us]")
     except (OverflowError, pd.errors.OutOfBoundsDatetime) as error:
-        raise _too_far(column) from error
+        raise InputError(f"Column {quoted(column.name)} holds a date that is too far away to be counted.") from error
 
 
 def _is_no_day(value: object) -> bool:
