@@ -209,7 +209,7 @@ def plain(value: object) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.datetime64 | np.timedelta64):  # `tolist` makes bare integers of nanoseconds.
         return plain(pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value))
-    if isinstance(value, np.longdouble):  # Its `tolist` returns a long double again.
+    if isinstance(value, np.longdouble):  # Its `item` is a long double again.
         return plain(float(value))
     if isinstance(value, np.generic):
         return plain(value.item())

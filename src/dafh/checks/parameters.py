@@ -34,7 +34,7 @@ def whole_number(least: int, most: float = np.inf) -> Allowed:
     # Beyond 64 bits no library below can count.
     return Allowed(
         f"an int in the range [{least}, {upper}",
-        lambda value: _is(value, Integral) and least <= value <= min(most, 2**63),
+        lambda value: is_whole(value) and least <= value <= min(most, 2**63),
     )
 
 
@@ -86,15 +86,8 @@ def sequence_of(kind: Allowed, words: str, most: float = np.inf) -> Allowed:
 NOTHING = Allowed("None", lambda value: value is None)
 RANDOM_STATE = Allowed(
     "an int from 0 to 2**32 - 1, a numpy.random.RandomState or None",
-    lambda value: (
-        value is None or isinstance(value, np.random.RandomState) or (_is(value, Integral) and 0 <= value < 2**32)
-    ),
+    lambda value: value is None or isinstance(value, np.random.RandomState) or (is_whole(value) and 0 <= value < 2**32),
 )
-
-
-def _is(value: object, kind: type) -> bool:
-    """Whether a value is a number of this kind; True and False are not."""
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
 def is_real(value: object) -> bool:
@@ -105,7 +98,7 @@ def is_real(value: object) -> bool:
     >>> is_real(0.5), is_real("0.5"), is_real(True)
     (True, False, False)
     """
-    return _is(value, Real)
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 def fits_float(value: object) -> bool:
@@ -118,7 +111,7 @@ def fits_float(value: object) -> bool:
 
 def is_whole(value: object) -> bool:
     """Whether a value is a whole number and not a truth value."""
-    return _is(value, Integral)
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
 
 def check_parameters(estimator: BaseEstimator, constraints: Constraints) -> None:

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.tables.values import category_codes, read_numbers, to_floats, typed_kind
+from dafh.tables.values import category_codes, parse_numbers, to_floats, typed_kind
 
 _GAP = np.uint64(0x9E3779B97F4A7C15)
-_BEGINNINGS = tuple("+-.,0123456789iI")
 
 
 def row_hashes(table: pd.DataFrame) -> NDArray[np.uint64]:
@@ -39,10 +38,8 @@ def value_hashes(column: "pd.Series[Any]") -> NDArray[np.uint64]:
         return _number_hashes(to_floats(column))
     codes, names = category_codes(column)
     hashes = pd.util.hash_array(np.array(names, object), categorize=False) if names else np.zeros(0, np.uint64)
-    # Most categories do not begin like a number, and need not be read as one.
-    if any(name.lstrip()[:1] in _BEGINNINGS for name in names):
-        numbers = read_numbers(names)
-        hashes = np.where(np.isnan(numbers), hashes, _number_hashes(numbers))
+    numbers = parse_numbers(pd.Series(names, dtype=object), ".").to_numpy(np.float64)
+    hashes = np.where(np.isnan(numbers), hashes, _number_hashes(numbers))
     return np.append(hashes, _GAP)[codes]
 
 

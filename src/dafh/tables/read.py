@@ -167,7 +167,6 @@ class DataFile:
                 stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))
                 head = stream.read(_BYTES_TO_GUESS_BY)
                 stream.seek(0)
-                stream = _spooled(stream, stack) if _is_parquet(head) else stream
             yield head, stream
 
     # ---- Parquet ----

@@ -249,13 +249,12 @@ class TableSchema:
     def times_of(self, table: pd.DataFrame) -> "pd.Series[Any] | None":
         """When each row was observed; every row needs a time to be before or after the others."""
         for name, kind in self.time.items():
-            values, unread = read_as(table[name], kind, self.decimal)
+            values, _ = read_as(table[name], kind, self.decimal)
             gaps = int(values.isna().sum())
             if gaps:
-                such = f", such as {quoted(unread.iloc[0], 30)}" if len(unread) else ""
                 raise InputError(
                     f"The column {quoted(name)}, which says when rows were observed, has no readable value in {gaps:,} "
-                    f"row{'s' * (gaps > 1)}{such}: every row needs a time."
+                    f"row{'s' * (gaps > 1)}: every row needs a time."
                 )
             return values
         return None
