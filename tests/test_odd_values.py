@@ -19,7 +19,6 @@ Y = (X["a"] > 25).to_numpy().astype(int)
 ZONED = [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2020, 1, 2)]
 LISTS = pd.Series(pd.array([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64()))))
 FAR = pd.Series(pa.array([2**62] * N, pa.timestamp("ms")), dtype=pd.ArrowDtype(pa.timestamp("ms")))
-HALVES = np.array(["\ud800", "a"] * (N // 2), dtype=object)
 
 
 def new():
@@ -32,14 +31,6 @@ def model():
 
 
 CALLS = {
-    "labels with halves of letters": (lambda model: new().fit(X, HALVES), "halves of letters"),
-    "features with halves of letters": (
-        lambda model: new().fit(X.assign(o=pd.Series(HALVES, dtype=object)), Y),
-        "halves of letters",
-    ),
-    "labels of bytes without a type": (lambda model: new().fit(X, np.zeros(N, "V8")), "y holds records"),
-    "labels of lists": (lambda model: new().fit(X, pd.Series([[1]] * N)), "lists or records"),
-    "watched labels with halves of letters": (lambda model: dafh.Monitor(model).update(X, HALVES), "halves of letters"),
     "watched labels far away": (
         lambda model: dafh.Monitor(model).update(X, np.full(N, 2**40).astype("datetime64[Y]")),
         "labels that the classifier was not fitted with",

@@ -12,9 +12,8 @@ from dafh import DAFHClassifier, DecoupledClassifier, load, save, tabular_pipeli
 from dafh.classifiers.logits import class_probabilities, logits
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import take_rows
-from dafh.tables.encoder import EncodedRows, TableEncoder
+from dafh.tables.encoder import TableReader
 from dafh.tables.read import DataFile
-from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema
 from dafh.workflows.serving import FileModel
 from models import network_case, rules_case, workers
@@ -98,25 +97,6 @@ def test_rows_left_to_the_pooled_classifier_get_its_own_label():
     assert (served.label[left] != np.where(served.probability[left, 1] > 0.5, "yes", "no")).any()
 
 
-# ---- categories as places ----
-
-
-def test_products_with_encoded_rows_are_those_with_columns_of_0_and_1():
-    data, rng = workers(), np.random.default_rng(0)
-    encoder = TableEncoder().fit(data.X)
-    asked = data.X.assign(job=np.where(rng.random(len(data.X)) < 0.1, "never seen", data.X["job"]))
-    encoded, dense = encoder.encode(asked), encoder.transform(asked).to_numpy()
-    weight, some = rng.normal(size=(dense.shape[1], 3)), np.array([7, 2, 2])
-    np.testing.assert_array_equal(encoded.dense(), dense)
-    np.testing.assert_allclose(encoded.times(weight), dense @ weight, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(encoded.take(some).dense(), dense[some])
-
-
-def test_a_category_without_a_place_weighs_nothing():
-    rows = EncodedRows(np.ones((3, 1)), [np.array([1, -1, 0])], [2])
-    assert rows.times(np.array([[0.5], [10.0], [20.0]])).ravel().tolist() == [20.5, 0.5, 10.5]
-
-
 # ---- categorical columns ----
 
 
@@ -144,20 +124,6 @@ def test_scoring_a_file_imports_neither_jax_nor_what_reports_need(folder):
         "list(FileModel.open(folder / 'model.dafh').score(DataFile(folder / 'people.csv')))"
     )
     assert not {"jax", "altair", "skops"} & modules_after(code)
-
-
-def test_scores_of_plain_text_are_those_of_the_slow_way(folder, monkeypatch):
-    model, path = FileModel.open(folder / "model.dafh"), folder / "people.csv"
-    fast = list(model.score(DataFile(path), keep=["all"], rows=70))
-
-    def slow_pieces(self, numbers, text, rows):
-        return self.pieces(rows=rows, text=text)
-
-    monkeypatch.setattr(DataFile, "coded_pieces", slow_pieces)
-    slow = list(model.score(DataFile(path), keep=["all"], rows=70))
-    assert len(fast) == len(slow) > 1
-    for one, other in zip(fast, slow, strict=True):
-        pd.testing.assert_frame_equal(one.astype(object), other.astype(object), check_exact=True)
 
 
 def test_files_are_scored_by_models_without_a_pass_of_their_own(tmp_path):

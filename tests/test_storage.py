@@ -59,9 +59,8 @@ def test_a_link_stays_a_link_even_to_a_file_that_does_not_exist(tmp_path):
     assert (tmp_path / "new").read_text() == "x"
 
 
-@pytest.mark.parametrize("name", ["n" * 300, "a\0b", "loop", "none/x.csv", ""])
+@pytest.mark.parametrize("name", ["n" * 300, "none/x.csv", ""])
 def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path, name):
-    (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(InputError, match=r"cannot be written|no folder|is a folder") as caught:
         check_writable(tmp_path / name)
     assert "\n" not in str(caught.value)

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from dafh.text import (
     clipped,
-    markdown,
     percent,
     plain,
     points,
     render_html,
-    write_apart,
     write_date,
     write_number,
 )
@@ -78,14 +76,6 @@ def test_a_date_is_written_as_pandas_reads_it(day, second):
     assert written == expected
 
 
-@given(st.lists(numbers.map(lambda x: x + 0.0), unique=True, max_size=6))
-def test_different_numbers_get_different_texts(values):
-    texts = write_apart(values)
-    assert len(set(texts)) == len(values)
-    for value, text in zip(values, texts, strict=True):
-        assert read(text) == pytest.approx(value, rel=1e-5)
-
-
 # ---- names ----
 
 
@@ -98,11 +88,6 @@ def test_a_clipped_name_fits_one_line(text, width):
 
 
 # ---- tables ----
-
-
-def test_bars_and_line_breaks_do_not_break_a_markdown_table():
-    text = markdown(pd.DataFrame({"a|b": ["one\ntwo", "x | y"], "n": [1, 2]}), align="---:")
-    assert text.splitlines() == [r"| a\|b | n |", "| ---: | ---: |", "| one two | 1 |", r"| x \| y | 2 |"]
 
 
 @given(words)

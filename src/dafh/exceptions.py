@@ -4,7 +4,6 @@
 
     DAFHError
     ├── InputError (ValueError)             data or settings that cannot be used
-    │   └── InputTypeError (TypeError)      data that are no numbers and no text
     └── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
     DAFHWarning (UserWarning)
     ├── GroupsEncodeLabelWarning            the groups are little more than the predicted label
@@ -21,10 +20,6 @@ class DAFHError(Exception):
 
 class InputError(DAFHError, ValueError):
     """The data or the settings cannot be used; the message says what to change."""
-
-
-class InputTypeError(InputError, TypeError):
-    """The same about values of a type that cannot be used, for which scikit-learn has a TypeError."""
 
 
 class DataNotFoundError(DAFHError, OSError):

@@ -1,8 +1,7 @@
 """Data frames of any library, and tables of sensitive attributes."""
 
-from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -17,20 +16,6 @@ MISSING = "(missing)"
 """What a gap is called where it counts as a category: rows without an entry are a group of their own."""
 OTHER = "(other)"
 """What the rare categories of a long list are called, put together."""
-
-
-class Frame(Protocol):
-    """A data frame of any library, as far as it is looked at here."""
-
-    @property
-    def columns(self) -> Iterable[Hashable]:
-        """Names of the columns."""
-        ...
-
-    @property
-    def dtypes(self) -> Iterable[object]:
-        """Types of the columns, in the same order."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +53,7 @@ class PlainTable:
     __hash__ = None  # type: ignore[assignment]
 
 
-def is_frame(X: object) -> TypeGuard[Frame]:
+def is_frame(X: object) -> TypeGuard[Any]:
     """Whether X is a data frame (pandas, polars, ...) and not an array or a list."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
@@ -81,10 +66,10 @@ def dense(X: Any) -> Any:
     return X.toarray() if hasattr(X, "toarray") and hasattr(X, "nnz") else X
 
 
-def take_rows(X: Table | Frame, rows: NDArray[Any]) -> Any:
+def take_rows(X: Any, rows: NDArray[Any]) -> Any:
     """Return some rows of an array or of a data frame of any library, in the order of their positions."""
     # By hand: scikit-learn's function for this is private. Polars frames take positions in brackets, as arrays do.
-    return X.iloc[rows] if hasattr(X, "iloc") else cast(Any, X)[rows]
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def to_pandas(table: Table) -> pd.DataFrame:
@@ -99,7 +84,7 @@ def to_pandas(table: Table) -> pd.DataFrame:
         native = native.rename(native.name or "attribute").to_frame()
     if isinstance(native, nw.DataFrame):
         # Column by column through NumPy: the libraries' own conversions disagree about dates and gaps.
-        return pd.DataFrame({name: _values(native[name]) for name in native.columns})
+        return pd.DataFrame({name: native[name].to_numpy() for name in native.columns})
     try:
         return pd.DataFrame(cast(Any, table))
     except Exception as error:  # Whatever an object raises that is asked for rows it does not have.
@@ -107,17 +92,6 @@ def to_pandas(table: Table) -> pd.DataFrame:
             "A table is needed (rows and columns, or one value for each row), not a value of type "
             f"{type(table).__name__}."
         ) from error
-
-
-def _values(column: "nw.Series[Any]") -> NDArray[Any]:
-    """Values of a column of any library; each different text is made once, not once for every row."""
-    if column.dtype != nw.String:
-        return column.to_numpy()
-    coded = column.to_arrow().dictionary_encode()
-    # The texts of an array in several parts are numbered in each of them.
-    coded = coded.unify_dictionaries().combine_chunks() if hasattr(coded, "combine_chunks") else coded
-    texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
-    return texts[coded.indices.fill_null(-1).to_numpy()]
 
 
 def check_sensitive_features(sensitive_features: Table | None, n_rows: int) -> pd.DataFrame | None:

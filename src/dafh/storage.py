@@ -9,7 +9,6 @@ import errno
 import os
 import secrets
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,19 +62,11 @@ def check_writable(path: Path) -> None:
             raise InputError(f"{path} cannot be written: no permission.")
         if not is_special(path):  # Asking for permission is not enough: file systems have their own reasons.
             tempfile.TemporaryFile(dir=folder).close()
-    except InputError:
-        raise
     except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno else "the path is not valid"
+        reason = str(error.strerror or error).lower()
         raise InputError(f"{clipped(path, 300)} cannot be written: {reason}.") from error
-    except (RuntimeError, ValueError) as error:  # A circle of links in Python 3.12 and older; a zero byte.
-        raise InputError(f"{clipped(path, 300)} cannot be written: the path is not valid.") from error
 
 
 def is_special(path: Path) -> bool:
     """Whether there is something that is neither a file nor a folder, such as /dev/null: it must not be replaced."""
-    try:
-        kind = os.stat(path).st_mode
-    except (OSError, ValueError):
-        return False
-    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
+    return path.exists() and not (path.is_file() or path.is_dir())

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -80,25 +80,6 @@ def write_date(days: float, digits: int = 3) -> str:
     """
     when = np.datetime64(round(float(days) * 86_400), "s")
     return str(when.astype("datetime64[D]")) if digits <= _DAY_DIGITS else str(when).replace("T", " ")
-
-
-def write_apart(values: Sequence[float], *, is_date: bool = False) -> list[str]:
-    """Write numbers, or dates, with as many digits as it takes to tell different ones apart.
-
-    Examples
-    --------
-    >>> write_apart([10_000_000, 10_000_250])
-    ['10,000,000', '10,000,250']
-    >>> write_apart([0.1234561, 0.1234562])
-    ['0.1234561', '0.1234562']
-    """
-    write = write_date if is_date else write_number
-    texts: list[str] = []
-    for digits in (4, 17) if is_date else range(6, 18):
-        texts = [write(value, digits) for value in values]
-        if len(set(texts)) == len(set(values)):
-            break
-    return texts
 
 
 def listed(names: list[str]) -> str:
@@ -195,23 +176,6 @@ def render_text(table: pd.DataFrame, left: tuple[str, ...] = ()) -> str:
     return "\n".join([line(cells), *(line(row) for row in zip(*cells.values(), strict=True))])
 
 
-def markdown(table: pd.DataFrame, align: str = "---") -> str:
-    """Write a table of texts in Markdown.
-
-    Examples
-    --------
-    >>> print(markdown(pd.DataFrame({"rows": [10]})))
-    | rows |
-    | --- |
-    | 10 |
-    """
-    # A bar or a line break inside a cell would end the cell.
-    rows: list[Iterable[object]] = [table.columns, *table.itertuples(index=False, name=None)]
-    cells = [[" ".join(str(value).replace("|", r"\|").splitlines()) for value in row] for row in rows]
-    cells.insert(1, [align] * table.shape[1])
-    return "\n".join("| " + " | ".join(line) + " |" for line in cells)
-
-
 def render_html(*parts: str | pd.DataFrame) -> str:
     """Put sentences and tables below each other; nothing in either becomes markup.
 
@@ -220,12 +184,8 @@ def render_html(*parts: str | pd.DataFrame) -> str:
     >>> render_html("a < b")
     '<div><p>a &lt; b</p></div>'
     """
-    body = "".join(_html_table(part) if isinstance(part, pd.DataFrame) else _paragraph(part) for part in parts)
-    return f"<div>{body}</div>"
-
-
-def _paragraph(text: str) -> str:
-    return f"<p>{html.escape(text)}</p>"
+    written = (_html_table(part) if isinstance(part, pd.DataFrame) else f"<p>{html.escape(part)}</p>" for part in parts)
+    return f"<div>{''.join(written)}</div>"
 
 
 def _html_table(table: pd.DataFrame) -> str:
@@ -249,7 +209,7 @@ def plain(value: object) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.datetime64 | np.timedelta64):  # `tolist` makes bare integers of nanoseconds.
         return plain(pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value))
-    if isinstance(value, np.longdouble):  # Its `tolist` returns a long double again.
+    if isinstance(value, np.longdouble):  # Its `item` is a long double again.
         return plain(float(value))
     if isinstance(value, np.generic):
         return plain(value.item())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
-from dafh.tables.labels import labelled_rows, match_labels, read_labels, without_target
+from dafh.tables.labels import labelled_rows, match_labels, no_target, read_labels
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,10 @@ def test_rows_whose_target_is_a_word_for_a_gap_have_no_target(gap):
     table = pd.DataFrame({"a": [1, 2, 3], "y": pd.Series(["yes", gap, "no"], dtype=object)})
     known = labelled_rows(table, "y")
     assert known["a"].tolist() == [1, 3]
-    assert without_target(table, known) == ["Left out, no target: 1 row."]
-    assert without_target(table, known.head(1)) == ["Left out, no target: 2 rows."]
-    assert without_target(known, labelled_rows(known, "y")) == []
+    assert no_target(len(table) - len(known)) == ["Left out, no target: 1 row."]
+    assert no_target(2) == ["Left out, no target: 2 rows."]
+    assert no_target(0) == []
+    assert len(labelled_rows(known, "y")) == len(known)
 
 
 def test_an_unknown_label_is_shown_with_the_first_five_known_ones_only():

@@ -15,7 +15,7 @@ from dafh.exceptions import InputError
 from dafh.tables.encoder import TableEncoder
 from dafh.tables.read import DataFile
 from dafh.tables.schema import TableSchema
-from dafh.tables.unread import UnreadValues
+from dafh.tables.strange import UnreadValues
 from dafh.tables.values import as_kind, category_name, guess_kind, is_number, read_as, to_floats, typed_kind
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 

@@ -1,6 +1,5 @@
 """What parameters of estimators and functions may be, and paths."""
 
-import errno
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ def whole_number(least: int, most: float = np.inf) -> Allowed:
     # Beyond 64 bits no library below can count.
     return Allowed(
         f"an int in the range [{least}, {upper}",
-        lambda value: _is(value, Integral) and least <= value <= min(most, 2**63),
+        lambda value: is_whole(value) and least <= value <= min(most, 2**63),
     )
 
 
@@ -87,21 +86,8 @@ def sequence_of(kind: Allowed, words: str, most: float = np.inf) -> Allowed:
 NOTHING = Allowed("None", lambda value: value is None)
 RANDOM_STATE = Allowed(
     "an int from 0 to 2**32 - 1, a numpy.random.RandomState or None",
-    lambda value: (
-        value is None
-        or isinstance(value, np.random.RandomState)
-        or (_is(value, Integral) and 0 <= value <= LARGEST_SEED)
-    ),
+    lambda value: value is None or isinstance(value, np.random.RandomState) or (is_whole(value) and 0 <= value < 2**32),
 )
-
-
-LARGEST_SEED = 2**32 - 1
-"""NumPy's older generators, which scikit-learn uses, take no larger one."""
-
-
-def _is(value: object, kind: type) -> bool:
-    """Whether a value is a number of this kind; True and False are not."""
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
 def is_real(value: object) -> bool:
@@ -112,7 +98,7 @@ def is_real(value: object) -> bool:
     >>> is_real(0.5), is_real("0.5"), is_real(True)
     (True, False, False)
     """
-    return _is(value, Real)
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 def fits_float(value: object) -> bool:
@@ -125,7 +111,7 @@ def fits_float(value: object) -> bool:
 
 def is_whole(value: object) -> bool:
     """Whether a value is a whole number and not a truth value."""
-    return _is(value, Integral)
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
 
 def check_parameters(estimator: BaseEstimator, constraints: Constraints) -> None:
@@ -141,14 +127,7 @@ def check_parameters(estimator: BaseEstimator, constraints: Constraints) -> None
 
 
 def check_path(path: object) -> Path:
-    """Take a path as `pathlib` does; refuse what no file system has as a name."""
+    """Take a path as `pathlib` does; refuse what is none."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InputError(f"A path must be text or a pathlib.Path, got {shown(path)}.")
-    try:
-        os.stat(path)
-    except (OSError, ValueError) as error:
-        # Too long, or with letters that no name may have. Whether there is a file is asked later, by whoever needs it.
-        if isinstance(error, ValueError) or error.errno == errno.ENAMETOOLONG:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"{shown(str(path))} cannot be used as a path: {reason.lower()}.") from error
     return Path(path)

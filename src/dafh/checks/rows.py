@@ -1,6 +1,6 @@
 """Features, labels, weights and what else is known about rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -11,9 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from dafh.exceptions import InputError, InputTypeError
+from dafh.exceptions import InputError
 from dafh.frames import Table, dense, is_frame, to_pandas
 from dafh.text import shown
+
+_TEXT_IN_ARRAY = "X holds text: pass a data frame, in which every column has a type."
 
 
 @contextmanager
@@ -31,23 +33,34 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
 def check_features(estimator: BaseEstimator, X: Table, y: ArrayLike = "no_validation", *, reset: bool) -> Any:
     """Validate X, and y where given, as floating point numbers; text gets a hint instead of a conversion error."""
     _check_unique_names(X)
-    try:
-        return validate_data(
-            estimator,
-            dense(X),
-            y,
-            reset=reset,
-            dtype=[np.float64, np.float32],  # Single precision stays: half the memory.
-            ensure_min_samples=1 if not reset else 2,
+
+    def hint() -> str:
+        name, where = type(estimator).__name__, "X holds"
+        if is_frame(X):
+            text = [str(one) for one in to_pandas(X).select_dtypes(exclude=["number", "bool"])]
+            listed = ", ".join(text[:5]) + (", ..." if len(text) > 5 else "")
+            where = f"column {listed} of X holds" if len(text) == 1 else f"the columns {listed} of X hold"
+        return (
+            f"{name} needs numbers, but {where} text: wrap it as dafh.tabular_pipeline({name}(...)), which encodes "
+            "data frames of any kind."
         )
+
+    return _check_numbers(estimator, dense(X), y, hint, reset=reset)
+
+
+def _check_numbers(
+    estimator: BaseEstimator, X: Any, y: ArrayLike, hint: Callable[[], str], *, reset: bool, **options: Any
+) -> Any:
+    try:
+        # Single precision stays: half the memory.
+        types, least = [np.float64, np.float32], 2 if reset else 1
+        return validate_data(estimator, X, y, reset=reset, dtype=types, ensure_min_samples=least, **options)
     except ValueError as error:
         if "convert string" in str(error):
-            raise InputError(_text_message(estimator, X)) from error
-        if "setting an array element" in str(error):
-            raise InputError("X holds lists or records: leave those columns out, or take them apart.") from error
+            raise InputError(hint()) from error
         raise
-    except (OverflowError, TypeError) as error:
-        raise InputTypeError(f"X cannot be read as numbers: {shown(str(error))}.") from error
+    except OverflowError as error:
+        raise InputError(f"X cannot be read as numbers: {shown(str(error))}.") from error
 
 
 class TakesSparse(BaseEstimator):
@@ -85,17 +98,8 @@ def check_table(
         raise InputError(f"y must hold one label for each row; {shown(y)} is one text.")
     if y is None:
         raise InputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    _check_unique_names(y)
     if not is_frame(X):
-        options = {"reset": reset, "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
-        try:
-            checked = validate_data(estimator, X, y, ensure_min_samples=least, **options)
-        except ValueError as error:
-            if "convert string" in str(error):
-                raise InputError("X holds text: pass a data frame, in which every column has a type.") from error
-            raise
-        except (OverflowError, TypeError) as error:
-            raise InputTypeError(f"X cannot be read as numbers: {shown(str(error))}.") from error
+        checked = _check_numbers(estimator, X, y, lambda: _TEXT_IN_ARRAY, reset=reset, ensure_all_finite="allow-nan")
         values, labels = (checked, np.empty(0)) if unlabelled else checked
         return pd.DataFrame(values), labels
     _check_unique_names(X)
@@ -108,7 +112,6 @@ def check_table(
     if unlabelled:
         return table, np.empty(0)
     labels = column_or_1d(y, warn=True)
-    _check_readable(labels)
     check_consistent_length(table, labels)
     if pd.isna(labels).any():
         raise InputError("y has missing values: leave those rows out.")
@@ -121,36 +124,11 @@ def _check_unique_names(X: Any) -> None:
         raise InputError("Names of columns must be unique.")
 
 
-def _text_message(estimator: BaseEstimator, X: Table) -> str:
-    where = "X holds"
-    if is_frame(X):
-        text = [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if not _is_number(kind)]
-        listed = ", ".join(text[:5]) + (", ..." if len(text) > 5 else "")
-        where = f"column {listed} of X holds" if len(text) == 1 else f"the columns {listed} of X hold"
-    name = type(estimator).__name__
-    return (
-        f"{name} needs numbers, but {where} text: wrap it as dafh.tabular_pipeline({name}(...)), which encodes "
-        "data frames of any kind."
-    )
-
-
-def _is_number(kind: object) -> bool:
-    numeric = getattr(kind, "is_numeric", None)  # polars, for which a Boolean is no number
-    return numeric() or str(kind) == "Boolean" if numeric is not None else getattr(kind, "kind", "O") in "biufc"
-
-
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
     """Validate row weights; None counts every row once, and one number counts all rows alike."""
-    _check_unique_names(sample_weight)
     if sample_weight is None or np.isscalar(sample_weight):
         sample_weight = np.full(n_rows, 1.0 if sample_weight is None else sample_weight)
-    try:
-        weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    except (OverflowError, TypeError, ValueError) as error:
-        # What scikit-learn itself says, about gaps for instance, is clear enough.
-        if isinstance(error, ValueError) and not any(word in str(error) for word in ("convert", "sequence")):
-            raise
-        raise InputError(f"sample_weight cannot be read as numbers: {shown(str(error))}.") from error
+    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weights.shape != (n_rows,):
         raise InputError(f"sample_weight has the shape {weights.shape}, X has {n_rows} rows: give one weight for each.")
     if (weights < 0).any():
@@ -218,7 +196,6 @@ def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None
     labels = as_array(y, "y")
     if labels.shape != (n_rows,):
         raise InputError(f"y has the shape {labels.shape}, X has {n_rows} rows: give one label for each.")
-    _check_readable(labels)
     # As objects: pandas has no column of some types of dates.
     unknown = pd.unique(labels[~pd.Series(labels.astype(object), dtype=object).isin(classes).to_numpy()])
     if len(unknown):
@@ -226,18 +203,6 @@ def check_known_labels(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> None
             f"y holds labels that the classifier was not fitted with: {unknown[:5].tolist()}; it knows "
             f"{classes[:10].tolist()}."
         )
-
-
-def _check_readable(labels: NDArray[Any]) -> None:
-    if labels.dtype.kind == "V":
-        raise InputError("y holds records: a label is text or a number.")
-    try:
-        if labels.dtype.kind in "OU":
-            "".join(label for label in pd.unique(labels) if isinstance(label, str)).encode()
-    except UnicodeError as error:
-        raise InputError("y holds text with halves of letters (surrogates), which cannot be written.") from error
-    except TypeError as error:
-        raise InputError("y holds lists or records: a label is text or a number.") from error
 
 
 def check_labels(y: NDArray[Any], predictions: list[NDArray[Any]]) -> None:

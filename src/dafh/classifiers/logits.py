@@ -1,6 +1,5 @@
 """Probabilities, logits and labels of any classifier, with the classes in one order."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,6 @@ from dafh.frames import Table
 
 # Probabilities are kept this far from 0: a classifier that claims to be certain can then still be corrected.
 SMALLEST_PROBABILITY = 1e-6
-# Values of one layer that are held at a time: 128 MB.
-_LARGEST_LAYER = 2**24
 MOST_LOGITS = 5_000_000
 """Held at once: until they are written as probabilities, each takes about 50 bytes."""
 
@@ -35,13 +32,6 @@ def class_probabilities(model: Classifier, X: Table, classes: NDArray[np.generic
     known = np.isin(model.classes_, classes)
     probabilities[:, np.searchsorted(classes, np.asarray(model.classes_)[known])] = predicted[:, known]
     return probabilities
-
-
-def by_blocks(function: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any], width: int) -> NDArray[Any]:
-    """Apply a network to blocks of rows, so that the layer of a given width stays small however many rows there are."""
-    # Without scikit-learn: processes that train a network import this, and would take half as long again to start.
-    step = max(_LARGEST_LAYER // max(width, 1), 1)
-    return np.concatenate([function(rows[first : first + step]) for first in range(0, len(rows), step)])
 
 
 def logits(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 - `loaders`: one function per data set, from raw file to features, target and attributes;
 - `registry`: files, checksums, sources, and columns that are left out;
-- `sources` and `package_index`: where raw files come from;
+- `sources`: where raw files come from;
 - `synthetic`: generators.
 
 A new data set is an entry in `registry` and a function in `loaders`, listed in `FETCHERS` and exported here.

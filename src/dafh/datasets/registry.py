@@ -28,11 +28,6 @@ class RawFile:
     archive_member: str = ""
     """Name inside the publisher's zip archive, where `url` is one."""
 
-    @property
-    def wheel(self) -> str:
-        """Name of the package's archive."""
-        return f"{self.package}-py3-none-any.whl"
-
 
 @dataclass(frozen=True)
 class Dataset:

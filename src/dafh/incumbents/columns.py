@@ -176,7 +176,7 @@ def _named(X: Table, names: list[str] | tuple[str, ...]) -> pd.DataFrame:
     """Return the columns of these names, or say which one is missing."""
     if not is_frame(X):
         raise InputError(f"The pooled classifier is read from the column {quoted(names[0])}: pass a data frame.")
-    table = to_pandas(X)  # type: ignore[arg-type]
+    table = to_pandas(X)
     check_there(table, names)
     return table[list(names)]
 

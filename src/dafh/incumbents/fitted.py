@@ -15,8 +15,8 @@ from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas
 from dafh.incumbents.columns import check_there
 from dafh.incumbents.scales import LabelShares, ScoreCurve
+from dafh.tables.encoder import as_given
 from dafh.tables.labels import find_labels
-from dafh.tables.reader import as_given
 from dafh.text import listed, quoted, shown
 
 # Rows that are enough to see in which shape a model gives its labels.

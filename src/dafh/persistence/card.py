@@ -22,7 +22,7 @@ from dafh.incumbents.columns import IncumbentColumns
 from dafh.incumbents.fitted import Incumbent
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence.state import MalformedError
-from dafh.tables.reader import TableReader
+from dafh.tables.encoder import TableReader
 from dafh.text import clipped, plain
 
 _PACKAGES = ("scikit-learn", "numpy", "scipy", "skops")

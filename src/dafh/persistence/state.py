@@ -65,8 +65,7 @@ from dafh.partitions.tree import Node
 from dafh.rows.seen import TableView
 from dafh.tables.bins import Binning
 from dafh.tables.column import Column
-from dafh.tables.encoder import Scale, TableEncoder
-from dafh.tables.reader import TableReader
+from dafh.tables.encoder import Scale, TableEncoder, TableReader
 from dafh.text import clipped
 
 CLASSES: dict[str, type] = {

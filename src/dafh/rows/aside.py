@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from dafh.checks.rows import check_table
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas
-from dafh.tables.reader import is_given
+from dafh.tables.encoder import is_given
 from dafh.text import listed, quoted
 
 

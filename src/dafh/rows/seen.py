@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dafh.exceptions import InputError
 from dafh.frames import Table, take_rows, to_pandas
 from dafh.tables.bins import Binning
-from dafh.tables.encoder import EncodedRows, TableEncoder
+from dafh.tables.encoder import TableEncoder
 from dafh.tables.values import LARGEST_NUMBER
 
 # As many as a network takes at a time (`dafh.groups.serving`): results are then the same to the last digit.
@@ -109,21 +109,10 @@ class SeenRows:
         return self.given if self.view.columns is None else self.given[self.view.columns]
 
     @cached_property
-    def encoded(self) -> EncodedRows | None:
-        """All columns as numbers and places of categories; None where the columns are taken as they are."""
-        return None if self.view.encoder is None else self.view.encoder.encode(self.given)
-
-    def times(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Multiply all columns as numbers by weights (p, m), without making them where nobody else has."""
-        if self.encoded is None or "numbers" in self.__dict__:
-            return self.numbers @ weight
-        return self.encoded.times(weight)
-
-    @cached_property
     def numbers(self) -> NDArray[Any]:
         """All columns as numbers, categories as columns of 0 and 1, (n, p)."""
-        if self.encoded is not None:
-            return self.encoded.dense()
+        if self.view.encoder is not None:
+            return self.view.encoder.encode(self.given)
         features = self.features
         values = features.to_numpy(np.float64) if isinstance(features, pd.DataFrame) else np.asarray(features)
         values = values if values.dtype.kind == "f" else values.astype(np.float64)
@@ -143,7 +132,7 @@ class SeenRows:
 
         Of 488,420 rows of Adult, the numbers take 400 MB.
         """
-        if self.encoded is None or "numbers" in self.__dict__ or len(self) <= _BLOCK_ROWS:
+        if self.view.encoder is None or "numbers" in self.__dict__ or len(self) <= _BLOCK_ROWS:
             yield self
             return
         for first in range(0, len(self), _BLOCK_ROWS):
@@ -156,6 +145,4 @@ class SeenRows:
         for name in ("numbers", "codes"):
             if name in self.__dict__:
                 part.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")
-        if self.__dict__.get("encoded") is not None:
-            part.__dict__["encoded"] = self.__dict__["encoded"].take(rows)
         return part

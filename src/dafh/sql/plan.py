@@ -27,8 +27,7 @@ from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.tables.bins import Binning
 from dafh.tables.column import Column
-from dafh.tables.encoder import TableEncoder
-from dafh.tables.reader import TableReader
+from dafh.tables.encoder import TableEncoder, TableReader
 from dafh.tables.schema import TableSchema
 
 

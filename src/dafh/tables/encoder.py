@@ -1,4 +1,4 @@
-"""From data frames of any library to numbers."""
+"""From data frames of any library to typed frames, for estimators that take tables, and to numbers, for all others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +15,91 @@ from sklearn.utils.validation import check_is_fitted
 
 from dafh.exceptions import InputError
 from dafh.frames import OTHER, Table
+from dafh.tables.bins import named_table
 from dafh.tables.column import Column
-from dafh.tables.reader import TableReader, check_seen_columns, checked_frame, settled_kinds
-from dafh.text import shown
+from dafh.tables.values import kind_of
+from dafh.text import clipped, quoted, shown
+
+_GIVEN = "\0given "
+"""Before the names of columns as they came; no column of a file has it."""
+
+
+class TableReader(TransformerMixin, BaseEstimator):
+    """Read the columns of a data frame as what they held in `fit`: numbers, dates, flags or categories.
+
+    Numbers come out as floats, dates as dates, flags as booleans and categories as text, or as a categorical column of
+    text where they came as one; a missing value stays missing.
+    Nothing but the kind of each column is learned. Columns may come in any order, and new ones are left out.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str, optional
+        Kind of columns by name: "number", "flag", "category", or "date" with a format, as in a table's schema. Of
+        columns that are not named the type decides, in `fit` and once: text is categories, whatever it looks like.
+    keep_given : bool, default=False
+        Whether to hand on all columns as they came, too, under names that no table has: for a fitted model behind this
+        step that was fitted on such rows (`as_given` takes them out again).
+
+    Attributes
+    ----------
+    columns_ : dict of str to str
+        Name and kind of each column.
+
+    Examples
+    --------
+    >>> reader = TableReader({"day": "date %d.%m.%Y"})
+    >>> reader.fit(pd.DataFrame({"day": ["31.12.2020", None], "zip": ["01", "2"]})).columns_
+    {'day': 'date %d.%m.%Y', 'zip': 'category'}
+    >>> reader.transform(pd.DataFrame({"zip": [2], "day": ["1.1.2021"]})).to_dict("list")
+    {'day': [Timestamp('2021-01-01 00:00:00')], 'zip': ['2']}
+    """
+
+    def __init__(self, kinds: Mapping[str, str] | None = None, *, keep_given: bool = False) -> None:
+        self.kinds = kinds
+        self.keep_given = keep_given
+
+    def fit(self, X: Table, y: object = None) -> Self:
+        """Learn which column holds what."""
+        frame = checked_frame(X)
+        if any(is_given(name) for name in frame.columns):
+            raise InputError(f"Names of columns must not begin with {_GIVEN!r}: rename them.")
+        self.columns_ = settled_kinds(frame, self.kinds)
+        self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+        self.n_features_in_ = frame.shape[1]
+        return self
+
+    def transform(self, X: Table) -> pd.DataFrame:
+        """Read rows with the columns seen in `fit`, in any order."""
+        check_is_fitted(self)
+        frame = checked_frame(X)
+        check_seen_columns(frame, list(self.columns_))
+        parts = {name: Column(name, kind).read(frame[name]) for name, kind in self.columns_.items()}
+        if self.keep_given:
+            parts |= {f"{_GIVEN}{name}": frame[name] for name in frame.columns}
+        return pd.DataFrame(parts, index=frame.index)
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Names of the columns, which stay as they are."""
+        check_is_fitted(self)
+        return np.array(list(self.columns_), dtype=object)
+
+
+def is_given(name: object) -> bool:
+    """Whether a column is one that was handed on as it came."""
+    return isinstance(name, str) and name.startswith(_GIVEN)
+
+
+def as_given(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return rows as they came, before a reader has looked at them; without a reader, the rows themselves.
+
+    Examples
+    --------
+    >>> raw = pd.DataFrame({"zip": [2]})
+    >>> as_given(TableReader({"zip": "category"}, keep_given=True).fit_transform(raw)).to_dict("list")
+    {'zip': [2]}
+    """
+    names = [name for name in frame.columns if is_given(name)]
+    return frame[names].rename(columns=lambda name: name.removeprefix(_GIVEN)) if names else frame
 
 
 @dataclass(frozen=True)
@@ -48,48 +130,6 @@ class Scale:
     def has_gaps(self) -> bool:
         """Whether there were gaps in `fit`."""
         return self.gap_share > 0
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedRows:
-    """Rows as numbers, with their categories as places: most of the columns of 0 and 1 would be zeros."""
-
-    numbers: NDArray[np.float64]
-    """Numbers and indicators of gaps, (n, a)."""
-    places: list[NDArray[np.intp]]
-    """By column of categories, the place of each row's category; behind the last one for none of them."""
-    sizes: list[int]
-    """Number of categories of each of these columns."""
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.numbers)
-
-    def dense(self) -> NDArray[np.float64]:
-        """All columns, (n, p): numbers, then 0 and 1 for each category."""
-        start = self.numbers.shape[1]
-        columns = np.zeros((len(self), start + sum(self.sizes)))
-        columns[:, :start] = self.numbers
-        for places, size in zip(self.places, self.sizes, strict=True):
-            rows = np.flatnonzero(places < size)
-            columns[rows, start + places[rows]] = 1.0
-            start += size
-        return columns
-
-    def times(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Multiply all columns by weights (p, m): of categories, the weight of each row's is looked up."""
-        start = self.numbers.shape[1]
-        total = self.numbers @ weight[:start]
-        for places, size in zip(self.places, self.sizes, strict=True):
-            # The place behind the last one has no weight.
-            table = np.vstack([weight[start : start + size], np.zeros(weight.shape[1])])
-            total += table.take(places, axis=0)
-            start += size
-        return total
-
-    def take(self, rows: NDArray[np.intp]) -> "EncodedRows":
-        """Return some of the rows."""
-        return EncodedRows(self.numbers[rows], [places[rows] for places in self.places], self.sizes)
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -146,29 +186,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Encode rows with the columns seen in `fit`, in any order."""
         frame = checked_frame(X)
         # Without a copy: for tables of a hundred columns that took longer than the encoding.
-        return pd.DataFrame(
-            self.encode(frame).dense(), columns=self.get_feature_names_out(), index=frame.index, copy=False
-        )
+        return pd.DataFrame(self.encode(frame), columns=self.get_feature_names_out(), index=frame.index, copy=False)
 
-    def encode(self, X: Table) -> "EncodedRows":
-        """Encode rows as `transform` does, with the place of a category instead of a column for each."""
+    def encode(self, X: Table) -> NDArray[np.float64]:
+        """Encode rows as `transform` does, as an array: numbers, where gaps are, then 0 and 1 for each category."""
         check_is_fitted(self)
         frame = checked_frame(X)
         check_seen_columns(frame, list(self.feature_names_in_))
-        gaps = [name for name, scale in self.scales_.items() if scale.has_gaps]
-        # Column by column in memory, which is how they are written and added up.
-        values = np.empty((len(frame), len(self.scales_) + len(gaps)), order="F")
-        numbers = [column for column in self.columns_ if not column.is_category]
-        for position, column in enumerate(numbers):
-            scale, known = self.scales_[column.name], column.floats(frame[column.name])
+        columns = {column.name: column for column in self.columns_}
+        values = np.zeros((len(frame), len(self.get_feature_names_out())))
+        gap = len(self.scales_)
+        start = gap + sum(scale.has_gaps for scale in self.scales_.values())
+        for position, (name, scale) in enumerate(self.scales_.items()):
+            known = columns[name].floats(frame[name])
             missing = np.isnan(known)
             values[:, position] = (np.where(missing, scale.median, known) - scale.mean) / scale.deviation
             if scale.has_gaps:
-                place = len(numbers) + gaps.index(column.name)
-                values[:, place] = (missing - scale.gap_share) / scale.gap_deviation
-        categories = [column for column in self.columns_ if column.is_category]
-        places = [column.codes(frame[column.name]).astype(np.intp) for column in categories]
-        return EncodedRows(values, places, [column.n_bins - 1 for column in categories])
+                values[:, gap] = (missing - scale.gap_share) / scale.gap_deviation
+                gap += 1
+        for column in self.columns_:
+            if column.is_category:
+                places = column.codes(frame[column.name]).astype(np.intp)
+                rows = np.flatnonzero(places < column.n_bins - 1)  # The last bin is for categories never seen.
+                values[rows, start + places[rows]] = 1.0
+                start += column.n_bins - 1
+        return values
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the encoded columns: ``age``, ``age is missing``, ``city=Oslo``."""
@@ -233,3 +275,30 @@ def takes_tables(estimator: BaseEstimator) -> bool:
     """Whether an estimator says, by its tags, that it takes categories, text and missing values itself."""
     taken = get_tags(estimator).input_tags
     return bool(taken.categorical and taken.string and taken.allow_nan)
+
+
+def checked_frame(X: Table) -> pd.DataFrame:
+    """Turn any frame, or array, into a pandas frame with unique text column names."""
+    frame = named_table(X)
+    if not frame.shape[1] or not len(frame):
+        raise InputError(f"The data frame is empty: it has {len(frame)} rows and {frame.shape[1]} columns.")
+    repeated = frame.columns[frame.columns.duplicated()]
+    if len(repeated):
+        raise InputError(f"Column names must be unique; {quoted(repeated[0])} occurs more than once.")
+    return frame
+
+
+def settled_kinds(frame: pd.DataFrame, given: Mapping[str, str] | None) -> dict[str, str]:
+    """Kind of each column: as the user says, else by its type."""
+    given = dict(given or {})
+    check_seen_columns(frame, list(given))
+    return {name: given.get(name) or kind_of(frame[name]) for name in frame.columns}
+
+
+def check_seen_columns(frame: pd.DataFrame, names: list[str]) -> None:
+    """Refuse a frame that lacks columns of `fit`, in one sentence."""
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        extra = [clipped(name) for name in frame.columns if name not in set(names)]
+        more = f" (new columns: {', '.join(extra[:5])})" if extra else ""
+        raise InputError(f"Columns seen in fit are missing now: {', '.join(map(clipped, missing[:5]))}{more}.")

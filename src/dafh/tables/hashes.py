@@ -6,12 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.exceptions import InputError
-from dafh.tables.values import category_codes, read_numbers, to_floats, typed_kind
-from dafh.text import quoted
+from dafh.tables.values import category_codes, parse_numbers, to_floats, typed_kind
 
 _GAP = np.uint64(0x9E3779B97F4A7C15)
-_BEGINNINGS = tuple("+-.,0123456789iI")
 
 
 def row_hashes(table: pd.DataFrame) -> NDArray[np.uint64]:
@@ -40,14 +37,9 @@ def value_hashes(column: "pd.Series[Any]") -> NDArray[np.uint64]:
     if kind not in (None, "category"):
         return _number_hashes(to_floats(column))
     codes, names = category_codes(column)
-    try:
-        hashes = pd.util.hash_array(np.array(names, object), categorize=False) if names else np.zeros(0, np.uint64)
-    except UnicodeError as error:
-        raise InputError(f"Column {quoted(column.name)} holds text with halves of letters (surrogates).") from error
-    # Most categories do not begin like a number, and need not be read as one.
-    if any(name.lstrip()[:1] in _BEGINNINGS for name in names):
-        numbers = read_numbers(names)
-        hashes = np.where(np.isnan(numbers), hashes, _number_hashes(numbers))
+    hashes = pd.util.hash_array(np.array(names, object), categorize=False) if names else np.zeros(0, np.uint64)
+    numbers = parse_numbers(pd.Series(names, dtype=object), ".").to_numpy(np.float64)
+    hashes = np.where(np.isnan(numbers), hashes, _number_hashes(numbers))
     return np.append(hashes, _GAP)[codes]
 
 

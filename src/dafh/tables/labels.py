@@ -22,13 +22,8 @@ def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
     return table if known.all() else table[known]
 
 
-def without_target(table: pd.DataFrame, known: pd.DataFrame) -> list[str]:
-    """Say how many rows of a table were left out because their target is not known."""
-    return no_target(len(table) - len(known))
-
-
 def no_target(n_rows: int) -> list[str]:
-    """Say that so many rows were left out, if there are any."""
+    """Say how many rows were left out because their target is not known, if there are any."""
     return [f"Left out, no target: {n_rows:,} row{'s' * (n_rows > 1)}."] if n_rows else []
 
 
@@ -43,7 +38,7 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
         texts = [_label_text(value) for value in values]
         whole = all(_WHOLE.fullmatch(text) for text in texts) and len(set(texts)) == len(texts)  # "1" is not "01".
         labels = [int(text) for text in texts] if whole else [str(value) for value in values]
-        fraction = next((text for text in texts if _is_fraction(text)), None)
+        fraction = next((text for text in texts if is_number(text) and not float(text).is_integer()), None)
         # The same in a text file, where a number is text, and in a typed one: numbers are measured, labels are given.
         if fraction is not None and all(is_number(text) for text in texts):
             raise InputError(
@@ -91,10 +86,6 @@ def find_labels(column: pd.Series, classes: NDArray[Any]) -> tuple[NDArray[np.in
 
 
 _WHOLE = re.compile(r"-?\d{1,18}", flags=re.ASCII)
-
-
-def _is_fraction(text: str) -> bool:
-    return is_number(text) and not float(text).is_integer()
 
 
 def _label_text(value: object) -> str:

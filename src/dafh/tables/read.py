@@ -14,10 +14,9 @@ import re
 import shutil
 import sys
 import tempfile
-import threading
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile
 from pathlib import Path
@@ -25,8 +24,6 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute
-import pyarrow.csv
 import pyarrow.parquet
 
 from dafh.checks.parameters import check_path
@@ -38,7 +35,6 @@ STDIN = "-"
 """The name of standard input."""
 ROWS_PER_PIECE = 50_000
 _BYTES_TO_GUESS_BY = 2**20
-_BYTES_PER_BLOCK = 2**23
 # What counts as a table in a folder.
 _SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".gz")
 # UTF-32 first: its mark begins like that of UTF-16.
@@ -82,7 +78,7 @@ class DataFile:
        age   job
     0   30  cook
     1   41   NaN
-    >>> [len(piece) for piece in DataFile(path).pieces(["job"], rows=1)]
+    >>> [len(piece) for piece in DataFile(path).pieces(rows=1)]
     [1, 1]
     """
 
@@ -118,15 +114,15 @@ class DataFile:
         return [replace(self, row_group=number) for number in range(n_groups)] or [self]
 
     def count_rows(self) -> int:
-        """Count the rows without reading them: as a Parquet file says, or by the lines of a text."""
+        """Count the rows without keeping them: as a Parquet file says, or by cutting a text into rows."""
         with self._opened() as (head, stream):
             if _is_parquet(head):
                 about = pa.parquet.ParquetFile(stream).metadata
                 return int((about if self.row_group is None else about.row_group(self.row_group)).num_rows)
-            n_lines, last = 0, b""
-            while block := stream.read(_BYTES_TO_GUESS_BY):
-                n_lines, last = n_lines + block.count(b"\n"), block[-1:]
-            return n_lines + (last not in (b"", b"\n")) - (self.header is not False)
+            dialect = self._dialect(head)
+            with _decoded(stream, dialect.encoding) as lines:
+                n_rows = sum(1 for _ in cells_of(lines, dialect.layout.delimiter))
+            return n_rows - dialect.is_declared - dialect.layout.has_header
 
     def read(self, *, text: Collection[str] | None = ()) -> pd.DataFrame:
         """Read all rows; `text` as in `pieces`."""
@@ -134,72 +130,24 @@ class DataFile:
         return table
 
     def pieces(
-        self,
-        columns: Collection[str] | None = None,
-        rows: int | None = ROWS_PER_PIECE,
-        *,
-        text: Collection[str] | None = (),
+        self, rows: int | None = ROWS_PER_PIECE, *, text: Collection[str] | None = (), coded: bool = False
     ) -> Iterator[pd.DataFrame]:
         """Read the rows piece by piece, never holding more than one piece.
 
         Parameters
         ----------
-        columns : names of columns, optional
-            To be read, as far as the file has them; all without it.
         rows : int or None
             Most rows of a piece; None: all rows at once.
         text : names of columns, or None for all
             Columns of a text file to be read as strings: "007" stays "007", and "None" is no gap.
+        coded : bool
+            Whether those come as categorical columns, which is faster where values repeat.
         """
         with self._opened() as (head, stream):
             if _is_parquet(head):
-                yield from self._parquet_pieces(stream, columns, rows)
-                return
-            dialect = self._dialect(head)
-            names = dialect.names if text is None else text
-            for piece in self._text_pieces(dialect, stream, rows, names):
-                yield piece if columns is None else piece[[name for name in piece if name in columns]]
-
-    def coded_pieces(
-        self, numbers: Collection[str], text: Collection[str] | None, rows: int = ROWS_PER_PIECE
-    ) -> Iterator[pd.DataFrame]:
-        """Read pieces of columns whose kind is known, three times as fast as `pieces`: texts as categorical columns.
-
-        Arrow reads them, as long as the text is one that it reads as pandas would; from the first row on where it is
-        not, texts come as strings. Nothing but the type of a column shows the difference.
-
-        Parameters
-        ----------
-        numbers : names of columns
-            To be read as numbers, if they are not in `text`; where there are words among them, as texts.
-        text : names of columns, or None for all
-            To be read as strings. If the file lacks some of these columns, all of its columns are read, so that whoever
-            asked can say what there is instead.
-        rows : int
-            Most rows of a piece.
-        """
-        with self._opened() as (head, stream):
-            if _is_parquet(head):
-                yield from self._parquet_pieces(stream, None, rows)
-                return
-            dialect = self._dialect(head)
-            asked = {*numbers, *(dialect.names if text is None else text)}
-            wanted = [name for name in dialect.names if name in asked or not asked <= set(dialect.names)]
-            floats = [] if text is None else [name for name in wanted if name in numbers and name not in text]
-            ways: list[Callable[[], Iterator[pd.DataFrame]]] = [
-                lambda: _arrow_pieces(dialect, stream, wanted, floats, rows),
-                lambda: _arrow_pieces(dialect, stream, wanted, [], rows),
-            ]
-            n_done = 0
-            for way in ways if dialect.is_plain else []:
-                with contextlib.suppress(pa.ArrowException):
-                    for piece in _from_row(way(), n_done):
-                        n_done += len(piece)
-                        yield piece
-                    if n_done:
-                        return
-            texts = [name for name in dialect.names if name not in floats]
-            yield from _from_row(self._text_pieces(dialect, stream, rows, texts), n_done)
+                yield from self._parquet_pieces(stream, rows)
+            else:
+                yield from self._text_pieces(self._dialect(head), stream, rows, text, "category" if coded else "str")
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[tuple[bytes, BinaryIO]]:
@@ -219,14 +167,11 @@ class DataFile:
                 stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))
                 head = stream.read(_BYTES_TO_GUESS_BY)
                 stream.seek(0)
-                stream = _spooled(stream, stack) if _is_parquet(head) else stream
             yield head, stream
 
     # ---- Parquet ----
 
-    def _parquet_pieces(
-        self, stream: BinaryIO, columns: Collection[str] | None, rows: int | None
-    ) -> Iterator[pd.DataFrame]:
+    def _parquet_pieces(self, stream: BinaryIO, rows: int | None) -> Iterator[pd.DataFrame]:
         file = pa.parquet.ParquetFile(stream)
         names = file.schema_arrow.names
         self._check_unique(names)
@@ -236,7 +181,7 @@ class DataFile:
             self._note(f"Left out, cells hold lists, records or bytes: {shown}.")
         if not file.metadata.num_rows or len(nested) == len(names):
             raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
-        kept = [name for name in names if name not in nested and (columns is None or name in columns)]
+        kept = [name for name in names if name not in nested]
         groups = range(file.num_row_groups) if self.row_group is None else [self.row_group]
         if rows is None:
             yield arrow_to_pandas(file.read_row_groups(groups, columns=kept))
@@ -267,8 +212,8 @@ class DataFile:
         if layout.decimal == "," and self.decimal is None:
             self._note(f"The numbers in {self.name} look like ones with a decimal comma: 7,5 is read as 7.5.")
         self.layout = layout
-        names = self._names(split_cells(table[:_LINES_FOR_DELIMITER], layout.delimiter), layout.has_header)
-        return _Dialect(encoding, declared is not None, len(table) < len(lines), layout, names)
+        names = self._names(list(cells_of(table[:_LINES_FOR_DELIMITER], layout.delimiter)), layout.has_header)
+        return _Dialect(encoding, declared is not None, layout, names)
 
     def _names(self, rows: list[list[str]], has_header: bool) -> list[str]:
         """Names of the columns; those that are not wanted get others, by which they can be told apart."""
@@ -294,17 +239,14 @@ class DataFile:
         return names + [f"{_BEYOND}{i}" for i in range(len(first), max(map(len, rows)))]
 
     def _text_pieces(
-        self, dialect: "_Dialect", stream: BinaryIO, rows: int | None, text: Collection[str]
+        self, dialect: "_Dialect", stream: BinaryIO, rows: int | None, text: Collection[str] | None, type_of_text: Any
     ) -> Iterator[pd.DataFrame]:
-        """Pieces as pandas reads them."""
         layout, names = dialect.layout, dialect.names
         # Unwanted columns are read too: if pandas leaves them out, it no longer refuses rows that are too long.
-        as_text = [name for name in names if name in text or name.startswith(_UNWANTED)]
-        stream.seek(0)
-        decoded = io.TextIOWrapper(stream, dialect.encoding, newline="")
-        try:
+        as_text = [name for name in names if text is None or name in text or name.startswith(_UNWANTED)]
+        with _decoded(stream, dialect.encoding) as lines:
             for piece in pd.read_csv(
-                decoded,
+                lines,
                 sep=layout.delimiter,
                 decimal=layout.decimal,
                 header=0 if layout.has_header else None,
@@ -313,7 +255,7 @@ class DataFile:
                 skipinitialspace=True,
                 keep_default_na=False,
                 na_values={name: list(MISSING_WORDS) for name in names if name not in as_text},
-                dtype=dict.fromkeys(as_text, str),
+                dtype={name: str if name.startswith(_UNWANTED) else type_of_text for name in as_text},
                 low_memory=False,
                 index_col=False,
                 iterator=True,
@@ -322,8 +264,6 @@ class DataFile:
                 if not len(piece):
                     raise InputError(f"{self.name} has a header and no rows.")
                 yield self._without_unwanted(piece)
-        finally:
-            decoded.detach()  # It would close the stream, which may be standard input.
 
     def _without_unwanted(self, piece: pd.DataFrame) -> pd.DataFrame:
         """Return the wanted columns of a text; refuse rows with something beyond the header."""
@@ -362,10 +302,7 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     for path in [paths] if isinstance(paths, str | Path) else paths:
         whole = check_path(path)
         if whole.is_dir():
-            try:
-                inside = [one for one in whole.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
-            except OSError as error:
-                raise InputError(f"{whole} cannot be read as a folder of tables: {error.strerror}.") from error
+            inside = [one for one in whole.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
             # As other engines do: names that begin with a dot or an underscore are no data.
             matches = [one for one in inside if not any(part[0] in "._" for part in one.relative_to(whole).parts)]
         elif whole.exists():
@@ -403,6 +340,16 @@ def _spooled(stream: BinaryIO, stack: contextlib.ExitStack) -> BinaryIO:
 
 
 @contextlib.contextmanager
+def _decoded(stream: BinaryIO, encoding: str) -> Iterator[io.TextIOWrapper]:
+    """Give the text of a stream, and leave the stream open: it may be standard input."""
+    text = io.TextIOWrapper(stream, encoding, newline="")
+    try:
+        yield text
+    finally:
+        text.detach()
+
+
+@contextlib.contextmanager
 def _told_in_one_sentence(name: str, encoding: str) -> Iterator[None]:
     """Turn what can go wrong in reading a file into one sentence."""
     try:
@@ -416,8 +363,6 @@ def _told_in_one_sentence(name: str, encoding: str) -> Iterator[None]:
         raise InputError(f"There is no file {name}.") from error
     except IsADirectoryError as error:
         raise InputError(f"{name} is a folder, not a file.") from error
-    except PermissionError as error:
-        raise InputError(f"{name} cannot be read: no permission.") from error
     except UnicodeError as error:
         known = encoding.removesuffix("-sig").upper()
         if "BOM" in str(error):  # What Python's UTF-16 and UTF-32 ask for, and what few programs on Windows leave out.
@@ -460,77 +405,6 @@ def arrow_to_pandas(batch: Any) -> pd.DataFrame:
 def _is_nested(kind: pa.DataType) -> bool:
     """Whether a type holds lists, records or bytes instead of single values."""
     return bool(pa.types.is_nested(kind) or "binary" in str(kind) or isinstance(kind, pa.BaseExtensionType))
-
-
-class _Source:
-    """A stream as Arrow reads it, in threads of its own, until it is stopped; counts quotation marks.
-
-    pandas refuses a quotation mark that is not closed, and Arrow does not.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.closed = False
-        self.n_quotes = 0
-        self._stream, self._lock = stream, threading.Lock()
-
-    def read(self, size: int = -1) -> bytes:
-        """Read some bytes."""
-        with self._lock:
-            block = b"" if self.closed else self._stream.read(size)
-            self.n_quotes += block.count(b'"')
-            return block
-
-    def close(self) -> None:
-        """Wait for the last read, and let there be no other: whoever reads on needs the stream."""
-        with self._lock:
-            self.closed = True
-
-
-def _arrow_pieces(
-    dialect: "_Dialect", stream: BinaryIO, wanted: list[str], numbers: list[str], rows: int
-) -> Iterator[pd.DataFrame]:
-    """Pieces of a text as Arrow reads it; an error of Arrow where pandas might read something else."""
-    coded = pa.dictionary(pa.int32(), pa.string())
-    stream.seek(0)
-    source = _Source(stream)
-    with contextlib.closing(source):
-        reader = pa.csv.open_csv(
-            pa.PythonFile(source, mode="r"),
-            pa.csv.ReadOptions(
-                column_names=dialect.names,
-                skip_rows_after_names=int(dialect.layout.has_header),
-                block_size=_BYTES_PER_BLOCK,
-            ),
-            pa.csv.ParseOptions(delimiter=dialect.layout.delimiter, newlines_in_values=True),
-            pa.csv.ConvertOptions(
-                column_types={name: pa.float64() if name in numbers else coded for name in wanted},
-                include_columns=wanted,
-                null_values=list(MISSING_WORDS),
-                strings_can_be_null=False,
-                decimal_point=dialect.layout.decimal,
-            ),
-        )
-        last = None
-        for batch in reader:
-            for column in batch.columns:
-                # pandas takes off the blanks after a delimiter, with the quotation marks that may follow.
-                if column.type == coded and pa.compute.any(pa.compute.starts_with(column.dictionary, " ")).as_py():
-                    raise pa.ArrowInvalid("blanks after delimiters")
-            if last is not None:
-                yield from (last[start : start + rows].to_pandas() for start in range(0, len(last), rows))
-            last = batch
-        if source.n_quotes % 2:
-            raise pa.ArrowInvalid("a quotation mark that is not closed")
-        if last is not None:
-            yield from (last[start : start + rows].to_pandas() for start in range(0, len(last), rows))
-
-
-def _from_row(pieces: Iterator[pd.DataFrame], n_done: int) -> Iterator[pd.DataFrame]:
-    """Pieces without their first rows."""
-    for piece in pieces:
-        if n_done < len(piece):
-            yield piece.iloc[n_done:]
-        n_done = max(n_done - len(piece), 0)
 
 
 # ---- the layout of a text ----
@@ -589,7 +463,7 @@ class Layout:
         delimiter = delimiter or max(_DELIMITERS, key=lambda candidate: _evenness(first, candidate))
         decimal = decimal or _decimal_mark(lines, delimiter)
         if has_header is None:
-            has_header = _has_header(split_cells(first, delimiter), decimal)
+            has_header = _has_header(list(cells_of(first, delimiter)), decimal)
         return cls(delimiter, has_header, decimal)
 
 
@@ -599,28 +473,20 @@ class _Dialect(NamedTuple):
     encoding: str
     is_declared: bool
     """Whether its first line only declares the delimiter."""
-    starts_later: bool
-    """Whether there are lines before the table."""
     layout: Layout
     names: list[str]
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether Arrow may read it."""
-        # Without "-sig", a byte order mark would be part of the first cell.
-        plain = codecs.lookup(self.encoding).name == "utf-8-sig" and not self.starts_later
-        return plain and self.layout.delimiter != " " and not any(name.startswith(_UNWANTED) for name in self.names)
 
-
-def split_cells(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Cut lines into cells; lines that are empty or blank are left out, as pandas does."""
+def cells_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """Cut lines into rows of cells; lines that are empty or blank are left out, as pandas does."""
     # Cells may be longer than the 131,072 letters of the csv module: contracts and images are put into tables too.
     before = csv.field_size_limit(_LONGEST_CELL)
     try:
-        rows = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
+        for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True):
+            if len(row) > 1 or any(cell.strip() for cell in row):
+                yield row
     finally:
         csv.field_size_limit(before)
-    return [row for row in rows if len(row) > 1 or any(cell.strip() for cell in row)]
 
 
 def _first_lines(head: bytes, encoding: str) -> list[str]:
@@ -636,7 +502,7 @@ def _first_lines(head: bytes, encoding: str) -> list[str]:
 def _evenness(lines: Sequence[str], delimiter: str) -> tuple[float, float, int]:
     """How well a delimiter explains the lines: lines as wide as the first, cells without other delimiters, width."""
     try:
-        rows = split_cells(lines, delimiter)
+        rows = list(cells_of(lines, delimiter))
     except csv.Error:
         return (0.0, 0.0, 0)
     if not rows or len(rows[0]) < 2:
@@ -658,9 +524,7 @@ def _is_whole(cell: str) -> bool:
 def _decimal_mark(lines: Sequence[str], delimiter: str) -> str:
     if delimiter == ",":
         return "."  # A comma within a cell would be quoted, and is more likely one of a list.
-    numbers = [
-        cell for row in split_cells(lines, delimiter) for cell in map(str.strip, row) if "," in cell or "." in cell
-    ]
+    numbers = [cell for row in cells_of(lines, delimiter) for cell in map(str.strip, row) if "," in cell or "." in cell]
     needed = {mark for mark, pattern in _NEEDS.items() if any(map(pattern.fullmatch, numbers))}
     if "." in needed:
         return "."

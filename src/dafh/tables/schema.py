@@ -6,18 +6,18 @@ table is read the same way.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.tables.unread import UnreadValues
+from dafh.tables.strange import UnreadValues
 from dafh.tables.values import (
-    DATE,
     as_categories,
     date_words,
     distinct,
@@ -195,19 +195,12 @@ class TableSchema:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a model file."""
-        return {**asdict(self), "notes": list(self.notes)}
+        return cast(dict[str, Any], msgspec.to_builtins(self))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "TableSchema":
-        """Take what `to_dict` gave; a ValueError, or the like, says that it is something else."""
-        schema = cls(**{**values, "notes": tuple(values["notes"])})
-        parts = (schema.features, schema.sensitive, schema.protected, schema.time, schema.pooled)
-        kinds = [kind for part in parts for kind in part.values()]
-        if not all(kind in ("number", "flag", "category") or kind.startswith(DATE) for kind in kinds):
-            raise ValueError("a column is of an unknown kind")
-        if schema.decimal not in (".", ","):
-            raise ValueError("a decimal mark is a point or a comma")
-        return schema
+        """Take what `to_dict` gave; a ValueError says that it is something else."""
+        return msgspec.convert(values, cls)
 
     @property
     def attributes(self) -> list[str]:
@@ -228,11 +221,6 @@ class TableSchema:
     def text_columns(self) -> list[str]:
         """Columns to read as strings from a CSV file: what looks like a number may be a category."""
         return [name for name, kind in self.columns.items() if kind != "number"]
-
-    @property
-    def number_columns(self) -> list[str]:
-        """Columns to read as numbers from a CSV file."""
-        return [name for name, kind in self.columns.items() if kind == "number"]
 
     def features_of(self, table: pd.DataFrame, unread: UnreadValues | None = None) -> pd.DataFrame:
         """Take what a model needs from a table with columns in any order, as numbers, dates and text.
@@ -261,13 +249,12 @@ class TableSchema:
     def times_of(self, table: pd.DataFrame) -> "pd.Series[Any] | None":
         """When each row was observed; every row needs a time to be before or after the others."""
         for name, kind in self.time.items():
-            values, unread = read_as(table[name], kind, self.decimal)
+            values, _ = read_as(table[name], kind, self.decimal)
             gaps = int(values.isna().sum())
             if gaps:
-                such = f", such as {quoted(unread.iloc[0], 30)}" if len(unread) else ""
                 raise InputError(
                     f"The column {quoted(name)}, which says when rows were observed, has no readable value in {gaps:,} "
-                    f"row{'s' * (gaps > 1)}{such}: every row needs a time."
+                    f"row{'s' * (gaps > 1)}: every row needs a time."
                 )
             return values
         return None

@@ -123,7 +123,7 @@ def guess_kind(column: pd.Series, decimal: str = ".") -> str:
     texts, counts = _texts(values), np.bincount(codes[codes >= 0], minlength=len(values))
     if not len(texts):
         return "category"
-    if _nearly_all(_parse_numbers(texts, decimal).notna(), texts, counts):
+    if _nearly_all(parse_numbers(texts, decimal).notna(), texts, counts):
         return "number"
     if _nearly_all(texts.str.lower().isin(["true", "false"]), texts, counts):
         return "flag"
@@ -134,9 +134,7 @@ def guess_kind(column: pd.Series, decimal: str = ".") -> str:
     if not any(_DIGIT_FIRST.match(text) for text in texts.head(100)):
         return "category"
     for form in DATE_FORMATS:
-        # A look at some values spares most columns of text the slow reading of all.
-        some = _parse_dates(texts.head(100), form).notna()
-        if some.any() and _nearly_all(_parse_dates(texts, form).notna(), texts, counts):
+        if _nearly_all(_parse_dates(texts, form).notna(), texts, counts):
             return DATE + form
     return "category"
 
@@ -152,11 +150,6 @@ def _nearly_all(read: pd.Series, texts: pd.Series, counts: NDArray[np.intp]) -> 
 
 def read_as(column: pd.Series, kind: str, decimal: str = ".") -> Reading:
     """Read a column as one kind; typed columns are taken as they are where the kinds agree."""
-    if kind == "category" and isinstance(column.dtype, pd.CategoricalDtype):
-        # Codes stay codes: a million rows hold a handful of categories.
-        codes, names = category_codes(with_gaps(column))
-        coded = pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
-        return Reading(pd.Series(coded, column.index, name=column.name), column.iloc[:0])
     if kind == "category":
         return Reading(as_categories(with_gaps(column)), column.iloc[:0])
     if kind == "number" and column.dtype == np.float64:
@@ -195,8 +188,6 @@ def as_categories(column: pd.Series) -> pd.Series:
         return _by_value(column, category_name)
     # A categorical column stays one: a million rows hold a handful of categories.
     names = [category_name(value) for value in column.cat.categories]
-    if names == column.cat.categories.tolist():
-        return column
     place, distinct_names = pd.factorize(np.array(names, dtype=object))
     codes = np.append(place, -1)[column.cat.codes]
     return pd.Series(
@@ -251,17 +242,11 @@ def distinct(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
         raise InputError(
             f"Column {quoted(column.name)} holds lists or records: leave it out, or take it apart."
         ) from error
-    except OverflowError as error:
-        raise _too_far(column) from error
 
 
 def _texts(values: NDArray[np.object_]) -> pd.Series:
     """Write values as texts; not by NumPy, which reads bytes as letters."""
     return pd.Series([str(value) for value in values], dtype=object)
-
-
-def _too_far(column: pd.Series) -> InputError:
-    return InputError(f"Column {quoted(column.name)} holds a date that is too far away to be counted.")
 
 
 def _by_value(column: pd.Series, function: Callable[[str], object]) -> pd.Series:
@@ -281,16 +266,11 @@ def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
     if column.dtype == object and typed_kind(column) in ("number", "flag"):
         return column.map(float, na_action="ignore").astype(float)
     codes, values = distinct(column)
-    numbers = _parse_numbers(_texts(values), decimal).to_numpy(np.float64)
+    numbers = parse_numbers(_texts(values), decimal).to_numpy(np.float64)
     return pd.Series(np.append(numbers, np.nan)[codes], column.index, name=column.name)
 
 
-def read_numbers(texts: list[str]) -> NDArray[np.float64]:
-    """Read texts as numbers, NaN where one is none."""
-    return _parse_numbers(pd.Series(texts, dtype=object), ".").to_numpy(np.float64)
-
-
-def _parse_numbers(texts: pd.Series, decimal: str) -> pd.Series:
+def parse_numbers(texts: pd.Series, decimal: str) -> pd.Series:
     """Texts as numbers, NaN where one is none; the other mark may part thousands, in groups of three digits."""
     other = "," if decimal == "." else "."
     # Most columns have no such groups, and the search for them takes longer than all the rest.
@@ -338,7 +318,7 @@ def _plain_dates(column: pd.Series) -> pd.Series:
             column = column.dt.tz_convert("UTC").dt.tz_localize(None)
         return column.astype("datetime64[us]")
     except (OverflowError, pd.errors.OutOfBoundsDatetime) as error:
-        raise _too_far(column) from error
+        raise InputError(f"Column {quoted(column.name)} holds a date that is too far away to be counted.") from error
 
 
 def _is_no_day(value: object) -> bool:

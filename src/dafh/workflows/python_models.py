@@ -9,8 +9,7 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.incumbents.columns import IncumbentColumns
 from dafh.linear.scorecard import Scorecard
-from dafh.tables.encoder import TableEncoder
-from dafh.tables.reader import TableReader
+from dafh.tables.encoder import TableEncoder, TableReader
 from dafh.tables.schema import TableSchema
 from dafh.text import quoted
 

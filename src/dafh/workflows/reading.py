@@ -20,9 +20,9 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
 from dafh.progress import status
+from dafh.tables.encoder import TableReader
 from dafh.tables.labels import labelled_rows, match_labels, no_target, read_labels
 from dafh.tables.read import STDIN, DataFile
-from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.values import guess_kind, with_gaps
 from dafh.tables.write import TableWriter

@@ -17,8 +17,7 @@ from dafh.persistence.files import ModelFile, open_model
 from dafh.tables.labels import match_labels, no_target
 from dafh.tables.read import ROWS_PER_PIECE, DataFile
 from dafh.tables.schema import TableSchema, check_columns, persons_of
-from dafh.tables.unread import UnreadValues
-from dafh.tables.unseen import UnseenCategories
+from dafh.tables.strange import UnreadValues, UnseenCategories
 from dafh.tables.values import with_gaps
 from dafh.text import quoted
 from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
@@ -302,7 +301,7 @@ class FileModel:
         # Kept columns are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *split_names(keep, ())}
         rows = rows or rows_at_once(final_classifier(self.model), ROWS_PER_PIECE)
-        for piece in data.coded_pieces(self.schema.number_columns, as_text, rows):
+        for piece in data.pieces(rows, text=as_text, coded=True):
             names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
             check_columns(piece.columns, names, "to carry over")
             scored = _scored(self.model, self._schema_of(data).features_of(piece, unread), unseen)

@@ -24,7 +24,7 @@ from dafh.groups.recipe import Recipe
 from dafh.incumbents.columns import IncumbentColumns
 from dafh.rows.held_out import set_rows_aside
 from dafh.tables.encoder import tabular_pipeline
-from dafh.tables.labels import labelled_rows, read_labels, without_target
+from dafh.tables.labels import labelled_rows, no_target, read_labels
 from dafh.tables.read import DataFile, with_columns
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.text import clipped, quoted
@@ -123,7 +123,7 @@ class TrainingTable:
             training,
             y[~test],
             schema,
-            (*data.notes, *without_target(table, known), *schema.notes, *schema.leakage_notes(training)),
+            (*data.notes, *no_target(len(table) - len(known)), *schema.notes, *schema.leakage_notes(training)),
             schema.stored(known)[test].reset_index(drop=True),
             hash_sums(hashes[test]),
             tuple(dict.fromkeys(fingerprint(hash_sums(part)) for part in (hashes, hashes[~test]))),

@@ -16,7 +16,7 @@ from dafh.tables.hashes import row_hashes
 from dafh.tables.labels import match_labels
 from dafh.tables.read import DataFile
 from dafh.tables.schema import TableSchema, check_columns, persons_of
-from dafh.tables.unread import UnreadValues
+from dafh.tables.strange import UnreadValues
 from dafh.tables.values import with_gaps
 from dafh.text import clipped, plain, quoted
 from dafh.watch.inputs import Reference

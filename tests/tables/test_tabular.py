@@ -11,8 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.partitions import AttributePartition
-from dafh.tables.encoder import TableEncoder
-from dafh.tables.reader import TableReader
+from dafh.tables.encoder import TableEncoder, TableReader
 
 RNG = np.random.default_rng(0)
 N = 120
