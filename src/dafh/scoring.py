@@ -1,37 +1,123 @@
-"""From a model file and a table to scores, an audit or words."""
+"""From a model file and a table to scores, an audit or words.
 
-from collections.abc import Iterator, Mapping, Sequence
+`Scorer` is a model file as a function of data frames, for engines that apply one to partitions. `FileModel` is what
+commands work with: a model file, and the schema of the tables it takes.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 
+from dafh.checks.parameters import check_path
 from dafh.classifiers.logits import rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
+from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.prediction import GroupPrediction, ServedRows
+from dafh.evaluation.losses import Loss, check_losses
+from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.result import AuditResult
+from dafh.evaluation.served import ServedPredictions
 from dafh.exceptions import InputError
+from dafh.explanation.explain import explain
+from dafh.explanation.stability import stability, stability_in_time
+from dafh.explanation.words import Explanation
+from dafh.incumbents.columns import IncumbentColumns
+from dafh.linear.scorecard import Scorecard
 from dafh.persistence.files import ModelFile, open_model
+from dafh.tables.encoder import TableEncoder
+from dafh.tables.hashes import mixed, row_hashes
 from dafh.tables.labels import match_labels, no_target
 from dafh.tables.read import ROWS_PER_PIECE, DataFile
+from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
 from dafh.tables.unseen import UnseenCategories
 from dafh.tables.values import with_gaps
 from dafh.text import quoted
-from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
-from dafh.workflows.names import names_beside, split_names
-from dafh.workflows.python_models import schema_of_model
-from dafh.workflows.set_aside import check_test_rows
-
-if TYPE_CHECKING:
-    from dafh.evaluation.losses import Costs, Loss
-    from dafh.evaluation.result import AuditResult
-    from dafh.explanation.words import Explanation
 
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
+
+
+class Scorer:
+    """A model file as a function: data frame in, predictions, probabilities and groups out.
+
+    It holds no more than the path, so that an engine can send it to its workers; each of them reads the file once. The
+    columns are those of ``dafh predict``, and the index is that of the rows.
+
+    Parameters
+    ----------
+    path : str or Path
+        A model file, at a place that all workers can read.
+
+    Examples
+    --------
+    Dask and Spark:
+
+    >>> scorer = Scorer("model.dafh")                                        # doctest: +SKIP
+    >>> frame.map_partitions(scorer, meta=scorer.meta)                       # doctest: +SKIP
+    >>> frame.mapInPandas(scorer.batches, scorer.spark_schema)               # doctest: +SKIP
+
+    pandas:
+
+    >>> import tempfile, dafh
+    >>> path = Path(tempfile.mkdtemp()) / "model.dafh"
+    >>> people = pd.DataFrame({"age": [20, 30, 40, 50] * 25})
+    >>> dafh.save(dafh.DAFHClassifier(1).fit(people, ["no", "no", "yes", "yes"] * 25), path)
+    >>> Scorer(path)(pd.DataFrame({"age": [25, 45]}))[["prediction", "group"]]
+      prediction  group
+    0         no      0
+    1        yes      0
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(check_path(path))
+
+    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Score the rows of a data frame; one without rows too, which engines use to learn the columns."""
+        if not len(frame):
+            return self.meta
+        loaded = _opened(self.path)
+        features = loaded.schema.features_of(frame.reset_index(drop=True))
+        return _scored(loaded.model, features).set_axis(frame.index, axis=0)
+
+    def batches(self, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Score data frames one after the other, as Spark's ``mapInPandas`` hands them over."""
+        for frame in frames:
+            yield self(frame)
+
+    @property
+    def meta(self) -> pd.DataFrame:
+        """The columns of the result without rows, as Dask asks for."""
+        classes = _opened(self.path).model.classes_
+        shown = classes[1:] if len(classes) == 2 else classes
+        columns: dict[str, Any] = {"prediction": pd.Series(classes[:0])}
+        columns |= {f"probability_{label}": pd.Series(dtype=np.float64) for label in shown}
+        return pd.DataFrame({**columns, "group": pd.Series(dtype=np.int64)})
+
+    @property
+    def spark_schema(self) -> str:
+        """The columns of the result as Spark names types."""
+        kinds = {"f": "double", "i": "bigint", "b": "boolean"}
+        parts = [(str(name), kinds.get(kind.kind, "string")) for name, kind in self.meta.dtypes.items()]
+        return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in parts)
+
+
+@cache
+def _opened(path: str) -> "FileModel":
+    """A model file, read once for each process."""
+    return FileModel.open(Path(path))
+
+
+# ---- model files and tables ----
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,23 +162,12 @@ class FileModel:
             target, nor sensitive attributes, persons or weights.
         """
         file = open_model(path)
-        schema = file.card.get("schema")
-        if schema is None:
-            return cls(file, schema_of_model(file.model, target or ""), path)
-        try:
-            return cls(file, TableSchema.from_dict(schema), path)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"{path} has a malformed schema: it does not say what its columns hold.") from error
+        return cls(file, schema_of_card(file.card, path) or _schema_of_model(file.model, target or ""), path)
 
     @property
     def model(self) -> Any:
         """The fitted estimator, most often at the end of a pipeline that reads tables."""
         return self.file.model
-
-    def _target(self, target: str | None) -> str:
-        if not (target or self.schema.target):
-            raise InputError("This model was saved from Python and does not know its target: name the target column.")
-        return target or self.schema.target
 
     def read(
         self,
@@ -120,12 +195,11 @@ class FileModel:
         with_features : bool
             Whether features are kept, too. Without them about 60 bytes of every row are: the file may be large.
         """
-        from dafh.evaluation.served import ServedPredictions
-
-        target = self._target(target)
-        data, unread, unseen = self._as_trained(data), UnreadValues(), UnseenCategories()
-        served: list[Any] = []
-        kept: dict[str, list[Any]] = {"features": [], "y": [], "codes": [], "about": []}
+        target = target or self.schema.target
+        if not target:
+            raise InputError("This model was saved from Python and does not know its target: name the target column.")
+        data, unread, unseen = self.as_trained(data), UnreadValues(), UnseenCategories()
+        kept: dict[str, list[Any]] = {"features": [], "y": [], "codes": [], "groups": [], "own": [], "about": []}
         sums, n_read = np.zeros(4, np.uint64), 0
         # All columns as strings, as in training: numbers come out the same to the last digit, and so do fingerprints.
         for table in data.pieces(rows=rows_at_once(final_classifier(self.model), ROWS_PER_PIECE), text=None):
@@ -134,38 +208,44 @@ class FileModel:
             known = table[with_gaps(table[target]).notna()]
             if not len(known):
                 continue
-            features = self._schema_of(data).features_of(known, unread)
+            schema = self.schema_of(data)
+            features = schema.features_of(known, unread)
             y = match_labels(known[target], self.model.classes_)
             sums = sums + hash_sums(labelled_hashes(features, y))
             unseen.add(_find_unseen(self.model, features))
             names = split_names(sensitive, table.columns)
-            names = names or [name for name in self.schema.attributes if name in table.columns]
-            attributes = self._schema_of(data).attributes_of(known, names) if names else None
+            names = names or [name for name in schema.attributes if name in table.columns]
+            attributes = schema.attributes_of(known, names) if names else None
             found = ServedPredictions.of(self.model, features, attributes)
-            served.append((found.groups.astype(np.int16), found.own, found.classifiers))
-            asked = (*names, person, self.schema.person, weight, self.schema.weight)
+            asked = (*names, person, schema.person, weight, schema.weight)
             kept["features"].append(features if with_features else features[:0])
             kept["y"].append(y)
             kept["codes"].append(_as_codes(self.model.classes_, y, found))
             kept["about"].append(known[list(dict.fromkeys(name for name in asked if name in known.columns))])
-        if not served:
+            kept["groups"].append(found.groups.astype(np.int16))
+            kept["own"].append(found.own)
+        if not kept["y"]:
             raise InputError(f"The target {quoted(target)} has no values.")
         about = pd.concat(kept["about"], ignore_index=True)
         persons, unknown = self._persons(about, person)
         weights, uncounted = self._weights(about, weight)
         left = no_target(n_read - len(about))
         notes = [*data.notes, *left, *unread.notes(), *unseen.notes(len(about)), *unknown, *uncounted]
+        if target == self.schema.target:  # With other labels, they are other rows.
+            check_test_rows(self.path, self.file.card, data.path, fingerprint(sums))
+        if fingerprint(sums) in self.file.card.get("fingerprints", []):
+            notes.append(SAME_ROWS)
         return LabelledRows(
             np.concatenate(kept["y"]),
             np.concatenate(kept["codes"]),
-            np.concatenate([groups for groups, _, _ in served]),
-            max((own for _, own, _ in served), key=len),
-            served[0][2],
+            np.concatenate(kept["groups"]),
+            max(kept["own"], key=len),
+            found.classifiers,
             # Once more, of all rows: what an attribute holds that training did not have is guessed.
-            self._schema_of(data).attributes_of(about, names) if names else None,
+            schema.attributes_of(about, names) if names else None,
             persons,
             weights,
-            (*notes, *self._about_rows(data, target, sums)),
+            tuple(notes),
             pd.concat(kept["features"], ignore_index=True),
         )
 
@@ -190,11 +270,12 @@ class FileModel:
             return None, [f"{missing}: each row counts as a person of its own."]
         return persons_of(known, name), []
 
-    def _as_trained(self, data: DataFile) -> DataFile:
-        """Read a file as the training table was read, but for what the user says about it."""
-        return replace(data, leave_out=tuple(self.schema.left_out), decimal=data.decimal or self.schema.decimal)
+    def as_trained(self, data: DataFile, *needed: str | None) -> DataFile:
+        """Read a file as the training table was read, but for what the user says about it, and for columns needed."""
+        left_out = tuple(name for name in self.schema.left_out if name not in needed)
+        return replace(data, leave_out=left_out, decimal=data.decimal or self.schema.decimal)
 
-    def _schema_of(self, data: DataFile) -> TableSchema:
+    def schema_of(self, data: DataFile) -> TableSchema:
         """Schema with the decimal mark of a file that was read: users may say that it has another one."""
         return replace(self.schema, decimal=data.layout.decimal) if data.layout else self.schema
 
@@ -202,26 +283,22 @@ class FileModel:
         self,
         rows: LabelledRows,
         *,
-        losses: Sequence[str] = (),
+        losses: Sequence[str] | None = None,
         costs: Mapping[str, float] | None = None,
         **options: Any,
-    ) -> "AuditResult":
+    ) -> AuditResult:
         """Test whether any group would do better with the pooled classifier, or with another group's.
 
         Parameters
         ----------
         rows : LabelledRows
-        losses : names of losses
+        losses : names of losses, optional
             Without any, those that the model's guard was asked to protect.
         costs : mapping, optional
             Without them, the costs that the model was fitted with. Given without losses, they are what is asked about.
         **options
             As in `AuditResult.of`.
         """
-        # Here and below, so that scoring, which needs none of it, does not wait for it.
-        from dafh.evaluation.paired import ComparedRows
-        from dafh.evaluation.result import AuditResult
-
         compared = ComparedRows.check(
             rows.codes[:, 0],
             rows.codes[:, 2:],
@@ -236,16 +313,7 @@ class FileModel:
         asked = self._losses(losses, costs)
         return AuditResult.from_rows(compared, groups, rivals, rows.sensitive, losses=asked, **options)
 
-    def _about_rows(self, data: DataFile, target: str, sums: NDArray[np.uint64]) -> list[str]:
-        """Refuse rows of another fit, and say so if the model was trained on these."""
-        found = fingerprint(sums)
-        if target == self.schema.target:  # With other labels, they are other rows.
-            check_test_rows(self.path, self.file.card, data.path, found)
-        return [SAME_ROWS] if found in self.file.card.get("fingerprints", []) else []
-
-    def _losses(self, names: Sequence[str], costs: "Mapping[str, float] | Costs | None") -> "tuple[Loss, ...]":
-        from dafh.evaluation.losses import check_losses
-
+    def _losses(self, names: Sequence[str] | None, costs: Mapping[str, float] | None) -> tuple[Loss, ...]:
         final = final_classifier(self.model)
         protected = {loss.name: loss for loss in final.losses_}
         if not names:
@@ -254,15 +322,12 @@ class FileModel:
             costs = protected["cost"].costs if "cost" in protected else final.costs
         return check_losses(names, costs)
 
-    def explain(self, rows: LabelledRows, n_fits: int | None = 0) -> "Explanation":
+    def explain(self, rows: LabelledRows, n_fits: int | None = 0) -> Explanation:
         """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
 
         Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds. None is
         as many copies as can be fitted in half a minute, and none where there is one group.
         """
-        from dafh.explanation.explain import explain
-        from dafh.explanation.stability import stability, stability_in_time
-
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
         final = final_classifier(self.model)
         if n_fits == 0 or (n_fits is None and final.n_groups_ == 1):
@@ -297,24 +362,19 @@ class FileModel:
         What was guessed about the file, and values that could not be read, are in its `notes` at the end.
         """
         done = 0
-        data = self._as_trained(data)
-        unread, unseen = UnreadValues(), UnseenCategories()
+        data, unread, unseen = self.as_trained(data), UnreadValues(), UnseenCategories()
         # Kept columns are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *split_names(keep, ())}
         rows = rows or rows_at_once(final_classifier(self.model), ROWS_PER_PIECE)
         for piece in data.coded_pieces(self.schema.number_columns, as_text, rows):
             names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
             check_columns(piece.columns, names, "to carry over")
-            scored = _scored(self.model, self._schema_of(data).features_of(piece, unread), unseen)
+            scored = _scored(self.model, self.schema_of(data).features_of(piece, unread), unseen)
             scored.insert(0, "row", np.arange(done + 1, done + 1 + len(piece)))
             done += len(piece)
             given = piece[names].reset_index(drop=True)
             yield pd.concat([given.rename(columns=names_beside(names, list(scored.columns))), scored], axis=1)
         data.notes.extend([*unread.notes(), *unseen.notes(done)])
-
-    def score_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Predict the rows of a data frame: label, its probability, and the group."""
-        return _scored(self.model, self.schema.features_of(frame.reset_index(drop=True)))
 
 
 def _scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories | None = None) -> pd.DataFrame:
@@ -342,7 +402,140 @@ def _find_unseen(model: Any, features: pd.DataFrame) -> dict[str, tuple[int, Any
     return model.find_unseen(rows) if isinstance(model, GroupPrediction) else {}
 
 
-def _as_codes(classes: NDArray[Any], y: NDArray[Any], served: Any) -> NDArray[np.int16]:
+def _as_codes(classes: NDArray[Any], y: NDArray[Any], served: ServedPredictions) -> NDArray[np.int16]:
     """True label and predictions as positions of classes: two bytes each, as a model may have 10,000 labels."""
     labels = np.column_stack([y, served.pooled, served.predictions])
     return pd.Index(classes).get_indexer(labels.ravel()).reshape(labels.shape).astype(np.int16)
+
+
+# ---- schemas ----
+
+
+def schema_of_card(card: Mapping[str, Any], path: Path) -> TableSchema | None:
+    """Read the schema that `dafh fit` has written into a model file; None for a model that was saved from Python."""
+    described = card.get("schema")
+    try:
+        return None if described is None else TableSchema.from_dict(described)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{path} has a malformed schema: it does not say what its columns hold.") from error
+
+
+def _schema_of_model(model: Any, target: str) -> TableSchema:
+    """Make a schema of what a model that was saved from Python has learned about its columns."""
+    final = final_classifier(model)
+    if isinstance(final, Scorecard):
+        raise InputError("This file holds one scorecard, and commands work on groups: use it in Python, or export it.")
+    kinds = _kinds(model[0] if isinstance(model, Pipeline) else model)
+    aside = getattr(final, "_aside", None) or ()
+    pooled = {name: kinds.get(name) or _kind_aside(name, final.pooled_) for name in aside}
+    return TableSchema(target, {name: kind for name, kind in kinds.items() if name not in pooled}, pooled=pooled)
+
+
+def _kinds(first: Any) -> dict[str, str]:
+    """Name and kind of the columns that a step takes."""
+    if isinstance(first, TableReader):
+        return dict(first.columns_)
+    if isinstance(first, TableEncoder):
+        return {column.name: column.kind for column in first.columns_}
+    if not hasattr(first, "feature_names_in_"):
+        raise InputError(
+            "This model was fitted on an array in Python and does not know its columns by name: fit it on a data frame."
+        )
+    names = [str(name) for name in first.feature_names_in_]
+    binning = first._view.binning if isinstance(first, DAFHClassifier) else None
+    # Whatever else stands first takes numbers.
+    found = ["number"] * len(names) if binning is None else [column.kind for column in binning.columns]
+    return dict(zip(names, found, strict=True))
+
+
+def _kind_aside(name: str, pooled: Any) -> str:
+    """Kind of a column that only the pooled classifier sees, which nobody has looked at."""
+    if isinstance(pooled, IncumbentColumns):
+        return "number" if name == pooled.score else "category"
+    raise InputError(
+        f"This model does not say what the column {quoted(name)} of its pooled classifier holds: fit it behind "
+        "tabular_pipeline, which keeps that."
+    )
+
+
+# ---- fingerprints: which rows a model was trained on, and which were set aside ----
+
+
+def labelled_hashes(features: pd.DataFrame, y: ArrayLike) -> NDArray[np.uint64]:
+    """One number for each row, the same in whatever file the row stands.
+
+    Features and labels come as the schema reads them, so that neither the type of a file nor its time zones matter.
+    """
+    label = pd.Series(np.asarray(y), features.index).map(str).astype(object)
+    # A name that no column of a file has: `assign` would replace a feature.
+    return row_hashes(pd.concat([features, label.rename("\0label")], axis=1))
+
+
+def hash_sums(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sums of hashes: those of a table are the sums of those of its parts, whatever the order of its rows."""
+    return np.array([len(hashes), *(mixed(hashes, salt).sum(dtype=np.uint64) for salt in range(3))], np.uint64)
+
+
+def fingerprint(sums: NDArray[np.uint64]) -> str:
+    """Checksum of a table from the sums of its hashes: tells which table it is, and nothing about it."""
+    return hashlib.sha256(sums.tobytes()).hexdigest()
+
+
+def held_out_path(model: Path) -> Path:
+    """Where the test rows of a model are written."""
+    return model.with_suffix(".test.parquet")
+
+
+def check_test_rows(model: Path, card: Mapping[str, Any], table: str | Path, found: str) -> None:
+    """Refuse a table that has the name of the model's test rows, and other rows.
+
+    Parameters
+    ----------
+    model : Path
+    card : mapping
+        That of the model; without ``rows_kept_back``, the model was saved from Python and has no test rows.
+    table : str or Path
+    found : str
+        Fingerprint of the rows of the table.
+    """
+    named_so = Path(table).resolve() in (held_out_path(model).resolve(), held_out_path(model.resolve()))
+    if named_so and "rows_kept_back" in card and card.get("test_fingerprint") != found:
+        raise InputError(
+            f"{table} does not hold the test rows of {model.name}: another fit has written it, and the model may have "
+            "been trained on these rows. Fit again, or give the table another name if you know that the model has not "
+            "seen them."
+        )
+
+
+# ---- names of columns ----
+
+
+def split_names(names: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """Different names of columns, given one by one or joined by commas; a name that itself has a comma is one name.
+
+    Examples
+    --------
+    >>> split_names(["age,sex", "born, where"], ["age", "sex", "born, where"])
+    ['age', 'sex', 'born, where']
+    """
+    known = set(columns)
+    parts = ([entry] if entry in known else [part.strip() for part in entry.split(",")] for entry in names)
+    return [name for name in dict.fromkeys(itertools.chain(*parts)) if name]
+
+
+def names_beside(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
+    """Other names for columns whose own are taken.
+
+    Examples
+    --------
+    >>> names_beside(["age", "row"], taken=["row", "prediction"])
+    {'age': 'age', 'row': 'row (given)'}
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        new = name
+        # The new name may be taken as well, or be the name of a later column.
+        while new in taken or new in found.values() or (new != name and new in names):
+            new = f"{new} (given)"
+        found[name] = new
+    return found
