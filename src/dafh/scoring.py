@@ -20,7 +20,6 @@ from sklearn.pipeline import Pipeline
 from dafh.checks.parameters import check_path
 from dafh.classifiers.logits import rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
-from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.evaluation.losses import Loss, check_losses
 from dafh.evaluation.paired import ComparedRows
@@ -33,11 +32,9 @@ from dafh.explanation.words import Explanation
 from dafh.incumbents.columns import IncumbentColumns
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence.files import ModelFile, open_model
-from dafh.tables.encoder import TableEncoder
 from dafh.tables.hashes import mixed, row_hashes
 from dafh.tables.labels import match_labels, no_target
 from dafh.tables.read import ROWS_PER_PIECE, DataFile
-from dafh.tables.reader import TableReader
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unread import UnreadValues
 from dafh.tables.unseen import UnseenCategories
@@ -154,15 +151,11 @@ class FileModel:
     def open(cls, path: Path, target: str | None = None) -> "FileModel":
         """Read a model file.
 
-        Parameters
-        ----------
-        path : Path
-        target : str, optional
-            Target column. A model that was saved from Python knows what its columns hold, but not the name of the
-            target, nor sensitive attributes, persons or weights.
+        A model that was saved from Python knows what its columns hold, but not the name of the target, nor sensitive
+        attributes, persons or weights.
         """
         file = open_model(path)
-        return cls(file, schema_of_card(file.card, path) or _schema_of_model(file.model, target or ""), path)
+        return cls(file, schema_of_card(file.card, path) or _schema_of_model(file, target or ""), path)
 
     @property
     def model(self) -> Any:
@@ -181,19 +174,8 @@ class FileModel:
     ) -> LabelledRows:
         """Read rows with their target piece by piece, and decide about them.
 
-        Parameters
-        ----------
-        data : DataFile
-        sensitive : names of columns
-            Without any, those that were named in training, protected ones too, as far as the file has them.
-        target : str, optional
-            Target column, if it has another name than in training.
-        person : str, optional
-            Column with the person of each row; without it, that of the training, if the file has it.
-        weight : str, optional
-            Column that says how much each row counts; the same holds for it.
-        with_features : bool
-            Whether features are kept, too. Without them about 60 bytes of every row are: the file may be large.
+        Columns that are not named are those of the training, sensitive and protected ones, persons and weights as far
+        as the file has them. Without features, about 60 bytes of every row are kept: the file may be large.
         """
         target = target or self.schema.target
         if not target:
@@ -212,7 +194,8 @@ class FileModel:
             features = schema.features_of(known, unread)
             y = match_labels(known[target], self.model.classes_)
             sums = sums + hash_sums(labelled_hashes(features, y))
-            unseen.add(_find_unseen(self.model, features))
+            final, seen = split_pipeline(self.model, features)
+            unseen.add(final.find_unseen(seen) if isinstance(final, GroupPrediction) else {})
             names = split_names(sensitive, table.columns)
             names = names or [name for name in schema.attributes if name in table.columns]
             attributes = schema.attributes_of(known, names) if names else None
@@ -227,8 +210,8 @@ class FileModel:
         if not kept["y"]:
             raise InputError(f"The target {quoted(target)} has no values.")
         about = pd.concat(kept["about"], ignore_index=True)
-        persons, unknown = self._persons(about, person)
-        weights, uncounted = self._weights(about, weight)
+        persons, unknown = self.persons(about, person)
+        weights, uncounted = self.weights(about, weight)
         left = no_target(n_read - len(about))
         notes = [*data.notes, *left, *unread.notes(), *unseen.notes(len(about)), *unknown, *uncounted]
         if target == self.schema.target:  # With other labels, they are other rows.
@@ -249,7 +232,7 @@ class FileModel:
             pd.concat(kept["features"], ignore_index=True),
         )
 
-    def _weights(self, known: pd.DataFrame, weight: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
+    def weights(self, known: pd.DataFrame, weight: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
         """What each row counts, and a note where the training knew weights and the file does not."""
         if weight is not None:
             check_columns(known.columns, [weight], "with the weight of each row")
@@ -258,7 +241,7 @@ class FileModel:
             return replace(self.schema, weight=name).weights_of(known), []
         return None, [f"The table has no column {quoted(name)}, which says how much rows count: each counts once."]
 
-    def _persons(self, known: pd.DataFrame, person: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
+    def persons(self, known: pd.DataFrame, person: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
         """Person of each row, and a note where the training knew persons and the file does not."""
         if person is not None:
             check_columns(known.columns, [person], "with the person of each row")
@@ -289,15 +272,8 @@ class FileModel:
     ) -> AuditResult:
         """Test whether any group would do better with the pooled classifier, or with another group's.
 
-        Parameters
-        ----------
-        rows : LabelledRows
-        losses : names of losses, optional
-            Without any, those that the model's guard was asked to protect.
-        costs : mapping, optional
-            Without them, the costs that the model was fitted with. Given without losses, they are what is asked about.
-        **options
-            As in `AuditResult.of`.
+        Without losses, those are tested that the model's guard was asked to protect, or the costs if these are given.
+        Without costs, they are those that the model was fitted with. Options are those of `AuditResult.of`.
         """
         compared = ComparedRows.check(
             rows.codes[:, 0],
@@ -351,15 +327,8 @@ class FileModel:
     def score(self, data: DataFile, keep: Sequence[str] = (), rows: int | None = None) -> Iterator[pd.DataFrame]:
         """Predict the rows of a file piece by piece: label, its probability, and the group.
 
-        Parameters
-        ----------
-        data : DataFile
-        keep : names of columns
-            To carry over from the file; "all" is every column.
-        rows : int, optional
-            Rows at a time; as many as there is room for without it.
-
-        What was guessed about the file, and values that could not be read, are in its `notes` at the end.
+        Columns of the file are carried over if `keep` names them; "all" is every column. What was guessed about the
+        file, and values that could not be read, are in its `notes` at the end.
         """
         done = 0
         data, unread, unseen = self.as_trained(data), UnreadValues(), UnseenCategories()
@@ -396,12 +365,6 @@ def _scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories | None 
     )
 
 
-def _find_unseen(model: Any, features: pd.DataFrame) -> dict[str, tuple[int, Any]]:
-    """Categories that were not seen in training: by column, the number of rows and an example."""
-    model, rows = split_pipeline(model, features)
-    return model.find_unseen(rows) if isinstance(model, GroupPrediction) else {}
-
-
 def _as_codes(classes: NDArray[Any], y: NDArray[Any], served: ServedPredictions) -> NDArray[np.int16]:
     """True label and predictions as positions of classes: two bytes each, as a model may have 10,000 labels."""
     labels = np.column_stack([y, served.pooled, served.predictions])
@@ -420,32 +383,21 @@ def schema_of_card(card: Mapping[str, Any], path: Path) -> TableSchema | None:
         raise InputError(f"{path} has a malformed schema: it does not say what its columns hold.") from error
 
 
-def _schema_of_model(model: Any, target: str) -> TableSchema:
+def _schema_of_model(file: ModelFile, target: str) -> TableSchema:
     """Make a schema of what a model that was saved from Python has learned about its columns."""
-    final = final_classifier(model)
+    final = final_classifier(file.model)
     if isinstance(final, Scorecard):
         raise InputError("This file holds one scorecard, and commands work on groups: use it in Python, or export it.")
-    kinds = _kinds(model[0] if isinstance(model, Pipeline) else model)
-    aside = getattr(final, "_aside", None) or ()
-    pooled = {name: kinds.get(name) or _kind_aside(name, final.pooled_) for name in aside}
-    return TableSchema(target, {name: kind for name, kind in kinds.items() if name not in pooled}, pooled=pooled)
-
-
-def _kinds(first: Any) -> dict[str, str]:
-    """Name and kind of the columns that a step takes."""
-    if isinstance(first, TableReader):
-        return dict(first.columns_)
-    if isinstance(first, TableEncoder):
-        return {column.name: column.kind for column in first.columns_}
-    if not hasattr(first, "feature_names_in_"):
+    first = file.model[0] if isinstance(file.model, Pipeline) else file.model
+    if not hasattr(first, "columns_") and not hasattr(first, "feature_names_in_"):
         raise InputError(
             "This model was fitted on an array in Python and does not know its columns by name: fit it on a data frame."
         )
-    names = [str(name) for name in first.feature_names_in_]
-    binning = first._view.binning if isinstance(first, DAFHClassifier) else None
-    # Whatever else stands first takes numbers.
-    found = ["number"] * len(names) if binning is None else [column.kind for column in binning.columns]
-    return dict(zip(names, found, strict=True))
+    kinds = {column["name"]: column["type"] for column in file.card["columns"]}
+    pooled = {
+        name: kinds.get(name) or _kind_aside(name, final.pooled_) for name in getattr(final, "_aside", None) or ()
+    }
+    return TableSchema(target, {name: kind for name, kind in kinds.items() if name not in pooled}, pooled=pooled)
 
 
 def _kind_aside(name: str, pooled: Any) -> str:
@@ -487,17 +439,8 @@ def held_out_path(model: Path) -> Path:
 
 
 def check_test_rows(model: Path, card: Mapping[str, Any], table: str | Path, found: str) -> None:
-    """Refuse a table that has the name of the model's test rows, and other rows.
-
-    Parameters
-    ----------
-    model : Path
-    card : mapping
-        That of the model; without ``rows_kept_back``, the model was saved from Python and has no test rows.
-    table : str or Path
-    found : str
-        Fingerprint of the rows of the table.
-    """
+    """Refuse a table that has the name of the model's test rows, and rows of another fingerprint than those."""
+    # A model that was saved from Python has no test rows.
     named_so = Path(table).resolve() in (held_out_path(model).resolve(), held_out_path(model.resolve()))
     if named_so and "rows_kept_back" in card and card.get("test_fingerprint") != found:
         raise InputError(

@@ -58,16 +58,8 @@ def with_debug(command: click.Command) -> click.Command:
         for inner in command.commands.values():
             with_debug(inner)
     else:
-        command.params.append(
-            click.Option(
-                ["--debug"],
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_remember,
-                help="Show where an error comes from.",
-            )
-        )
+        option = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _remember}
+        command.params.append(click.Option(["--debug"], help="Show where an error comes from.", **option))
     return command
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dafh.cli.options import JSON, PATH, WEIGHT, CostsOfErrors, LossNames, check_writable, data_options
+from dafh.cli.options import JSON, PATH, WEIGHT, check_writable, costs_of_errors, data_options, loss_names
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -13,23 +13,13 @@ if TYPE_CHECKING:
     from dafh.tables.schema import TableSchema
 
 
-class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic in older versions of click.
-    """A number of groups, or "auto"."""
-
-    name = "number of groups"
-    _number = click.IntRange(1, 50)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Take "auto" as it is, and refuse what is neither that nor a number from 1 to 50."""
-        if value == "auto":
-            return value
-        if isinstance(value, str) and not value.removeprefix("-").isdecimal():
-            self.fail(f"{value!r} is neither a number from 1 to 50 nor auto.", param, ctx)
-        return self._number.convert(value, param, ctx)
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Show what may be given."""
-        return "[auto|1..50]"
+def _number_of_groups(value: str) -> Any:
+    """Take "auto" as it is, and refuse what is neither that nor a number from 1 to 50."""
+    if value == "auto":
+        return value
+    if not value.removeprefix("-").isdecimal():
+        raise click.BadParameter(f"{value!r} is neither a number from 1 to 50 nor auto.")
+    return click.IntRange(1, 50).convert(value, None, None)
 
 
 @click.command(
@@ -69,7 +59,8 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
 )
 @click.option(
     "--groups",
-    type=NumberOfGroups(),
+    type=_number_of_groups,
+    metavar="[auto|1..50]",
     default="auto",
     show_default=True,
     help="Number of groups, 1 to 50, or auto: as many as held-out rows show to be worth it.",
@@ -92,13 +83,15 @@ class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic 
 )
 @click.option(
     "--guard-losses",
-    type=LossNames(),
+    type=loss_names,
+    metavar="LOSS,...",
     help="Losses that must not get worse: error, fpr (false positive rate), fnr (false negative rate), cost.  "
     "[default: error; cost with --costs]",
 )
 @click.option(
     "--costs",
-    type=CostsOfErrors(),
+    type=costs_of_errors,
+    metavar="fp=COST,fn=COST",
     help="What a false positive and a false negative cost, such as fp=1,fn=5; sets the cut-off. The second label in "
     "sorted order is the positive one.",
 )
@@ -187,12 +180,15 @@ def fit(
     """
     from time import monotonic
 
-    _check_places(out, with_test_rows=columns["test_size"] > 0)
+    check_writable(out)
     from dafh.cli.training import read_table
     from dafh.estimators.dafh import DAFHClassifier
     from dafh.exceptions import InputError
     from dafh.large import connected
+    from dafh.scoring import held_out_path
 
+    if columns["test_size"]:
+        check_writable(held_out_path(out))
     start = monotonic()
     if guard == "none" and columns["protect"]:
         raise InputError("Only the guard protects columns, and it is off: set it to veto or proof.")
@@ -234,28 +230,13 @@ def fit(
 def _print_files(out: Path, test_rows: Path | None) -> None:
     """Say what was written, and what to do next."""
     click.echo(f"\nModel: {out}")
-    stale = out.with_suffix(".test.parquet")
-    if test_rows is None and stale.exists():
-        say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
-    next_step = f"dafh show {out}"
     if test_rows is not None:
-        click.echo(f"Test rows: {test_rows}")
-        next_step = f"dafh audit {out} {test_rows}"
-    click.echo(f"\nNext: {next_step}")
-
-
-def _check_places(out: Path, *, with_test_rows: bool) -> None:
-    """Refuse places that cannot be written to before the work, not after it."""
-    check_writable(out)
-    if with_test_rows:
-        from dafh.scoring import held_out_path
-        from dafh.storage import is_special
-
-        if is_special(out):
-            raise click.UsageError(
-                f"Test rows are written beside the model, and {out} is no file: leave out --test-size."
-            )
-        check_writable(held_out_path(out))
+        click.echo(f"Test rows: {test_rows}\n\nNext: dafh audit {out} {test_rows}")
+        return
+    stale = out.with_suffix(".test.parquet")
+    if stale.exists():
+        say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
+    click.echo(f"\nNext: dafh show {out}")
 
 
 def _incumbent(score: str | None, decision: str | None, threshold: float | None, as_features: bool) -> Any:

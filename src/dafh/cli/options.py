@@ -11,50 +11,30 @@ import click
 PATH = click.Path(path_type=Path)
 
 
-class LossNames(click.ParamType):  # type: ignore[type-arg]  # Not generic in older versions of click.
-    """Names of losses, joined by commas."""
-
-    name = "losses"
-    # Not from `dafh.evaluation.losses`, which takes NumPy: help does without. A test compares the two.
-    known = ("error", "fpr", "fnr", "cost")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Split at commas, and refuse what is not a loss."""
-        if not isinstance(value, str):
-            return value
-        names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
-        unknown = [name for name in names if name not in self.known]
-        if unknown or not names:
-            what = repr(unknown[0]) if unknown else "an empty list"
-            self.fail(f"{what} is not a loss: choose from {', '.join(self.known)}, joined by commas.", param, ctx)
-        return names
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Show what may be given."""
-        return "LOSS,..."
+# Not from `dafh.evaluation.losses`, which takes NumPy: help does without. A test compares the two.
+LOSSES = ("error", "fpr", "fnr", "cost")
 
 
-class CostsOfErrors(click.ParamType):  # type: ignore[type-arg]
-    """What a false positive and a false negative cost, as fp=1,fn=5."""
+def loss_names(value: str) -> tuple[str, ...]:
+    """Split names of losses at commas."""
+    names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    unknown = [name for name in names if name not in LOSSES]
+    if unknown or not names:
+        what = repr(unknown[0]) if unknown else "an empty list"
+        raise click.BadParameter(f"{what} is not a loss: choose from {', '.join(LOSSES)}, joined by commas.")
+    return names
 
-    name = "costs"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read two positive numbers."""
-        if not isinstance(value, str):
-            return value
-        parts = [part.partition("=") for part in value.split(",")]
-        try:
-            costs = {name.strip(): float(number) for name, _, number in parts}
-        except ValueError:
-            costs = {}
-        if len(parts) != 2 or set(costs) != {"fp", "fn"} or not all(0 < cost < math.inf for cost in costs.values()):
-            self.fail(f"{value!r} is not of the form fp=1,fn=5 with two positive numbers.", param, ctx)
-        return costs
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Show what may be given."""
-        return "fp=COST,fn=COST"
+def costs_of_errors(value: str) -> dict[str, float]:
+    """Read what a false positive and a false negative cost, as fp=1,fn=5."""
+    parts = [part.partition("=") for part in value.split(",")]
+    try:
+        costs = {name.strip(): float(number) for name, _, number in parts}
+    except ValueError:
+        costs = {}
+    if len(parts) != 2 or set(costs) != {"fp", "fn"} or not all(0 < cost < math.inf for cost in costs.values()):
+        raise click.BadParameter(f"{value!r} is not of the form fp=1,fn=5 with two positive numbers.")
+    return costs
 
 
 def in_order(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -113,7 +93,8 @@ SENSITIVE = click.option(
 )
 COSTS = click.option(
     "--costs",
-    type=CostsOfErrors(),
+    type=costs_of_errors,
+    metavar="fp=COST,fn=COST",
     help="What a false positive and a false negative cost, for the loss cost.  [default: as in fit]",
 )
 WEIGHT = click.option(
@@ -123,6 +104,5 @@ WEIGHT = click.option(
     "[default in audit and report: that of fit]",
 )
 TARGET = click.option(
-    "--target",
-    help="Target column, if it has another name than in training, or if the model was saved from Python.",
+    "--target", help="Target column, if it has another name than in training, or if the model was saved from Python."
 )

@@ -45,16 +45,10 @@ _ROLES = {"persons": PERSON, "time": TIME, "sample_weight": WEIGHT}
 
 
 def read_table(data: DataFile, target: str, *, on_cluster: bool = False, **said: Any) -> "Table":
-    """Read a table to train on.
+    """Read a table to train on: a file, a folder, or all files behind a pattern such as ``rows/*.parquet``.
 
-    Parameters
-    ----------
-    data : DataFile
-        Its path may also be a pattern such as ``rows/*.parquet``, or a folder.
-    target : str
-    on_cluster : bool
-        Whether the workers of a Dask cluster read the rows of a large table.
-    said : what the user says about columns and test rows, as in `TrainingTable.read`
+    What the user says about columns and test rows is `said`, as in `TrainingTable.read`. With `on_cluster`, the workers
+    of a Dask cluster read the rows of a large table.
     """
     if str(data.path) == STDIN:
         return TrainingTable.read(data, target, **said)

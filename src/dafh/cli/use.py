@@ -13,10 +13,10 @@ from dafh.cli.options import (
     SENSITIVE,
     TARGET,
     WEIGHT,
-    LossNames,
     check_writable,
     data_options,
     in_order,
+    loss_names,
 )
 from dafh.cli.output import print_json, say
 
@@ -41,7 +41,8 @@ _audit_options = in_order(
     WEIGHT,
     click.option(
         "--losses",
-        type=LossNames(),
+        type=loss_names,
+        metavar="LOSS,...",
         help="Losses to test: error, fpr (false positive rate), fnr (false negative rate), cost.  "
         "[default: those of the guard in fit; cost with --costs]",
     ),
@@ -265,7 +266,8 @@ def _card_lines(card: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
         return ", ".join(f"{text(name)}{sign}{text(value)}" for name, value in values.items())
 
     schema, rules, columns = schema_of_card(card, path), card.get("rules") or [], card["columns"]
-    yield "Model", f"{text(card['model'])}, {_counted(card['groups'])}, pooled: {text(card['pooled'])}"
+    counted = f"{card['groups']} group{'' if card['groups'] == 1 else 's'}"
+    yield "Model", f"{text(card['model'])}, {counted}, pooled: {text(card['pooled'])}"
     if card.get("worth"):
         yield "Groups", text(card["worth"])
     for number, rule in enumerate(rules if len(rules) > 1 else []):
@@ -288,10 +290,6 @@ def _card_lines(card: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
     yield "Guard", text(card["guard"]["summary"]).removeprefix("Guard ") if card.get("guard") else "off"
     yield "Written", f"{text(card['written'])} by dafh {text(card['dafh'])}"
     yield "Libraries", pairs(card["versions"], " ")
-
-
-def _counted(groups: int) -> str:
-    return f"{groups} group{'' if groups == 1 else 's'}"
 
 
 @click.command(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dafh.cli.options import COSTS, JSON, PATH, SENSITIVE, TARGET, LossNames, check_writable, data_options
+from dafh.cli.options import COSTS, JSON, PATH, SENSITIVE, TARGET, check_writable, data_options, loss_names
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:  # Importing them takes pandas, which `dafh --help` does without.
@@ -67,7 +67,8 @@ def watch() -> None:
 @SENSITIVE
 @click.option(
     "--losses",
-    type=LossNames(),
+    type=loss_names,
+    metavar="LOSS,...",
     help="What must not get worse: error, fpr (false positive rate), fnr (false negative rate), cost.  "
     "[default: those of the guard in fit; cost with --costs]",
 )

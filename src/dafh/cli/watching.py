@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from dafh.storage import replacing
 from dafh.tables.hashes import row_hashes
 from dafh.tables.labels import match_labels
 from dafh.tables.read import DataFile
-from dafh.tables.schema import TableSchema, check_columns, persons_of
+from dafh.tables.schema import check_columns, persons_of
 from dafh.tables.unread import UnreadValues
 from dafh.tables.values import with_gaps
 from dafh.text import clipped, plain, quoted
@@ -75,24 +75,9 @@ def watch_batch(
     wait: float,
     **settings: Any,
 ) -> WatchedBatch:
-    """Add a batch to a state, which is created with the first one.
+    """Add a batch to a state, which is created with the first one; parameters are those of the command.
 
-    Parameters
-    ----------
-    model, data, state
-        Model file, rows and state file.
-    target, sensitive, person, id_column, weight : names of columns
-        Where the labels are; what declares subgroups; whose a row is; what identifies a row; what it counts.
-    name : str, optional
-        Of the batch; by default the name of its file.
-    apply : bool
-        Change who serves whom, and replace the model file.
-    on_warnings : bool
-        With `apply`, after warnings, too.
-    wait : float
-        Seconds to wait for another process that uses the state.
-    **settings
-        Of the monitor, settled with the first batch; None leaves one to the model or to the default.
+    `settings` are those of the monitor, settled with the first batch; None leaves one to the model or to the default.
     """
     with WatchStore(state, wait=wait) as store:
         with store.transaction():
@@ -100,9 +85,10 @@ def watch_batch(
             monitor = _monitor(loaded, store, {key: value for key, value in settings.items() if value is not None})
             attributes = _attributes(monitor, sensitive)
             weighed = monitor.settings.largest_weight is not None
-            rows = _read_rows(loaded, data, attributes, target, person, id_column, weight, weighed=weighed)
-            known = pd.notna(rows.y)
-            labelled = _fingerprint(rows.features[known], rows.y[known])
+            columns = (attributes, target, person, id_column, weight)
+            X, y, about, notes = _read_rows(loaded, data, *columns, weighed=weighed)
+            known = pd.notna(y)
+            labelled = _fingerprint(X[known], y[known])
             if labelled in loaded.file.card.get("fingerprints", []):
                 raise InputError(
                     f"The model was trained on the rows of {Path(data.name).name}: they are no evidence. Watch rows "
@@ -110,12 +96,12 @@ def watch_batch(
                 )
             if target in (None, loaded.schema.target):
                 check_test_rows(model, loaded.file.card, data.path, labelled)
-            mark, hashes, new = _fingerprint(rows.features, rows.y), row_hashes(rows.features), store.is_empty
+            mark, hashes, new = _fingerprint(X, y), row_hashes(X), store.is_empty
             repeated = None if new else store.batch_of(mark)
-            update, notes = None, [*rows.notes, *behind]
+            update, notes = None, [*notes, *behind]
             if repeated is None:
                 notes += [] if new or id_column else _seen_before(hashes, store, monitor, int(known.sum()))
-                update = monitor.update(rows.features, rows.y, **rows.about, name=name or Path(data.name).name)
+                update = monitor.update(X, y, **about, name=name or Path(data.name).name)
                 if new:
                     store.put_model(checksum, model.name, 0)
                 store.put_batch(monitor, update, mark, hashes)
@@ -130,18 +116,6 @@ def watch_batch(
 # ---- rows ----
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of a file, with or without labels."""
-
-    features: pd.DataFrame
-    y: NDArray[np.object_]
-    """None where the label is not known."""
-    about: dict[str, Any]
-    """What else is known, under the names that `Monitor.update` has for it."""
-    notes: tuple[str, ...]
-
-
 def _read_rows(
     loaded: FileModel,
     data: DataFile,
@@ -152,24 +126,19 @@ def _read_rows(
     weight: str | None,
     *,
     weighed: bool,
-) -> _Rows:
-    """Read rows as the model takes them; a file without the target column has rows without labels.
+) -> tuple[pd.DataFrame, NDArray[np.object_], dict[str, Any], list[str]]:
+    """Read features, labels, what else is known, under the names that `Monitor.update` has for it, and notes.
 
-    `sensitive` are names of attributes that declare subgroups; None takes those of the training, as far as the file
-    has them. Rows count by their weight only if the monitor was told the largest one (`weighed`).
+    A label that is not known is None; a file without the target column has none. `sensitive` are names of attributes
+    that declare subgroups; None takes those of the training, as far as the file has them. Rows count by their weight
+    only if the monitor was told the largest one (`weighed`).
     """
     data = loaded.as_trained(data, id_column)
     table = data.read(text=None).reset_index(drop=True)
     schema = loaded.schema_of(data)
     unread = UnreadValues()
     features = schema.features_of(table, unread)
-    roles = {
-        "the target": target,
-        "with the person of each row": person,
-        "that identifies each row": id_column,
-        "of weights": weight,
-    }
-    for what, column in roles.items():
+    for what, column in {"the target": target, "that identifies each row": id_column}.items():
         if column is not None:
             check_columns(table.columns, [column], what)
     label = target or schema.target
@@ -179,31 +148,25 @@ def _read_rows(
         if known.any():
             y[known] = match_labels(table.loc[known, label], loaded.model.classes_)
     names = [n for n in schema.attributes if n in table.columns] if sensitive is None else list(sensitive)
-    person = person or (schema.person if schema.person in table.columns else None)
-    weights, notes = _weights(schema, table, weight, weighed=weighed)
+    persons, notes = loaded.persons(table, person)
+    weights = None
+    if weighed:
+        weights, uncounted = loaded.weights(table, weight)
+        notes += uncounted
+    elif weight is not None:
+        raise InputError("Weights need the largest one that any row will ever have: set it with the first batch.")
+    elif schema.weight in table.columns:
+        left_out = f"{quoted(schema.weight)} is left out, because the largest weight is not known"
+        notes.append(f"Each row counts once: {left_out}.")
     if not label:
         notes.append("The model does not know its target: name the target column, or no row has a label.")
     about = {
         "sensitive_features": schema.attributes_of(table, split_names(names, table.columns)) if names else None,
-        "persons": None if person is None else persons_of(table, person),
+        "persons": persons,
         "ids": None if id_column is None else persons_of(table, id_column),
         "sample_weight": weights,
     }
-    return _Rows(features, y, about, (*data.notes, *unread.notes(), *notes))
-
-
-def _weights(
-    schema: TableSchema, table: pd.DataFrame, weight: str | None, *, weighed: bool
-) -> tuple["pd.Series[Any] | None", list[str]]:
-    """What each row counts, and a note where weights of the training are left out."""
-    if weight is not None and not weighed:
-        raise InputError("Weights need the largest one that any row will ever have: set it with the first batch.")
-    name = weight or (schema.weight if schema.weight in table.columns else None)
-    if name is None:
-        return None, []
-    if not weighed:
-        return None, [f"Each row counts once: {quoted(name)} is left out, because the largest weight is not known."]
-    return replace(schema, weight=name).weights_of(table), []
+    return features, y, about, [*data.notes, *unread.notes(), *notes]
 
 
 def _fingerprint(features: pd.DataFrame, y: NDArray[np.object_]) -> str:
@@ -248,7 +211,9 @@ def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -
 def _monitor(loaded: FileModel, store: WatchStore, settings: dict[str, Any]) -> Monitor:
     """Go on, or begin with the settings given."""
     if store.is_empty:
-        return Monitor(loaded.model, reference=_reference(loaded), **settings)
+        described = loaded.file.card.get("reference")
+        reference = None if described is None else Reference.from_dict(described)
+        return Monitor(loaded.model, reference=reference, **settings)
     monitor = store.monitor(loaded.model)
     before = monitor.settings.to_dict()
     for name, value in settings.items():
@@ -256,17 +221,6 @@ def _monitor(loaded: FileModel, store: WatchStore, settings: dict[str, Any]) -> 
         if asked != before[name]:
             raise InputError(f"{store.path} was begun with {name} = {before[name]}: it cannot change later.")
     return monitor
-
-
-def _reference(loaded: FileModel) -> Reference | None:
-    """What the training rows looked like, if the model file says so."""
-    values = loaded.file.card.get("reference")
-    try:
-        return None if values is None else Reference.from_dict(values)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            "The model file has a malformed reference: it does not say what the rows looked like."
-        ) from error
 
 
 def _attributes(monitor: Monitor, sensitive: Sequence[str]) -> list[str] | None:
