@@ -40,7 +40,7 @@ def training(path, **options):
 
 
 def trained(path, table):
-    return pd.read_csv(path / "visits.csv", parse_dates=["seen"]).loc[table.features.index]
+    return pd.read_csv(path / "visits.csv").loc[table.features.index]
 
 
 # ---- fit ----

@@ -14,6 +14,7 @@ from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import take_rows
 from dafh.tables.encoder import EncodedRows, TableEncoder
 from dafh.tables.reader import TableReader
+from model_files import TREES
 from models import network_case, rules_case, workers
 
 
@@ -50,7 +51,6 @@ def three_classes_case():
     return data
 
 
-TREES = ["sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"]
 CASES = [rules_case, network_case, linear_case, cautious_case, boosting_case, three_classes_case]
 
 
