@@ -4,12 +4,20 @@ import numpy as np
 import pandas as pd
 
 from dafh.tables.schema import TableSchema
+from dafh.tables.write import TableWriter
 
 
 def written(folder, content, name="people.csv"):
     """Path of a new file with some content."""
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def saved(path, table):
+    """Path of a new file with a table, in the format that the name says."""
+    with TableWriter(path) as writer:
+        writer.write(table)
     return path
 
 

@@ -1,30 +1,23 @@
 """What an attack by somebody who knows the source has found."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dafh.watch.display import evidence_in_words
 from sklearn.linear_model import LogisticRegression
 
 import dafh
 from command_line import run
 from dafh.cli.output import print_json
 from dafh.stats import Differences
-from dafh.watch.notices import Update, evidence_in_words
-from dafh.workflows.serving import _as_codes
+from dafh.watch.notices import Update
 from model_files import Parts
 
 BELL = "\x1b]0;title\x07"
-
-
-def test_labels_are_told_apart_however_many_there_are():
-    classes = np.arange(300)
-    served = SimpleNamespace(pooled=np.array([0]), predictions=np.array([[256]]))
-    assert _as_codes(classes, np.array([0]), served).tolist() == [[0, 0, 256]]
 
 
 def test_a_terminal_is_told_nothing_by_names_in_a_card(saved, tmp_path, capsys):

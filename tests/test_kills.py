@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are m
 
 TRIALS = """
 import json, os, signal, sqlite3, sys
-import dafh.workflows.training, dafh.workflows.serving, dafh.report.page  # Once for all children.
+import dafh.cli.training, dafh.report.page  # Once for all children.
 from dafh.cli import main
 
 def run(folder, moment, arguments):

@@ -12,7 +12,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from command_line import run
-from dafh import Recipe
+from dafh import DAFHClassifier, Recipe
+from dafh.cli.training import LargeTable, TrainingTable, read_table
 from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.large import (
     Blocks,
@@ -31,8 +32,6 @@ from dafh.linear.newton import Regression, fit_penalized
 from dafh.linear.standard import Standardization
 from dafh.persistence.files import load
 from dafh.tables.read import DataFile
-from dafh.workflows.reading import LargeTable, read_table
-from dafh.workflows.training import TrainingTable, make_classifier
 from large import FEATURES, assert_same_model, fitted, grouped_table, in_memory, written_in_files
 
 
@@ -408,7 +407,7 @@ def test_a_class_that_the_sample_lacks_is_named(tmp_path, small_sample):
 
 def trained(path, **said):
     table = read_table(DataFile(path), "y", **said)
-    return table, table.fit(make_classifier(table.schema, n_groups=2, groups="rules"))
+    return table, table.fit(DAFHClassifier(2, random_state=0))
 
 
 def test_few_rows_are_read_at_once_and_many_in_passes(tmp_path, small_sample):
@@ -447,7 +446,7 @@ def test_test_rows_are_not_trained_on_and_are_written_beside_the_model(tmp_path,
     (tmp_path / "left").mkdir()
     table[~table["x0"].isin(test["x0"])].to_parquet(tmp_path / "left" / "0.parquet", index=False)
     rest = read_table(DataFile(tmp_path / "left" / "0.parquet"), "y")
-    assert rest.found.labels.total() == card["rows"]
+    assert rest.labels.total() == card["rows"]
     assert run("audit", out, tmp_path / "m.test.parquet").exit_code == 0  # They are the rows that the model knows.
     assert "trained on these rows" in run("audit", out, tmp_path / "left" / "0.parquet").stderr
     test.head(-1).to_parquet(tmp_path / "m.test.parquet")

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from dafh.incumbents import Incumbent, IncumbentColumns
     from dafh.linear.scorecard import Scorecard
     from dafh.persistence.files import load, save
+    from dafh.scoring import Scorer
     from dafh.tables.encoder import tabular_pipeline
     from dafh.watch.monitor import Monitor
-    from dafh.workflows.scorer import Scorer
 
 __version__ = "0.1.0"
 
@@ -58,7 +58,7 @@ _HOME = {
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
     "Scorecard": "dafh.linear.scorecard",
-    "Scorer": "dafh.workflows.scorer",
+    "Scorer": "dafh.scoring",
     "audit": "dafh.evaluation",
     "explain": "dafh.explanation",
     "load": "dafh.persistence",

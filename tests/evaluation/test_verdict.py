@@ -17,7 +17,7 @@ from dafh.cli import main
 from dafh.evaluation.deployment import Trial, supported
 from dafh.evaluation.verdict import Verdict
 from dafh.report import render, summarize
-from dafh.workflows.serving import FileModel
+from dafh.scoring import FileModel
 
 
 def question(verdict="undecided", group=0, loss="error", kind="rationality", rival="pooled", **figures):

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.exceptions import InputError
+from dafh.scoring import fingerprint, hash_sums, labelled_hashes
 from dafh.tables.encoder import TableEncoder
 from dafh.tables.read import DataFile
 from dafh.tables.schema import TableSchema
-from dafh.tables.strange import UnreadValues
+from dafh.tables.unexpected import UnreadValues
 from dafh.tables.values import as_kind, category_name, guess_kind, is_number, read_as, to_floats, typed_kind
-from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
 
 DAY = dt.date(2020, 6, 1)
 

@@ -5,10 +5,10 @@ import pandas as pd
 import pyarrow.parquet
 import pytest
 
+from dafh.cli.training import TrainingTable
 from dafh.tables.read import DataFile, Layout
 from dafh.tables.values import as_kind
 from dafh.tables.write import TableWriter
-from dafh.workflows.training import TrainingTable
 
 GERMAN = "Fläche;Preis;Ort\n34,66;7,181;Köln\n1.234,5;8,25;Bonn\n"
 

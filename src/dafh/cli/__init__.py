@@ -1,26 +1,22 @@
 """The command line: parse, call, print. Nothing heavy is imported before a command needs it.
 
-One file per family of commands: `fit`, `score` (predict), `audit` (audit and explain), `report`, `watch`, `files`
-(show), `export`, `data`, `demo` (with `synthetic`, its experiment), `completion`. What they share is in `options`,
-`errors` and `output`.
+- `fit`: from a table to a model file, with `training`, the tables it is fitted on;
+- `use`: what is done with a model file (predict, audit, explain, report, show, export);
+- `watch`: a model file over time, with `watching`, from a batch of rows to the next state;
+- `data` and `demo`: the paper's data sets, and its experiment on synthetic data (`synthetic`).
 
-A new command gets a file here, an import and a place in the list below, help with an example, and a paragraph in
-docs/commands.md. What it does with tables and model files belongs in `dafh.workflows`.
+What they share is in `options`, `errors` and `output`. A new command gets a place in one of these files and in the list
+below, help with an example, and a paragraph in docs/commands.md.
 """
 
 import click
 
 import dafh
-from dafh.cli.audit import audit, explain
-from dafh.cli.completion import completion
 from dafh.cli.data import data
 from dafh.cli.demo import demo
 from dafh.cli.errors import OneSentence, with_debug
-from dafh.cli.export import export
-from dafh.cli.files import show
 from dafh.cli.fit import fit
-from dafh.cli.report import report
-from dafh.cli.score import predict
+from dafh.cli.use import audit, explain, export, predict, report, show
 from dafh.cli.watch import watch
 
 
@@ -40,5 +36,5 @@ def main() -> None:
     """  # noqa: D301
 
 
-for command in (fit, predict, audit, explain, report, watch, show, export, completion, demo, data):
+for command in (fit, predict, audit, explain, report, watch, show, export, demo, data):
     main.add_command(with_debug(command))

@@ -34,18 +34,11 @@ class OneSentence(click.Group):
         return list(self.commands)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the command line in whatever environment it was started."""
-        _prepare_streams()
-        try:
-            return super().main(*args, **extra)
-        except SystemExit as end:
-            # What is left in the buffer is written now. When Python does it at the end, a full disk is exit code 120.
-            if (error := _flush()) is not None and end.code in (0, None):
-                error.filename = "standard output"
-                sys.exit(_end(error))
-            raise
-        except OSError as error:  # Standard error is full, and click had something to say.
-            sys.exit(_end(error))
+        """Run the command line; results for programs (CSV, JSON, SQL) are UTF-8 everywhere."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        return super().main(*args, **extra)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse, and print help or the version if that is what is asked."""
@@ -65,16 +58,8 @@ def with_debug(command: click.Command) -> click.Command:
         for inner in command.commands.values():
             with_debug(inner)
     else:
-        command.params.append(
-            click.Option(
-                ["--debug"],
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_remember,
-                help="Show where an error comes from.",
-            )
-        )
+        option = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _remember}
+        command.params.append(click.Option(["--debug"], help="Show where an error comes from.", **option))
     return command
 
 
@@ -88,16 +73,17 @@ def _one_sentence(meta: dict[str, Any]) -> Iterator[None]:
     """Turn whatever is raised into a sentence and an exit code; click's own errors are left to click."""
     try:
         yield
+        sys.stdout.flush()
     except (click.ClickException, click.exceptions.Exit):
         raise
     except (click.Abort, KeyboardInterrupt):
         # Click would exit with 1, which means harm.
-        _print("dafh: interrupted.")
+        say("dafh: interrupted.")
         sys.exit(_INTERRUPTED)
     except Exception as error:
         # A traceback says nothing to most users. Those who report the error can ask for it.
         if meta.get(_DEBUG):
-            _print(traceback.format_exc().rstrip())
+            say(traceback.format_exc().rstrip())
         sys.exit(_end(error))
 
 
@@ -107,72 +93,31 @@ def _end(error: Exception) -> int:
     from dafh.exceptions import DAFHError
     from dafh.text import printable
 
-    if _flush() is not None and isinstance(error, OSError):
-        error.filename = "standard output"
+    if isinstance(error, OSError):
+        _give_up_output()
     if isinstance(error, BrokenPipeError):  # The reader, `head` for example, has closed the pipe.
         return _CLOSED_PIPE
     if isinstance(error, DAFHError):
-        _print(f"dafh: {printable(error)}")
+        say(f"dafh: {printable(error)}")
     elif isinstance(error, MemoryError):
-        _print("dafh: There is not enough memory for this: use fewer rows or columns, or a machine with more.")
+        say("dafh: There is not enough memory for this: use fewer rows or columns, or a machine with more.")
     elif isinstance(error, OSError) and error.strerror:
         # A full disk, a folder that vanished: users can do something about it, and we cannot.
         where = f"{printable(error.filename)}: " if error.filename else ""
-        _print(f"dafh: {where}{_without_folder() or error.strerror}.")
+        say(f"dafh: {where}{error.strerror}.")
     else:
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        _print(f"dafh: unexpected error, please report it: {what} (--debug shows more)")
+        say(f"dafh: unexpected error, please report it: {what} (--debug shows more)")
         return _UNEXPECTED
     return _INPUT
 
 
-def _without_folder() -> str:
-    """Say that the working folder was deleted, which the error itself does not."""
+def _give_up_output() -> None:
+    """Write what is left in the buffer; if that fails, drop it: Python would try again at its end, with a traceback."""
     try:
-        os.getcwd()
+        sys.stdout.flush()
     except OSError:
-        return "the working folder no longer exists"
-    return ""
-
-
-def _print(text: str) -> None:
-    """Print to standard error; where that is full or closed, the exit code has to do."""
-    with contextlib.suppress(ValueError):
-        say(text)
-
-
-def _prepare_streams() -> None:
-    """See that all three streams are there, and take every letter.
-
-    If one is closed, the next file that is opened gets its number, and whatever a library prints would go into that
-    file. In the C locale of old systems, or with PYTHONIOENCODING, a letter such as ± would be an error; results for
-    programs (CSV, JSON, SQL) are UTF-8 everywhere.
-    """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # Gets the lowest number that is free, which is this one.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # Names of files may hold bytes that are no letters. A stream that has become another one by dup2 refuses.
-            with contextlib.suppress(OSError):
-                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-
-
-def _flush() -> OSError | None:
-    """Write what is left in the buffers; return what stands in the way of standard output, if anything does."""
-    found = None
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except OSError as error:
-            found = error if stream is sys.stdout else found
-            # Python flushes once more when it exits, and that would fail too, with a traceback.
-            with contextlib.suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return found
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dafh.cli.options import (
-    CLUSTER,
-    JSON,
-    MODEL,
-    WEIGHT,
-    CostsOfErrors,
-    LossNames,
-    check_writable,
-    data_options,
-)
+from dafh.cli.options import JSON, PATH, WEIGHT, check_writable, costs_of_errors, data_options, loss_names
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -22,27 +13,13 @@ if TYPE_CHECKING:
     from dafh.tables.schema import TableSchema
 
 
-class NumberOfGroups(click.ParamType):  # type: ignore[type-arg]  # Not generic in older versions of click.
-    """A number of groups, or "auto"."""
-
-    name = "number of groups"
-    _number = click.IntRange(1, 50)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Take "auto" as it is, and refuse what is neither that nor a number from 1 to 50."""
-        if value == "auto":
-            return value
-        if isinstance(value, str) and not value.removeprefix("-").isdecimal():
-            self.fail(f"{value!r} is neither a number from 1 to 50 nor auto.", param, ctx)
-        return self._number.convert(value, param, ctx)
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Show what may be given."""
-        return "[auto|1..50]"
-
-
-_ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time", "weight", "test_size")
-"""Options that say what columns are."""
+def _number_of_groups(value: str) -> Any:
+    """Take "auto" as it is, and refuse what is neither that nor a number from 1 to 50."""
+    if value == "auto":
+        return value
+    if not value.removeprefix("-").isdecimal():
+        raise click.BadParameter(f"{value!r} is neither a number from 1 to 50 nor auto.")
+    return click.IntRange(1, 50).convert(value, None, None)
 
 
 @click.command(
@@ -50,7 +27,7 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
 )
 @click.argument("data", metavar="DATA")
 @click.option("--target", required=True, help="Column to predict.")
-@click.option("--out", type=MODEL, default=Path("model.dafh"), show_default=True, help="Model file to write.")
+@click.option("--out", type=PATH, default=Path("model.dafh"), show_default=True, help="Model file to write.")
 @click.option("--drop", multiple=True, metavar="NAME,...", help="Columns to leave out.")
 @click.option(
     "--sensitive",
@@ -82,7 +59,8 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
 )
 @click.option(
     "--groups",
-    type=NumberOfGroups(),
+    type=_number_of_groups,
+    metavar="[auto|1..50]",
     default="auto",
     show_default=True,
     help="Number of groups, 1 to 50, or auto: as many as held-out rows show to be worth it.",
@@ -105,13 +83,15 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
 )
 @click.option(
     "--guard-losses",
-    type=LossNames(),
+    type=loss_names,
+    metavar="LOSS,...",
     help="Losses that must not get worse: error, fpr (false positive rate), fnr (false negative rate), cost.  "
     "[default: error; cost with --costs]",
 )
 @click.option(
     "--costs",
-    type=CostsOfErrors(),
+    type=costs_of_errors,
+    metavar="fp=COST,fn=COST",
     help="What a false positive and a false negative cost, such as fp=1,fn=5; sets the cut-off. The second label in "
     "sorted order is the positive one.",
 )
@@ -122,10 +102,10 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
 )
 @click.option(
     "--pooled",
-    type=click.Choice(["scorecard", "linear", "boosting"]),
+    type=click.Choice(["scorecard", "linear"]),
     default="scorecard",
     show_default=True,
-    help="The pooled classifier: a scorecard, logistic regression, or gradient boosting.",
+    help="The pooled classifier: a scorecard, or logistic regression.",
 )
 @click.option(
     "--incumbent-score",
@@ -157,7 +137,11 @@ _ABOUT_COLUMNS = ("drop", "sensitive", "categories", "protect", "person", "time"
     show_default=True,
     help="Share of the rows to set aside for audit and report; they are written beside the model.",
 )
-@CLUSTER
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Address of a Dask scheduler, such as tcp://host:8786: its workers do the work.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @data_options
 @JSON
@@ -165,13 +149,21 @@ def fit(
     data: "DataFile",
     target: str,
     out: Path,
-    guard: str,
-    guard_losses: tuple[str, ...] | None,
     groups: int | Literal["auto"],
-    by: str,
-    as_json: bool,
+    by: Literal["rules", "network"],
+    guard: Literal["veto", "proof", "none"],
+    guard_losses: tuple[str, ...] | None,
+    costs: dict[str, float] | None,
+    threshold: float | None,
+    pooled: Any,
+    incumbent_score: str | None,
+    incumbent_decision: str | None,
+    incumbent_threshold: float | None,
+    incumbent_as_feature: bool,
     cluster: str | None,
-    **options: Any,
+    seed: int,
+    as_json: bool,
+    **columns: Any,
 ) -> None:
     """Learn groups and their classifiers from a table.
 
@@ -188,25 +180,37 @@ def fit(
     """
     from time import monotonic
 
-    _check_places(out, with_test_rows=options["test_size"] > 0)
+    check_writable(out)
+    from dafh.cli.training import read_table
+    from dafh.estimators.dafh import DAFHClassifier
+    from dafh.exceptions import InputError
     from dafh.large import connected
-    from dafh.workflows.reading import read_table
-    from dafh.workflows.training import make_classifier
+    from dafh.scoring import held_out_path
 
+    if columns["test_size"]:
+        check_writable(held_out_path(out))
     start = monotonic()
-    columns = {name: options.pop(name) for name in _ABOUT_COLUMNS}
-    incumbent = _incumbent(options)
+    if guard == "none" and columns["protect"]:
+        raise InputError("Only the guard protects columns, and it is off: set it to veto or proof.")
+    incumbent = _incumbent(incumbent_score, incumbent_decision, incumbent_threshold, incumbent_as_feature)
     if incumbent is not None:
         columns |= {"score": incumbent.score, "decision": incumbent.decision}
-        options["pooled"] = incumbent
-    options["guard"] = None if guard == "none" else guard
-    # Whoever names costs is asked about costs: at their cut-off, the error rate is meant to rise.
-    options["guard_losses"] = guard_losses or (("error",) if options.get("costs") is None else ("cost",))
+    unfitted = DAFHClassifier(
+        groups,
+        groups=by,
+        pooled=pooled if incumbent is None else incumbent,
+        guard=None if guard == "none" else guard,
+        # Whoever names costs is asked about costs: at their cut-off, the error rate is meant to rise.
+        guard_losses=guard_losses or (("error",) if costs is None else ("cost",)),  # type: ignore[arg-type]
+        costs=costs,
+        threshold=threshold,
+        random_state=seed,
+        verbose=1,
+    )
     with connected(cluster):
-        table = read_table(data, target, **columns, seed=options["seed"], on_cluster=cluster is not None)
+        table = read_table(data, target, **columns, seed=seed, on_cluster=cluster is not None)
         for note in (table.headline(), *table.notes, *_offers(table.schema)):
             say(note)
-        unfitted: Any = make_classifier(table.schema, n_groups=groups, groups=by, verbose=1, **options)  # type: ignore[arg-type]
         model = table.fit(unfitted)
         card, test_rows = table.save(model, out)
         cutoff = table.about_cutoff(model) if incumbent is not None else None
@@ -226,35 +230,17 @@ def fit(
 def _print_files(out: Path, test_rows: Path | None) -> None:
     """Say what was written, and what to do next."""
     click.echo(f"\nModel: {out}")
-    stale = out.with_suffix(".test.parquet")
-    if test_rows is None and stale.exists():
-        say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
-    next_step = f"dafh show {out}"
     if test_rows is not None:
-        click.echo(f"Test rows: {test_rows}")
-        next_step = f"dafh audit {out} {test_rows}"
-    click.echo(f"\nNext: {next_step}")
+        click.echo(f"Test rows: {test_rows}\n\nNext: dafh audit {out} {test_rows}")
+        return
+    stale = out.with_suffix(".test.parquet")
+    if stale.exists():
+        say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
+    click.echo(f"\nNext: dafh show {out}")
 
 
-def _check_places(out: Path, *, with_test_rows: bool) -> None:
-    """Refuse places that cannot be written to before the work, not after it."""
-    check_writable(out)
-    if with_test_rows:
-        from dafh.storage import is_special
-        from dafh.workflows.set_aside import held_out_path
-
-        if is_special(out):
-            raise click.UsageError(
-                f"Test rows are written beside the model, and {out} is no file: leave out --test-size."
-            )
-        check_writable(held_out_path(out))
-
-
-def _incumbent(options: dict[str, Any]) -> Any:
-    """Take the options about a model in use, and make the pooled classifier of them; None without any."""
-    names = ("incumbent_score", "incumbent_decision", "incumbent_threshold")
-    score, decision, threshold = (options.pop(name) for name in names)
-    as_features = options.pop("incumbent_as_feature")
+def _incumbent(score: str | None, decision: str | None, threshold: float | None, as_features: bool) -> Any:
+    """Make the pooled classifier of a model in use; None without any."""
     if score is None and decision is None:
         if threshold is not None or as_features:
             raise click.UsageError("Name the model in use: --incumbent-score, --incumbent-decision or both.")

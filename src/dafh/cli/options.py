@@ -4,103 +4,77 @@ import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from dafh.tables.read import DataFile
-
-MODEL = click.Path(path_type=Path)
+PATH = click.Path(path_type=Path)
 
 
-class LossNames(click.ParamType):  # type: ignore[type-arg]  # Not generic in older versions of click.
-    """Names of losses, joined by commas."""
-
-    name = "losses"
-    # Not from `dafh.evaluation.losses`, which takes NumPy: help does without. A test compares the two.
-    known = ("error", "fpr", "fnr", "cost")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Split at commas, and refuse what is not a loss."""
-        if not isinstance(value, str):
-            return value
-        names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
-        unknown = [name for name in names if name not in self.known]
-        if unknown or not names:
-            what = repr(unknown[0]) if unknown else "an empty list"
-            self.fail(f"{what} is not a loss: choose from {', '.join(self.known)}, joined by commas.", param, ctx)
-        return names
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Show what may be given."""
-        return "LOSS,..."
+# Not from `dafh.evaluation.losses`, which takes NumPy: help does without. A test compares the two.
+LOSSES = ("error", "fpr", "fnr", "cost")
 
 
-class CostsOfErrors(click.ParamType):  # type: ignore[type-arg]
-    """What a false positive and a false negative cost, as fp=1,fn=5."""
-
-    name = "costs"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read two positive numbers."""
-        if not isinstance(value, str):
-            return value
-        parts = [part.partition("=") for part in value.split(",")]
-        try:
-            costs = {name.strip(): float(number) for name, _, number in parts}
-        except ValueError:
-            costs = {}
-        if len(parts) != 2 or set(costs) != {"fp", "fn"} or not all(0 < cost < math.inf for cost in costs.values()):
-            self.fail(f"{value!r} is not of the form fp=1,fn=5 with two positive numbers.", param, ctx)
-        return costs
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Show what may be given."""
-        return "fp=COST,fn=COST"
+def loss_names(value: str) -> tuple[str, ...]:
+    """Split names of losses at commas."""
+    names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    unknown = [name for name in names if name not in LOSSES]
+    if unknown or not names:
+        what = repr(unknown[0]) if unknown else "an empty list"
+        raise click.BadParameter(f"{what} is not a loss: choose from {', '.join(LOSSES)}, joined by commas.")
+    return names
 
 
-CLUSTER = click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Address of a Dask scheduler, such as tcp://host:8786: its workers do the work.",
+def costs_of_errors(value: str) -> dict[str, float]:
+    """Read what a false positive and a false negative cost, as fp=1,fn=5."""
+    parts = [part.partition("=") for part in value.split(",")]
+    try:
+        costs = {name.strip(): float(number) for name, _, number in parts}
+    except ValueError:
+        costs = {}
+    if len(parts) != 2 or set(costs) != {"fp", "fn"} or not all(0 < cost < math.inf for cost in costs.values()):
+        raise click.BadParameter(f"{value!r} is not of the form fp=1,fn=5 with two positive numbers.")
+    return costs
+
+
+def in_order(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """One decorator of several options, which help lists in this order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+_layout_options = in_order(
+    click.option("--delimiter", metavar="CHAR", help="Separator of the cells of a CSV file.  [default: detect]"),
+    click.option(
+        "--header/--no-header", default=None, help="Whether the first line has the column names.  [default: detect]"
+    ),
+    click.option("--encoding", default="utf-8-sig", metavar="NAME", help="Encoding of a CSV file.  [default: UTF-8]"),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="Decimal mark of a CSV file.  [default: detect in fit; elsewhere as in fit]",
+    ),
 )
 
 
-def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def data_options(command: Callable[..., Any]) -> Any:
     """Add the options that say how a text file is laid out, and hand the command a DataFile as `data`."""
 
     @functools.wraps(command)
-    def with_file(*, data: str | None, **rest: Any) -> Any:
-        layout = {name: rest.pop(name) for name in ("delimiter", "header", "encoding", "decimal")}
-        return command(data=None if data is None else _data_file(data, **layout), **rest)
+    def with_file(
+        *, data: str | None, delimiter: str | None, header: bool | None, encoding: str, decimal: str | None, **rest: Any
+    ) -> Any:
+        from dafh.tables.read import DataFile
 
-    wrapped: Callable[..., Any] = with_file
-    options = [
-        click.option("--delimiter", metavar="CHAR", help="Separator of the cells of a CSV file.  [default: detect]"),
-        click.option(
-            "--header/--no-header", default=None, help="Whether the first line has the column names.  [default: detect]"
-        ),
-        click.option(
-            "--encoding", default="utf-8-sig", metavar="NAME", help="Encoding of a CSV file.  [default: UTF-8]"
-        ),
-        click.option(
-            "--decimal",
-            type=click.Choice([".", ","]),
-            help="Decimal mark of a CSV file.  [default: detect in fit; elsewhere as in fit]",
-        ),
-    ]
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return wrapped
+        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
+        return command(data=None if data is None else DataFile(data, delimiter, header, encoding, decimal), **rest)
 
-
-def _data_file(path: str, delimiter: str | None, header: bool | None, encoding: str, decimal: str | None) -> "DataFile":
-    from dafh.tables.read import DataFile
-
-    if delimiter is not None:
-        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
-    return DataFile(path, delimiter, header, encoding, decimal)
+    return _layout_options(with_file)
 
 
 def check_writable(out: Path) -> None:
@@ -117,22 +91,11 @@ SENSITIVE = click.option(
     metavar="NAME,...",
     help="Sensitive attributes that define named groups.  [default: the sensitive and protected columns of fit]",
 )
-LOSSES = click.option(
-    "--losses",
-    type=LossNames(),
-    help="Losses to test: error, fpr (false positive rate), fnr (false negative rate), cost.  "
-    "[default: those of the guard in fit; cost with --costs]",
-)
 COSTS = click.option(
     "--costs",
-    type=CostsOfErrors(),
+    type=costs_of_errors,
+    metavar="fp=COST,fn=COST",
     help="What a false positive and a false negative cost, for the loss cost.  [default: as in fit]",
-)
-PERSON = click.option(
-    "--person",
-    metavar="NAME",
-    help="Column that identifies the person of each row, if persons have several rows; tests then count persons.  "
-    "[default: that of fit]",
 )
 WEIGHT = click.option(
     "--weight",
@@ -141,35 +104,5 @@ WEIGHT = click.option(
     "[default in audit and report: that of fit]",
 )
 TARGET = click.option(
-    "--target",
-    help="Target column, if it has another name than in training, or if the model was saved from Python.",
-)
-LEVEL = click.option(
-    "--level",
-    type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help='Accepted probability of any wrong "violated", and also of any wrong "satisfied".',
-)
-MARGIN = click.option(
-    "--margin",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    show_default=True,
-    help="Tolerated harm, as a share of rows: 0.01 is one percentage point.",
-)
-DEPTH = click.option(
-    "--depth",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="Largest number of attributes to combine: with 2, women over 60 are tested as well as women.",
-)
-SEEDS = click.option(
-    "--seeds",
-    type=click.IntRange(0, 20),
-    default=None,
-    help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
-    "rows, networks with other seeds; 0 skips this.  [default: in report, as many as fit into 30 seconds and at most "
-    "5; in explain, 0]",
+    "--target", help="Target column, if it has another name than in training, or if the model was saved from Python."
 )

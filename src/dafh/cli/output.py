@@ -1,20 +1,15 @@
 """Output for readers and for programs."""
 
-import contextlib
 import json
 
 import click
 
 
 def say(text: str) -> None:
-    """Print what is not the result. It goes to standard error, so that a pipe carries the result alone.
+    """Print what is not the result. It goes to standard error, so that a pipe carries the result alone."""
+    from dafh.text import CONTROLS  # Here, so that `dafh --help` imports nothing else.
 
-    If standard error is full or closed, the note is lost: a result must not be lost with it.
-    """
-    with contextlib.suppress(OSError):
-        from dafh.text import CONTROLS  # Here, so that `dafh --help` imports nothing else.
-
-        click.echo(text.translate(CONTROLS), err=True)
+    click.echo(text.translate(CONTROLS), err=True)
 
 
 def print_json(value: object) -> None:

@@ -68,21 +68,12 @@ def run_synthetic(n_samples: int = 20_000, *, random_state: int = 0, verbose: in
     # The paper's own way: two groups by a network. Random starts find groups that leave the classifiers something to
     # do; rules are as accurate here, but may divide the rows by their label.
     learned = DAFHClassifier(
-        2,
-        groups="network",
-        pooled="linear",
-        recipe=Recipe.random_starts(),
-        random_state=random_state,
-        verbose=verbose,
+        2, groups="network", pooled="linear", recipe=Recipe.random_starts(), random_state=random_state, verbose=verbose
     ).fit(X, y)
     matrix = PreferenceMatrix.of(learned, X_test, y_test)
     results.append(SyntheticResult("DAFH", matrix, learned.predict_group(X_test), learned))
-    return SyntheticExperiment(X_test, y_test, [_pooled_result(learned, X_test, y_test), *results])
-
-
-def _pooled_result(model: DAFHClassifier, X: pd.DataFrame, y: NDArray[np.int_]) -> SyntheticResult:
-    """Result of the pooled classifier, which serves all rows as one group."""
-    labels = model.pooled_.predict(X)
-    groups = np.zeros(len(y), np.intp)
-    matrix = PreferenceMatrix.from_predictions(y, labels[:, None], groups, labels)
-    return SyntheticResult("Pooled", matrix, groups, model.pooled_)
+    # The pooled classifier serves all rows as one group.
+    labels, groups = learned.pooled_.predict(X_test), np.zeros(len(y_test), np.intp)
+    matrix = PreferenceMatrix.from_predictions(y_test, labels[:, None], groups, labels)
+    pooled = SyntheticResult("Pooled", matrix, groups, learned.pooled_)
+    return SyntheticExperiment(X_test, y_test, [pooled, *results])

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dafh.cli.options import COSTS, JSON, MODEL, SENSITIVE, TARGET, LossNames, check_writable, data_options
+from dafh.cli.options import COSTS, JSON, PATH, SENSITIVE, TARGET, check_writable, data_options, loss_names
 from dafh.cli.output import print_json, say
 
-if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
+if TYPE_CHECKING:  # Importing them takes pandas, which `dafh --help` does without.
+    from dafh.cli.watching import WatchedBatch
     from dafh.tables.read import DataFile
-    from dafh.workflows.watching import WatchedBatch
 
 
 class WithDefault(click.Group):
@@ -46,9 +46,9 @@ def watch() -> None:
 
 
 @watch.command(epilog="Example: dafh watch batch model.dafh march.csv --state watch.db --fail-on-alarm")
-@click.argument("model", type=MODEL)
+@click.argument("model", type=PATH)
 @click.argument("data", metavar="DATA")
-@click.option("--state", type=MODEL, required=True, help="File that keeps what is known; made with the first batch.")
+@click.option("--state", type=PATH, required=True, help="File that keeps what is known; made with the first batch.")
 @click.option("--name", help="What the batch is called.  [default: the name of its file]")
 @click.option("--id", "id_column", metavar="NAME", help="Column that identifies a row: known rows are left out.")
 @TARGET
@@ -67,7 +67,8 @@ def watch() -> None:
 @SENSITIVE
 @click.option(
     "--losses",
-    type=LossNames(),
+    type=loss_names,
+    metavar="LOSS,...",
     help="What must not get worse: error, fpr (false positive rate), fnr (false negative rate), cost.  "
     "[default: those of the guard in fit; cost with --costs]",
 )
@@ -101,40 +102,16 @@ def watch() -> None:
 )
 @data_options
 @JSON
-def batch(
-    model: Path,
-    data: "DataFile",
-    state: Path,
-    name: str | None,
-    id_column: str | None,
-    target: str | None,
-    person: str | None,
-    weight: str | None,
-    largest_weight: float | None,
-    sensitive: tuple[str, ...],
-    losses: tuple[str, ...] | None,
-    costs: dict[str, float] | None,
-    level: float | None,
-    run_length: float | None,
-    drift_margin: float | None,
-    apply: bool,
-    on_warnings: bool,
-    fail_on_alarm: bool,
-    wait: float,
-    as_json: bool,
-) -> None:
+def batch(model: Path, data: "DataFile", state: Path, fail_on_alarm: bool, as_json: bool, **options: Any) -> None:
     """Add a batch of rows and print what changed.
 
     DATA needs the training columns. Rows without a target count for drift, and wait for their labels: give them again
     when the labels are known. A batch that was given before changes nothing. What --losses, --level and the like say is
     settled with the first batch.
     """
-    from dafh.workflows.watching import WatchSettings, watch_batch
+    from dafh.cli.watching import watch_batch
 
-    settings = WatchSettings(level, losses, costs, sensitive, run_length, drift_margin, largest_weight)
-    columns: dict[str, Any] = {"target": target, "person": person, "id_column": id_column, "weight": weight}
-    how: dict[str, Any] = {"name": name, "apply": apply, "on_warnings": on_warnings, "wait": wait}
-    found = watch_batch(model, data, state, settings, **columns, **how)
+    found = watch_batch(model, data, state, **options)
     for note in found.notes:
         say(f"Note: {note}")
     if as_json:
@@ -168,8 +145,8 @@ def _lines(found: "WatchedBatch") -> list[str]:
 
 
 @watch.command(epilog="Example: dafh watch report watch.db --out watch.html")
-@click.argument("state", type=MODEL)
-@click.option("--out", type=MODEL, help="HTML file to write.  [default: watch.html; none with --json]")
+@click.argument("state", type=PATH)
+@click.option("--out", type=PATH, help="HTML file to write.  [default: watch.html; none with --json]")
 @click.option("--title", help="Heading of the page.")
 @JSON
 def report(state: Path, out: Path | None, title: str | None, as_json: bool) -> None:

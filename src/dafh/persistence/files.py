@@ -214,11 +214,6 @@ def card_of(content: bytes) -> dict[str, Any]:
     return _Content.of(content, "This is no model").card
 
 
-def model_of(content: bytes) -> ModelFile:
-    """Build the model of what `file_content` has made, or of what someone says that it has made."""
-    return _Content.of(content, "This is no model").file()
-
-
 # ---- content ----
 
 

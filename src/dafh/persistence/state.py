@@ -31,7 +31,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import Pipeline
 
@@ -122,8 +121,6 @@ _DTYPES = "biufUMm"
 """Kinds of arrays that a file may hold: numbers, truth values, text and dates."""
 _ROUTING = "_metadata_request"
 """What scikit-learn remembers of `set_fit_request`: an object of its own, and nothing that was fitted."""
-# `dafh fit --pooled boosting` makes these, and skops does not trust their trees unasked.
-_TRUSTED = {f"{HistGradientBoostingClassifier.__module__.rpartition('.')[0]}.predictor.TreePredictor"}
 
 
 class MalformedError(ValueError):
@@ -489,7 +486,7 @@ def write_part(value: object, trusted: Collection[str]) -> bytes:
 
     try:
         content: bytes = skops.io.dumps(value)
-        missing = sorted({*skops.io.get_untrusted_types(data=content)} - {*trusted} - _TRUSTED)
+        missing = sorted({*skops.io.get_untrusted_types(data=content)} - {*trusted})
     except Exception as error:  # In any way that a class of any library fails.
         raise InputError(f"{type(value).__name__} cannot be written without pickle: {_short(error)}.") from error
     if missing:
@@ -506,7 +503,7 @@ def read_part(content: bytes, trusted: Collection[str]) -> Any:
 
     unpack(content)  # For its limits.
     types_of_part = skops.io.get_untrusted_types(data=content)
-    missing = sorted({*types_of_part} - {*trusted} - _TRUSTED)
+    missing = sorted({*types_of_part} - {*trusted})
     if missing:
         named = clipped(", ".join(missing[:5]), 200)
         raise MalformedError(f"it holds types that are built only if load(..., trusted=[...]) names them: {named}")

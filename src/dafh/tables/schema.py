@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.tables.strange import UnreadValues
+from dafh.tables.unexpected import UnreadValues
 from dafh.tables.values import (
     as_categories,
     date_words,

@@ -8,16 +8,13 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from dafh import DAFHClassifier, DecoupledClassifier, load, save, tabular_pipeline
+from dafh import DAFHClassifier, load, save, tabular_pipeline
 from dafh.classifiers.logits import class_probabilities, logits
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import take_rows
 from dafh.tables.encoder import TableReader
-from dafh.tables.read import DataFile
-from dafh.tables.schema import TableSchema
-from dafh.workflows.serving import FileModel
+from model_files import TREES
 from models import network_case, rules_case, workers
-from test_architecture import modules_after
 
 
 def with_pooled(pooled, **settings):
@@ -59,8 +56,8 @@ CASES = [rules_case, network_case, linear_case, cautious_case, boosting_case, th
 @pytest.mark.parametrize("case", CASES)
 def test_one_pass_gives_what_three_give(case, tmp_path):
     data = case()
-    save(data.model, tmp_path / "m.dafh")
-    for model in (data.model, load(tmp_path / "m.dafh")):
+    save(data.model, tmp_path / "m.dafh", trusted=TREES)
+    for model in (data.model, load(tmp_path / "m.dafh", trusted=TREES)):
         final, rows = model[-1], model[:-1].transform(data.X)
         served = final.serve(rows)
         np.testing.assert_array_equal(served.label, model.predict(data.X))
@@ -112,29 +109,6 @@ def test_categories_that_are_not_called_by_their_names_get_them(values):
     column = pd.Series(pd.Categorical(values))
     read = TableReader({"c": "category"}).fit_transform(pd.DataFrame({"c": column}))
     assert read["c"].tolist() == [{"1.0": "1", 1.0: "1", 2.0: "2"}.get(value, str(value)) for value in values]
-
-
-# ---- files ----
-
-
-def test_scoring_a_file_imports_neither_jax_nor_what_reports_need(folder):
-    code = (
-        "from pathlib import Path; from dafh.tables.read import DataFile; "
-        f"from dafh.workflows.serving import FileModel; folder = Path({str(folder)!r}); "
-        "list(FileModel.open(folder / 'model.dafh').score(DataFile(folder / 'people.csv')))"
-    )
-    assert not {"jax", "altair", "skops"} & modules_after(code)
-
-
-def test_files_are_scored_by_models_without_a_pass_of_their_own(tmp_path):
-    data = workers(300)
-    model = tabular_pipeline(DecoupledClassifier(random_state=0)).fit(data.X, data.y)
-    kinds = {"experience": "number", "job": "category", "hours": "number", "since": "date ISO8601", "remote": "flag"}
-    save(model, tmp_path / "m.dafh", details={"schema": TableSchema("y", kinds).to_dict()})
-    data.X.to_csv(tmp_path / "t.csv", index=False)
-    (scored,) = FileModel.open(tmp_path / "m.dafh").score(DataFile(tmp_path / "t.csv"))
-    assert scored["prediction"].tolist() == model.predict(data.X).tolist()
-    assert scored["probability_yes"].tolist() == model.predict_proba(data.X)[:, 1].round(6).tolist()
 
 
 def test_a_linear_model_of_scikit_learn_is_asked_itself():

@@ -6,10 +6,8 @@ import pandas as pd
 import pytest
 
 from command_line import people, run
-from dafh.exceptions import InputError
 from dafh.persistence.files import read_card
 from dafh.tables.write import TableWriter
-from dafh.workflows.set_aside import check_test_rows
 
 REFUSED = "does not hold the test rows of model.dafh: another fit has written it"
 
@@ -71,14 +69,6 @@ def test_other_labels_make_other_rows_and_are_not_compared(fitted):
     path = fitted / "model.test.parquet"
     pd.read_parquet(path).assign(other=lambda rows: rows["hired"].to_numpy()[::-1]).to_parquet(path)
     assert run("audit", fitted / "model.dafh", path, "--target", "other").exit_code == 0
-
-
-def test_models_of_earlier_versions_do_not_know_their_test_rows(tmp_path):
-    model, table = tmp_path / "model.dafh", tmp_path / "model.test.parquet"
-    check_test_rows(model, {"rows_kept_back": 5}, table, "anything")
-    check_test_rows(model, {}, table, "anything")  # Saved from Python.
-    with pytest.raises(InputError, match="does not hold the test rows"):
-        check_test_rows(model, {"rows_kept_back": 5, "test_fingerprint": "this"}, table, "that")
 
 
 def test_a_fit_that_cannot_write_its_test_rows_leaves_the_model_as_it_was(fitted, monkeypatch):

@@ -1,6 +1,5 @@
 """dafh watch: batches into a state file, and what is said about them."""
 
-import hashlib
 import json
 import shutil
 import sqlite3
@@ -11,8 +10,7 @@ import pytest
 
 from command_line import run
 from dafh import Monitor
-from dafh.persistence.card import make_card
-from dafh.persistence.files import file_content, open_model, save
+from dafh.persistence.files import open_model, save
 from dafh.watch.store import WatchStore
 from models import rules_case
 from watched import content, watch, watched_folder
@@ -155,38 +153,6 @@ def test_a_model_file_that_was_not_put_in_place_is_mentioned_and_then_replaced(y
     assert model.read_bytes() == year[1].read_bytes()
 
 
-def forged_card(model):
-    file = open_model(model)
-    own = make_card(file.model, {})
-    return file_content(file.model, details={k: v for k, v in file.card.items() if k not in own} | {"data": "forged"})
-
-
-def forged_threshold(model):
-    file = open_model(model)
-    own = make_card(file.model, {})
-    file.model[-1].threshold_ = 0.9
-    return file_content(file.model, details={k: v for k, v in file.card.items() if k not in own})
-
-
-@pytest.mark.parametrize("options", [(), ("--apply",)])
-@pytest.mark.parametrize(
-    "forge", [lambda _: b"#!/bin/sh\n", forged_card, forged_threshold, lambda _: file_content(rules_case().model)]
-)
-def test_a_forged_state_does_not_replace_the_model_file(year, tmp_path, forge, options):
-    state, model = tmp_path / "watch.db", tmp_path / "model.dafh"
-    shutil.copy(year[0], state)
-    shutil.copy(year[1], model)
-    forged, before = forge(model), model.read_bytes()
-    with sqlite3.connect(state) as connection:
-        row = (hashlib.sha256(forged).hexdigest(), model.name, 8, forged)
-        connection.execute("INSERT INTO models (checksum, name, batch, content) VALUES (?, ?, ?, ?)", row)
-    connection.close()
-    result = watch(state, 8, *options, model=model)
-    assert result.exit_code == 2
-    assert "in more than who serves whom" in " ".join(result.stderr.split())
-    assert model.read_bytes() == before
-
-
 def lost_state(state):
     with sqlite3.connect(state) as connection:
         connection.execute("UPDATE state SET plain = '{}', arrays = substr(arrays, 1, 500)")
@@ -294,13 +260,6 @@ def test_an_error_in_a_batch_leaves_the_state_as_it_was(state, tmp_path):
     assert result.exit_code == 2
     assert "'perhaps', which the model was not fitted with" in result.stderr
     assert content(state) == before
-
-
-def test_a_malformed_reference_in_a_model_file_is_refused(state, tmp_path):
-    opened = open_model(watched_folder() / "model.dafh")
-    details = {k: v for k, v in opened.card.items() if k not in make_card(opened.model, {})}
-    save(opened.model, tmp_path / "odd.dafh", details=details | {"reference": {"rows": "many"}})
-    assert "malformed reference" in watch(state, 1, model=tmp_path / "odd.dafh").stderr
 
 
 # ---- the page ----

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import run
 from dafh import load
-from dafh.workflows.serving import FileModel
+from dafh.scoring import FileModel
 
 NASTY = [
     "<script>alert(1)</script>",

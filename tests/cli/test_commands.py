@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +11,10 @@ import pandas as pd
 import pytest
 
 from command_line import people, run
-from dafh import AuditResult, load
+from dafh import AuditResult, DAFHClassifier, load
+from dafh.cli.training import TrainingTable
+from dafh.scoring import FileModel
 from dafh.tables.read import DataFile
-from dafh.workflows.serving import FileModel
-from dafh.workflows.training import TrainingTable, make_classifier
 from models import workers
 
 
@@ -37,7 +36,7 @@ def test_fit_says_what_it_guesses_and_what_came_of_it(folder):
 
 def test_the_model_is_the_one_that_python_gives(folder):
     table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
-    again = table.fit(make_classifier(table.schema))
+    again = table.fit(DAFHClassifier(random_state=0))
     rows = table.schema.features_of(people(50, seed=3))
     np.testing.assert_array_equal(load(folder / "model.dafh").predict_proba(rows), again.predict_proba(rows))
 
@@ -46,7 +45,7 @@ def test_held_out_rows_were_not_trained_on(folder):
     kept = pd.read_parquet(folder / "model.test.parquet")
     table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
     assert len(kept) == 90
-    assert not set(kept["person_id"]) & set(table.training["person_id"])
+    assert not set(kept["person_id"]) & set(people()["person_id"][table.features.index])
     assert list(kept.columns) == list(people().columns)
 
 
@@ -147,15 +146,6 @@ def test_fit_warns_of_leakage(tmp_path):
     assert "other" not in notes.split("Possible leakage", 1)[1]
 
 
-def test_chunks_do_not_change_predictions(folder):
-    model = FileModel.open(folder / "model.dafh")
-    whole, pieces = (
-        pd.concat(model.score(DataFile(folder / "people.csv"), ["all"], rows=rows), ignore_index=True)
-        for rows in (1000, 7)
-    )
-    pd.testing.assert_frame_equal(whole, pieces)
-
-
 def test_predict_reads_pipes_and_writes_parquet(folder):
     packed = gzip.compress((folder / "people.csv").read_bytes())
     result = run("predict", folder / "model.dafh", "-", "--out", folder / "s.parquet", input=packed)
@@ -189,7 +179,7 @@ def test_audit_for_machines(folder):
 
 def test_an_audit_of_the_training_rows_says_so(folder):
     table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
-    table.training.sample(frac=1, random_state=0).to_csv(folder / "training.csv", index=False)
+    people().loc[table.features.index].sample(frac=1, random_state=0).to_csv(folder / "training.csv", index=False)
     for name in ("people.csv", "training.csv"):
         assert "the model was trained on these rows" in run("audit", folder / "model.dafh", folder / name).stderr
     assert "trained on these rows" not in run("audit", folder / "model.dafh", folder / "model.test.parquet").stderr
@@ -261,24 +251,6 @@ def test_fit_for_machines_prints_nothing_else(folder):
     assert card["file"] == str(folder / "one.dafh")
     assert card["test_rows"] is None
     assert card["guard"] is None
-
-
-def test_boosting_can_be_the_pooled_model(folder):
-    arguments = [
-        "--target",
-        "hired",
-        "--pooled",
-        "boosting",
-        "--by",
-        "rules",
-        "--guard",
-        "proof",
-        "--out",
-        folder / "boosted.dafh",
-    ]
-    assert run("fit", folder / "people.csv", *arguments).exit_code == 0
-    assert "HistGradientBoosting" in run("show", folder / "boosted.dafh").stdout
-    assert run("audit", folder / "boosted.dafh", folder / "people.csv").exit_code == 0
 
 
 # ---- groups by rules ----
@@ -384,16 +356,3 @@ def test_a_network_says_which_epoch_it_kept(ruled, tmp_path):
     assert "; kept epoch " in result.stderr
     text = run("explain", tmp_path / "net.dafh", path / "rules.csv").stdout
     assert "Exactly" not in text
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_a_script(shell):
-    assert "_DAFH_COMPLETE" in run("completion", shell).stdout
-
-
-def test_completion_completes_commands():
-    words = {"_DAFH_COMPLETE": "bash_complete", "COMP_WORDS": "dafh au", "COMP_CWORD": "1"}
-    result = subprocess.run(
-        [sys.executable, "-m", "dafh"], env=os.environ | words, capture_output=True, text=True, check=False
-    )
-    assert result.stdout.strip() == "plain,audit"

@@ -1,24 +1,35 @@
-"""From files to files: training tables, fingerprints, scores, and names of columns."""
+"""A model file and a table: names, fingerprints, scores, rows with their target, and scorers for Dask and Spark."""
 
 import gzip
 import itertools
+import pickle
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.ensemble import HistGradientBoostingClassifier
 
-from command_line import people
+from command_line import people, run
+from dafh import AuditResult, DecoupledClassifier, Scorer, save, tabular_pipeline
 from dafh.exceptions import InputError
+from dafh.scoring import (
+    SAME_ROWS,
+    FileModel,
+    _as_codes,
+    fingerprint,
+    hash_sums,
+    labelled_hashes,
+    names_beside,
+    split_names,
+)
 from dafh.tables.read import DataFile
-from dafh.tables.write import TableWriter
-from dafh.workflows.fingerprints import fingerprint, hash_sums, labelled_hashes
-from dafh.workflows.names import names_beside, split_names
-from dafh.workflows.serving import SAME_ROWS, FileModel
-from dafh.workflows.training import TrainingTable, make_classifier
-from tables import written
+from dafh.tables.schema import TableSchema
+from models import workers
+from tables import saved, written
+from test_architecture import modules_after
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +37,15 @@ def model(folder):
     return FileModel.open(folder / "model.dafh")
 
 
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    path = tmp_path_factory.mktemp("fresh") / "fresh.csv"
+    people(300, seed=5).to_csv(path, index=False)
+    return path
+
+
 def scored(model, path, **options):
     return pd.concat(model.score(DataFile(path), **options), ignore_index=True)
-
-
-def saved(path, table):
-    with TableWriter(path) as writer:
-        writer.write(table)
-    return path
 
 
 # ---- names ----
@@ -119,88 +131,6 @@ def test_a_column_called_label_is_a_feature_like_others():
     assert mark(table, [0, 1, 0]) != mark(table.assign(label=["x", "y", "y"]), [0, 1, 0])
 
 
-# ---- training tables ----
-
-
-def read(tmp_path, table, target="hired", **options):
-    return TrainingTable.read(DataFile(saved(tmp_path / "t.csv", table)), target, **options)
-
-
-@pytest.mark.parametrize("test_size", [0.0, 0.1, 0.5, 0.9])
-def test_rows_are_parted_without_loss_and_without_overlap(tmp_path, test_size):
-    table = read(tmp_path, people(), test_size=test_size)
-    held_out = [] if table.test_rows is None else table.test_rows["person_id"].tolist()
-    trained = table.training["person_id"].astype(int).tolist()
-    assert len(held_out) == round(300 * test_size)
-    assert sorted([*held_out, *trained]) == list(range(1, 301))
-    assert len(table.y) == len(table.features) == len(trained)
-
-
-def test_the_seed_alone_decides_which_rows_are_held_out(tmp_path):
-    one, again, other = (read(tmp_path, people(), test_size=0.3, seed=seed).test_rows for seed in (0, 0, 1))
-    pd.testing.assert_frame_equal(one, again)
-    assert one["person_id"].tolist() != other["person_id"].tolist()
-
-
-def test_rows_without_a_target_are_neither_trained_on_nor_held_out(tmp_path):
-    table = people().assign(hired=lambda t: t["hired"].where(t.index >= 7, "?"))
-    found = read(tmp_path, table, test_size=0.5)
-    assert len(found.training) + len(found.test_rows) == 293
-    assert "Left out, no target: 7 rows." in found.notes
-
-
-def test_the_headline_gives_rows_and_shares(tmp_path):
-    table = people(100).assign(hired=["no"] * 75 + ["yes"] * 25)
-    assert read(tmp_path, table).headline() == "Training on 100 rows. Values of hired: no in 75%, yes in 25%."
-    many = people(100).assign(hired=[f"class {i % 10}" for i in range(100)])
-    assert read(tmp_path, many).headline().endswith("class 4 in 10%, ….")
-
-
-def test_leakage_is_seen_whichever_rows_are_held_out(tmp_path):
-    for seed in range(3):
-        table = read(tmp_path, people().assign(hired_too=lambda t: t["hired"]), test_size=0.5, seed=seed)
-        assert [note for note in table.notes if note.startswith("Possible leakage: hired_too alone")]
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "sentence"),
-    [
-        ("a,y\n" + "1,0\n2,1\n" * 9 + "3,1\n", {}, "has 19 rows with a target: at least 20 are needed"),
-        ("a,y\n" + "1,?\n2,1\n" * 15, {}, "has 15 rows with a target"),
-        ("a,y\n" + "1,0\n2,1\n" * 20, {"drop": ["a"]}, "No column is left to learn from"),
-        ("a,y\n" + "1,1\n2,1\n" * 20 + "3,0\n", {"test_size": 0.9, "seed": 1}, "have one value of 'y' only"),
-        ("a,y\n" + "1,0\n2,1\n" * 20, {"drop": ["b"]}, "has no column 'b'"),
-    ],
-)
-def test_tables_that_cannot_be_trained_on_are_refused(tmp_path, content, options, sentence):
-    with pytest.raises(InputError, match=sentence):
-        TrainingTable.read(DataFile(written(tmp_path, content)), "y", **options)
-
-
-def test_twenty_rows_are_enough(tmp_path):
-    table = TrainingTable.read(DataFile(written(tmp_path, "a,y\n" + "1,0\n2,1\n" * 10)), "y")
-    assert len(table.y) == 20
-
-
-def test_a_table_of_a_file_is_read_as_its_kinds_before_the_model(tmp_path):
-    table = read(tmp_path, people())
-    model = table.fit(make_classifier(table.schema, n_groups=1, groups="rules"))
-    assert (
-        model[0].columns_
-        == table.schema.features
-        == {"age": "number", "job": "category", "since": "date ISO8601", "sex": "category"}
-    )
-    assert model[-1].get_params()["n_groups"] == 1
-
-
-def test_settings_of_a_fit_reach_the_model(tmp_path):
-    table = read(tmp_path, people())
-    options = {"n_groups": 3, "groups": "rules", "pooled": "boosting", "guard": None, "seed": 7}
-    model = table.fit(make_classifier(table.schema, **options))[-1]
-    assert (model.n_groups, model.groups, model.guard, model.random_state) == (3, "rules", None, 7)
-    assert isinstance(model.pooled, HistGradientBoostingClassifier)
-
-
 # ---- scores ----
 
 
@@ -252,6 +182,38 @@ def test_columns_to_carry_over_must_be_there(model, folder, keep):
         scored(model, folder / "people.csv", keep=keep)
 
 
+def test_scoring_a_file_imports_neither_jax_nor_what_reports_need(folder):
+    code = (
+        "from pathlib import Path; from dafh.tables.read import DataFile; "
+        f"from dafh.scoring import FileModel; folder = Path({str(folder)!r}); "
+        "list(FileModel.open(folder / 'model.dafh').score(DataFile(folder / 'people.csv')))"
+    )
+    assert not {"jax", "altair", "skops"} & modules_after(code)
+
+
+def test_scores_of_plain_text_are_those_of_the_slow_way(folder, monkeypatch):
+    model, path = FileModel.open(folder / "model.dafh"), folder / "people.csv"
+    fast = list(model.score(DataFile(path), keep=["all"], rows=70))
+
+    pieces = DataFile.pieces
+    monkeypatch.setattr(DataFile, "pieces", lambda self, rows, text, coded: pieces(self, rows, text=text))
+    slow = list(model.score(DataFile(path), keep=["all"], rows=70))
+    assert len(fast) == len(slow) > 1
+    for one, other in zip(fast, slow, strict=True):
+        pd.testing.assert_frame_equal(one.astype(object), other.astype(object), check_exact=True)
+
+
+def test_files_are_scored_by_models_without_a_pass_of_their_own(tmp_path):
+    data = workers(300)
+    model = tabular_pipeline(DecoupledClassifier(random_state=0)).fit(data.X, data.y)
+    kinds = {"experience": "number", "job": "category", "hours": "number", "since": "date ISO8601", "remote": "flag"}
+    save(model, tmp_path / "m.dafh", details={"schema": TableSchema("y", kinds).to_dict()})
+    data.X.to_csv(tmp_path / "t.csv", index=False)
+    (scored,) = FileModel.open(tmp_path / "m.dafh").score(DataFile(tmp_path / "t.csv"))
+    assert scored["prediction"].tolist() == model.predict(data.X).tolist()
+    assert scored["probability_yes"].tolist() == model.predict_proba(data.X)[:, 1].round(6).tolist()
+
+
 # ---- rows with their target ----
 
 
@@ -287,3 +249,82 @@ def test_a_file_is_read_the_same_packed_or_not(model, folder, tmp_path):
     for one, other in itertools.pairwise([model.read(DataFile(path)), model.read(DataFile(folder / "people.csv"))]):
         pd.testing.assert_frame_equal(one.features, other.features)
         np.testing.assert_array_equal(one.y, other.y)
+
+
+def test_an_audit_in_pieces_is_the_audit_of_all_rows(folder, fresh, monkeypatch):
+    monkeypatch.setattr("dafh.scoring.ROWS_PER_PIECE", 100)
+    loaded = FileModel.open(folder / "model.dafh")
+    read = loaded.read(DataFile(fresh), ["sex"])
+    known = {"sensitive_features": read.sensitive, "persons": read.persons, "sample_weight": read.weights}
+    at_once = AuditResult.of(loaded.model, read.features, read.y, **known)
+    assert loaded.audit(read) == at_once
+
+
+def test_rows_without_a_target_are_counted(folder, tmp_path):
+    table = people()
+    table.loc[:9, "hired"] = np.nan
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    notes = FileModel.open(folder / "model.dafh").read(DataFile(tmp_path / "gaps.csv"), person="person_id").notes
+    assert "Left out, no target: 10 rows." in notes
+
+
+def test_labels_are_told_apart_however_many_there_are():
+    classes = np.arange(300)
+    served = SimpleNamespace(pooled=np.array([0]), predictions=np.array([[256]]))
+    assert _as_codes(classes, np.array([0]), served).tolist() == [[0, 0, 256]]
+
+
+# ---- scorers ----
+
+
+def test_a_frame_is_scored_as_the_command_scores_its_file(folder, fresh, tmp_path):
+    run("predict", folder / "model.dafh", fresh, "--out", tmp_path / "scored.csv")
+    scored = Scorer(folder / "model.dafh")(pd.read_csv(fresh))
+    expected = pd.read_csv(tmp_path / "scored.csv").drop(columns="row")
+    pd.testing.assert_frame_equal(scored, expected, check_dtype=False)
+
+
+def test_rows_keep_their_index_and_no_rows_have_the_same_columns(folder):
+    scorer, rows = Scorer(folder / "model.dafh"), people(5).set_axis(list("abcde"), axis=0)
+    assert scorer(rows).index.tolist() == list("abcde")
+    assert scorer(rows.head(0)).columns.tolist() == scorer(rows).columns.tolist() == scorer.meta.columns.tolist()
+    for name, kind in scorer(rows).dtypes.items():
+        assert kind.kind == scorer.meta.dtypes[name].kind
+
+
+def test_a_scorer_is_sent_as_a_path(folder):
+    sent = pickle.dumps(Scorer(folder / "model.dafh"))
+    assert len(sent) < 500
+    assert pickle.loads(sent)(people(3)).shape == (3, 3)
+
+
+def test_dask_scores_partition_by_partition(folder):
+    dd = pytest.importorskip("dask.dataframe")
+    scorer, rows = Scorer(folder / "model.dafh"), people(60, seed=7)
+    scored = dd.from_pandas(rows, npartitions=4).map_partitions(scorer, meta=scorer.meta).compute(scheduler="sync")
+    pd.testing.assert_frame_equal(scored, scorer(rows), check_dtype=False)
+
+
+def test_spark_scores_batch_by_batch(folder):
+    scorer, rows = Scorer(folder / "model.dafh"), people(60, seed=7)
+    assert scorer.spark_schema == "`prediction` string, `probability_yes` double, `group` bigint"
+    batches = list(scorer.batches(iter([rows[:20], rows[20:20], rows[20:]])))
+    assert [len(batch) for batch in batches] == [20, 0, 40]
+
+
+@pytest.mark.filterwarnings("ignore")  # Of Spark's own code, about pandas and about sockets.
+def test_a_spark_session_scores_the_partitions_of_a_table(folder, monkeypatch):
+    pyspark = pytest.importorskip("pyspark.sql")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    scorer, rows = Scorer(folder / "model.dafh"), people(60, seed=7)
+    spark = pyspark.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    try:
+        scored = spark.createDataFrame(rows).mapInPandas(scorer.batches, scorer.spark_schema).toPandas()
+    finally:
+        spark.stop()
+    pd.testing.assert_frame_equal(scored, scorer(rows), check_dtype=False)
+
+
+def test_a_missing_column_is_named(folder):
+    with pytest.raises(InputError, match="no column 'age', which the model was fitted with"):
+        Scorer(folder / "model.dafh")(people(5).drop(columns="age"))

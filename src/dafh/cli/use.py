@@ -1,0 +1,341 @@
+"""What is done with a model file: predict, audit, explain, report, show and export."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dafh.cli.options import (
+    COSTS,
+    JSON,
+    PATH,
+    SENSITIVE,
+    TARGET,
+    WEIGHT,
+    check_writable,
+    data_options,
+    in_order,
+    loss_names,
+)
+from dafh.cli.output import print_json, say
+
+if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
+    from dafh.tables.read import DataFile
+
+# Not from `dafh.sql`, which takes NumPy: help does without. A test compares the two.
+DIALECTS = ("duckdb", "postgres", "snowflake", "sqlite")
+_COLUMNS = ("sensitive", "target", "person", "weight")
+"""Options that name columns of the rows to audit."""
+_MOST_NAMES = 12
+
+_audit_options = in_order(
+    SENSITIVE,
+    TARGET,
+    click.option(
+        "--person",
+        metavar="NAME",
+        help="Column that identifies the person of each row, if persons have several rows; tests then count persons.  "
+        "[default: that of fit]",
+    ),
+    WEIGHT,
+    click.option(
+        "--losses",
+        type=loss_names,
+        metavar="LOSS,...",
+        help="Losses to test: error, fpr (false positive rate), fnr (false negative rate), cost.  "
+        "[default: those of the guard in fit; cost with --costs]",
+    ),
+    COSTS,
+    click.option(
+        "--level",
+        type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+        default=0.05,
+        show_default=True,
+        help='Accepted probability of any wrong "violated", and also of any wrong "satisfied".',
+    ),
+    click.option(
+        "--margin",
+        type=click.FloatRange(0, 1, max_open=True),
+        default=0.0,
+        show_default=True,
+        help="Tolerated harm, as a share of rows: 0.01 is one percentage point.",
+    ),
+    click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        default=2,
+        show_default=True,
+        help="Largest number of attributes to combine: with 2, women over 60 are tested as well as women.",
+    ),
+)
+_SEEDS = click.option(
+    "--seeds",
+    type=click.IntRange(0, 20),
+    default=None,
+    help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
+    "rows, networks with other seeds; 0 skips this.  [default: in report, as many as fit into 30 seconds and at most "
+    "5; in explain, 0]",
+)
+
+
+@click.command(epilog="Example: dafh predict model.dafh people.csv --keep id --out scored.csv")
+@click.argument("model", type=PATH)
+@click.argument("data", metavar="DATA")
+@click.option(
+    "--out", default="-", metavar="FILE", help="File to write: .csv, .csv.gz or .parquet.  [default: standard output]"
+)
+@click.option("--keep", multiple=True, metavar="NAME,...", help='Columns to carry over from DATA; "all" for every one.')
+@data_options
+def predict(model: Path, data: "DataFile", out: str, keep: tuple[str, ...]) -> None:
+    """Score a table: prediction, probability and group of each row.
+
+    DATA is read in pieces, so it may be larger than memory. Columns are matched by name. A value that cannot be read,
+    such as text in a column of numbers, counts as missing and is reported. In CSV output, text that a spreadsheet would
+    run as a formula gets an apostrophe in front.
+    """
+    import time
+
+    if out != "-":
+        check_writable(Path(out))
+    from dafh.scoring import FileModel
+    from dafh.tables.write import TableWriter
+
+    loaded = FileModel.open(model)
+    start, n_rows = time.monotonic(), 0
+    with TableWriter(out) as writer:
+        for chunk in loaded.score(data, keep):
+            writer.write(chunk)
+            n_rows += len(chunk)
+    for note in data.notes:
+        say(note)
+    if writer.n_defused:
+        say(f"{writer.n_defused:,} cells would be formulas in a spreadsheet: an apostrophe was put in front of each.")
+    seconds = time.monotonic() - start
+    say(f"{n_rows:,} rows in {seconds:.1f} s ({n_rows / max(seconds, 1e-9):,.0f} rows/s).")
+
+
+@click.command(epilog="Example: dafh audit model.dafh test.csv --sensitive sex,age --losses error,fnr")
+@click.argument("model", type=PATH)
+@click.argument("data", metavar="DATA")
+@_audit_options
+@click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if the verdict is harm.")
+@data_options
+@JSON
+def audit(model: Path, data: "DataFile", fail_on_harm: bool, as_json: bool, **options: Any) -> None:
+    """Test whether any group would do better with another classifier.
+
+    Every group is compared with the pooled classifier, and learned groups also with the classifiers of other groups.
+    DATA needs the training columns and the target. Use rows that the model has not seen.
+    """
+    from dafh.explanation.worth import adds_nothing, worth_of_groups
+    from dafh.scoring import FileModel
+
+    loaded = FileModel.open(model, options["target"])
+    columns = {name: options.pop(name) for name in _COLUMNS}
+    rows = loaded.read(data, **columns, with_features=False)
+    result = loaded.audit(rows, **options)
+    worth = worth_of_groups(loaded.model)
+    for note in (*rows.notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
+        say(f"Note: {note}")
+    if as_json:
+        print_json({**result.to_dict(), "worth": worth, "notes": list(rows.notes)})
+    else:
+        click.echo(str(result))
+    if fail_on_harm and result.verdict.status == "harm":
+        raise click.exceptions.Exit(1)
+
+
+@click.command(epilog="Example: dafh explain model.dafh people.csv --sensitive sex")
+@click.argument("model", type=PATH)
+@click.argument("data", metavar="DATA")
+@SENSITIVE
+@TARGET
+@_SEEDS
+@data_options
+@JSON
+def explain(
+    model: Path, data: "DataFile", sensitive: tuple[str, ...], target: str | None, seeds: int | None, as_json: bool
+) -> None:
+    """Describe the groups in words.
+
+    Says first whether groups help at all, and then describes each group: its size, its rule, the gain of its
+    classifier, the columns in which it differs from the other rows, how its classifier differs from the pooled one,
+    and how common each value of a sensitive attribute is in it. If rows are divided by rules, these are exact. For a
+    network, the best short rule is shown, with its precision and recall.
+    """
+    from dafh.scoring import FileModel
+
+    loaded = FileModel.open(model, target)
+    words = loaded.explain(loaded.read(data, sensitive, target), seeds or 0)
+    if as_json:
+        print_json(words.to_dict())
+    else:
+        click.echo(str(words))
+
+
+@click.command(epilog="Example: dafh report model.dafh test.csv --out report.html")
+@click.argument("model", type=PATH)
+@click.argument("data", metavar="[DATA]", required=False)
+@click.option("--out", type=PATH, help="HTML file to write.  [default: report.html; none with --json]")
+@click.option("--title", help="Heading of the page.")
+@_audit_options
+@_SEEDS
+@data_options
+@JSON
+def report(
+    model: Path,
+    data: "DataFile | None",
+    out: Path | None,
+    title: str | None,
+    seeds: int | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Write a report as one HTML file that needs no network.
+
+    It begins with a recommendation: deploy, deploy for some groups only, keep the pooled classifier, or do not deploy.
+    Printed, its first page is a summary for whoever decides.
+
+    DATA needs the training columns and the target. Use rows that the model has not seen. Without it the report
+    shows only what the guard decided in training, and the verdict is "not audited".
+    """
+    out = out or (None if as_json else Path("report.html"))
+    if out is not None:
+        check_writable(out)
+    from dafh.report import summarize, write_report
+    from dafh.scoring import FileModel
+
+    loaded = FileModel.open(model, options["target"])
+    title = title or f"Fairness report: {loaded.file.card.get('data', 'model')}, {loaded.schema.target}"
+    if data is None:
+        summary = summarize(loaded.model, title=title, card=loaded.file.card)
+    else:
+        columns = {name: options.pop(name) for name in _COLUMNS}
+        rows = loaded.read(data, **columns)
+        result, words = loaded.audit(rows, **options), loaded.explain(rows, seeds)
+        summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)
+    if out is not None:
+        write_report(summary, out)
+    if as_json:
+        print_json(summary)
+        return
+    assert out is not None
+    for note in summary["notes"]:
+        say(f"Note: {note}")
+    advice, verdict = summary["recommendation"], summary["verdict"]
+    click.echo(f"RECOMMENDATION: {advice['headline']}.")
+    click.echo(f"{verdict['headline'].upper()}: {verdict['sentence']}")
+    if summary["worth"]:
+        click.echo(summary["worth"])
+    click.echo(f"Report: {out.resolve()}")
+
+
+@click.command(epilog="Example: dafh show model.dafh")
+@click.argument("model", type=PATH)
+@JSON
+def show(model: Path, as_json: bool) -> None:
+    """Show what a model file contains.
+
+    Version, settings, columns, rules of the groups, and what the guard did. Nothing in the file is run.
+    """
+    from dafh.persistence.files import read_card
+
+    card = read_card(model)
+    if as_json:
+        print_json(card)
+        return
+    for name, value in _card_lines(card, model):
+        click.echo(f"{name + ':':<12} {value}")
+
+
+def _card_lines(card: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
+    """What a card says, as headings and texts."""
+    from dafh.evaluation.losses import TITLES
+    from dafh.scoring import schema_of_card
+    from dafh.text import clipped
+
+    def text(value: Any) -> str:
+        return clipped(value, 300)  # A card may come from anywhere.
+
+    def listed(names: list[Any]) -> str:
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        return f"{', '.join(map(text, names[:_MOST_NAMES]))}{more}"
+
+    def pairs(values: dict[str, Any], sign: str) -> str:
+        return ", ".join(f"{text(name)}{sign}{text(value)}" for name, value in values.items())
+
+    schema, rules, columns = schema_of_card(card, path), card.get("rules") or [], card["columns"]
+    counted = f"{card['groups']} group{'' if card['groups'] == 1 else 's'}"
+    yield "Model", f"{text(card['model'])}, {counted}, pooled: {text(card['pooled'])}"
+    if card.get("worth"):
+        yield "Groups", text(card["worth"])
+    for number, rule in enumerate(rules if len(rules) > 1 else []):
+        yield f"Group {number}", text(rule)
+    yield "Labels", listed(card["labels"])
+    yield "Settings", pairs(card["settings"], " = ") or "all defaults"
+    yield "Columns", f"{len(columns)}: {listed([column['name'] for column in columns])}"
+    yield "Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "unknown"
+    yield "Target", text(schema.target) if schema else "unknown"
+    yield "Sensitive", (", ".join(map(text, schema.sensitive)) if schema else "") or "none named"
+    if schema and schema.protected:
+        yield "Protected", ", ".join(map(text, schema.protected))
+    if schema and schema.person:
+        yield "Persons", f"rows with the same {text(schema.person)}"
+    if schema and schema.time:
+        yield "Time", ", ".join(map(text, schema.time))
+    yield "Losses", ", ".join(TITLES[loss] for loss in card["losses"]) or "none"
+    if card.get("threshold"):
+        yield "Cut-off", f"a probability of {card['threshold']:.3g}"
+    yield "Guard", text(card["guard"]["summary"]).removeprefix("Guard ") if card.get("guard") else "off"
+    yield "Written", f"{text(card['written'])} by dafh {text(card['dafh'])}"
+    yield "Libraries", pairs(card["versions"], " ")
+
+
+@click.command(
+    epilog="Example: dafh export model.dafh --to sql --dialect postgres --table customers --keep id --out score.sql"
+)
+@click.argument("model", type=PATH)
+@click.option("--to", "form", type=click.Choice(["sql"]), default="sql", show_default=True, help="What to write.")
+@click.option(
+    "--dialect", type=click.Choice(DIALECTS), default="duckdb", show_default=True, help="Database that will run it."
+)
+@click.option(
+    "--table", default="rows_to_score", show_default=True, help="Table to score, with its schema if that is needed."
+)
+@click.option("--keep", multiple=True, metavar="NAME,...", help="Columns to carry over from the table, such as a key.")
+@click.option("--out", default="-", metavar="FILE", help="File to write.  [default: standard output]")
+def export(model: Path, form: str, dialect: str, table: str, keep: tuple[str, ...], out: str) -> None:
+    """Write a model as SQL, to score rows where they live.
+
+    The result is one SELECT that gives what predict gives: prediction, probability and group of each row. Groups by a
+    network, and pooled classifiers other than scorecards and logistic regressions, cannot be exported.
+    """
+    if out != "-":
+        check_writable(Path(out))
+    import hashlib
+
+    from dafh.persistence.files import open_model
+    from dafh.scoring import schema_of_card, split_names
+    from dafh.sql import to_sql
+    from dafh.storage import replacing
+    from dafh.text import clipped
+
+    file = open_model(model)
+    card, checksum = file.card, hashlib.sha256(model.read_bytes()).hexdigest()
+    notes = [
+        f"Model: {clipped(model.name)}, SHA-256 {checksum[:16]}..., written {clipped(card['written'])} by dafh "
+        f"{clipped(card['dafh'])}."
+    ]
+    if "rows" in card:
+        notes.append(f"Fitted on {card['rows']:,} rows of {clipped(card.get('data'))}.")
+    # Without a schema, the model was saved from Python and says itself what its columns hold.
+    known = {"schema": schema_of_card(card, model), "keep": split_names(keep, ()), "notes": notes}
+    statement = to_sql(file.model, dialect, table, **known)
+    if out == "-":
+        click.echo(statement, nl=False)
+        return
+    with replacing(Path(out)) as temporary:
+        # As bytes: line breaks within names of categories stay as they are on every system.
+        temporary.write_bytes(statement.encode())
+    say(f"Wrote {form.upper()} for {dialect} to {out}.")

@@ -1,0 +1,483 @@
+"""From a model file and a table to scores, an audit or words.
+
+`Scorer` is a model file as a function of data frames, for engines that apply one to partitions. `FileModel` is what
+commands work with: a model file, and the schema of the tables it takes.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+
+from dafh.checks.parameters import check_path
+from dafh.classifiers.logits import rows_at_once
+from dafh.classifiers.pipelines import final_classifier, split_pipeline
+from dafh.estimators.prediction import GroupPrediction, ServedRows
+from dafh.evaluation.losses import Loss, check_losses
+from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.result import AuditResult
+from dafh.evaluation.served import ServedPredictions
+from dafh.exceptions import InputError
+from dafh.explanation.explain import explain
+from dafh.explanation.stability import stability, stability_in_time
+from dafh.explanation.words import Explanation
+from dafh.incumbents.columns import IncumbentColumns
+from dafh.linear.scorecard import Scorecard
+from dafh.persistence.files import ModelFile, open_model
+from dafh.tables.hashes import mixed, row_hashes
+from dafh.tables.labels import match_labels, no_target
+from dafh.tables.read import ROWS_PER_PIECE, DataFile
+from dafh.tables.schema import TableSchema, check_columns, persons_of
+from dafh.tables.unexpected import UnreadValues, UnseenCategories
+from dafh.tables.values import with_gaps
+from dafh.text import quoted
+
+SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
+
+
+class Scorer:
+    """A model file as a function: data frame in, predictions, probabilities and groups out.
+
+    It holds no more than the path, so that an engine can send it to its workers; each of them reads the file once. The
+    columns are those of ``dafh predict``, and the index is that of the rows.
+
+    Parameters
+    ----------
+    path : str or Path
+        A model file, at a place that all workers can read.
+
+    Examples
+    --------
+    Dask and Spark:
+
+    >>> scorer = Scorer("model.dafh")                                        # doctest: +SKIP
+    >>> frame.map_partitions(scorer, meta=scorer.meta)                       # doctest: +SKIP
+    >>> frame.mapInPandas(scorer.batches, scorer.spark_schema)               # doctest: +SKIP
+
+    pandas:
+
+    >>> import tempfile, dafh
+    >>> path = Path(tempfile.mkdtemp()) / "model.dafh"
+    >>> people = pd.DataFrame({"age": [20, 30, 40, 50] * 25})
+    >>> dafh.save(dafh.DAFHClassifier(1).fit(people, ["no", "no", "yes", "yes"] * 25), path)
+    >>> Scorer(path)(pd.DataFrame({"age": [25, 45]}))[["prediction", "group"]]
+      prediction  group
+    0         no      0
+    1        yes      0
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(check_path(path))
+
+    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Score the rows of a data frame; one without rows too, which engines use to learn the columns."""
+        if not len(frame):
+            return self.meta
+        loaded = _opened(self.path)
+        features = loaded.schema.features_of(frame.reset_index(drop=True))
+        return _scored(loaded.model, features).set_axis(frame.index, axis=0)
+
+    def batches(self, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Score data frames one after the other, as Spark's ``mapInPandas`` hands them over."""
+        for frame in frames:
+            yield self(frame)
+
+    @property
+    def meta(self) -> pd.DataFrame:
+        """The columns of the result without rows, as Dask asks for."""
+        classes = _opened(self.path).model.classes_
+        shown = classes[1:] if len(classes) == 2 else classes
+        columns: dict[str, Any] = {"prediction": pd.Series(classes[:0])}
+        columns |= {f"probability_{label}": pd.Series(dtype=np.float64) for label in shown}
+        return pd.DataFrame({**columns, "group": pd.Series(dtype=np.int64)})
+
+    @property
+    def spark_schema(self) -> str:
+        """The columns of the result as Spark names types."""
+        kinds = {"f": "double", "i": "bigint", "b": "boolean"}
+        parts = [(str(name), kinds.get(kind.kind, "string")) for name, kind in self.meta.dtypes.items()]
+        return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in parts)
+
+
+@cache
+def _opened(path: str) -> "FileModel":
+    """A model file, read once for each process."""
+    return FileModel.open(Path(path))
+
+
+# ---- model files and tables ----
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Rows of a file with their target, and what a model decides about them."""
+
+    y: NDArray[Any]
+    codes: NDArray[np.int16]
+    """True label, label by the pooled classifier, and labels by each classifier that serves, as positions of classes,
+    (n, 2 + M)."""
+    groups: NDArray[np.int16]
+    own: NDArray[np.intp]
+    """Column that serves each group, as in `ServedPredictions`."""
+    classifiers: list[int]
+    sensitive: pd.DataFrame | None
+    persons: "pd.Series[Any] | None"
+    """Identifier of the person that each row belongs to, if persons have several rows."""
+    weights: "pd.Series[Any] | None"
+    """What each row counts."""
+    notes: tuple[str, ...]
+    features: pd.DataFrame
+    """As the model takes them; without rows if nobody needs them."""
+
+
+@dataclass(frozen=True)
+class FileModel:
+    """A model file, with the schema of the tables it takes."""
+
+    file: ModelFile
+    schema: TableSchema
+    path: Path
+
+    @classmethod
+    def open(cls, path: Path, target: str | None = None) -> "FileModel":
+        """Read a model file.
+
+        A model that was saved from Python knows what its columns hold, but not the name of the target, nor sensitive
+        attributes, persons or weights.
+        """
+        file = open_model(path)
+        return cls(file, schema_of_card(file.card, path) or _schema_of_model(file, target or ""), path)
+
+    @property
+    def model(self) -> Any:
+        """The fitted estimator, most often at the end of a pipeline that reads tables."""
+        return self.file.model
+
+    def read(
+        self,
+        data: DataFile,
+        sensitive: Sequence[str] = (),
+        target: str | None = None,
+        person: str | None = None,
+        weight: str | None = None,
+        *,
+        with_features: bool = True,
+    ) -> LabelledRows:
+        """Read rows with their target piece by piece, and decide about them.
+
+        Columns that are not named are those of the training, sensitive and protected ones, persons and weights as far
+        as the file has them. Without features, about 60 bytes of every row are kept: the file may be large.
+        """
+        target = target or self.schema.target
+        if not target:
+            raise InputError("This model was saved from Python and does not know its target: name the target column.")
+        data, unread, unseen = self.as_trained(data), UnreadValues(), UnseenCategories()
+        kept: dict[str, list[Any]] = {"features": [], "y": [], "codes": [], "groups": [], "own": [], "about": []}
+        sums, n_read = np.zeros(4, np.uint64), 0
+        # All columns as strings, as in training: numbers come out the same to the last digit, and so do fingerprints.
+        for table in data.pieces(rows=rows_at_once(final_classifier(self.model), ROWS_PER_PIECE), text=None):
+            check_columns(table.columns, [target], "the target")
+            n_read += len(table)
+            known = table[with_gaps(table[target]).notna()]
+            if not len(known):
+                continue
+            schema = self.schema_of(data)
+            features = schema.features_of(known, unread)
+            y = match_labels(known[target], self.model.classes_)
+            sums = sums + hash_sums(labelled_hashes(features, y))
+            final, seen = split_pipeline(self.model, features)
+            unseen.add(final.find_unseen(seen) if isinstance(final, GroupPrediction) else {})
+            names = split_names(sensitive, table.columns)
+            names = names or [name for name in schema.attributes if name in table.columns]
+            attributes = schema.attributes_of(known, names) if names else None
+            found = ServedPredictions.of(self.model, features, attributes)
+            asked = (*names, person, schema.person, weight, schema.weight)
+            kept["features"].append(features if with_features else features[:0])
+            kept["y"].append(y)
+            kept["codes"].append(_as_codes(self.model.classes_, y, found))
+            kept["about"].append(known[list(dict.fromkeys(name for name in asked if name in known.columns))])
+            kept["groups"].append(found.groups.astype(np.int16))
+            kept["own"].append(found.own)
+        if not kept["y"]:
+            raise InputError(f"The target {quoted(target)} has no values.")
+        about = pd.concat(kept["about"], ignore_index=True)
+        persons, unknown = self.persons(about, person)
+        weights, uncounted = self.weights(about, weight)
+        left = no_target(n_read - len(about))
+        notes = [*data.notes, *left, *unread.notes(), *unseen.notes(len(about)), *unknown, *uncounted]
+        if target == self.schema.target:  # With other labels, they are other rows.
+            check_test_rows(self.path, self.file.card, data.path, fingerprint(sums))
+        if fingerprint(sums) in self.file.card.get("fingerprints", []):
+            notes.append(SAME_ROWS)
+        return LabelledRows(
+            np.concatenate(kept["y"]),
+            np.concatenate(kept["codes"]),
+            np.concatenate(kept["groups"]),
+            max(kept["own"], key=len),
+            found.classifiers,
+            # Once more, of all rows: what an attribute holds that training did not have is guessed.
+            schema.attributes_of(about, names) if names else None,
+            persons,
+            weights,
+            tuple(notes),
+            pd.concat(kept["features"], ignore_index=True),
+        )
+
+    def weights(self, known: pd.DataFrame, weight: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
+        """What each row counts, and a note where the training knew weights and the file does not."""
+        if weight is not None:
+            check_columns(known.columns, [weight], "with the weight of each row")
+        name = weight or self.schema.weight
+        if name is None or name in known.columns:
+            return replace(self.schema, weight=name).weights_of(known), []
+        return None, [f"The table has no column {quoted(name)}, which says how much rows count: each counts once."]
+
+    def persons(self, known: pd.DataFrame, person: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
+        """Person of each row, and a note where the training knew persons and the file does not."""
+        if person is not None:
+            check_columns(known.columns, [person], "with the person of each row")
+        name = person or self.schema.person
+        if name is None:
+            return None, []
+        if name not in known.columns:
+            missing = f"The table has no column {quoted(name)}, which says which rows belong to one person"
+            return None, [f"{missing}: each row counts as a person of its own."]
+        return persons_of(known, name), []
+
+    def as_trained(self, data: DataFile, *needed: str | None) -> DataFile:
+        """Read a file as the training table was read, but for what the user says about it, and for columns needed."""
+        left_out = tuple(name for name in self.schema.left_out if name not in needed)
+        return replace(data, leave_out=left_out, decimal=data.decimal or self.schema.decimal)
+
+    def schema_of(self, data: DataFile) -> TableSchema:
+        """Schema with the decimal mark of a file that was read: users may say that it has another one."""
+        return replace(self.schema, decimal=data.layout.decimal) if data.layout else self.schema
+
+    def audit(
+        self,
+        rows: LabelledRows,
+        *,
+        losses: Sequence[str] | None = None,
+        costs: Mapping[str, float] | None = None,
+        **options: Any,
+    ) -> AuditResult:
+        """Test whether any group would do better with the pooled classifier, or with another group's.
+
+        Without losses, those are tested that the model's guard was asked to protect, or the costs if these are given.
+        Without costs, they are those that the model was fitted with. Options are those of `AuditResult.of`.
+        """
+        compared = ComparedRows.check(
+            rows.codes[:, 0],
+            rows.codes[:, 2:],
+            rows.groups,
+            rows.codes[:, 1],
+            rows.own,
+            rows.weights,
+            classes=np.arange(len(self.model.classes_)),
+            persons=rows.persons,
+        )
+        groups, rivals = range(len(rows.own)), [*rows.classifiers, "pooled"]
+        asked = self._losses(losses, costs)
+        return AuditResult.from_rows(compared, groups, rivals, rows.sensitive, losses=asked, **options)
+
+    def _losses(self, names: Sequence[str] | None, costs: Mapping[str, float] | None) -> tuple[Loss, ...]:
+        final = final_classifier(self.model)
+        protected = {loss.name: loss for loss in final.losses_}
+        if not names:
+            names = list(protected) if costs is None or "cost" in protected else ["cost"]
+        if costs is None:
+            costs = protected["cost"].costs if "cost" in protected else final.costs
+        return check_losses(names, costs)
+
+    def explain(self, rows: LabelledRows, n_fits: int | None = 0) -> Explanation:
+        """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
+
+        Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds. None is
+        as many copies as can be fitted in half a minute, and none where there is one group.
+        """
+        words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
+        final = final_classifier(self.model)
+        if n_fits == 0 or (n_fits is None and final.n_groups_ == 1):
+            return words
+        by_rows = getattr(final, "rules_", None) is not None
+        known: dict[str, Any] = {"sensitive_features": rows.sensitive}
+        if rows.persons is not None:
+            known["model__persons"] = rows.persons
+        if n_fits is None:
+            try:
+                agreement, n_fits = stability_in_time(self.model, rows.features, rows.y, **known)
+            except (TypeError, ValueError):
+                # Too few rows to fit on, or a classifier that cannot be copied. Nobody asked for it, so that this is no
+                # reason to stop.
+                return words
+        else:
+            known |= {"resamples": n_fits} if by_rows else {"seeds": range(n_fits)}
+            agreement = stability(self.model, rows.features, rows.y, **known)
+        return replace(words, stability=agreement, resampled=by_rows, n_fits=n_fits)
+
+    def score(self, data: DataFile, keep: Sequence[str] = (), rows: int | None = None) -> Iterator[pd.DataFrame]:
+        """Predict the rows of a file piece by piece: label, its probability, and the group.
+
+        Columns of the file are carried over if `keep` names them; "all" is every column. What was guessed about the
+        file, and values that could not be read, are in its `notes` at the end.
+        """
+        done = 0
+        data, unread, unseen = self.as_trained(data), UnreadValues(), UnseenCategories()
+        # Kept columns are read as strings: an account number must come out as it went in.
+        as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *split_names(keep, ())}
+        rows = rows or rows_at_once(final_classifier(self.model), ROWS_PER_PIECE)
+        for piece in data.pieces(rows, text=as_text, coded=True):
+            names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
+            check_columns(piece.columns, names, "to carry over")
+            scored = _scored(self.model, self.schema_of(data).features_of(piece, unread), unseen)
+            scored.insert(0, "row", np.arange(done + 1, done + 1 + len(piece)))
+            done += len(piece)
+            given = piece[names].reset_index(drop=True)
+            yield pd.concat([given.rename(columns=names_beside(names, list(scored.columns))), scored], axis=1)
+        data.notes.extend([*unread.notes(), *unseen.notes(done)])
+
+
+def _scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories | None = None) -> pd.DataFrame:
+    """Label, its probability, and the group of each row; counts unseen categories on the way."""
+    model, rows = split_pipeline(model, features)
+    if isinstance(model, GroupPrediction):
+        served = model.serve(rows)
+    else:
+        served = ServedRows(model.predict(rows), model.predict_proba(rows), model.predict_group(rows), {})
+    if unseen is not None:
+        unseen.add(served.unseen)
+    shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
+    return pd.DataFrame(
+        {
+            "prediction": served.label,
+            **{f"probability_{model.classes_[k]}": served.probability[:, k].round(6) for k in shown},
+            "group": served.group,
+        }
+    )
+
+
+def _as_codes(classes: NDArray[Any], y: NDArray[Any], served: ServedPredictions) -> NDArray[np.int16]:
+    """True label and predictions as positions of classes: two bytes each, as a model may have 10,000 labels."""
+    labels = np.column_stack([y, served.pooled, served.predictions])
+    return pd.Index(classes).get_indexer(labels.ravel()).reshape(labels.shape).astype(np.int16)
+
+
+# ---- schemas ----
+
+
+def schema_of_card(card: Mapping[str, Any], path: Path) -> TableSchema | None:
+    """Read the schema that `dafh fit` has written into a model file; None for a model that was saved from Python."""
+    described = card.get("schema")
+    try:
+        return None if described is None else TableSchema.from_dict(described)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{path} has a malformed schema: it does not say what its columns hold.") from error
+
+
+def _schema_of_model(file: ModelFile, target: str) -> TableSchema:
+    """Make a schema of what a model that was saved from Python has learned about its columns."""
+    final = final_classifier(file.model)
+    if isinstance(final, Scorecard):
+        raise InputError("This file holds one scorecard, and commands work on groups: use it in Python, or export it.")
+    first = file.model[0] if isinstance(file.model, Pipeline) else file.model
+    if not hasattr(first, "columns_") and not hasattr(first, "feature_names_in_"):
+        raise InputError(
+            "This model was fitted on an array in Python and does not know its columns by name: fit it on a data frame."
+        )
+    kinds = {column["name"]: column["type"] for column in file.card["columns"]}
+    pooled = {
+        name: kinds.get(name) or _kind_aside(name, final.pooled_) for name in getattr(final, "_aside", None) or ()
+    }
+    return TableSchema(target, {name: kind for name, kind in kinds.items() if name not in pooled}, pooled=pooled)
+
+
+def _kind_aside(name: str, pooled: Any) -> str:
+    """Kind of a column that only the pooled classifier sees, which nobody has looked at."""
+    if isinstance(pooled, IncumbentColumns):
+        return "number" if name == pooled.score else "category"
+    raise InputError(
+        f"This model does not say what the column {quoted(name)} of its pooled classifier holds: fit it behind "
+        "tabular_pipeline, which keeps that."
+    )
+
+
+# ---- fingerprints: which rows a model was trained on, and which were set aside ----
+
+
+def labelled_hashes(features: pd.DataFrame, y: ArrayLike) -> NDArray[np.uint64]:
+    """One number for each row, the same in whatever file the row stands.
+
+    Features and labels come as the schema reads them, so that neither the type of a file nor its time zones matter.
+    """
+    label = pd.Series(np.asarray(y), features.index).map(str).astype(object)
+    # A name that no column of a file has: `assign` would replace a feature.
+    return row_hashes(pd.concat([features, label.rename("\0label")], axis=1))
+
+
+def hash_sums(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sums of hashes: those of a table are the sums of those of its parts, whatever the order of its rows."""
+    return np.array([len(hashes), *(mixed(hashes, salt).sum(dtype=np.uint64) for salt in range(3))], np.uint64)
+
+
+def fingerprint(sums: NDArray[np.uint64]) -> str:
+    """Checksum of a table from the sums of its hashes: tells which table it is, and nothing about it."""
+    return hashlib.sha256(sums.tobytes()).hexdigest()
+
+
+def held_out_path(model: Path) -> Path:
+    """Where the test rows of a model are written."""
+    return model.with_suffix(".test.parquet")
+
+
+def check_test_rows(model: Path, card: Mapping[str, Any], table: str | Path, found: str) -> None:
+    """Refuse a table that has the name of the model's test rows, and rows of another fingerprint than those."""
+    # A model that was saved from Python has no test rows.
+    named_so = Path(table).resolve() in (held_out_path(model).resolve(), held_out_path(model.resolve()))
+    if named_so and "rows_kept_back" in card and card.get("test_fingerprint") != found:
+        raise InputError(
+            f"{table} does not hold the test rows of {model.name}: another fit has written it, and the model may have "
+            "been trained on these rows. Fit again, or give the table another name if you know that the model has not "
+            "seen them."
+        )
+
+
+# ---- names of columns ----
+
+
+def split_names(names: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """Different names of columns, given one by one or joined by commas; a name that itself has a comma is one name.
+
+    Examples
+    --------
+    >>> split_names(["age,sex", "born, where"], ["age", "sex", "born, where"])
+    ['age', 'sex', 'born, where']
+    """
+    known = set(columns)
+    parts = ([entry] if entry in known else [part.strip() for part in entry.split(",")] for entry in names)
+    return [name for name in dict.fromkeys(itertools.chain(*parts)) if name]
+
+
+def names_beside(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
+    """Other names for columns whose own are taken.
+
+    Examples
+    --------
+    >>> names_beside(["age", "row"], taken=["row", "prediction"])
+    {'age': 'age', 'row': 'row (given)'}
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        new = name
+        # The new name may be taken as well, or be the name of a later column.
+        while new in taken or new in found.values() or (new != name and new in names):
+            new = f"{new} (given)"
+        found[name] = new
+    return found
