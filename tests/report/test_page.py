@@ -238,8 +238,8 @@ def test_of_very_many_values_those_that_differ_most_are_drawn():
     assert len({row["named_group"] for row in drawn}) == 40
     assert "town = 49" in {row["named_group"] for row in drawn}
     assert "shows the 40 of 50 values whose people are divided least" in page
-    (drawn,) = (rows for rows in chart(page, "rate_flagged")["datasets"].values() if "before" in rows[0])
-    assert len(drawn) == 30
+    (drawn,) = (rows for rows in chart(page, "rate_flagged")["datasets"].values() if "side" in rows[0])
+    assert len(drawn) == 2 * 30
     assert [row["name"] for row in drawn[:3]] == ["all rows", "group 0", "group 1"]
     assert "town = 48" in {row["name"] for row in drawn}
 

@@ -18,7 +18,7 @@ import altair as alt
 import jinja2
 from markupsafe import Markup
 
-from dafh.plots.audit import RATE_TITLES
+from dafh.plots import RATE_TITLES
 from dafh.report import charts, tables
 from dafh.storage import replacing
 from dafh.text import listed, percent

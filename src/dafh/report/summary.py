@@ -18,8 +18,7 @@ from dafh.evaluation.verdict import Verdict
 from dafh.explanation.words import Explanation, server_words
 from dafh.explanation.worth import worth_of_groups
 from dafh.linear.scorecard import Scorecard
-from dafh.plots.audit import named_rates
-from dafh.plots.scorecard import scorecard_bins
+from dafh.plots import named_rates, scorecard_bins
 from dafh.text import clipped, percent, plain
 
 # Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
