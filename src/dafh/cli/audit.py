@@ -61,7 +61,7 @@ def audit(
     Every group is compared with the pooled classifier, and learned groups also with the classifiers of other groups.
     DATA needs the training columns and the target. Use rows that the model has not seen.
     """
-    from dafh.explanation.worth import adds_nothing, worth_of_groups
+    from dafh.explanation.words import adds_nothing, worth_of_groups
     from dafh.workflows.serving import FileModel
 
     loaded = FileModel.open(model, target)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
@@ -96,32 +97,9 @@ def stability_in_time(
 ) -> tuple[float | None, int]:
     """Compare the groups of as many copies as fit into some time: at most five, on at most 20,000 rows.
 
-    Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds.
-
-    Parameters
-    ----------
-    model, X, y, sensitive_features, **fit_options
-        As in `stability`.
-    seconds : float, default=30
-        No further copy is fitted after this time. If the first takes longer, nothing is compared.
-    clock : callable
-        Returns the time in seconds.
-
-    Returns
-    -------
-    agreement : float or None
-        As in `stability`; None if fewer than two copies could be fitted.
-    n_fits : int
-        Number of copies that were compared.
-
-    Examples
-    --------
-    >>> from dafh import DecoupledClassifier
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> from dafh.partitions import RandomPartition
-    >>> data = make_paper_synthetic(1000, random_state=0)
-    >>> stability_in_time(DecoupledClassifier(RandomPartition()), data.X, data.y)[1]
-    5
+    Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds. No further
+    copy is fitted after `seconds` by the `clock`. Returns the agreement, None if fewer than two copies could be fitted,
+    and the number of copies.
     """
     labels, n_rows = np.asarray(y), len(np.asarray(y))
     if n_rows > _MOST_ROWS:
@@ -187,17 +165,9 @@ def _plans(
         raise InputError("Pass at least two resamples: groups of one fit cannot be compared.")
     known = final_classifier(model).get_params(deep=False).get("random_state")
     for number in range(resamples):
-        yield (0 if known is None else known), _sample(y, np.random.default_rng(number))
-
-
-def _sample(y: NDArray[Any], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw rows of each class: of all rows together, a sample might miss a rare class."""
-    label = np.unique(y, return_inverse=True)[1]
-    drawn = []
-    for k in range(label.max() + 1):
-        members = np.flatnonzero(label == k)
-        drawn.append(rng.permutation(members)[: int(np.ceil(_SAMPLED * len(members)))])
-    return np.sort(np.concatenate(drawn))
+        # Of each class: of all rows together, a sample might miss a rare one.
+        drawn = pd.Series(np.arange(len(y))).groupby(y).sample(frac=_SAMPLED, random_state=number)
+        yield (0 if known is None else known), np.sort(drawn.to_numpy())
 
 
 def _sampled(value: Any, rows: NDArray[np.intp], n_rows: int) -> Any:

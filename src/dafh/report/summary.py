@@ -15,8 +15,7 @@ from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.verdict import Verdict
-from dafh.explanation.words import Explanation, server_words
-from dafh.explanation.worth import worth_of_groups
+from dafh.explanation.words import Explanation, server_words, worth_of_groups
 from dafh.linear.scorecard import Scorecard
 from dafh.plots import named_rates, scorecard_bins
 from dafh.text import clipped, percent, plain

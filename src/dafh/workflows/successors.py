@@ -5,7 +5,7 @@ from typing import Any
 
 from dafh.classifiers.pipelines import final_classifier
 from dafh.exceptions import InputError
-from dafh.explanation.worth import worth_of_groups
+from dafh.explanation.words import worth_of_groups
 from dafh.persistence.card import make_card
 from dafh.persistence.files import ModelFile, file_content, model_of
 from dafh.persistence.state import write_state

@@ -18,8 +18,7 @@ from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import LossName
 from dafh.exceptions import InputError
-from dafh.explanation.cutoffs import cutoff_in_words
-from dafh.explanation.worth import worth_of_groups
+from dafh.explanation.words import cutoff_in_words, worth_of_groups
 from dafh.groups.recipe import Recipe
 from dafh.incumbents.columns import IncumbentColumns
 from dafh.rows.held_out import set_rows_aside
