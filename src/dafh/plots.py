@@ -299,15 +299,7 @@ def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
 
 
 def named_rates(result: AuditResult) -> pd.DataFrame | None:
-    """Return the rates of an audit, with a first column that names learned groups as such; None without two classes.
-
-    Examples
-    --------
-    >>> from dafh import audit
-    >>> y = np.tile([0, 1], 200)
-    >>> named_rates(audit(y, y, np.repeat([0, 1], 200), pooled=1 - y))["name"].tolist()
-    ['all rows', 'group 0', 'group 1']
-    """
+    """Return the rates of an audit, with a first column that names learned groups as such; None without two classes."""
     if result.rates is None:
         return None
     n_groups = len(result.matrix.sizes)
@@ -616,16 +608,7 @@ _SIGN = alt.condition("datum.points < 0", alt.value(LINE_COLOURS[1]), alt.value(
 
 
 def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
-    """Return all that `scorecard_chart` draws as a table: one row for each column, class and bin with training rows.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"age": [20, 30, 40, None] * 25, "job": ["cook", "clerk"] * 50})
-    >>> bins = scorecard_bins(Scorecard().fit(table, table["job"] == "cook"))
-    >>> bins[["column", "bin", "end", "rows"]].to_numpy().tolist()
-    [['age', 'up to 20', '20', 0.25], ['age', '20 to 30', '30', 0.25], ['age', 'above 30', '', 0.25],
-     ['age', 'missing', '', 0.25], ['job', 'clerk', '', 0.5], ['job', 'cook', '', 0.5]]
-    """
+    """Return all that `scorecard_chart` draws as a table: one row for each column, class and bin with training rows."""
     two = len(scorecard.classes_) == 2
     rows = []
     for column, points, share in zip(scorecard.binning_.columns, scorecard.points_, scorecard.shares_, strict=True):

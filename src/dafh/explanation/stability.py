@@ -81,8 +81,9 @@ def stability(
     >>> abs(stability(DecoupledClassifier(RandomPartition()), data.X, data.y)) < 0.1
     True
     """
-    plans = _plans(model, np.asarray(y), seeds, resamples)
-    return _agreement(list(_groups_of_copies(model, X, y, sensitive_features, plans, fit_options)))
+    labels = np.asarray(y)
+    plans = _plans(model, labels, seeds, resamples)
+    return _agreement(list(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options)))
 
 
 def stability_in_time(
@@ -105,8 +106,11 @@ def stability_in_time(
     if n_rows > _MOST_ROWS:
         kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:_MOST_ROWS])
         fit_options = {name: _sampled(value, kept, n_rows) for name, value in fit_options.items()}
-        X, labels = take_rows(X if is_frame(X) else np.asarray(X), kept), labels[kept]
-        sensitive_features = None if sensitive_features is None else _sampled(sensitive_features, kept, n_rows)
+        X, labels, sensitive_features = (
+            _sampled(X, kept, n_rows),
+            labels[kept],
+            _sampled(sensitive_features, kept, n_rows),
+        )
     by_rows = getattr(final_classifier(model), "rules_", None) is not None
     plans = _plans(model, labels, range(_MOST_FITS), _MOST_FITS if by_rows else None)
     begin, parts = clock(), []
@@ -123,9 +127,9 @@ def stability_in_time(
 def _groups_of_copies(
     model: GroupModel | Pipeline,
     X: Table,
-    y: ArrayLike,
+    y: NDArray[Any],
     sensitive_features: Table | None,
-    plans: Iterator[tuple[int, NDArray[np.intp] | None]],
+    plans: Iterator[tuple[int, NDArray[np.intp]]],
     fit_options: dict[str, Any],
 ) -> Iterator[NDArray[np.intp]]:
     """Fit one copy after the other, and return the groups of all rows by each."""
@@ -139,11 +143,8 @@ def _groups_of_copies(
         kept[f"{path}pooled"] = pooled
     for seed, rows in plans:
         copy = clone(model).set_params(**{f"{path}random_state": seed}, **kept)
-        if rows is None:
-            copy.fit(X, y, **fit_options)
-        else:
-            options = {name: _sampled(value, rows, len(np.asarray(y))) for name, value in fit_options.items()}
-            copy.fit(take_rows(X if is_frame(X) else np.asarray(X), rows), np.asarray(y)[rows], **options)
+        options = {name: _sampled(value, rows, len(y)) for name, value in fit_options.items()}
+        copy.fit(_sampled(X, rows, len(y)), y[rows], **options)
         yield ServedPredictions.of(copy, X, sensitive_features).groups
 
 
@@ -154,12 +155,12 @@ def _agreement(parts: Sequence[NDArray[np.intp]]) -> float:
 
 def _plans(
     model: GroupModel | Pipeline, y: NDArray[Any], seeds: Sequence[int], resamples: int | None
-) -> Iterator[tuple[int, NDArray[np.intp] | None]]:
-    """Seed and rows of each copy; no rows stand for all of them."""
+) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Seed and rows of each copy."""
     if resamples is None:
         if len(set(seeds)) < 2:
             raise InputError("Pass at least two different seeds: groups of one fit cannot be compared.")
-        yield from ((seed, None) for seed in seeds)
+        yield from ((seed, np.arange(len(y))) for seed in seeds)
         return
     if resamples < 2:
         raise InputError("Pass at least two resamples: groups of one fit cannot be compared.")

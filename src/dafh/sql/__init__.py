@@ -16,7 +16,7 @@ import dafh
 from dafh.exceptions import InputError
 from dafh.sql.plan import Plan, make_plan
 from dafh.tables.schema import TableSchema
-from dafh.text import quoted, shown
+from dafh.text import printable, quoted, shown
 
 __all__ = ["DIALECTS", "to_sql"]
 
@@ -102,9 +102,4 @@ def _header(plan: Plan, dialect: str, notes: Sequence[str]) -> str:
             lines.append(f"Columns of {heading}: {', '.join(names)}.")
             if kind == "date":
                 lines.append("Days begin at midnight UTC: set the time zone of the session to UTC.")
-    return "\n".join(f"-- {_printable(line)}" for line in lines)
-
-
-def _printable(value: str) -> str:
-    """Leave out what could end a comment, or make it look like something else."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)
+    return "\n".join(f"-- {printable(line)}" for line in lines)
