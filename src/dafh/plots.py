@@ -4,7 +4,6 @@ To show a chart in the report, add it to `dafh.report.charts`. No chart may depe
 or a label.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -594,15 +593,12 @@ def shares_over_time(shares: pd.DataFrame) -> alt.LayerChart:
 
 # More categories than this are no chart; the most frequent ones are drawn.
 _MOST_CATEGORIES = 15
-# Marks on the axis of a column of numbers: more would overlap on a narrow screen.
-_MOST_TICKS = 5
-# Of so few bins of numbers, each has room for its name.
-_FEW_BINS = 4
+# Bins of numbers that are named on the axis: more would overlap on a narrow screen.
+_MOST_NAMED = 5
 # Axes reach at least as far as this on both sides: fewer points change a probability by 2.5 percentage points at most.
 _SMALLEST_POINTS = 0.1
 _FLAGS = ("False", "True", "missing")
 _HEIGHT, _SHARE_HEIGHT = 150, 26
-_SHARE = "#8a93a0"
 # Points above zero are blue and those below orange; the side of the line at zero says the same.
 _SIGN = alt.condition("datum.points < 0", alt.value(LINE_COLOURS[1]), alt.value(LINE_COLOURS[0]))
 
@@ -612,9 +608,8 @@ def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
     two = len(scorecard.classes_) == 2
     rows = []
     for column, points, share in zip(scorecard.binning_.columns, scorecard.points_, scorecard.shares_, strict=True):
-        ends = list(map(column.write, column.cuts))
         # What is true or false has no order that a reader would look for.
-        flag = column.kind == "flag" and len(ends) == 1
+        flag = column.kind == "flag" and len(column.cuts) == 1
         for code in np.flatnonzero(share > 0):
             for output, value in enumerate(points[code]):
                 rows.append(
@@ -623,8 +618,6 @@ def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
                         "category": column.is_category or flag,
                         "label": clipped(scorecard.classes_[1 if two else output], 30),
                         "bin": _FLAGS[code] if flag else column.words(int(code)),
-                        # The last bin of numbers has no end, and the one for gaps no place among them.
-                        "end": ends[code] if code < len(ends) and not flag else "",
                         "missing": not column.is_category and code == column.n_bins - 1,
                         "rows": float(share[code]),
                         "points": float(value),
@@ -703,16 +696,15 @@ def _categories(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
 
 def _numbers(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
     """Bins side by side, each as wide as the others: they hold about the same number of rows, wherever values crowd."""
-    order = {name: place for place, name in enumerate(dict.fromkeys(bins["bin"]))}
-    place = bins["bin"].map(order).astype(float)
-    # Gaps stand apart, about as far in every chart: they are neither below nor above any number.
-    start = place + np.where(bins["missing"], max(len(order) / 25, 0.2), 0.0)
-    tallest = float(bins["rows"].max())
-    bins = bins.assign(
-        start=start, stop=start + 1, middle=start + 0.5, top=_HEIGHT - _SHARE_HEIGHT * bins["rows"] / tallest
-    )
+    names = list(dict.fromkeys(bins["bin"]))
+    # The first and the last, which is that of gaps where there are any, and some between them.
+    named = np.unique(np.linspace(0, len(names) - 1, min(_MOST_NAMED, len(names))).round().astype(int))
     x = alt.X(
-        "start:Q", title=None, axis=_axis(bins), scale=alt.Scale(domain=[0, float(bins["stop"].max())], nice=False)
+        "bin:N",
+        title=None,
+        sort=names,
+        scale=alt.Scale(paddingInner=0, paddingOuter=0),
+        axis=alt.Axis(values=[names[place] for place in named], labelAngle=0, labelOverlap=True),
     )
     # The lowest part of the chart belongs to the bars of shares: points end above it.
     y = alt.Y(
@@ -721,54 +713,23 @@ def _numbers(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
         axis=alt.Axis(labelExpr=_SIGNED, tickCount=5),
         scale=alt.Scale(domain=_reach(bins), range=[_HEIGHT - _SHARE_HEIGHT - 6, 0], nice=True),
     )
-    base = alt.Chart(bins).encode(tooltip=_tooltip(several))
+    bins = bins.assign(top=_HEIGHT - _SHARE_HEIGHT * bins["rows"] / float(bins["rows"].max()))
+    base = alt.Chart(bins).encode(x, tooltip=_tooltip(several))
     # Shares are the same for all classes.
-    shares = (
-        alt.Chart(bins[bins["label"] == bins["label"].iloc[0]])
-        .mark_rect(color=_SHARE, opacity=0.45)
-        .encode(
-            x, alt.X2("stop:Q"), alt.Y("top:Q", scale=None, axis=None), alt.Y2(value=_HEIGHT), tooltip=_tooltip(several)
-        )
-    )
+    shares = base.mark_rect(color="#8a93a0", opacity=0.45 / bins["label"].nunique())
+    shares = shares.encode(alt.Y("top:Q", scale=None, axis=None), alt.Y2(value=_HEIGHT))
     if several:
-        middle = alt.X("middle:Q", title=None, axis=_axis(bins))
         colour, shape = _by_class(bins)
-        dots = base.mark_point(size=22, filled=True, opacity=1).encode(middle, y, colour, shape)
-        lines = base.mark_line(interpolate="step", strokeWidth=1).encode(middle, y, colour, detail="missing:N")
-        marks = [lines, dots]
+        lines = base.mark_line(interpolate="step", strokeWidth=1).encode(y, colour, detail="missing:N")
+        marks = [lines, base.mark_point(size=22, filled=True, opacity=1).encode(y, colour, shape)]
     else:
-        marks = [base.mark_rect().encode(x, alt.X2("stop:Q"), y, alt.Y2(datum=0), color=_SIGN)]
-    return alt.layer(shares, *marks, _zero_line("y")).properties(width=_WIDTH, height=_HEIGHT, data=bins)
+        marks = [base.mark_rect().encode(y, alt.Y2(datum=0), color=_SIGN)]
+    return alt.layer(shares, *marks, _zero_line("y"), data=bins).properties(width=_WIDTH, height=_HEIGHT)
 
 
 def _reach(bins: pd.DataFrame) -> list[float]:
     """Smallest and largest points of an axis."""
     return [min(float(bins["points"].min()), -_SMALLEST_POINTS), max(float(bins["points"].max()), _SMALLEST_POINTS)]
-
-
-def _axis(bins: pd.DataFrame) -> alt.Axis:
-    """Marks at some ends of bins, with their values, and a word below the bin for gaps."""
-    once = bins.drop_duplicates("bin")
-    ends = once[once["end"] != ""]
-    if len(once) <= _FEW_BINS:
-        names = dict(zip(once["middle"], once["bin"], strict=True))
-    else:
-        chosen = ends.iloc[np.unique(np.linspace(0, len(ends) - 1, min(_MOST_TICKS, len(ends))).round().astype(int))]
-        names = dict(zip(chosen["stop"], chosen["end"], strict=True))
-    gaps = bins[bins["missing"]]
-    if len(gaps) and len(once) > _FEW_BINS:
-        # Its name needs the room of an eighth of the chart.
-        names = {place: name for place, name in names.items() if place < gaps["start"].iloc[0] - len(once) / 8}
-        names[float(gaps["middle"].iloc[0])] = "missing"
-    # A lookup by position: ends are numbers and dates as written, never text of the data.
-    table = json.dumps({f"{place:g}": name for place, name in names.items()})
-    return alt.Axis(
-        values=list(names),
-        labelExpr=f"{table}[format(datum.value, '~g')]",
-        labelFlush=False,
-        grid=False,
-        labelOverlap=True,
-    )
 
 
 # ---- two features, the groups, and the decision border of each group's classifier ----

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from dafh import AuditResult, DAFHClassifier, audit, explain
-from dafh.explanation import Explanation, GroupInWords
 from dafh.explanation.rules import Rule
+from dafh.explanation.words import Explanation, GroupInWords
 from dafh.report import render, summarize, write_report
 from dafh.text import percent, points
 from models import additive_case, network_case, rules_case, workers
@@ -376,8 +376,9 @@ def test_decisions_before_and_after_are_shown_for_every_group():
     assert rows[1]["false positive rate, pooled → own"] == "10.0% → 20.0%"
     assert rows[1]["false negative rate, pooled → own"] == "40.0% → 10.0%"
     assert rows[1]["flagged, pooled → own"] == "35.0% → 55.0%"
-    (drawn,) = (data for data in chart(page, "rate_fpr")["datasets"].values() if "before" in data[0])
-    assert [(row["before"], row["now"]) for row in drawn[1:]] == [(0.1, 0.2), (0.1, 0.3)]
+    (drawn,) = (data for data in chart(page, "rate_fpr")["datasets"].values() if "side" in data[0])
+    values = [row["value"] for row in drawn if row["name"] != "all rows"]
+    assert values == [0.1, 0.1, 0.2, 0.3]  # With the pooled classifier, then with this model.
 
 
 def test_totals_have_every_loss_with_its_unit():

@@ -10,6 +10,6 @@ To say something new about a group, compute it in `explain` and add a record for
 
 from dafh.explanation.explain import explain
 from dafh.explanation.stability import stability
-from dafh.explanation.words import Effect, Explanation, GroupInWords, Member
+from dafh.explanation.words import Explanation
 
-__all__ = ["Effect", "Explanation", "GroupInWords", "Member", "explain", "stability"]
+__all__ = ["Explanation", "explain", "stability"]

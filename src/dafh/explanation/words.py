@@ -44,15 +44,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Effect:
-    """How much one column moves the prediction for a group, compared with the pooled classifier.
-
-    Examples
-    --------
-    >>> Effect("age", own=1.0, pooled=0.2, label="yes").text
-    'age has a stronger effect (+1.00 instead of +0.20)'
-    >>> Effect("age", own=-0.3, pooled=0.2, label="yes").text
-    'age has the opposite effect (-0.30 instead of +0.20)'
-    """
+    """How much one column moves the prediction for a group, compared with the pooled classifier."""
 
     column: str
     own: float
@@ -76,13 +68,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Member:
-    """How frequent one value of a sensitive attribute is in a group.
-
-    Examples
-    --------
-    >>> Member("sex", "sex = f", share=0.6, overall=0.5).text
-    'sex = f in 60.0% of rows (all rows: 50.0%)'
-    """
+    """How frequent one value of a sensitive attribute is in a group."""
 
     attribute: str
     name: str
@@ -100,18 +86,7 @@ class Member:
 
 @dataclass(frozen=True)
 class GroupInWords:
-    """Everything that `explain` says about one group.
-
-    Examples
-    --------
-    >>> rule = Rule("age is 30 or less", precision=0.9, recall=0.8)
-    >>> group = GroupInWords(0, "Group 0", 40, 0.4, "its own classifier", rule, difference=0.01)
-    >>> for line in group.lines():
-    ...     print(line)
-    Approximate rule: age is 30 or less. It matches 80.0% of the group, and 90.0% of the rows it matches are in the
-    group.
-    Its classifier barely differs from the pooled classifier.
-    """
+    """Everything that `explain` says about one group."""
 
     group: int
     """Number of the group; `n_groups_` of the model for rows that belong to none."""
@@ -317,17 +292,7 @@ def adds_nothing(model: GroupModel | Pipeline) -> bool:
 
 
 def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
-    """Say what the groups that a model has learned are worth; None for a model that was told its groups.
-
-    Examples
-    --------
-    >>> from dafh import DAFHClassifier
-    >>> rng = np.random.default_rng(1)
-    >>> X = rng.normal(size=(600, 2))
-    >>> y = X[:, 0] + rng.normal(size=600) > 0
-    >>> worth_of_groups(DAFHClassifier(groups="rules", random_state=0).fit(X, y))
-    'Groups add nothing to the pooled classifier: keep one scorecard for all rows.'
-    """
+    """Say what the groups that a model has learned are worth; None for a model that was told its groups."""
     final = final_classifier(model)
     if not hasattr(final, "groups_"):  # Only groups that were learned are worth more or less.
         return None

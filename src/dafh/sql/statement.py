@@ -109,14 +109,6 @@ def _sum(terms: Sequence[exp.Expression]) -> exp.Expression:
     return added
 
 
-def _times(one: exp.Expression, other: exp.Expression) -> exp.Expression:
-    return exp.Mul(this=one, expression=other)
-
-
-def _minus(one: exp.Expression, other: exp.Expression) -> exp.Expression:
-    return exp.Sub(this=one, expression=other)
-
-
 def _divided(one: exp.Expression, other: exp.Expression) -> exp.Expression:
     """Divide floating point numbers; sqlglot is told that they are, and adds no casts."""
     return exp.Div(this=one, expression=other, typed=True, safe=False)
@@ -279,7 +271,7 @@ def _score(score: Score, output: int, columns: Sequence[str], standardized: Mapp
         terms = _encoded_terms(score.encoder, score.weight[:, output].tolist(), standardized)
     else:
         weights = score.weight[:, output].tolist()
-        terms = [_times(_real(weight), _column(name)) for weight, name in zip(weights, columns, strict=False)]
+        terms = [_real(weight) * _column(name) for weight, name in zip(weights, columns, strict=False)]
     start = _double(_real(float(score.intercept[output])))
     return _sum([start, *(term for term in terms if term is not None)])
 
@@ -319,9 +311,7 @@ def _encoded_terms(
     """Write what each column adds: numbers first, then where they are missing, then categories, as in the encoder."""
     remaining = iter(weights)
     scales = encoder.scales_
-    terms: list[exp.Expression | None] = [
-        _times(_real(next(remaining)), _column(standardized[name])) for name in scales
-    ]
+    terms: list[exp.Expression | None] = [_real(next(remaining)) * _column(standardized[name]) for name in scales]
     for name, scale in scales.items():
         if scale.has_gaps:
             weight = next(remaining)
@@ -338,7 +328,7 @@ def _encoded_terms(
 def _standardized(name: str, scale: Scale) -> exp.Expression:
     """Write a column of numbers as the encoder has it: the median for gaps, less the mean, by the deviation."""
     filled = exp.Coalesce(this=_column(name), expressions=[_real(scale.median)])
-    return _divided(exp.Paren(this=_minus(filled, _real(scale.mean))), _real(scale.deviation))
+    return _divided(exp.Paren(this=filled - _real(scale.mean)), _real(scale.deviation))
 
 
 # ---- probabilities ----
@@ -463,7 +453,7 @@ class _Statement:
         def added(correction: Correction) -> exp.Expression:
             sources = pooled[: len(correction.of_logits)]
             factors = correction.of_logits[:, output].tolist()
-            of_logits = [_times(_column(name), _real(factor)) for name, factor in zip(sources, factors, strict=True)]
+            of_logits = [_column(name) * _real(factor) for name, factor in zip(sources, factors, strict=True)]
             return _sum([self.score(correction.score, output), *of_logits])
 
         branches = [(_is_group(group, correction.groups), added(correction)) for correction in self.plan.corrections]
@@ -484,7 +474,7 @@ class _Statement:
 
         def power(output: int) -> exp.Expression:
             # Less the largest one: no logit is too large for that.
-            return exp.Exp(this=_within(_minus(_column(scores[output]), _column(largest)), low=_SMALLEST_EXPONENT))
+            return exp.Exp(this=_within(_column(scores[output]) - _column(largest), low=_SMALLEST_EXPONENT))
 
         return self.add_scores(f"{whose}powers", f"{whose}power", len(scores), power)
 
@@ -493,8 +483,8 @@ class _Statement:
         count = len(scores)
         if count == 1:
             (one,) = self.add_scores("probable", "pooled_probability", 1, lambda _: _logistic(_column(scores[0]), 700))
-            other = exp.Paren(this=_minus(_real(1), _column(one)))
-            odds = _minus(_logarithm(_column(one)), _logarithm(other))
+            other = exp.Paren(this=_real(1) - _column(one))
+            odds = _logarithm(_column(one)) - _logarithm(other)
             return self.add_scores("clipped", "pooled_logit", 1, lambda _: odds)
         powers = self._add_powers(scores, "pooled_")
         shares = self.add_scores("probable", "pooled_probability", count, lambda k: _share(powers[k], powers))
