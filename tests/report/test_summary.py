@@ -228,9 +228,10 @@ def test_a_summary_is_plain_values_and_its_figures_are_those_of_the_audit():
 
 
 def test_a_report_of_very_many_named_groups_keeps_the_first_of_them():
-    result = random_audit(n=500, attributes={"town": (np.arange(500) % 250).astype(str)})
+    row = np.arange(2000)
+    result = random_audit(n=2000, attributes={"town": (row % 20).astype(str), "job": (row // 20 % 20).astype(str)})
     named = summarize(result=result)["named"]
-    assert named["n_groups"] == 250
+    assert named["n_groups"] == 20 + 20 + 20 * 20
     assert [row["group"] for row in named["questions"]] == result.worst_named()["group"].tolist()[:200]
 
 
