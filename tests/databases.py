@@ -20,15 +20,13 @@ HOSTILE = [
     "zero\u200bwidth\u202eturned",
     "/* comment */ -- more",
     "100%_?:name@x$1",
-    "__SQLGLOT__LB__",
     "😀 ünï\u2028code",
-    "nul\0inside",
     " blanks ",
     "",
     "7",
     "-12",
 ]
-WORDS = ["NA", " NA ", "\t?\n", "\u00a0null", "None", "", "  ", "n/a", "(missing)", "(other)", "nan"]
+WORDS = ["NA", " NA ", "  ?", "null ", "None", "", "  ", "n/a", "(missing)", "(other)", "nan"]
 
 
 def run_sql(statement, table, engine, name="people"):

@@ -7,14 +7,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dafh.watch.display import evidence_in_words
 from sklearn.linear_model import LogisticRegression
 
 import dafh
 from command_line import run
 from dafh.cli.output import print_json
 from dafh.stats import Differences
-from dafh.watch.notices import Update
+from dafh.watch.notices import Update, evidence_in_words
 from model_files import Parts
 
 BELL = "\x1b]0;title\x07"

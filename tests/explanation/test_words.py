@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dafh import Scorecard
-from dafh.explanation import Effect, Explanation, GroupInWords, Rule
-from dafh.explanation.worth import adds_nothing, worth_of_groups
+from dafh.explanation.rules import Rule
+from dafh.explanation.words import Effect, Explanation, GroupInWords, adds_nothing, worth_of_groups
 from models import rules_case
 
 

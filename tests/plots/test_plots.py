@@ -16,8 +16,7 @@ from sklearn.pipeline import make_pipeline
 from dafh import DecoupledClassifier, Scorecard, audit, plots
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError
-from dafh.plots.scorecard import scorecard_bins
-from dafh.plots.style import BAR_COLOURS, LINE_COLOURS, POINT_COLOURS, VERDICT_COLOURS
+from dafh.plots import BAR_COLOURS, LINE_COLOURS, POINT_COLOURS, VERDICT_COLOURS, scorecard_bins
 from models import network_case, rules_case, workers
 
 
@@ -276,7 +275,7 @@ def rates(*names, **columns):
 
 def test_a_rate_is_drawn_twice_in_different_shapes():
     chart = plots.decisions(rates("all rows", "group 0"), "fpr")
-    sides = chart.layer[1].data.groupby("side")["value"].first()
+    sides = chart.data.groupby("side")["value"].first()
     assert sides.to_dict() == {"pooled classifier": 0.4, "this model": 0.2}
     assert len(set(encodings(chart)[1]["shape"]["scale"]["range"])) == 2
     assert {"pooled classifier", "this model", "false positive rate", "all rows", "group 0"} <= set(texts(chart))
@@ -286,7 +285,7 @@ def test_a_rate_that_is_unknown_is_listed_but_not_drawn_and_of_very_many_the_fir
     chart = plots.decisions(rates("a", "b", fnr=[0.1, np.nan], fnr_pooled=[0.1, np.nan]), "fnr")
     assert {"a", "b"} <= set(texts(chart))
     assert len(places(chart)) == 2
-    assert len(plots.decisions(rates(*[f"town = {i}" for i in range(99)])).layer[0].data) == 30
+    assert len(plots.decisions(rates(*[f"town = {i}" for i in range(99)])).data) == 2 * 30
 
 
 def test_three_labels_have_no_rates_to_draw_and_an_unknown_rate_is_refused():
@@ -369,9 +368,9 @@ def history(n=4):
 @pytest.mark.parametrize("metric", ["accuracy", "pr"])
 def test_curves_show_the_columns_they_are_named_after_with_dashes_of_their_own(metric):
     chart = plots.training_curve(history(), metric)
-    (layer,) = chart.layer  # A history alone has no selected epoch.
+    assert len(chart.layer) == 1  # A history alone has no selected epoch.
     for rows, part in (("training rows", "train"), ("held-out rows", "selection")):
-        values = layer.data.loc[layer.data["name"] == rows, "value"]
+        values = chart.data.loc[chart.data["name"] == rows, "value"]
         assert values.tolist() == history()[f"{part}_{metric}"].tolist()
     dashes = encodings(chart)[0]["strokeDash"]["scale"]["range"]
     assert dashes[0] != dashes[1]
@@ -396,11 +395,11 @@ def test_only_a_network_has_a_curve_and_only_two_metrics_are_drawn():
 
 
 def test_evidence_is_drawn_within_limits_and_shows_what_an_alarm_needs():
-    table = pd.DataFrame({"batch": [1, 2], "name": "group 0", "harm_evidence": [1e-9, 1e9], "needed": 20.0})
+    table = pd.DataFrame({"batch": [1, 2], "name": "group 0", "harm_evidence": [1e-9, 1e9], "harm_needed": 20.0})
     chart = plots.evidence_over_time(table)
     assert chart.layer[0].data["drawn"].tolist() == [0.01, 10_000]
     assert "needed for an alarm" in texts(chart)
-    assert "needed for an alarm" not in texts(plots.evidence_over_time(table.assign(needed=np.nan)))
+    assert "needed for an alarm" not in texts(plots.evidence_over_time(table.assign(harm_needed=np.nan)))
 
 
 def test_a_gain_over_time_has_zero_in_the_middle_and_its_unit():
@@ -414,9 +413,9 @@ def test_a_gain_over_time_has_zero_in_the_middle_and_its_unit():
 
 def test_shares_over_time_have_a_dotted_line_for_the_reference():
     table = pd.DataFrame({"batch": [1, 2], "name": "age missing", "in_batch": [0.1, 0.3], "reference_share": 0.1})
-    lines, reference = plots.shares_over_time(table, "share of rows").layer
-    assert reference.mark.strokeDash == [1, 3]
-    assert lines.data["in_batch"].tolist() == [0.1, 0.3]
+    chart = plots.shares_over_time(table)
+    assert chart.layer[1].mark.strokeDash == [1, 3]
+    assert chart.data["in_batch"].tolist() == [0.1, 0.3]
 
 
 # ---- scorecards ----
@@ -449,14 +448,12 @@ def test_every_column_of_a_scorecard_is_drawn_from_it_as_from_its_bins(column, n
     assert "points" in texts(chart)
 
 
-def test_categories_are_sorted_by_points_and_numbers_by_value_with_gaps_apart():
+def test_categories_are_sorted_by_points_and_numbers_by_value_with_gaps_last():
     assert points_of("job").data["points"].is_monotonic_decreasing
     numbers = points_of("hours").data
-    assert numbers["end"][numbers["end"] != ""].astype(float).is_monotonic_increasing
-    np.testing.assert_allclose(numbers["stop"] - numbers["start"], 1)
-    *_, last, gap = numbers.itertuples()
-    assert (gap.bin, gap.missing, last.missing) == ("missing", True, False)
-    assert gap.start > last.stop
+    assert numbers["bin"].tolist() == scorecard().table().query("column == 'hours' and rows > 0")["bin"].tolist()
+    assert numbers["bin"].iloc[-1] == "missing"
+    assert {numbers["bin"].iloc[0], "missing"} <= set(texts(points_of("hours")))
     assert set(points_of("remote").data["bin"]) == {"False", "True"}
 
 

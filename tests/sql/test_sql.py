@@ -222,7 +222,7 @@ def test_every_kind_is_written_in_every_dialect_and_can_be_read_again(kind, dial
 def hostile_case():
     """A model whose columns, categories and labels are all called like attacks."""
     rng = np.random.default_rng(0)
-    names = [name for name in HOSTILE if name and "\0" not in name and "SQLGLOT" not in name]
+    names = [name for name in HOSTILE if name]
     table = pd.DataFrame({name: rng.choice(HOSTILE, 600) for name in names[:4]})
     table = table.assign(**{name: rng.normal(size=600).round(1) for name in names[4:]})
     table = table.assign(group=rng.choice(["a", "b"], 600), Score=rng.normal(size=600), prediction=0.0)
@@ -252,7 +252,7 @@ def test_every_dialect_is_one_statement_in_which_hostile_text_is_text(dialect):
     (parsed,) = sqlglot.parse(to_sql(model, dialect, "people", keep=["it's id"]), read=dialect)
     assert isinstance(parsed, exp.Select)
     texts = {node.this for node in parsed.find_all(exp.Literal) if node.is_string}
-    assert {name for name in HOSTILE if "\0" not in name and "SQLGLOT" not in name} <= texts
+    assert set(HOSTILE) <= texts
     names = {node.name for node in parsed.find_all(exp.Column)}
     assert {*model.feature_names_in_, "it's id"} <= names
     tables = {node.name for node in parsed.find_all(exp.Table)}
@@ -264,10 +264,11 @@ def test_every_dialect_is_one_statement_in_which_hostile_text_is_text(dialect):
 VALUES = st.one_of(
     st.none(),
     st.sampled_from([*HOSTILE, *WORDS, "1", "1.0", "1.00", "1.", "01", "-3", "-3.0", "cook"]),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+    # Databases trim blanks, and no other letters that are not printed.
+    st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), max_size=6),
 )
 NUMBERS = st.one_of(st.none(), st.floats(), st.sampled_from([0.1, 0.30000000000000004, 2.0, 1e99, 1e100, -1e100]))
-FLAGS = st.one_of(st.none(), st.sampled_from(["true", " False\n", "1", "0", "1.0", "0.0", "TRUE", "yes", "", "2"]))
+FLAGS = st.one_of(st.none(), st.sampled_from(["true", " False ", "1", "0", "1.0", "0.0", "TRUE", "yes", "", "2"]))
 
 
 @functools.cache
@@ -356,8 +357,8 @@ def test_the_comment_at_the_top_names_the_columns_and_cannot_be_left():
     statement = to_sql(Scorecard().fit(table, table["job"]), notes=["Model\r\u2028 of\nours"])
     top = list(itertools.takewhile(lambda line: line.startswith("-- "), statement.splitlines()))
     assert statement.splitlines()[len(top)].startswith("WITH")
-    assert "-- Columns of numbers: age\ufffd; DROP TABLE x." in top
-    assert "-- Model\ufffd\ufffd of\ufffdours" in top
+    assert r"-- Columns of numbers: age\n; DROP TABLE x." in top
+    assert r"-- Model\r\u2028 of\nours" in top
 
 
 def refused(model, match, **options):
@@ -378,7 +379,6 @@ def test_what_cannot_be_expressed_is_refused_in_one_sentence():
     refused(fitted("scorecard"), "no dialect 'mysql': choose from duckdb", dialect="mysql")
     refused(fitted("scorecard"), "'' is not the name of a table", table="")
     refused(fitted("scorecard"), "'Prediction' cannot be carried over", keep=["Prediction"])
-    refused(fitted("scorecard"), "cannot be written in SQL: rename the column", keep=["a\0b"])
 
 
 def test_columns_that_differ_in_case_only_are_refused_where_a_database_cannot_tell_them_apart():

@@ -34,7 +34,7 @@ def demo(seed: int, samples: int, out: Path) -> None:
         raise click.BadParameter(f"{out.name} must end in .png, .svg or .html.", param_hint="--out")
     check_writable(out)
     from dafh.cli.synthetic import run_synthetic
-    from dafh.plots.partitions import synthetic_panels
+    from dafh.plots import synthetic_panels
     from dafh.storage import replacing
 
     experiment = run_synthetic(samples, random_state=seed, verbose=1)

@@ -264,7 +264,7 @@ def _offers(schema: "TableSchema") -> list[str]:
 
 def _print_groups(fitted: Any) -> None:
     """Say what groups were worth, which rules they are, and what the guard decided."""
-    from dafh.explanation.worth import adds_nothing, worth_of_groups
+    from dafh.explanation.words import adds_nothing, worth_of_groups
 
     # The rules come with a sentence on what they are worth. Rules that nobody is served by need not be read.
     with_rules = fitted.rules_ is not None and fitted.n_groups_ > 1 and not adds_nothing(fitted)

@@ -18,8 +18,7 @@ from dafh.checks.rows import absolute_times, check_persons, check_times
 from dafh.classifiers.pipelines import split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
-from dafh.explanation.cutoffs import cutoff_in_words
-from dafh.explanation.worth import worth_of_groups
+from dafh.explanation.words import cutoff_in_words, worth_of_groups
 from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
 from dafh.persistence.files import card_of, file_content
 from dafh.progress import status

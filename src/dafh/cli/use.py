@@ -128,7 +128,7 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, as_json: bool, **op
     Every group is compared with the pooled classifier, and learned groups also with the classifiers of other groups.
     DATA needs the training columns and the target. Use rows that the model has not seen.
     """
-    from dafh.explanation.worth import adds_nothing, worth_of_groups
+    from dafh.explanation.words import adds_nothing, worth_of_groups
     from dafh.scoring import FileModel
 
     loaded = FileModel.open(model, options["target"])

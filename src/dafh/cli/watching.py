@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.explanation.worth import worth_of_groups
+from dafh.explanation.words import worth_of_groups
 from dafh.persistence.card import make_card
 from dafh.persistence.files import file_content
 from dafh.scoring import FileModel, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names

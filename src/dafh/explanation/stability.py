@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
@@ -80,8 +81,9 @@ def stability(
     >>> abs(stability(DecoupledClassifier(RandomPartition()), data.X, data.y)) < 0.1
     True
     """
-    plans = _plans(model, np.asarray(y), seeds, resamples)
-    return _agreement(list(_groups_of_copies(model, X, y, sensitive_features, plans, fit_options)))
+    labels = np.asarray(y)
+    plans = _plans(model, labels, seeds, resamples)
+    return _agreement(list(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options)))
 
 
 def stability_in_time(
@@ -96,39 +98,19 @@ def stability_in_time(
 ) -> tuple[float | None, int]:
     """Compare the groups of as many copies as fit into some time: at most five, on at most 20,000 rows.
 
-    Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds.
-
-    Parameters
-    ----------
-    model, X, y, sensitive_features, **fit_options
-        As in `stability`.
-    seconds : float, default=30
-        No further copy is fitted after this time. If the first takes longer, nothing is compared.
-    clock : callable
-        Returns the time in seconds.
-
-    Returns
-    -------
-    agreement : float or None
-        As in `stability`; None if fewer than two copies could be fitted.
-    n_fits : int
-        Number of copies that were compared.
-
-    Examples
-    --------
-    >>> from dafh import DecoupledClassifier
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> from dafh.partitions import RandomPartition
-    >>> data = make_paper_synthetic(1000, random_state=0)
-    >>> stability_in_time(DecoupledClassifier(RandomPartition()), data.X, data.y)[1]
-    5
+    Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds. No further
+    copy is fitted after `seconds` by the `clock`. Returns the agreement, None if fewer than two copies could be fitted,
+    and the number of copies.
     """
     labels, n_rows = np.asarray(y), len(np.asarray(y))
     if n_rows > _MOST_ROWS:
         kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:_MOST_ROWS])
         fit_options = {name: _sampled(value, kept, n_rows) for name, value in fit_options.items()}
-        X, labels = take_rows(X if is_frame(X) else np.asarray(X), kept), labels[kept]
-        sensitive_features = None if sensitive_features is None else _sampled(sensitive_features, kept, n_rows)
+        X, labels, sensitive_features = (
+            _sampled(X, kept, n_rows),
+            labels[kept],
+            _sampled(sensitive_features, kept, n_rows),
+        )
     by_rows = getattr(final_classifier(model), "rules_", None) is not None
     plans = _plans(model, labels, range(_MOST_FITS), _MOST_FITS if by_rows else None)
     begin, parts = clock(), []
@@ -145,9 +127,9 @@ def stability_in_time(
 def _groups_of_copies(
     model: GroupModel | Pipeline,
     X: Table,
-    y: ArrayLike,
+    y: NDArray[Any],
     sensitive_features: Table | None,
-    plans: Iterator[tuple[int, NDArray[np.intp] | None]],
+    plans: Iterator[tuple[int, NDArray[np.intp]]],
     fit_options: dict[str, Any],
 ) -> Iterator[NDArray[np.intp]]:
     """Fit one copy after the other, and return the groups of all rows by each."""
@@ -161,11 +143,8 @@ def _groups_of_copies(
         kept[f"{path}pooled"] = pooled
     for seed, rows in plans:
         copy = clone(model).set_params(**{f"{path}random_state": seed}, **kept)
-        if rows is None:
-            copy.fit(X, y, **fit_options)
-        else:
-            options = {name: _sampled(value, rows, len(np.asarray(y))) for name, value in fit_options.items()}
-            copy.fit(take_rows(X if is_frame(X) else np.asarray(X), rows), np.asarray(y)[rows], **options)
+        options = {name: _sampled(value, rows, len(y)) for name, value in fit_options.items()}
+        copy.fit(_sampled(X, rows, len(y)), y[rows], **options)
         yield ServedPredictions.of(copy, X, sensitive_features).groups
 
 
@@ -176,28 +155,20 @@ def _agreement(parts: Sequence[NDArray[np.intp]]) -> float:
 
 def _plans(
     model: GroupModel | Pipeline, y: NDArray[Any], seeds: Sequence[int], resamples: int | None
-) -> Iterator[tuple[int, NDArray[np.intp] | None]]:
-    """Seed and rows of each copy; no rows stand for all of them."""
+) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Seed and rows of each copy."""
     if resamples is None:
         if len(set(seeds)) < 2:
             raise InputError("Pass at least two different seeds: groups of one fit cannot be compared.")
-        yield from ((seed, None) for seed in seeds)
+        yield from ((seed, np.arange(len(y))) for seed in seeds)
         return
     if resamples < 2:
         raise InputError("Pass at least two resamples: groups of one fit cannot be compared.")
     known = final_classifier(model).get_params(deep=False).get("random_state")
     for number in range(resamples):
-        yield (0 if known is None else known), _sample(y, np.random.default_rng(number))
-
-
-def _sample(y: NDArray[Any], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw rows of each class: of all rows together, a sample might miss a rare class."""
-    label = np.unique(y, return_inverse=True)[1]
-    drawn = []
-    for k in range(label.max() + 1):
-        members = np.flatnonzero(label == k)
-        drawn.append(rng.permutation(members)[: int(np.ceil(_SAMPLED * len(members)))])
-    return np.sort(np.concatenate(drawn))
+        # Of each class: of all rows together, a sample might miss a rare one.
+        drawn = pd.Series(np.arange(len(y))).groupby(y).sample(frac=_SAMPLED, random_state=number)
+        yield (0 if known is None else known), np.sort(drawn.to_numpy())
 
 
 def _sampled(value: Any, rows: NDArray[np.intp], n_rows: int) -> Any:

@@ -1,11 +1,20 @@
-"""Descriptions of groups, as plain records that print."""
+"""Descriptions of groups, as plain records that print, and sentences about a whole model."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
+
+from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.losses import Loss, LossName
 from dafh.explanation.rules import Rule
+from dafh.frames import Table
+from dafh.incumbents.columns import IncumbentColumns
+from dafh.incumbents.fitted import Incumbent
+from dafh.linear.scorecard import Scorecard
 from dafh.text import clipped, percent, plain, points, render_html
 
 SMALLEST_EFFECT = 0.05
@@ -17,18 +26,15 @@ OWN = "its own classifier"
 # useless rules of large groups: for half of the rows, calling every row a member already gives an F1 of 0.67.
 _GOOD_RULE = 0.2
 _MOST_ATTRIBUTES = 4
+# Less than this, one percentage point of accuracy, is not worth a word about a cut-off.
+_SMALLEST_GAIN = 0.01
+# Standard errors beyond which a difference on the same rows is no chance.
+_SURE = 3.0
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """One column in which the rows of a group differ from all other rows.
-
-    Examples
-    --------
-    >>> contrast = Contrast("age", "age averages 31 instead of 52", difference=-1.4)
-    >>> contrast.text
-    'age averages 31 instead of 52'
-    """
+    """One column in which the rows of a group differ from all other rows."""
 
     column: str
     text: str
@@ -38,15 +44,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Effect:
-    """How much one column moves the prediction for a group, compared with the pooled classifier.
-
-    Examples
-    --------
-    >>> Effect("age", own=1.0, pooled=0.2, label="yes").text
-    'age has a stronger effect (+1.00 instead of +0.20)'
-    >>> Effect("age", own=-0.3, pooled=0.2, label="yes").text
-    'age has the opposite effect (-0.30 instead of +0.20)'
-    """
+    """How much one column moves the prediction for a group, compared with the pooled classifier."""
 
     column: str
     own: float
@@ -70,13 +68,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Member:
-    """How frequent one value of a sensitive attribute is in a group.
-
-    Examples
-    --------
-    >>> Member("sex", "sex = f", share=0.6, overall=0.5).text
-    'sex = f in 60.0% of rows (all rows: 50.0%)'
-    """
+    """How frequent one value of a sensitive attribute is in a group."""
 
     attribute: str
     name: str
@@ -94,18 +86,7 @@ class Member:
 
 @dataclass(frozen=True)
 class GroupInWords:
-    """Everything that `explain` says about one group.
-
-    Examples
-    --------
-    >>> rule = Rule("age is 30 or less", precision=0.9, recall=0.8)
-    >>> group = GroupInWords(0, "Group 0", 40, 0.4, "its own classifier", rule, difference=0.01)
-    >>> for line in group.lines():
-    ...     print(line)
-    Approximate rule: age is 30 or less. It matches 80.0% of the group, and 90.0% of the rows it matches are in the
-    group.
-    Its classifier barely differs from the pooled classifier.
-    """
+    """Everything that `explain` says about one group."""
 
     group: int
     """Number of the group; `n_groups_` of the model for rows that belong to none."""
@@ -302,3 +283,66 @@ def group_name(final: GroupModel, group: int) -> str:
         return "Rows in no group"
     names = getattr(getattr(final, "partition_", None), "group_names_", None)
     return f"Group {group}" if names is None else f"Group {group} ({clipped(names[group])})"
+
+
+def adds_nothing(model: GroupModel | Pipeline) -> bool:
+    """Whether the pooled classifier serves every group of a fitted model."""
+    final = final_classifier(model)
+    return bool((final.serves_ == final.n_groups_).all())
+
+
+def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
+    """Say what the groups that a model has learned are worth; None for a model that was told its groups."""
+    final = final_classifier(model)
+    if not hasattr(final, "groups_"):  # Only groups that were learned are worth more or less.
+        return None
+    if adds_nothing(final) and final.n_groups_ > 1:
+        none = "but the guard let none keep its own classifier: the pooled one serves all rows"
+        return f"{final.n_groups_} groups were found, {none}."
+    if adds_nothing(final):
+        keep = "one scorecard for all rows" if isinstance(final.pooled_, Scorecard) else "the pooled classifier"
+        return f"Groups add nothing to the pooled classifier: keep {keep}."
+    if final.n_groups_ == 1:  # Without a guard, the one classifier of a single group stays.
+        return "There is one group: one classifier serves all rows."
+    own = int((final.serves_ < final.n_groups_).sum())
+    have = "has" if own == 1 else "have"
+    return f"{final.n_groups_} groups were found; {own} of them {have} a classifier other than the pooled one."
+
+
+def cutoff_in_words(model: Any, X: Table, y: ArrayLike) -> str | None:
+    """Say what the incumbent of a fitted DAFHClassifier, or of a pipeline that ends in one, would gain at one half.
+
+    None if that is next to nothing, if the pooled classifier is none that the user brought, or if it has no
+    probabilities of its own.
+
+    Own classifiers keep the cut-off of the incumbent. A cut-off that is wrong is therefore not mended by groups, and
+    whoever brought it should know; a cut-off that weighs errors differently is on purpose.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dafh import DAFHClassifier
+    >>> rows = pd.DataFrame({"score": np.tile(np.linspace(0.02, 0.98, 25), 20), "x": np.arange(500) % 7})
+    >>> y = (rows["score"] > 0.5).astype(int)
+    >>> model = DAFHClassifier(1, pooled=IncumbentColumns("score", threshold=0.1)).fit(rows, y)
+    >>> print(cutoff_in_words(model, rows, y).split(", ")[1])
+    and gets 60.0% of these rows right. At 0.5 it would be 100.0%.
+    """
+    final, rows = split_pipeline(model, X)
+    pooled = getattr(final, "pooled_", None)
+    brought = isinstance(pooled, Incumbent | IncumbentColumns) or getattr(final, "pooled", None) is pooled
+    if not brought or len(final.classes_) != 2 or getattr(pooled, "_shares", None) is not None:
+        return None
+    if final.threshold is not None or final.costs is not None:  # Own classifiers have been told where to decide.
+        return None
+    positive = np.asarray(y) == final.classes_[1]
+    decided = (final.predict_all(rows)[:, -1] == final.classes_[1]) == positive
+    at_half = (final.pooled_proba(rows)[:, 1] > 0.5) == positive
+    difference = at_half.astype(float) - decided
+    gain, error = float(difference.mean()), float(difference.std()) / np.sqrt(len(difference))
+    if gain < _SMALLEST_GAIN or gain < _SURE * error:
+        return None
+    return (
+        f"The model in use decides at a probability of about {final.threshold_:.2g}, and gets "
+        f"{percent(decided.mean())} of these rows right. At 0.5 it would be {percent(at_half.mean())}."
+    )

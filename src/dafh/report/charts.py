@@ -8,8 +8,7 @@ import pandas as pd
 from dafh import plots
 from dafh.evaluation.losses import TITLES
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.plots.audit import RATE_TITLES
-from dafh.plots.history import CURVES
+from dafh.plots import CURVES, RATE_TITLES
 from dafh.watch.notices import has_changed
 
 # More bars than this are no chart; the table behind it has all values.
@@ -109,8 +108,8 @@ def make_watch_charts(summary: dict[str, Any]) -> Charts:
     ]
     last = questions[questions["batch"] == questions["batch"].max()]
     worst = last.sort_values("harm_evidence", ascending=False, kind="stable")["name"].head(_MOST_LINES)
-    lines = questions[questions["name"].isin(worst)].rename(columns={"harm_needed": "needed"})
-    charts: Charts = {"evidence": plots.evidence_over_time(lines[["batch", "name", "harm_evidence", "needed"]])}
+    lines = questions.loc[questions["name"].isin(worst), ["batch", "name", "harm_evidence", "harm_needed"]]
+    charts: Charts = {"evidence": plots.evidence_over_time(lines)}
     whole = questions[(questions["part"] == "") & (questions["loss"] == main["name"])]
     limits = whole[["gain", "low", "high"]].astype(float)
     # Limits that contradict the gain would be drawn as a band around nothing.
@@ -124,9 +123,9 @@ def make_watch_charts(summary: dict[str, Any]) -> Charts:
         return charts
     of_groups = shares["name"].str.startswith("rows of group ")
     if of_groups.any():
-        charts["groups"] = plots.shares_over_time(shares[of_groups], "share of rows")
+        charts["groups"] = plots.shares_over_time(shares[of_groups])
     now = shares[(shares["batch"] == shares["batch"].max()) & ~of_groups & (shares["drift_row"] > 0)]
     if len(now):
         most = now.sort_values("evidence", ascending=False, kind="stable")["name"].head(_MOST_LINES)
-        charts["inputs"] = plots.shares_over_time(shares[shares["name"].isin(most)], "share of rows")
+        charts["inputs"] = plots.shares_over_time(shares[shares["name"].isin(most)])
     return charts

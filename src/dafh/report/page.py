@@ -18,7 +18,7 @@ import altair as alt
 import jinja2
 from markupsafe import Markup
 
-from dafh.plots.audit import RATE_TITLES
+from dafh.plots import RATE_TITLES
 from dafh.report import charts, tables
 from dafh.storage import replacing
 from dafh.text import listed, percent
@@ -38,17 +38,13 @@ def write_report(summary: dict[str, Any], path: str | Path) -> None:
     >>> "<title>Hiring</title>" in path.read_text(encoding="utf-8")
     True
     """
-    write_page(render(summary), path)
-
-
-def write_page(page: str, path: str | Path) -> None:
-    """Write a page to a file, completely or not at all."""
+    page = render(summary)
     with replacing(Path(path)) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 
 def render(summary: dict[str, Any]) -> str:
-    """Turn what `summarize` returns into a page.
+    """Turn what `summarize` or, for a model in use, `summarize_watch` returns into a page.
 
     Examples
     --------
@@ -56,6 +52,9 @@ def render(summary: dict[str, Any]) -> str:
     >>> render(summarize())[:15]
     '<!doctype html>'
     """
+    if "batches" in summary:
+        drawn, shown = charts.make_watch_charts(summary), tables.make_watch_tables(summary)
+        return _fill("watched.html", summary, drawn, shown, groups=sorted({row["group"] for row in summary["now"]}))
     drawn = charts.make_charts(summary)
     return _fill(
         "page.html",
@@ -72,13 +71,6 @@ def render(summary: dict[str, Any]) -> str:
         listed=listed,
         percent=percent,
     )
-
-
-def render_watch(summary: dict[str, Any]) -> str:
-    """Turn what `summarize_watch` returns into a page."""
-    groups = sorted({row["group"] for row in summary["now"]})
-    drawn, shown = charts.make_watch_charts(summary), tables.make_watch_tables(summary)
-    return _fill("watched.html", summary, drawn, shown, groups=groups)
 
 
 def _fill(

@@ -15,30 +15,14 @@ from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.verdict import Verdict
-from dafh.explanation.words import Explanation, server_words
-from dafh.explanation.worth import worth_of_groups
+from dafh.explanation.words import Explanation, server_words, worth_of_groups
 from dafh.linear.scorecard import Scorecard
-from dafh.plots.audit import named_rates
-from dafh.plots.scorecard import scorecard_bins
+from dafh.plots import named_rates, scorecard_bins
 from dafh.text import clipped, percent, plain
 
-# Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
-_LONGEST_TEXT = 80
 _MOST_NAMED_GROUPS = 200
-_MOST_RATES = 200
-_MOST_CHECKS = 200
-_MOST_COLUMNS = 200
 # Lines of a scorecard: more would make the page slow, and nobody reads so far.
 _MOST_BINS = 1500
-
-NOT_PROMISED = (
-    "The figures hold for people like those in the data. For other people, or at a later time, run the audit again.",
-    "“No harm” means that the losses tested are no higher than with the pooled classifier. It does not say that a "
-    "decision is right or that the labels are fair, and it says nothing about other losses.",
-    "The learned groups are not social groups. Whether women or men, the old or the young are worse off can only be "
-    "tested if the attribute was recorded. If it was, the section on named groups has the results.",
-    "“Undecided” means that there is not enough data to tell. It does not mean that there is no harm.",
-)
 
 
 def summarize(
@@ -69,8 +53,8 @@ def summarize(
     -------
     dict
         Keys: title, dafh, recommendation, verdict, notes, worth, tiles, figures, losses, totals, rates, positive,
-        serving, rules, guard, cells, questions, named, composition, groups, scorecard, training, card, not_promised;
-        unknown parts are None.
+        serving, rules, guard, cells, questions, named, composition, groups, scorecard, training, card; unknown
+        parts are None.
         `recommendation` and `verdict` are those of the audit, as plain values; `tiles` are the figures at the top.
 
     Examples
@@ -92,6 +76,7 @@ def summarize(
         verdict = Verdict.without_rows(*([] if report is None else [report.sentence()]))
         advice = Recommendation.without_rows()
     serving = _serving(final, result, report, advice)
+    rates = None if result is None else named_rates(result)
     summary = {
         "title": title,
         "dafh": dafh.__version__,
@@ -103,7 +88,7 @@ def summarize(
         "figures": _figures(result),
         "losses": _losses(final, result),
         "totals": None if result is None else _records(result.totals),
-        "rates": _rates(result),
+        "rates": None if rates is None else _records(rates),
         "positive": _positive(final),
         "serving": serving,
         "rules": _rules(final, serving),
@@ -115,10 +100,9 @@ def summarize(
         "groups": None if explanation is None else explanation.to_dict(),
         "scorecard": _scorecard(getattr(final, "pooled_", None)),
         "training": _training(final),
-        "card": None if card is None else _card(card),
-        "not_promised": list(NOT_PROMISED),
+        "card": None if card is None else {"columns": [], **card},
     }
-    return _shortened(plain(summary))
+    return dict(plain(summary))
 
 
 def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str, Any]] | None:
@@ -156,12 +140,6 @@ def _losses(final: Any, result: AuditResult | None) -> list[dict[str, str]] | No
     else:
         return None
     return [{"name": name, "title": Loss(name).title, "unit": Loss(name).unit} for name in names]
-
-
-def _rates(result: AuditResult | None) -> list[dict[str, Any]] | None:
-    """How often each group is flagged, and which errors are made, with the pooled classifier and with this model."""
-    rates = None if result is None else named_rates(result)
-    return None if rates is None else _records(rates.head(_MOST_RATES))
 
 
 def _positive(final: Any) -> str | None:
@@ -215,15 +193,9 @@ def _guard(report: GuardReport) -> dict[str, Any]:
         "sentence": report.sentence(),
         "cross_fitted": report.cross_fitted,
         "table": [{**row, "loss": report.losses[0]} for row in _records(report.table.reset_index())],
-        "n_checks": len(report.checks),
         "subgroups": int((report.checks["part"] != ALL_ROWS).sum()) if len(report.checks) else 0,
-        "checks": _records(_worst_first(report.checks).head(_MOST_CHECKS)),
+        "checks": _records(report.checks),
     }
-
-
-def _worst_first(checks: pd.DataFrame) -> pd.DataFrame:
-    """Checks with those that failed first: of hundreds, a reader looks for these."""
-    return checks.sort_values("passed", kind="stable") if len(checks) > _MOST_CHECKS else checks
 
 
 def _rules(final: Any, serving: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
@@ -294,24 +266,5 @@ def _training(final: Any) -> dict[str, Any] | None:
     return {"best_epoch": final.best_epoch_, "history": _records(final.history_[columns].reset_index())}
 
 
-def _card(card: Mapping[str, Any]) -> dict[str, Any]:
-    columns = card.get("columns", [])
-    return {**card, "columns": columns[:_MOST_COLUMNS], "n_columns": len(columns)}
-
-
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-
-
-def _shortened(value: object) -> Any:
-    """Cut long words in every text: they come from the data. Sentences keep their length."""
-    if isinstance(value, dict):
-        return {_cut(key): _shortened(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_shortened(item) for item in value]
-    return _cut(value) if isinstance(value, str) else value
-
-
-def _cut(text: str) -> str:
-    words = (word if len(word) <= _LONGEST_TEXT else word[: _LONGEST_TEXT - 1] + "…" for word in text.split(" "))
-    return " ".join(words)

@@ -16,7 +16,7 @@ import dafh
 from dafh.exceptions import InputError
 from dafh.sql.plan import Plan, make_plan
 from dafh.tables.schema import TableSchema
-from dafh.text import quoted, shown
+from dafh.text import printable, quoted, shown
 
 __all__ = ["DIALECTS", "to_sql"]
 
@@ -77,13 +77,10 @@ def to_sql(
     >>> [label for label, probability in database.execute(statement)]
     [0, 1]
     """
-    if not isinstance(dialect, str) or dialect not in DIALECTS:
+    if dialect not in DIALECTS:
         raise InputError(f"There is no dialect {quoted(dialect)}: choose from {', '.join(DIALECTS)}.")
-    for name, values in (("table", [table]), ("keep", keep), ("notes", notes)):
-        if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, str) for v in values):
-            raise InputError(f"{name} must be text, or a list of texts, got {shown(values)}.")
-    if schema is not None and not isinstance(schema, TableSchema):
-        raise InputError(f"schema must be a TableSchema, got {shown(schema)}.")
+    if isinstance(keep, str):
+        raise InputError(f"keep must be a list of names of columns, got {shown(keep)}.")
     if importlib.util.find_spec("sqlglot") is None:
         raise InputError("Models are written as SQL with sqlglot, which is not installed: pip install 'dafh[sql]'.")
     from dafh.sql.statement import write_statement
@@ -102,9 +99,4 @@ def _header(plan: Plan, dialect: str, notes: Sequence[str]) -> str:
             lines.append(f"Columns of {heading}: {', '.join(names)}.")
             if kind == "date":
                 lines.append("Days begin at midnight UTC: set the time zone of the session to UTC.")
-    return "\n".join(f"-- {_printable(line)}" for line in lines)
-
-
-def _printable(value: str) -> str:
-    """Leave out what could end a comment, or make it look like something else."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)
+    return "\n".join(f"-- {printable(line)}" for line in lines)

@@ -10,9 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot import Dialect, exp
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.generator import Generator
 
 from dafh.classifiers.logits import SMALLEST_PROBABILITY
 from dafh.exceptions import InputError
@@ -30,26 +29,15 @@ from dafh.text import quoted, write_date
 _FOLDING = ("duckdb", "sqlite")
 # Steps must be kept apart: otherwise a column that a hundred conditions read is cleaned a hundred times.
 _MATERIALIZING = ("postgres", "sqlite")
-# Text cannot hold the character NUL.
-_WITHOUT_NUL = ("postgres",)
 # Postgres cuts names at 63 bytes, and two of them might then be the same.
 _LONGEST_NAME = 55
 # SQLite takes expressions of up to 1,000 levels, and every further term of a sum is one.
 _MOST_TERMS = 200
-# DuckDB looks up longer lists for all rows, also for those that an earlier condition has settled: to trim half a
-# million values then took 0.8 s instead of 0.03 s.
-_LONGEST_LIST = 4
 # Differences of logits beyond this one give probabilities of 0, and in some databases an error.
 _SMALLEST_EXPONENT = -700.0
 # Whole numbers up to here are the same as floats.
 _LARGEST_WHOLE = 2.0**53
-# What sqlglot puts in the place of a line break while it lays out a statement: it must not be part of a text.
-_PLACEHOLDER = Generator.SENTINEL_LINE_BREAK
-_WIDTH = 110
-
 _SECONDS_OF_A_DAY = 86_400.0
-# What Python's `strip` takes away. Letters and not a class of them: TRIM knows no classes.
-_BLANK_LETTERS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and chr(code) != " ")
 _WHOLE = re.compile(r"-?\d+")
 
 Branch = tuple[exp.Expression, exp.Expression]
@@ -74,38 +62,12 @@ def _number(value: float) -> exp.Expression:
     return exp.Neg(this=literal) if value < 0 else literal
 
 
-def _can_hold(value: str, dialect: str) -> bool:
-    """Whether a text can be in a table of a database at all."""
-    if "\0" in value and dialect in _WITHOUT_NUL:
-        return False
-    return not any("\ud800" <= letter <= "\udfff" for letter in value)
-
-
-def _letter(code: int, dialect: str) -> exp.Expression:
-    # Not `exp.Chr`, which is laid out with blanks within.
-    return exp.Anonymous(this="CHAR" if dialect == "sqlite" else "CHR", expressions=[_number(code)])
-
-
-def _text(value: str, dialect: str) -> exp.Expression:
-    """Write a text; NUL, which ends a statement, and sqlglot's own placeholder are written in parts."""
-    parts = re.split(rf"(\0)|(?<={_PLACEHOLDER[:4]})(?={_PLACEHOLDER[4:]})", value)
-    nodes = [_letter(0, dialect) if part == "\0" else exp.Literal.string(part) for part in parts if part]
-    if len(nodes) < 2:
-        return nodes[0] if nodes else exp.Literal.string("")
-    return exp.Paren(this=_joined(nodes))
-
-
-def _joined(texts: Sequence[exp.Expression]) -> exp.Expression:
-    joined = texts[0]
-    for node in texts[1:]:
-        joined = exp.DPipe(this=joined, expression=node, safe=True)
-    return joined
+def _text(value: str) -> exp.Expression:
+    return exp.Literal.string(value)
 
 
 def _identifier(name: str) -> exp.Identifier:
     """Write a name, whatever it holds, as one name."""
-    if "\0" in name or _PLACEHOLDER in name:
-        raise InputError(f"The name {quoted(name)} cannot be written in SQL: rename the column.")
     return exp.Identifier(this=name, quoted=True)
 
 
@@ -145,14 +107,6 @@ def _sum(terms: Sequence[exp.Expression]) -> exp.Expression:
     for term in terms[1:]:
         added = exp.Add(this=added, expression=term)
     return added
-
-
-def _times(one: exp.Expression, other: exp.Expression) -> exp.Expression:
-    return exp.Mul(this=one, expression=other)
-
-
-def _minus(one: exp.Expression, other: exp.Expression) -> exp.Expression:
-    return exp.Sub(this=one, expression=other)
 
 
 def _divided(one: exp.Expression, other: exp.Expression) -> exp.Expression:
@@ -210,42 +164,37 @@ def _read_days(source: exp.Expression, dialect: str) -> exp.Expression:
     return _divided(_double(exp.Floor(this=since)), _real(_SECONDS_OF_A_DAY))
 
 
-def _read_flag(source: exp.Expression, blanks: exp.Expression, dialect: str) -> exp.Expression:
+def _read_flag(source: exp.Expression) -> exp.Expression:
     """Read true and false, or 1 and 0, however a table holds them."""
-    word = exp.Lower(this=exp.Trim(this=_as_text(source), expression=blanks))
+    word = exp.Lower(this=exp.Trim(this=_as_text(source)))
     branches = []
     for value in (1.0, 0.0):
-        words = [_text(name, dialect) for name, meaning in FLAGS.items() if meaning == value]
+        words = [_text(name) for name, meaning in FLAGS.items() if meaning == value]
         branches.append((_one_of(word, words), _real(value)))
     return _case(branches)
 
 
-def _read_category(
-    source: exp.Expression, categories: Collection[str], blanks: exp.Expression | None, dialect: str
-) -> exp.Expression:
-    """Read a value as the name of a category; a gap is the category `MISSING`.
+def _read_category(source: exp.Expression, categories: Collection[str], has_gap_words: bool) -> exp.Expression:
+    """Read a value as the name of a category; a gap is the category `MISSING`, and so are words such as "NA" in files.
 
-    `blanks` is given where words such as "NA" are gaps, whatever surrounds them.
+    Blanks around such a word do not matter.
     """
-    name, missing = _as_text(source), _text(MISSING, dialect)
+    name, missing = _as_text(source), _text(MISSING)
     branches: list[Branch] = [(_is_null(name), missing)]
     whole = [category for category in sorted(categories) if _WHOLE.fullmatch(category)]
     if whole:
         # 1.0 and 1.00 are the category 1, whether a table holds text or fractions.
-        without_zeros = exp.Trim(this=name, expression=_text("0", dialect), position="TRAILING")
-        known = [(_text(f"{category}.", dialect), _text(category, dialect)) for category in whole]
-        fraction = exp.Like(this=name.copy(), expression=_text("%.%0", dialect))
+        without_zeros = exp.Trim(this=name, expression=_text("0"), position="TRAILING")
+        known = [(_text(f"{category}."), _text(category)) for category in whole]
+        fraction = exp.Like(this=name.copy(), expression=_text("%.%0"))
         branches.append((fraction, _case(known, name.copy(), of=without_zeros)))
-    if blanks is None:
+    if not has_gap_words:
         return _case(branches, name.copy())
     # Known names come first: nearly all values are known, and TRIM is slow.
-    names = [_text(category, dialect) for category in sorted(categories) if _can_hold(category, dialect)]
+    names = [_text(category) for category in sorted(categories)]
     first = [(_one_of(name, names), name.copy())] if names else []
-    words = [_text(word, dialect) for word in sorted(MISSING_WORDS)]
-    trimmed = exp.Trim(this=name.copy(), expression=blanks)
-    lists = [words[start : start + _LONGEST_LIST] for start in range(0, len(words), _LONGEST_LIST)]
-    gaps = [(_one_of(trimmed, some), missing.copy()) for some in lists]
-    return _case([*first, *branches, *gaps], name.copy())
+    words = [_text(word) for word in sorted(MISSING_WORDS)]
+    return _case([*first, *branches, (_one_of(exp.Trim(this=name.copy()), words), missing.copy())], name.copy())
 
 
 def _as_text(source: exp.Expression) -> exp.Expression:
@@ -255,7 +204,7 @@ def _as_text(source: exp.Expression) -> exp.Expression:
 # ---- groups ----
 
 
-def _group_of(tree: RuleTree, dialect: str) -> exp.Expression:
+def _group_of(tree: RuleTree) -> exp.Expression:
     """Write the group of a row: the rules as conditions, each of which is true for the rows of its group alone."""
     if not tree.questions:
         return _number(0)
@@ -263,12 +212,12 @@ def _group_of(tree: RuleTree, dialect: str) -> exp.Expression:
     for group in range(tree.n_groups):
         for bins in tree.allowed_bins(group):
             asked = [(tree.binning.columns[place], allowed) for place, allowed in bins.items() if not allowed.all()]
-            conditions = [one for about, allowed in asked for one in _conditions(about, allowed, dialect)]
+            conditions = [one for about, allowed in asked for one in _conditions(about, allowed)]
             branches.append((_all_of(conditions), _number(group)))
     return _case(branches)
 
 
-def _conditions(about: Column, allowed: NDArray[np.bool_], dialect: str) -> list[exp.Expression]:
+def _conditions(about: Column, allowed: NDArray[np.bool_]) -> list[exp.Expression]:
     """Ask whether a row is in one of some bins of a column: all of these must hold."""
     node = _column(about.name)
     if about.is_category:
@@ -276,9 +225,7 @@ def _conditions(about: Column, allowed: NDArray[np.bool_], dialect: str) -> list
         # others are excluded.
         unseen = bool(allowed[len(about.categories)])
         named = [
-            _text(category, dialect)
-            for category, is_meant in zip(about.categories, allowed, strict=False)
-            if is_meant != unseen and _can_hold(category, dialect)
+            _text(category) for category, is_meant in zip(about.categories, allowed, strict=False) if is_meant != unseen
         ]
         if not named:
             return [exp.true() if unseen else exp.false()]
@@ -312,29 +259,27 @@ def _is_group(group: str, numbers: Sequence[int]) -> exp.Expression:
 # ---- scores ----
 
 
-def _score(
-    score: Score, output: int, columns: Sequence[str], standardized: Mapping[str, str], dialect: str
-) -> exp.Expression:
+def _score(score: Score, output: int, columns: Sequence[str], standardized: Mapping[str, str]) -> exp.Expression:
     """Write one logit: the intercept, then what each column adds, in the order in which the model adds them.
 
     `standardized` names the columns that hold the numbers as the score's encoder has them.
     """
     if isinstance(score, Points):
         parts = zip(score.binning.columns, score.points, strict=True)
-        terms = [_points(of, points[:, output].tolist(), dialect) for of, points in parts]
+        terms = [_points(of, points[:, output].tolist()) for of, points in parts]
     elif score.encoder is not None:
-        terms = _encoded_terms(score.encoder, score.weight[:, output].tolist(), standardized, dialect)
+        terms = _encoded_terms(score.encoder, score.weight[:, output].tolist(), standardized)
     else:
         weights = score.weight[:, output].tolist()
-        terms = [_times(_real(weight), _column(name)) for weight, name in zip(weights, columns, strict=False)]
+        terms = [_real(weight) * _column(name) for weight, name in zip(weights, columns, strict=False)]
     start = _double(_real(float(score.intercept[output])))
     return _sum([start, *(term for term in terms if term is not None)])
 
 
-def _points(of: Column, points: list[float], dialect: str) -> exp.Expression | None:
+def _points(of: Column, points: list[float]) -> exp.Expression | None:
     """Write the points of a column; None where they are 0 in every bin."""
     if of.is_category:
-        return _by_category(of.name, of.categories, points, points[len(of.categories)], dialect)
+        return _by_category(of.name, of.categories, points, points[len(of.categories)])
     *inside, missing = points
     node = _column(of.name)
     # Neighbours with the same points are one step.
@@ -350,14 +295,10 @@ def _points(of: Column, points: list[float], dialect: str) -> exp.Expression | N
     return _case([*branches, (last, _real(inside[-1]))], _real(missing))
 
 
-def _by_category(
-    name: str, categories: Sequence[str], values: Sequence[float], other: float, dialect: str
-) -> exp.Expression | None:
+def _by_category(name: str, categories: Sequence[str], values: Sequence[float], other: float) -> exp.Expression | None:
     """Write a value for each category, and another one for the rest; None where all are 0."""
     branches = [
-        (_text(category, dialect), _real(value))
-        for category, value in zip(categories, values, strict=False)
-        if value != other and _can_hold(category, dialect)
+        (_text(category), _real(value)) for category, value in zip(categories, values, strict=False) if value != other
     ]
     if not branches:
         return _real(other) if other else None
@@ -365,14 +306,12 @@ def _by_category(
 
 
 def _encoded_terms(
-    encoder: TableEncoder, weights: list[float], standardized: Mapping[str, str], dialect: str
+    encoder: TableEncoder, weights: list[float], standardized: Mapping[str, str]
 ) -> list[exp.Expression | None]:
     """Write what each column adds: numbers first, then where they are missing, then categories, as in the encoder."""
     remaining = iter(weights)
     scales = encoder.scales_
-    terms: list[exp.Expression | None] = [
-        _times(_real(next(remaining)), _column(standardized[name])) for name in scales
-    ]
+    terms: list[exp.Expression | None] = [_real(next(remaining)) * _column(standardized[name]) for name in scales]
     for name, scale in scales.items():
         if scale.has_gaps:
             weight = next(remaining)
@@ -382,14 +321,14 @@ def _encoded_terms(
         if group.is_category:
             values = [next(remaining) for _ in group.categories]
             other = next(remaining) if group.has_other else 0.0
-            terms.append(_by_category(group.name, group.categories, values, other, dialect))
+            terms.append(_by_category(group.name, group.categories, values, other))
     return terms
 
 
 def _standardized(name: str, scale: Scale) -> exp.Expression:
     """Write a column of numbers as the encoder has it: the median for gaps, less the mean, by the deviation."""
     filled = exp.Coalesce(this=_column(name), expressions=[_real(scale.median)])
-    return _divided(exp.Paren(this=_minus(filled, _real(scale.mean))), _real(scale.deviation))
+    return _divided(exp.Paren(this=filled - _real(scale.mean)), _real(scale.deviation))
 
 
 # ---- probabilities ----
@@ -413,26 +352,13 @@ def _logarithm(probability: exp.Expression) -> exp.Expression:
 # ---- the statement ----
 
 _SOURCE = "source"
-_STEPS = frozenset(
-    ("blanks", "cleaned", "encoded", "grouped", "pooled", "pooled_largest", "pooled_powers", "probable", "clipped",
-     "scored", "largest", "powers")
-)  # fmt: skip
-
+# A table with the name of a step would be taken for the step.
+_PREFIX = "dafh_"
 Columns = Mapping[str, exp.Expression]
 
 
 def write_statement(plan: Plan, dialect: str, table: str, keep: Sequence[str]) -> str:
-    """Write the statement that scores a table.
-
-    Parameters
-    ----------
-    plan : Plan
-    dialect : str
-    table : str
-        Name of the table, as a statement names it.
-    keep : names of columns
-        To carry over.
-    """
+    """Write the statement that scores a table, and carries some of its columns over."""
     statement = _Statement(plan, dialect, table, keep)
     statement.add_cleaned()
     statement.add_encoded()
@@ -455,8 +381,6 @@ class _Statement:
     def __init__(self, plan: Plan, dialect: str, table: str, keep: Sequence[str]) -> None:
         self.plan, self.dialect = plan, dialect
         self._table = _parse_table(table, dialect)
-        # A table with the name of a step would be taken for the step.
-        self._prefix = "dafh_" if self._table.name.lower() in _STEPS else ""
         self._steps: list[tuple[str, exp.Select]] = []
         _check_names(plan.columns, dialect)
         self._taken = {name.lower() for name in plan.columns}
@@ -477,9 +401,8 @@ class _Statement:
 
     def _add(self, step: str, columns: Columns) -> None:
         """Add a step with all columns of the last one and some more."""
-        assert step in _STEPS
         last = exp.Table(this=exp.to_identifier(self._steps[-1][0]))
-        self._steps.append((self._prefix + step, exp.select(exp.Star(), *_aliased(columns), copy=False).from_(last)))
+        self._steps.append((_PREFIX + step, exp.select(exp.Star(), *_aliased(columns), copy=False).from_(last)))
 
     def add_cleaned(self) -> None:
         """Take the columns that the model needs from the table, as it reads them, and those to carry over."""
@@ -488,21 +411,14 @@ class _Statement:
         columns = {name: self._read(name, kind, categories.get(name, ())) for name, kind in self.plan.columns.items()}
         select = exp.select(*_aliased({**kept, **columns}), copy=False)
         select = select.from_(exp.alias_(self._table, _SOURCE, table=True), copy=False)
-        kinds = set(self.plan.columns.values())
-        if "flag" in kinds or ("category" in kinds and self.plan.has_gap_words):
-            # Written once, by their numbers: nobody could read the letters themselves.
-            letters = [_text(" ", self.dialect), *(_letter(ord(letter), self.dialect) for letter in _BLANK_LETTERS)]
-            blanks = f"{self._prefix}blanks"
-            self._steps.append((blanks, exp.select(*_aliased({"letters": _joined(letters)}))))
-            select = select.join(exp.Table(this=exp.to_identifier(blanks)), join_type="cross")
-        self._steps.append((f"{self._prefix}cleaned", select))
+        self._steps.append((f"{_PREFIX}cleaned", select))
 
     def _read(self, name: str, kind: str, categories: Collection[str]) -> exp.Expression:
-        source, blanks = _column(name, _SOURCE), _column("letters", f"{self._prefix}blanks")
+        source = _column(name, _SOURCE)
         if kind == "category":
-            return _read_category(source, categories, blanks if self.plan.has_gap_words else None, self.dialect)
+            return _read_category(source, categories, self.plan.has_gap_words)
         if kind == "flag":
-            return _read_flag(source, blanks, self.dialect)
+            return _read_flag(source)
         return _read_days(source, self.dialect) if kind.startswith(DATE) else _read_number(source, self.dialect)
 
     def add_encoded(self) -> None:
@@ -523,13 +439,13 @@ class _Statement:
         if self.plan.tree is None:
             return None
         name = self._new_name("group")
-        self._add("grouped", {name: _group_of(self.plan.tree, self.dialect)})
+        self._add("grouped", {name: _group_of(self.plan.tree)})
         return name
 
     def score(self, score: Score, output: int) -> exp.Expression:
         """Write one logit of a score."""
         standardized = self._standardized.get(id(score.encoder), {}) if isinstance(score, Weights) else {}
-        return _score(score, output, list(self.plan.columns), standardized, self.dialect)
+        return _score(score, output, list(self.plan.columns), standardized)
 
     def corrected(self, pooled: Sequence[str], output: int, group: str) -> exp.Expression:
         """Write a logit of the classifier that serves a row: the pooled one, and what its group adds."""
@@ -537,7 +453,7 @@ class _Statement:
         def added(correction: Correction) -> exp.Expression:
             sources = pooled[: len(correction.of_logits)]
             factors = correction.of_logits[:, output].tolist()
-            of_logits = [_times(_column(name), _real(factor)) for name, factor in zip(sources, factors, strict=True)]
+            of_logits = [_column(name) * _real(factor) for name, factor in zip(sources, factors, strict=True)]
             return _sum([self.score(correction.score, output), *of_logits])
 
         branches = [(_is_group(group, correction.groups), added(correction)) for correction in self.plan.corrections]
@@ -558,7 +474,7 @@ class _Statement:
 
         def power(output: int) -> exp.Expression:
             # Less the largest one: no logit is too large for that.
-            return exp.Exp(this=_within(_minus(_column(scores[output]), _column(largest)), low=_SMALLEST_EXPONENT))
+            return exp.Exp(this=_within(_column(scores[output]) - _column(largest), low=_SMALLEST_EXPONENT))
 
         return self.add_scores(f"{whose}powers", f"{whose}power", len(scores), power)
 
@@ -567,8 +483,8 @@ class _Statement:
         count = len(scores)
         if count == 1:
             (one,) = self.add_scores("probable", "pooled_probability", 1, lambda _: _logistic(_column(scores[0]), 700))
-            other = exp.Paren(this=_minus(_real(1), _column(one)))
-            odds = _minus(_logarithm(_column(one)), _logarithm(other))
+            other = exp.Paren(this=_real(1) - _column(one))
+            odds = _logarithm(_column(one)) - _logarithm(other)
             return self.add_scores("clipped", "pooled_logit", 1, lambda _: odds)
         powers = self._add_powers(scores, "pooled_")
         shares = self.add_scores("probable", "pooled_probability", count, lambda k: _share(powers[k], powers))
@@ -593,9 +509,9 @@ class _Statement:
         select = exp.select(*_aliased({**kept, **columns}), copy=False)
         select = select.from_(exp.Table(this=exp.to_identifier(self._steps[-1][0])))
         for name, step in self._steps:
-            apart = True if self.dialect in _MATERIALIZING and not name.endswith("blanks") else None
+            apart = True if self.dialect in _MATERIALIZING else None
             select = select.with_(exp.to_identifier(name), as_=step, materialized=apart, copy=False)
-        return _render(select, self.dialect)
+        return select.sql(self.dialect, pretty=True)
 
     def _label(self, group: str | None, pooled: list[str], own: list[str]) -> exp.Expression:
         """Write the label: of the pooled classifier by its own score and cut-off, where that serves a row."""
@@ -610,7 +526,7 @@ class _Statement:
 
     def _decided(self, scores: list[str], cutoff: float) -> list[Branch]:
         """Conditions under which each label is predicted; none holds where a score is missing."""
-        labels = [_literal(label, self.dialect) for label in self.plan.classes.tolist()]
+        labels = [_literal(label) for label in self.plan.classes.tolist()]
         if len(scores) == 1:
             score, limit = _column(scores[0]), _real(cutoff)
             return [(score > limit, labels[1]), (score <= limit, labels[0])]
@@ -627,12 +543,9 @@ def _aliased(columns: Columns) -> list[exp.Expression]:
 
 def _parse_table(table: str, dialect: str) -> exp.Table:
     try:
-        parsed = exp.to_table(table, dialect=dialect)
+        return exp.to_table(table, dialect=dialect)
     except (SqlglotError, ValueError) as error:
         raise InputError(f"{quoted(table)} is not the name of a table.") from error
-    for node in parsed.walk():
-        node.comments = None
-    return parsed
 
 
 def _check_names(names: Iterable[str], dialect: str) -> None:
@@ -648,36 +561,13 @@ def _check_names(names: Iterable[str], dialect: str) -> None:
 
 
 def _probability(label: Any) -> str:
-    """Name the column of a label's probability, as `dafh predict` does; names cannot hold NUL."""
-    return f"probability_{label}".replace("\0", "")
+    """Name the column of a label's probability, as `dafh predict` does."""
+    return f"probability_{label}"
 
 
-def _literal(label: Any, dialect: str) -> exp.Expression:
+def _literal(label: Any) -> exp.Expression:
     if isinstance(label, bool | np.bool_):
         return exp.true() if label else exp.false()
     if isinstance(label, int):
         return exp.Literal.number(label)
-    return _text(label, dialect) if isinstance(label, str) else _number(label)
-
-
-def _render(statement: exp.Expression, dialect: str) -> str:
-    """Write a statement for people: a condition and its value on one line, as in a table of points."""
-    known: Any = Dialect.get_or_raise(dialect)
-
-    class CompactGenerator(known.generator_class):
-        """Lays out CASE in half the lines that sqlglot takes: a scorecard has hundreds of bins."""
-
-        def case_sql(self, expression: exp.Case) -> str:
-            of = self.sql(expression, "this")
-            lines = [f"CASE {of}" if of else "CASE"]
-            lines += [
-                f"WHEN {self.sql(branch, 'this')} THEN {self.sql(branch, 'true')}" for branch in expression.args["ifs"]
-            ]
-            default = self.sql(expression, "default")
-            lines += [f"ELSE {default}", "END"] if default else ["END"]
-            line = " ".join(lines)
-            if len(line) <= _WIDTH and "\n" not in line:
-                return line
-            return str(self.indent("\n".join(lines), skip_first=True, skip_last=True))
-
-    return str(CompactGenerator(dialect=known, pretty=True).generate(statement))
+    return _text(label) if isinstance(label, str) else _number(label)
