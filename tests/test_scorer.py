@@ -80,7 +80,7 @@ def test_a_missing_column_is_named(folder):
 
 @pytest.mark.parametrize("rows", [100, 50_000])
 def test_an_audit_in_pieces_is_the_audit_of_all_rows(folder, monkeypatch, rows):
-    monkeypatch.setattr("dafh.workflows.serving.ROWS_PER_CHUNK", rows)
+    monkeypatch.setattr("dafh.workflows.serving.ROWS_PER_PIECE", rows)
     loaded = FileModel.open(folder / "model.dafh")
     read = loaded.read(DataFile(folder / "fresh.csv"), ["sex"])
     known = {"sensitive_features": read.sensitive, "persons": read.persons, "sample_weight": read.weights}
