@@ -105,7 +105,7 @@ def test_a_file_without_the_target_has_rows_without_labels(state, tmp_path):
 def test_the_reference_is_that_of_the_training_rows(state):
     watch(state, 1)
     with WatchStore(state) as store:
-        assert store.plain_state()["reference"]["rows"] == 1200
+        assert store.plain_state()["reference"]["n_rows"] == 1200
         assert (pd.DataFrame(store.batches()[0].drift)["rows"] == 300).all()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlglot
-from dafh.cli.export import DIALECTS as OFFERED
+from dafh.cli.use import DIALECTS as OFFERED
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier

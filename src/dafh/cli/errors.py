@@ -58,8 +58,15 @@ def with_debug(command: click.Command) -> click.Command:
         for inner in command.commands.values():
             with_debug(inner)
     else:
-        option = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _remember}
-        command.params.append(click.Option(["--debug"], help="Show where an error comes from.", **option))
+        option = click.option(
+            "--debug",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_remember,
+            help="Show where an error comes from.",
+        )
+        option(command)
     return command
 
 
