@@ -394,16 +394,15 @@ def _schema_of_model(file: ModelFile, target: str) -> TableSchema:
             "This model was fitted on an array in Python and does not know its columns by name: fit it on a data frame."
         )
     kinds = {column["name"]: column["type"] for column in file.card["columns"]}
-    # Columns that only the pooled classifier sees, and nobody has looked at.
-    aside = [name for name in getattr(final, "_aside", None) or () if name not in kinds]
-    if aside and not isinstance(final.pooled_, IncumbentColumns):
+    aside = getattr(final, "_aside", None) or ()  # Columns that only the pooled classifier sees.
+    unknown = [name for name in aside if name not in kinds]
+    if unknown and not isinstance(final.pooled_, IncumbentColumns):
         raise InputError(
-            f"This model does not say what the column {quoted(aside[0])} of its pooled classifier holds: fit it behind "
-            "tabular_pipeline, which keeps that."
+            f"This model does not say what the column {quoted(unknown[0])} of its pooled classifier holds: fit it "
+            "behind tabular_pipeline, which keeps that."
         )
-    kinds |= {name: "number" if name == final.pooled_.score else "category" for name in aside}
-    pooled = {name: kinds.pop(name) for name in getattr(final, "_aside", None) or ()}
-    return TableSchema(target, kinds, pooled=pooled)
+    kinds |= {name: "number" if name == final.pooled_.score else "category" for name in unknown}
+    return TableSchema(target, kinds, pooled={name: kinds.pop(name) for name in aside})
 
 
 # ---- fingerprints: which rows a model was trained on, and which were set aside ----
