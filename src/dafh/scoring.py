@@ -393,20 +393,15 @@ def _schema_of_model(file: ModelFile, target: str) -> TableSchema:
             "This model was fitted on an array in Python and does not know its columns by name: fit it on a data frame."
         )
     kinds = {column["name"]: column["type"] for column in file.card["columns"]}
-    pooled = {
-        name: kinds.get(name) or _kind_aside(name, final.pooled_) for name in getattr(final, "_aside", None) or ()
-    }
-    return TableSchema(target, {name: kind for name, kind in kinds.items() if name not in pooled}, pooled=pooled)
-
-
-def _kind_aside(name: str, pooled: Any) -> str:
-    """Kind of a column that only the pooled classifier sees, which nobody has looked at."""
-    if isinstance(pooled, IncumbentColumns):
-        return "number" if name == pooled.score else "category"
-    raise InputError(
-        f"This model does not say what the column {quoted(name)} of its pooled classifier holds: fit it behind "
-        "tabular_pipeline, which keeps that."
-    )
+    aside = getattr(final, "_aside", None) or ()  # Columns that only the pooled classifier sees.
+    unknown = [name for name in aside if name not in kinds]
+    if unknown and not isinstance(final.pooled_, IncumbentColumns):
+        raise InputError(
+            f"This model does not say what the column {quoted(unknown[0])} of its pooled classifier holds: fit it "
+            "behind tabular_pipeline, which keeps that."
+        )
+    kinds |= {name: "number" if name == final.pooled_.score else "category" for name in unknown}
+    return TableSchema(target, kinds, pooled={name: kinds.pop(name) for name in aside})
 
 
 # ---- fingerprints: which rows a model was trained on, and which were set aside ----

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 from command_line import run
 from dafh.cli import main
-from dafh.cli.errors import OneSentence, with_debug
-from dafh.cli.output import print_json
+from dafh.cli.output import OneSentence, print_json, with_debug
 from dafh.exceptions import DAFHWarning, InputError
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlglot
-from dafh.cli.export import DIALECTS as OFFERED
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -19,6 +18,7 @@ import dafh
 from cases import checkerboard, first_by_default
 from command_line import people, run
 from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
+from dafh.cli.use import DIALECTS as OFFERED
 from dafh.datasets import FETCHERS, registry
 from dafh.datasets.sources import is_available
 from dafh.exceptions import InputError

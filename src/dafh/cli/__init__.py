@@ -5,7 +5,7 @@
 - `watch`: a model file over time, with `watching`, from a batch of rows to the next state;
 - `data` and `demo`: the paper's data sets, and its experiment on synthetic data (`synthetic`).
 
-What they share is in `options`, `errors` and `output`. A new command gets a place in one of these files and in the list
+What they share is in `options` and `output`. A new command gets a place in one of these files and in the list
 below, help with an example, and a paragraph in docs/commands.md.
 """
 
@@ -14,8 +14,8 @@ import click
 import dafh
 from dafh.cli.data import data
 from dafh.cli.demo import demo
-from dafh.cli.errors import OneSentence, with_debug
 from dafh.cli.fit import fit
+from dafh.cli.output import OneSentence, with_debug
 from dafh.cli.use import audit, explain, export, predict, report, show
 from dafh.cli.watch import watch
 

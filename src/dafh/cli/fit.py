@@ -10,10 +10,9 @@ from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from dafh.tables.read import DataFile
-    from dafh.tables.schema import TableSchema
 
 
-def _number_of_groups(value: str) -> Any:
+def _number_of_groups(value: Any) -> Any:
     """Take "auto" as it is, and refuse what is neither that nor a number from 1 to 50."""
     if value == "auto":
         return value
@@ -209,8 +208,13 @@ def fit(
     )
     with connected(cluster):
         table = read_table(data, target, **columns, seed=seed, on_cluster=cluster is not None)
-        for note in (table.headline(), *table.notes, *_offers(table.schema)):
+        for note in (table.headline(), *table.notes):
             say(note)
+        for name in table.schema.shared_identifiers[:1] if columns["person"] is None else []:
+            say(
+                f"If rows with the same {name} belong to one person, add --person {name}: they then stay on one side "
+                "of every split, and tests count persons."
+            )
         model = table.fit(unfitted)
         card, test_rows = table.save(model, out)
         cutoff = table.about_cutoff(model) if incumbent is not None else None
@@ -250,16 +254,6 @@ def _incumbent(score: str | None, decision: str | None, threshold: float | None,
     from dafh.incumbents.columns import IncumbentColumns
 
     return IncumbentColumns(score, decision, threshold=threshold, as_features=as_features)
-
-
-def _offers(schema: "TableSchema") -> list[str]:
-    """Say which option helps with columns that look like identifiers of persons."""
-    found = [] if schema.person is not None else schema.shared_identifiers
-    return [
-        f"If rows with the same {name} belong to one person, add --person {name}: they then stay on one side of every "
-        "split, and tests count persons."
-        for name in found[:1]
-    ]
 
 
 def _print_groups(fitted: Any) -> None:

@@ -278,7 +278,7 @@ class _TypedRows:
         parts = self.reader.transform(schema.features_of(known)) if len(known) else known[list(schema.columns)]
         about = _about_rows(known, schema)
         declared = about.pop("guard_features", {})
-        others = {LABEL: match_labels(known[schema.target], self.classes) if len(known) else []}
+        others: dict[str, Any] = {LABEL: match_labels(known[schema.target], self.classes) if len(known) else []}
         others |= {_ROLES[name]: values for name, values in about.items()}
         return parts.assign(**others, **{f"{DECLARED} {name}": values for name, values in declared.items()})
 
@@ -350,18 +350,12 @@ class LargeTable(Table):
     def fit(self, model: DAFHClassifier) -> Pipeline:
         """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
         roles, n_rows = self.rows.split.roles, self.labels.total()
-        known = [name for name in (LABEL, roles.weight, roles.person, roles.time, *roles.declared) if name is not None]
-        blocks: Any = self.raw.through(self.rows.training, columns=(*roles.features, *known), n_rows=n_rows)
+        known = {"persons": roles.person, "time": roles.time, "sample_weight": roles.weight}
+        others = [name for name in (*known.values(), *roles.declared) if name is not None]
+        blocks: Any = self.raw.through(self.rows.training, columns=(*roles.features, LABEL, *others), n_rows=n_rows)
         # A network has a bar of its own.
         with status(f"fitting {n_rows:,} rows") if model.verbose else nullcontext():
-            model.fit(
-                blocks,
-                LABEL,
-                persons=roles.person,
-                time=roles.time,
-                sample_weight=roles.weight,
-                guard_features=roles.declared or None,
-            )
+            model.fit(blocks, LABEL, **known, guard_features=roles.declared or None)
         return Pipeline([("encoder", self.rows.reader), ("model", model)])
 
     def test_pieces(self) -> Iterator[pd.DataFrame]:

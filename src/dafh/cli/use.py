@@ -330,8 +330,8 @@ def export(model: Path, form: str, dialect: str, table: str, keep: tuple[str, ..
     if "rows" in card:
         notes.append(f"Fitted on {card['rows']:,} rows of {clipped(card.get('data'))}.")
     # Without a schema, the model was saved from Python and says itself what its columns hold.
-    known = {"schema": schema_of_card(card, model), "keep": split_names(keep, ()), "notes": notes}
-    statement = to_sql(file.model, dialect, table, **known)
+    schema = schema_of_card(card, model)
+    statement = to_sql(file.model, dialect, table, schema=schema, keep=split_names(keep, ()), notes=notes)
     if out == "-":
         click.echo(statement, nl=False)
         return
