@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
-from itertools import pairwise
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -41,7 +40,6 @@ from dafh.linear.designs import BinnedDesign, DenseDesign, Design, sum_points
 from dafh.linear.likelihood import row_losses
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression
-from dafh.linear.packing import Packed, PackedColumn, unpacked
 from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.linear.standard import Standardization
 from dafh.rows.checked import CheckedRows
@@ -574,12 +572,6 @@ class Problem:
     with_base: bool = False
     """Whether corrections have a coefficient for it."""
 
-    @cached_property
-    def _columns(self) -> tuple[PackedColumn, ...]:
-        tables = self.tables or ()
-        first = np.cumsum([1, *(table.shape[1] for table in tables)]).tolist()
-        return unpacked(tables, [slice(a, b) for a, b in pairwise(first)])
-
     def see(self, block: Arrays) -> tuple[Design, NDArray[np.float64], NDArray[np.integer]]:
         """Return the design of the rows, logits that are there already (n, m), and the part each row belongs to."""
         n_rows = len(block["label"])
@@ -588,8 +580,7 @@ class Problem:
         else:
             offset, part = self.base(block), block["group"]
         if self.tables is not None:
-            codes = block["codes"]
-            return BinnedDesign(codes, self.tables, Packed(codes, self._columns)), offset, part
+            return BinnedDesign(block["codes"], self.tables), offset, part
         columns = [] if self.standard is None else [self.standard.of_rows(block["numbers"])]
         return DenseDesign(np.hstack([*columns, offset] if self.with_base else columns)), offset, part
 

@@ -16,8 +16,6 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.linear.packing import Packed, pack
-
 # Rows at a time: temporary arrays of a block stay in the processor's cache.
 _BLOCK_ROWS = 2**16
 
@@ -153,14 +151,11 @@ class BinnedDesign:
     array([3., 1., 1.])
     """
 
-    def __init__(
-        self, codes: NDArray[Any], tables: Sequence[NDArray[np.float64]], packed: Packed | None = None
-    ) -> None:
+    def __init__(self, codes: NDArray[Any], tables: Sequence[NDArray[np.float64]]) -> None:
         self.codes = codes
         self.tables = list(tables)
         first = np.cumsum([1, *(table.shape[1] for table in tables)])
         self.places = [slice(a, b) for a, b in pairwise(first)]
-        self._packed = pack(codes, self.tables, self.places) if packed is None else packed
 
     @property
     def n_coefficients(self) -> int:
@@ -172,17 +167,12 @@ class BinnedDesign:
 
     def take(self, rows: NDArray[Any] | slice) -> "BinnedDesign":
         """Return some of the rows."""
-        codes = _rows_of(self.codes, rows)
-        same = self._packed.codes is self.codes
-        packed = Packed(codes if same else _rows_of(self._packed.codes, rows), self._packed.columns)
-        return BinnedDesign(codes, self.tables, packed)
+        return BinnedDesign(np.asfortranarray(self.codes[rows]), self.tables)
 
     def dense(self) -> NDArray[np.float64]:
         """What each row counts for each coefficient, (n, p)."""
-        matrix = np.ones((self.n_coefficients, len(self)))  # A row for each coefficient: written without jumps.
-        for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
-            np.take(table.T, self.codes[:, column], axis=1, out=matrix[place])
-        return matrix.T
+        columns = [table[self.codes[:, column]] for column, table in enumerate(self.tables)]
+        return np.hstack([np.ones((len(self), 1)), *columns])
 
     def points(self, coefficients: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """What each bin of each column adds to the logits, (bins, m) by column."""
@@ -190,15 +180,14 @@ class BinnedDesign:
 
     def logits(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (p, m)."""
-        points = [column.table @ coefficients[column.places] for column in self._packed.columns]
-        return sum_points(self._packed.codes, points, coefficients[0])
+        return sum_points(self.codes, self.points(coefficients), coefficients[0])
 
     def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
         logits = coefficients[:, 0].take(group, axis=0)
-        for number, column in enumerate(self._packed.columns):
-            points = (column.table @ coefficients[:, column.places]).reshape(-1, coefficients.shape[2])
-            logits += points.take(group * len(column.table) + self._packed.codes[:, number], axis=0)
+        for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
+            points = (table @ coefficients[:, place]).reshape(-1, coefficients.shape[2])
+            logits += points.take(group * len(table) + self.codes[:, column], axis=0)
         return logits
 
     def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -207,18 +196,12 @@ class BinnedDesign:
 
     def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
         """Sums of row × residual over each part of the rows, (parts, p, m)."""
-        n_outputs = residual.shape[1]
-        gradients = np.empty((n_parts, self.n_coefficients, n_outputs))
-        gradients[:, 0] = sums_by_code(part, residual, n_parts)
-        for number, column in enumerate(self._packed.columns):
-            n_codes = len(column.table)
-            totals = np.zeros((n_parts * n_codes, n_outputs))
-            for block in _blocks(len(self)):
-                code = self._packed.codes[block, number]
-                if n_parts > 1:
-                    code = part[block].astype(np.intp) * n_codes + code
-                totals += sums_by_code(code, residual[block], len(totals))
-            gradients[:, column.places] = column.sums(totals.reshape(n_parts, n_codes, n_outputs))
+        gradients = np.empty((n_parts, self.n_coefficients, residual.shape[1]))
+        for output, values in enumerate(residual.T):
+            gradients[:, 0, output] = np.bincount(part, values, n_parts)
+            for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
+                by_bin = np.bincount(self._by_part(column, part, n_parts), values, n_parts * len(table))
+                gradients[:, place, output] = by_bin.reshape(n_parts, -1) @ table
         return gradients
 
     def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -228,44 +211,28 @@ class BinnedDesign:
     def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
         """Sums of weight × row × row over each part of the rows, (parts, p, p).
 
-        A row has one code of each column, so that of two columns the rows with each pair of codes are counted: for tens
+        A row has one bin of each column, so that of two columns the rows with each pair of bins are counted: for tens
         of columns with a hundred bins this takes a tenth of the time of a matrix product.
         """
         total = np.zeros((n_parts, self.n_coefficients, self.n_coefficients))
-        numbers, places = self._numbers()
-        weighted = numbers * weight[:, None]
-        total[:, places[:, None], places] = _products(numbers, weighted, part, n_parts)
-        counted = [number for number, column in enumerate(self._packed.columns) if not column.is_number]
-        for position, number in enumerate(counted):
-            column = self._packed.columns[number]
-            n_codes, own = len(column.table), column.places
-            code = part.astype(np.intp) * n_codes + self._packed.codes[:, number]
-            by_code = sums_by_code(code, weighted, n_parts * n_codes).reshape(n_parts, n_codes, -1)
-            across = column.sums(by_code)
-            total[:, own[:, None], places] = across
-            total[:, places[:, None], own] = across.swapaxes(1, 2)
-            total[:, own[:, None], own] = column.sums(by_code[:, :, :1] * column.table)
-            for other in counted[:position]:
-                second = self._packed.columns[other]
-                pair = code * len(second.table)
-                pair += self._packed.codes[:, other]
-                counts = np.bincount(pair, weight, n_parts * n_codes * len(second.table)).astype(np.float64, copy=False)
-                half = column.sums(counts.reshape(n_parts, n_codes, -1))
-                across = second.sums(half.swapaxes(1, 2))
-                total[:, second.places[:, None], own] = across
-                total[:, own[:, None], second.places] = across.swapaxes(1, 2)
+        total[:, 0, 0] = np.bincount(part, weight, n_parts)
+        for column, (table, own) in enumerate(zip(self.tables, self.places, strict=True)):
+            code = self._by_part(column, part, n_parts)
+            by_bin = np.bincount(code, weight, n_parts * len(table)).reshape(n_parts, -1)
+            total[:, 0, own] = total[:, own, 0] = by_bin @ table
+            total[:, own, own] = table.T @ (by_bin[:, :, None] * table)
+            for before in range(column):
+                other, theirs = self.tables[before], self.places[before]
+                pair = code * len(other) + self.codes[:, before]
+                by_pair = np.bincount(pair, weight, n_parts * len(table) * len(other))
+                across = table.T @ by_pair.reshape(n_parts, len(table), len(other)) @ other
+                total[:, own, theirs] = across
+                total[:, theirs, own] = across.swapaxes(1, 2)
         return total
 
-    def _numbers(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Intercept and columns that are not counted, (n, q), and the places of their coefficients."""
-        chosen = [number for number, column in enumerate(self._packed.columns) if column.is_number]
-        places = np.concatenate([[0], *(self._packed.columns[number].places for number in chosen)]).astype(np.intp)
-        numbers, row = np.ones((len(places), len(self))), 1
-        for number in chosen:
-            for values in self._packed.columns[number].table.T:
-                values.take(self._packed.codes[:, number], out=numbers[row])
-                row += 1
-        return numbers.T, places
+    def _by_part(self, column: int, part: NDArray[np.integer], n_parts: int) -> NDArray[np.integer]:
+        """Bin of each row in a column, numbered on from part to part."""
+        return part.astype(np.intp) * len(self.tables[column]) + self.codes[:, column]
 
 
 def sum_points(
@@ -282,25 +249,6 @@ def sum_points(
     return logits
 
 
-def sums_by_code(code: NDArray[np.integer], values: NDArray[np.float64], n_codes: int) -> NDArray[np.float64]:
-    """Sum of the values (n, r) of the rows with each code, (codes, r)."""
-    sums = np.empty((n_codes, values.shape[1]))
-    for column in range(values.shape[1]):
-        sums[:, column] = np.bincount(code, values[:, column], n_codes)
-    return sums
-
-
-def _products(
-    rows: NDArray[Any], weighted: NDArray[np.float64], part: NDArray[np.integer], n_parts: int
-) -> NDArray[np.float64]:
-    """Sums of row × weighted row over each part of the rows, (parts, q, q)."""
-    if n_parts == 1:
-        return (rows.T @ weighted)[None]
-    order, ends = _by_part(part, n_parts)
-    rows, weighted = rows[order], weighted[order]
-    return np.stack([rows[a:b].T @ weighted[a:b] for a, b in pairwise(ends)])
-
-
 def _add_products(total: NDArray[np.float64], X: NDArray[Any], weight: NDArray[np.float64]) -> None:
     side = weight @ X
     total[0, 0] += weight.sum()
@@ -313,15 +261,6 @@ def _by_part(part: NDArray[np.integer], n_parts: int) -> tuple[NDArray[np.intp],
     """Rows sorted by their part, and where each part begins and ends."""
     order = np.argsort(part, kind="stable")
     return order, [0, *np.cumsum(np.bincount(part, minlength=n_parts)).tolist()]
-
-
-def _rows_of(codes: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
-    """Some rows of codes, stored column by column."""
-    if isinstance(rows, slice):
-        return np.asfortranarray(codes[rows])
-    chosen = np.empty((codes.shape[1], len(rows)), codes.dtype)
-    np.take(codes.T, rows, axis=1, out=chosen)
-    return chosen.T
 
 
 def _blocks(n_rows: int) -> Iterator[slice]:
