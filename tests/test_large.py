@@ -26,9 +26,8 @@ from dafh.large import (
     open_files,
     penalty_matrices,
 )
-from dafh.linear.designs import BinnedDesign, DenseDesign
+from dafh.linear.designs import BinnedDesign, DenseDesign, Standardization
 from dafh.linear.newton import Regression, fit_penalized
-from dafh.linear.standard import Standardization
 from dafh.persistence.files import load
 from dafh.tables.read import DataFile
 from dafh.workflows.reading import LargeTable, read_table

@@ -36,12 +36,10 @@ from dafh.groups.corrections import Kind
 from dafh.groups.merging import LeafRows
 from dafh.groups.rules import RuleTree
 from dafh.groups.trained import RuleModel
-from dafh.linear.designs import BinnedDesign, DenseDesign, Design, sum_points
-from dafh.linear.likelihood import row_losses
+from dafh.linear.designs import BinnedDesign, DenseDesign, Design, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.linear.newton import Regression
+from dafh.linear.newton import Regression, row_losses
 from dafh.linear.scorecard import Scorecard, ScorecardFit
-from dafh.linear.standard import Standardization
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.bins import named_table

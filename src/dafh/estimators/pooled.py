@@ -20,11 +20,10 @@ from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
 from dafh.incumbents.fitted import Incumbent
 from dafh.linear.crossfit import nested_logits, nested_probabilities
-from dafh.linear.designs import DenseDesign, sum_points
+from dafh.linear.designs import DenseDesign, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression, Solution, fit_penalized
 from dafh.linear.scorecard import Scorecard, ScorecardFit
-from dafh.linear.standard import Standardization
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.encoder import TableEncoder

@@ -17,9 +17,8 @@ from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.exceptions import InputError
 from dafh.frames import PlainTable, Table
-from dafh.linear.basis import make_basis
 from dafh.linear.crossfit import Folds
-from dafh.linear.designs import BinnedDesign, sum_points
+from dafh.linear.designs import BinnedDesign, make_basis, sum_points
 from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_penalized
 from dafh.linear.threads import one_thread
 from dafh.tables.bins import Binning
