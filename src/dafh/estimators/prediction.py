@@ -14,7 +14,7 @@ from dafh.estimators.pooled import pooled_decisions, pooled_labels, pooled_logit
 from dafh.frames import Table, is_frame
 from dafh.groups.trained import TrainedGroups
 from dafh.linear.threads import one_thread
-from dafh.rows.aside import check_parted
+from dafh.rows.checked import check_parted
 from dafh.rows.seen import SeenRows, TableView
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
