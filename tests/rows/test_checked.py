@@ -117,25 +117,6 @@ def test_more_rows_that_do_not_fit_are_refused(known, X, y, options, message):
         CheckedRows.check_more(known, X, y, numbers=True, **options)
 
 
-# ---- merging ----
-
-
-def test_merged_rows_keep_their_total_weight_and_come_in_sorted_order():
-    X = np.array([[3.0, 0.0], [1.0, 5.0], [3.0, 0.0], [1.0, 4.0]])
-    merged = checked(X=X, y=["a", "b", "a", "b"], sample_weight=[1, 2, 4, 8]).merge_repeated()
-    assert merged.X.tolist() == [[1, 4], [1, 5], [3, 0]]
-    assert merged.y.tolist() == ["b", "b", "a"]
-    assert merged.weight.tolist() == [8, 2, 5]
-
-
-@pytest.mark.parametrize(("n_different", "expected"), [(59, 59), (60, 120)])
-def test_fewer_than_sixty_different_rows_are_merged(n_different, expected):
-    X = np.tile(np.arange(float(n_different)), 2)[:, None]
-    rows = checked(X=X, y=X[:, 0].astype(int) % 2)
-    assert len(rows.merge_repeated()) == expected
-    assert rows.merge_repeated().weight.sum() == 2 * n_different
-
-
 FEATURES = np.arange(12.0).reshape(6, 2)
 Y = ["a", "b"] * 3
 KNOWN = {"guard_features": {"sex": list("fmfmfm")}, "persons": list("xxyyzz")}
@@ -174,7 +155,6 @@ def test_a_part_of_the_rows_takes_its_own():
     assert part.declared["sex"].tolist() == ["x", "f"]
     assert part.person.tolist() == [2, 0]
     assert part.time.tolist() == [9, 7]
-    assert RowContext().take(np.array([2, 0])).is_empty
 
 
 # ---- rows that bring it ----
@@ -193,14 +173,6 @@ def test_a_table_brings_it_too():
     assert rows.weight.tolist() == [1, 1, 1, 1, 2]
     assert rows.given["age"].tolist() == [40, 50, 60, 70, 80]
     assert rows.y.tolist() == Y[1:]
-
-
-def test_equal_rows_of_which_more_is_known_are_not_merged():
-    repeated = np.zeros((6, 2))
-    assert len(CheckedRows.check(DecoupledClassifier(), repeated, Y, numbers=True).merge_repeated()) == 2
-    for name, values in KNOWN.items():
-        rows = CheckedRows.check(DecoupledClassifier(), repeated, Y, numbers=True, **{name: values})
-        assert rows.merge_repeated() is rows
 
 
 # ---- tables of any kind ----

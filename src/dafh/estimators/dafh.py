@@ -51,7 +51,7 @@ from dafh.groups.network import check_jax_is_installed
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups
-from dafh.large import TrainingRows, gather_rows, is_ours, refit_on_all_rows
+from dafh.large import TrainingRows, gather_rows, refit_on_all_rows
 from dafh.linear.threads import one_thread
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows
@@ -271,7 +271,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
             rng = np.random.default_rng(seeds.rows)
             rows, judges = self._divide(training, judges, rng)
-            unfitted, rows = self._choose_pooled(rows, threshold)
+            unfitted = self._choose_pooled(rows, threshold)
             pooled = self._fit_pooled(unfitted, rows, training, seeds)
             learned = learn_groups(
                 rows,
@@ -319,11 +319,10 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             return training.few, judges
         return self._hold_out_for_proof(training.few, judges, rng)
 
-    def _choose_pooled(self, rows: CheckedRows, threshold: float | None) -> tuple[Any, CheckedRows]:
-        """The pooled classifier, fitted or not, and the rows as it takes them."""
+    def _choose_pooled(self, rows: CheckedRows, threshold: float | None) -> Any:
+        """The pooled classifier, fitted or not."""
         brought = find_incumbent(self.pooled)
-        unfitted = resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
-        return unfitted, _merge_repeated(rows, unfitted)
+        return resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
 
     def _fit_pooled(self, unfitted: Any, rows: CheckedRows, training: TrainingRows, seeds: "_Seeds") -> PooledFit:
         columns = self.feature_names_in_ if rows.given.shape[1] > self.n_features_in_ else None
@@ -417,16 +416,6 @@ class _Seeds(NamedTuple):
     def of(cls, random_state: RandomState) -> "_Seeds":
         entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
         return cls(*np.random.SeedSequence(entropy).spawn(5))
-
-
-def _merge_repeated(rows: CheckedRows, unfitted: Any) -> CheckedRows:
-    """Replace equal rows of a tiny data set by weights, where the pooled classifier does not mind.
-
-    Our own classifiers do not tell a weight of 2 from a row given twice; one that the user brings may.
-    """
-    if isinstance(rows.given, pd.DataFrame) or not is_ours(unfitted):
-        return rows
-    return rows.with_numbers(np.asarray(rows.given)).merge_repeated()
 
 
 def _fold_calibration(size: float | str) -> float:

@@ -14,9 +14,6 @@ from scipy.special import expit, logsumexp, softmax
 from dafh.classifiers.logits import residual
 from dafh.linear.designs import Design
 
-# The curvature is summed over this many rows at most, evenly spread; gradients and losses always over all. An
-# approximate curvature changes the way to the solution and not the solution: a step then leaves about 3% of the way.
-_CURVATURE_ROWS = 2**17
 # Not penalised, but for the last digits: without this, classes could share any constant.
 _INTERCEPT_PENALTY = 1e-6
 # Rows that are predicted almost surely have next to no curvature, and a step would leave the numbers.
@@ -92,15 +89,9 @@ class Regression:
         self, logits: NDArray[np.float64], part: NDArray[np.integer], n_parts: int
     ) -> NDArray[np.float64]:
         """The same for each part of the rows, (parts, m, p, p)."""
-        stride = -(-len(self.label) // _CURVATURE_ROWS)
-        rows = slice(None, None, stride)
-        shares, weight, some = class_shares(logits[rows]), self.weight[rows], part[rows]
-        if stride > 1:
-            whole, seen = (np.bincount(p, w, n_parts) for p, w in ((part, self.weight), (some, weight)))
-            weight = weight * (whole / np.maximum(seen, 1e-300))[some]
-        design = self.design if stride == 1 else self.design.take(rows)
-        spread = np.maximum(shares * (1 - shares), _LEAST_CURVATURE) * weight[:, None]
-        outputs = [design.curvatures(spread[:, output], some, n_parts) for output in range(spread.shape[1])]
+        shares = class_shares(logits)
+        spread = np.maximum(shares * (1 - shares), _LEAST_CURVATURE) * self.weight[:, None]
+        outputs = [self.design.curvatures(spread[:, output], part, n_parts) for output in range(spread.shape[1])]
         return np.stack(outputs, axis=1)
 
     def joint_curvatures_by(
@@ -121,12 +112,11 @@ class Regression:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients (p, m), the penalty they were fitted with, and what the solver saw on its way."""
+    """Coefficients (p, m), and the penalty they were fitted with."""
 
     coefficients: NDArray[np.float64]
     penalty: NDArray[np.float64]
     """(p,)."""
-    n_steps: int
 
 
 def fit_penalized(
@@ -171,9 +161,8 @@ def fit_penalized(
     value = rows.loss(logits) + quadratic.value(coefficients)
     enough = tolerance * float(rows.weight.sum())
     factors = None if curvatures is None else _factors(curvatures, quadratic)
-    n_steps, last = 0, np.inf
-    while n_steps < _MOST_STEPS:
-        n_steps += 1
+    last = np.inf
+    for _ in range(_MOST_STEPS):
         gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
         if factors is None:
             factors = _factors(rows.curvatures(logits), quadratic)
@@ -190,7 +179,7 @@ def fit_penalized(
         if damping < 1 or promised * (promised / last) ** _STEPS_FOR_A_CURVATURE > enough:
             factors = None  # The curvature is another one here.
         last = promised
-    return Solution(coefficients, penalty, n_steps)
+    return Solution(coefficients, penalty)
 
 
 def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: float = 1e-10) -> Solution:

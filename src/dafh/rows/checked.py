@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
 from dafh.checks.rows import check_features, check_known_labels, check_persons, check_table, check_times, check_weights
-from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows, to_pandas
 from dafh.tables.reader import is_given
@@ -51,11 +50,6 @@ class RowContext:
             person=None if self.person is None else self.person[rows],
             time=None if self.time is None else self.time[rows],
         )
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is known."""
-        return self.declared is None and self.person is None and self.time is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,20 +175,6 @@ class CheckedRows:
     def with_numbers(self, X: NDArray[Any]) -> Self:
         """Return the rows with their features as numbers."""
         return replace(self, X=X)
-
-    def merge_repeated(self) -> Self:
-        """Replace equal rows of a tiny data set by one with their total weight, in sorted order.
-
-        Where all rows fit into one batch, a weight of 2 then means exactly what a row given twice means, and the order
-        of the rows means nothing.
-        """
-        if not self.context.is_empty:
-            return self  # Equal rows may belong to different persons, groups and times.
-        table = np.column_stack([self.X, self.label])
-        _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
-        if len(first) >= FEWEST_ROWS_TO_SPLIT:
-            return self  # Rows can be held out, and a merged row would be in one fold with all its weight.
-        return replace(self.take(first), weight=np.bincount(inverse, self.weight).astype(np.float64))
 
 
 def _check_columns(
