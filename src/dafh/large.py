@@ -57,6 +57,9 @@ _ROWS_PER_BLOCK = 2**16
 # Of 20,000,000 rows with 20 columns, bins take 0.45 GB.
 _MOST_BYTES_KEPT = 2**30
 
+# Pooled classifiers that get coefficients from all rows after a sample has chosen the rest.
+_FITTED_ON_ALL_ROWS = (Scorecard, StandardizedLogisticRegression)
+
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 Arrays = dict[str, NDArray[Any]]
@@ -454,17 +457,12 @@ class TrainingRows:
             return
         if groups == "network":
             who, instead = "The network was", "Groups by rules learn their coefficients from all rows."
-        elif self.whole is None and not is_ours(pooled):
+        elif self.whole is None and not (isinstance(pooled, _FITTED_ON_ALL_ROWS) or is_fitted(pooled)):
             who, instead = f"{type(pooled).__name__} was", "Bring it fitted if it should know more."
         else:
             return
         message = f"{who} fitted on a sample of {len(self.few):,} of the rows. {instead}"
         warnings.warn(message, FittedOnSampleWarning, stacklevel=3)
-
-
-def is_ours(pooled: Any) -> bool:
-    """Whether a pooled classifier can get coefficients from all rows later, or needs none."""
-    return isinstance(pooled, Scorecard | StandardizedLogisticRegression) or is_fitted(pooled)
 
 
 def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **known: Any) -> TrainingRows:
@@ -812,7 +810,7 @@ def _refit_corrections(rules: Any, base: PooledLogits, kept: Blocks[Arrays]) -> 
     sample, n_groups = rules.problem.regression(rules.problem.n_folds), groups.tree.n_groups
     group = groups.tree.assign(rules.problem.codes)
     own = LeafRows.of(sample, group, n_groups).curvature
-    (weight,) = kept.total(_total_weight)
+    (weight,) = kept.total(lambda block: (_weight(block).sum(),))
     pull = float(weight) / sample.weight.sum() * chosen.elsewhere * (own.sum(axis=0) - own)
     strength = np.full(sample.design.n_coefficients, chosen.strength)
     penalty = penalty_matrices(strength, groups.corrections.shape, pull)
@@ -836,7 +834,3 @@ def _curvature(
         return sample.joint_curvatures_by(logits, part, n_groups) / sample.weight.sum()
 
     return curvature
-
-
-def _total_weight(block: Arrays) -> tuple[Any, ...]:
-    return (_weight(block).sum(),)

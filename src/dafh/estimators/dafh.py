@@ -271,7 +271,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
             rng = np.random.default_rng(seeds.rows)
             rows, judges = self._divide(training, judges, rng)
-            unfitted = self._choose_pooled(rows, threshold)
+            brought = find_incumbent(self.pooled)
+            unfitted = resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
             pooled = self._fit_pooled(unfitted, rows, training, seeds)
             learned = learn_groups(
                 rows,
@@ -318,11 +319,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         if training.blocks is not None:
             return training.few, judges
         return self._hold_out_for_proof(training.few, judges, rng)
-
-    def _choose_pooled(self, rows: CheckedRows, threshold: float | None) -> Any:
-        """The pooled classifier, fitted or not."""
-        brought = find_incumbent(self.pooled)
-        return resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
 
     def _fit_pooled(self, unfitted: Any, rows: CheckedRows, training: TrainingRows, seeds: "_Seeds") -> PooledFit:
         columns = self.feature_names_in_ if rows.given.shape[1] > self.n_features_in_ else None

@@ -326,17 +326,6 @@ def find_incumbent(pooled: Any) -> Brought | None:
     return Incumbent(pooled)
 
 
-def is_read_as_it_came(pooled: Any) -> bool:
-    """Whether a fitted classifier takes rows as they come; our own take them as our groups do."""
-    ours = isinstance(pooled, str | Scorecard | StandardizedLogisticRegression | IncumbentColumns)
-    return not ours and (isinstance(pooled, Incumbent) or is_fitted(pooled))
-
-
-def columns_aside(brought: Brought | None) -> tuple[str, ...] | None:
-    """Columns that only the pooled classifier sees; None where it sees what groups see."""
-    return None if brought is None else names_aside(brought.only)
-
-
 def match_incumbent(brought: Brought, rows: CheckedRows) -> Any:
     """Match what was brought with the rows of a fit; a model that needs no help is returned as it is."""
     known = (rows.given, rows.y, rows.fit_weight)
@@ -357,11 +346,13 @@ class BringsIncumbent(BaseEstimator):
     @property
     def brings_incumbent(self) -> bool:
         """Whether `pooled` is a fitted model that takes rows as they come; `tabular_pipeline` asks."""
-        return is_read_as_it_came(self.pooled)
+        # Our own take rows as groups do.
+        ours = isinstance(self.pooled, str | Scorecard | StandardizedLogisticRegression | IncumbentColumns)
+        return not ours and (isinstance(self.pooled, Incumbent) or is_fitted(self.pooled))
 
     def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> CheckedRows:
         brought = find_incumbent(self.pooled)
-        self._aside = columns_aside(brought)
+        self._aside = None if brought is None else names_aside(brought.only)
         # A model in production may know classes that these rows do not have; its order of classes is kept.
         classes = brought.known_classes if isinstance(brought, Incumbent) else getattr(brought, "classes_", None)
         rows = CheckedRows.check(self, X, y, classes=classes, aside=self._aside, **known)

@@ -172,10 +172,6 @@ class CheckedRows:
             context=self.context.take(rows),
         )
 
-    def with_numbers(self, X: NDArray[Any]) -> Self:
-        """Return the rows with their features as numbers."""
-        return replace(self, X=X)
-
 
 def _check_columns(
     estimator: BaseEstimator,
