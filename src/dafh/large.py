@@ -419,8 +419,8 @@ def draw_rows(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Draw about so many of the rows that train, and of those that are held out, in one pass."""
     n_held_out = n_rows * split.held_out
-    shares = {"share": most / max(n_rows - n_held_out, 1), "share_of_judges": most_judges / max(n_held_out, 1)}
-    draw = partial(_draw, split=split, **shares)
+    share, share_of_judges = most / max(n_rows - n_held_out, 1), most_judges / max(n_held_out, 1)
+    draw = partial(_draw, split=split, share=share, share_of_judges=share_of_judges)
     few, judges = zip(*blocks.map(draw), strict=True)
     return _joined(few), _joined(judges)
 

@@ -178,13 +178,6 @@ def pooled_labels(model: Any, seen: SeenRows) -> NDArray[Any]:
     return last.classes_[decide(scores, last.threshold_)]
 
 
-def pooled_decisions(model: Any, seen: SeenRows, base: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Labels of the pooled classifier as positions of `classes`; its logits spare our scorecards a second look."""
-    if _shares_bins(model, seen) and _same(model.classes_, classes):
-        return decide(base, model.threshold_)
-    return pd.Index(classes).get_indexer(pooled_labels(model, seen)).astype(np.intp)
-
-
 def _linear_scores(model: Pipeline, seen: SeenRows) -> NDArray[np.float64]:
     """What `decision_function` of a logistic regression behind our encoder gives, (n, m); categories are looked up."""
     linear = model.steps[-1][1]

@@ -63,17 +63,17 @@ class StandardizedLogisticRegression(LogisticRegression):
         n_classes = len(np.unique(y))
         n_coefficients = scaler.n_features_in_ * (1 if n_classes == 2 else n_classes)
         # Newton's method converges to the last digit in a few steps, but its matrix has coefficients squared entries.
-        newton = n_coefficients <= _MOST_COEFFICIENTS_FOR_NEWTON
-        solver: dict[str, Any] = (
-            {"solver": "newton-cholesky", "tol": 1e-8} if newton else {"tol": 1e-6, "max_iter": 5000}
-        )
+        solver: dict[str, Any] = {"solver": "newton-cholesky", "tol": 1e-8}
+        if n_coefficients > _MOST_COEFFICIENTS_FOR_NEWTON:
+            solver = {"tol": 1e-6, "max_iter": 5000}
         scaled = scaler.transform(X)
         self.C_ = self.C
         if self.C == "auto":
             enough = len(scaled) >= _ENOUGH_ROWS_PER_COEFFICIENT * n_coefficients
             person = check_persons(persons, len(scaled))
-            chosen = None if enough else _choose_strength(scaled, np.asarray(y), sample_weight, solver, person)
-            self.C_ = _STRENGTHS[-1] if chosen is None else chosen
+            self.C_ = _STRENGTHS[-1]
+            if not enough:
+                self.C_ = _choose_strength(scaled, np.asarray(y), sample_weight, solver, person)
         model = LogisticRegression(C=self.C_, **solver).fit(scaled, y, sample_weight)
         self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
         if hasattr(scaler, "feature_names_in_"):
