@@ -27,9 +27,8 @@ from dafh.large import (
     open_files,
     penalty_matrices,
 )
-from dafh.linear.designs import BinnedDesign, DenseDesign
+from dafh.linear.designs import BinnedDesign, DenseDesign, Standardization
 from dafh.linear.newton import Regression, fit_penalized
-from dafh.linear.standard import Standardization
 from dafh.persistence.files import load
 from dafh.tables.read import DataFile
 from large import FEATURES, assert_same_model, fitted, grouped_table, in_memory, written_in_files
@@ -222,11 +221,11 @@ def test_bins_are_summed_block_by_block_as_all_at_once():
     rng = np.random.default_rng(2)
     codes = np.asfortranarray(rng.integers(0, 4, (500, 2)).astype(np.uint8))
     tables = (np.eye(4)[:, :3], rng.normal(size=(4, 1)))
-    design, _, _ = Problem(2, tables).see({"codes": codes, "label": np.zeros(500, np.uint8)})
+    rows, _ = Problem(2, tables).rows({"codes": codes, "label": np.zeros(500, np.uint8)})
     whole = BinnedDesign(codes, tables)
     coefficients, residual = rng.normal(size=(5, 2)), rng.normal(size=(500, 2))
-    np.testing.assert_allclose(design.logits(coefficients), whole.logits(coefficients))
-    np.testing.assert_allclose(design.gradient(residual), whole.gradient(residual))
+    np.testing.assert_allclose(rows.design.logits(coefficients), whole.logits(coefficients))
+    np.testing.assert_allclose(rows.design.gradient(residual), whole.gradient(residual))
 
 
 def test_the_joint_curvature_is_the_derivative_of_the_gradient():

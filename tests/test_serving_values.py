@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dafh.groups.serving import CorrectionModel
-from dafh.linear.standard import Standardization
+from dafh.linear.designs import Standardization
 
 D, K, M = 3, 4, 2
 

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
-from itertools import pairwise
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +24,7 @@ import numpy as np
 import pandas as pd
 from joblib import cpu_count
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import block_diag, cho_factor, cho_solve
 
 from dafh.checks.rows import absolute_times
 from dafh.classifiers.fitting import is_fitted
@@ -37,13 +36,10 @@ from dafh.groups.corrections import Kind
 from dafh.groups.merging import LeafRows
 from dafh.groups.rules import RuleTree
 from dafh.groups.trained import RuleModel
-from dafh.linear.designs import BinnedDesign, DenseDesign, Design, sum_points
-from dafh.linear.likelihood import row_losses
+from dafh.linear.designs import BinnedDesign, DenseDesign, Design, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression
-from dafh.linear.packing import Packed, PackedColumn, unpacked
 from dafh.linear.scorecard import Scorecard, ScorecardFit
-from dafh.linear.standard import Standardization
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.bins import named_table
@@ -60,6 +56,9 @@ _MOST_JUDGES = 1_000_000
 _ROWS_PER_BLOCK = 2**16
 # Of 20,000,000 rows with 20 columns, bins take 0.45 GB.
 _MOST_BYTES_KEPT = 2**30
+
+# Pooled classifiers that get coefficients from all rows after a sample has chosen the rest.
+_FITTED_ON_ALL_ROWS = (Scorecard, StandardizedLogisticRegression)
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
@@ -386,7 +385,7 @@ class Split:
         """Hold out the last rows, where rows have a time."""
         if self.roles.time is None or not self.held_out:
             return self
-        draw = _Draw(replace(self, held_out=0.0), SAMPLE_SIZE / n_rows)
+        draw = partial(_draw, split=replace(self, held_out=0.0), share=SAMPLE_SIZE / n_rows)
         times = [absolute_times(trains[self.roles.time]) for trains, _ in blocks.map(draw)]
         return replace(self, cut=float(np.quantile(np.concatenate(times), 1 - self.held_out)))
 
@@ -407,17 +406,12 @@ def random_by_position(positions: NDArray[np.integer], seed: int) -> NDArray[np.
     return stream.random(int(positions[-1]) - first + 1)[positions - first]
 
 
-@dataclass(frozen=True, eq=False)
-class _Draw:
+def _draw(
+    block: pd.DataFrame, split: Split, share: float, share_of_judges: float = 0.0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A share of the rows that train, and a share of those that are held out."""
-
-    split: Split
-    share: float
-    share_of_judges: float = 0.0
-
-    def __call__(self, block: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-        trains, number = self.split(block)
-        return block[trains & (number < self.share)], block[~trains & (number < self.share_of_judges)]
+    trains, number = split(block)
+    return block[trains & (number < share)], block[~trains & (number < share_of_judges)]
 
 
 def draw_rows(
@@ -425,7 +419,8 @@ def draw_rows(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Draw about so many of the rows that train, and of those that are held out, in one pass."""
     n_held_out = n_rows * split.held_out
-    draw = _Draw(split, most / max(n_rows - n_held_out, 1), most_judges / max(n_held_out, 1))
+    share, share_of_judges = most / max(n_rows - n_held_out, 1), most_judges / max(n_held_out, 1)
+    draw = partial(_draw, split=split, share=share, share_of_judges=share_of_judges)
     few, judges = zip(*blocks.map(draw), strict=True)
     return _joined(few), _joined(judges)
 
@@ -462,17 +457,12 @@ class TrainingRows:
             return
         if groups == "network":
             who, instead = "The network was", "Groups by rules learn their coefficients from all rows."
-        elif self.whole is None and not is_ours(pooled):
+        elif self.whole is None and not (isinstance(pooled, _FITTED_ON_ALL_ROWS) or is_fitted(pooled)):
             who, instead = f"{type(pooled).__name__} was", "Bring it fitted if it should know more."
         else:
             return
         message = f"{who} fitted on a sample of {len(self.few):,} of the rows. {instead}"
         warnings.warn(message, FittedOnSampleWarning, stacklevel=3)
-
-
-def is_ours(pooled: Any) -> bool:
-    """Whether a pooled classifier can get coefficients from all rows later, or needs none."""
-    return isinstance(pooled, Scorecard | StandardizedLogisticRegression) or is_fitted(pooled)
 
 
 def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **known: Any) -> TrainingRows:
@@ -574,42 +564,27 @@ class Problem:
     with_base: bool = False
     """Whether corrections have a coefficient for it."""
 
-    @cached_property
-    def _columns(self) -> tuple[PackedColumn, ...]:
-        tables = self.tables or ()
-        first = np.cumsum([1, *(table.shape[1] for table in tables)]).tolist()
-        return unpacked(tables, [slice(a, b) for a, b in pairwise(first)])
-
-    def see(self, block: Arrays) -> tuple[Design, NDArray[np.float64], NDArray[np.integer]]:
-        """Return the design of the rows, logits that are there already (n, m), and the part each row belongs to."""
+    def rows(self, block: Arrays) -> tuple[Regression, NDArray[np.intp]]:
+        """Return the rows with the logits that are there already, and the part each of them belongs to."""
         n_rows = len(block["label"])
         if self.base is None:
-            offset, part = np.zeros((n_rows, self.n_outputs)), np.zeros(n_rows, np.uint8)
+            offset, part = np.zeros((n_rows, self.n_outputs)), np.zeros(n_rows, np.intp)
         else:
-            offset, part = self.base(block), block["group"]
+            offset, part = self.base(block), block["group"].astype(np.intp)
+        design: Design
         if self.tables is not None:
-            codes = block["codes"]
-            return BinnedDesign(codes, self.tables, Packed(codes, self._columns)), offset, part
-        columns = [] if self.standard is None else [self.standard.of_rows(block["numbers"])]
-        return DenseDesign(np.hstack([*columns, offset] if self.with_base else columns)), offset, part
-
-
-@dataclass(frozen=True, eq=False)
-class _LossAndGradient:
-    """The sum that a pass takes."""
-
-    problem: Problem
-    coefficients: NDArray[np.float64]
-
-    def __call__(self, block: Arrays) -> tuple[Any, ...]:
-        design, offset, part = self.problem.see(block)
-        n_parts, label, weight = len(self.coefficients), block["label"].astype(np.intp), _weight(block)
-        if n_parts == 1:
-            logits = offset + design.logits(self.coefficients[0])
+            design = BinnedDesign(block["codes"], self.tables)
         else:
-            logits = offset + design.grouped_logits(self.coefficients, part.astype(np.intp))
-        pull = weight[:, None] * residual(logits, label)
-        return weight @ row_losses(logits, label), -design.gradients(pull, part, n_parts), weight.sum()
+            columns = [] if self.standard is None else [self.standard.of_rows(block["numbers"])]
+            design = DenseDesign(np.hstack([*columns, offset] if self.with_base else columns))
+        return Regression(design, block["label"].astype(np.intp), _weight(block), offset), part
+
+    def loss_and_gradient(self, block: Arrays, coefficients: NDArray[np.float64]) -> tuple[Any, ...]:
+        """The sums that a pass takes: loss, gradient (parts, p, m) and weight."""
+        rows, part = self.rows(block)
+        logits = rows.offset + rows.design.grouped_logits(coefficients, part)
+        pull = rows.weight[:, None] * residual(logits, rows.label)
+        return rows.loss(logits), -rows.design.gradients(pull, part, len(coefficients)), rows.weight.sum()
 
 
 def _weight(block: Arrays) -> NDArray[np.float64]:
@@ -623,12 +598,10 @@ def penalty_matrices(
 
     Half of the sum of strength (p,) × coefficient², and of coefficients · pull (parts, m, p, p) · coefficients.
     """
-    n_parts, p, m = shape
-    matrices = np.tile(np.diag(np.tile(strength, m)), (n_parts, 1, 1))
-    for output in range(m if pull is not None else 0):
-        inside = slice(output * p, (output + 1) * p)
-        matrices[:, inside, inside] += np.asarray(pull)[:, output]
-    return matrices
+    ridge = np.diag(np.tile(strength, shape[2]))
+    if pull is None:
+        return np.stack([ridge] * shape[0])
+    return np.stack([ridge + block_diag(*part) for part in pull])
 
 
 def fit_in_passes(
@@ -658,7 +631,7 @@ def fit_in_passes(
     """
 
     def sums(coefficients: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
-        loss, slope, weight = blocks.total(_LossAndGradient(problem, coefficients))
+        loss, slope, weight = blocks.total(partial(problem.loss_and_gradient, coefficients=coefficients))
         flat = _flat(coefficients)
         pulls = np.einsum("kpq,kq->kp", penalty, flat)
         return float(loss) + float((flat * pulls).sum()) / 2, _flat(slope) + pulls, float(weight)
@@ -837,7 +810,7 @@ def _refit_corrections(rules: Any, base: PooledLogits, kept: Blocks[Arrays]) -> 
     sample, n_groups = rules.problem.regression(rules.problem.n_folds), groups.tree.n_groups
     group = groups.tree.assign(rules.problem.codes)
     own = LeafRows.of(sample, group, n_groups).curvature
-    (weight,) = kept.total(_total_weight)
+    (weight,) = kept.total(lambda block: (_weight(block).sum(),))
     pull = float(weight) / sample.weight.sum() * chosen.elsewhere * (own.sum(axis=0) - own)
     strength = np.full(sample.design.n_coefficients, chosen.strength)
     penalty = penalty_matrices(strength, groups.corrections.shape, pull)
@@ -854,15 +827,10 @@ def _curvature(
     sample: Regression, group: NDArray[Any] | None = None, n_groups: int = 1
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Curvature of the loss per unit of weight, as a sample tells it."""
-    part = np.zeros(len(sample.label), np.uint8) if group is None else group
+    part = np.zeros(len(sample.label), np.intp) if group is None else group
 
     def curvature(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        design = sample.design
-        inside = design.logits(coefficients[0]) if group is None else design.grouped_logits(coefficients, group)
-        return sample.joint_curvatures_by(sample.offset + inside, part, n_groups) / sample.weight.sum()
+        logits = sample.offset + sample.design.grouped_logits(coefficients, part)
+        return sample.joint_curvatures_by(logits, part, n_groups) / sample.weight.sum()
 
     return curvature
-
-
-def _total_weight(block: Arrays) -> tuple[Any, ...]:
-    return (_weight(block).sum(),)

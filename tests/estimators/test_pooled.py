@@ -24,7 +24,7 @@ def rows_of(n=120, n_classes=2, classes=None, frame=False, weight=None, seed=0):
     X = rng.normal(size=(n, 2))
     y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=n), [0.0, 1.0][: n_classes - 1])
     X = pd.DataFrame(X, columns=["u", "v"]) if frame else X
-    return CheckedRows.check_table(DAFHClassifier(), X, y, classes=classes, sample_weight=weight)
+    return CheckedRows.check(DAFHClassifier(), X, y, classes=classes, sample_weight=weight)
 
 
 def logits_of(pooled, rows):
@@ -54,7 +54,7 @@ def test_an_incumbent_with_more_classes_has_a_logit_for_each():
     rows = rows_of(n_classes=3)
     incumbent = LogisticRegression().fit(rows.given, rows.y)
     few = np.flatnonzero(rows.y < 2)
-    part = CheckedRows.check_table(DAFHClassifier(), rows.given[few], rows.y[few], classes=incumbent.classes_)
+    part = CheckedRows.check(DAFHClassifier(), rows.given[few], rows.y[few], classes=incumbent.classes_)
     logits = logits_of(incumbent, part)
     assert logits.shape == (len(few), 3)
     np.testing.assert_allclose(np.exp(logits), incumbent.predict_proba(part.given), atol=1e-6)
@@ -88,7 +88,7 @@ def test_logits_of_a_block_come_from_fits_without_its_fold_and_without_the_rows_
 def test_a_frame_with_text_is_encoded_for_classifiers_of_numbers():
     rows = rows_of(frame=True)
     table = rows.given.assign(city=np.where(np.arange(120) % 2, "Oslo", "Bergen"))
-    rows = CheckedRows.check_table(DAFHClassifier(), table, rows.y)
+    rows = CheckedRows.check(DAFHClassifier(), table, rows.y)
     fitted = fit_pooled(KNeighborsClassifier(), rows, 0)
     assert isinstance(fitted.model, Pipeline)
     assert fitted.model.steps[0][1] is fitted.view.encoder

@@ -8,7 +8,7 @@ import pytest
 
 from dafh.groups.exact import Candidate, RuleRows, choose_candidate, fit_rules
 from dafh.linear.designs import DenseDesign
-from dafh.linear.likelihood import row_losses
+from dafh.linear.newton import row_losses
 from dafh.tables.bins import Binning
 
 N = 1200

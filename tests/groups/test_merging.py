@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 
 from dafh.groups.merging import LeafRows, LeafSums, fit_corrections, prefer, refine, served_losses
 from dafh.linear.designs import DenseDesign
-from dafh.linear.likelihood import class_shares, row_losses
-from dafh.linear.newton import Regression
+from dafh.linear.newton import Regression, class_shares, row_losses
 
 PENALTY = np.full(3, 5.0)
 

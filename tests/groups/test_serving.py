@@ -5,7 +5,7 @@ import pytest
 
 from dafh.engine.networks import apply_classifiers, apply_group_network, init_replica
 from dafh.groups.serving import CorrectionModel
-from dafh.linear.standard import Standardization
+from dafh.linear.designs import Standardization
 
 D, K, N = 3, 4, 500
 

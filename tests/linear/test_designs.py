@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.preprocessing import StandardScaler
 
-from dafh.linear.basis import make_basis
-from dafh.linear.designs import BinnedDesign, DenseDesign, sum_points
-from dafh.linear.likelihood import class_shares, row_losses
+from dafh.linear.designs import BinnedDesign, DenseDesign, Standardization, make_basis, sum_points
+from dafh.linear.newton import class_shares, row_losses
 from dafh.tables.bins import Binning
 
 WIDTHS = {"narrow": (3, 1, 5), "wide": (20, 30), "mixed": (14, 2, 0, 25, 12, 13)}
@@ -147,3 +147,32 @@ def test_a_constant_column_has_no_coefficient():
 def test_unseen_categories_count_for_nothing():
     basis, _ = basis_of(pd.DataFrame({"y": ["a", "b"]}))
     np.testing.assert_array_equal(basis.tables[0], [[1, 0], [0, 1], [0, 0]])
+
+
+# ---- standardised columns ----
+
+
+def test_a_row_of_weight_three_counts_as_three_rows():
+    X = np.array([[0.0, 5.0], [4.0, 5.0]])
+    columns = Standardization.of(X, np.array([3.0, 1.0]))
+    assert columns.center.tolist() == [1, 5]
+    assert columns.scale.tolist() == [np.sqrt(3), 1]  # (3 · 1² + 3²) / 4; a constant column keeps its scale.
+    np.testing.assert_allclose(columns.of_rows(X), [[-1 / np.sqrt(3), 0], [np.sqrt(3), 0]])
+
+
+def test_it_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(3, 2, (50, 4)), rng.random(50)
+    scaler = StandardScaler().fit(X, sample_weight=weight)
+    np.testing.assert_allclose(Standardization.of(X, weight).of_rows(X), scaler.transform(X))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_coefficients_give_the_same_logits_on_both_sides(n_outputs):
+    rng = np.random.default_rng(1)
+    X, coef, intercept = rng.normal(size=(20, 5)), rng.normal(size=(n_outputs, 5)), rng.normal(size=n_outputs)
+    columns = Standardization(rng.normal(size=5), rng.uniform(0.5, 2, 5))
+    stacked = columns.stacked(intercept, coef)
+    np.testing.assert_allclose(stacked[0] + columns.of_rows(X) @ stacked[1:], intercept + X @ coef.T)
+    for found, expected in zip(columns.unstacked(stacked), (intercept, coef), strict=True):
+        np.testing.assert_allclose(found, expected)

@@ -13,7 +13,7 @@ from dafh.rows.checked import CheckedRows, RowContext
 
 def checked(X=None, y=None, **options):
     X = np.arange(12.0).reshape(6, 2) if X is None else X
-    return CheckedRows.check(DecoupledClassifier(), X, ["a", "b"] * 3 if y is None else y, **options)
+    return CheckedRows.check(DecoupledClassifier(), X, ["a", "b"] * 3 if y is None else y, numbers=True, **options)
 
 
 def test_rows_of_weight_zero_are_left_out():
@@ -92,7 +92,9 @@ def known():
 
 
 def test_more_rows_keep_the_classes_of_the_estimator(known):
-    rows = CheckedRows.check_more(known, [[1.0, 2.0], [3, 4]], ["b", "b"], sensitive_features={"sex": ["f", None]})
+    rows = CheckedRows.check_more(
+        known, [[1.0, 2.0], [3, 4]], ["b", "b"], numbers=True, sensitive_features={"sex": ["f", None]}
+    )
     assert rows.classes.tolist() == ["a", "b"]
     assert rows.label.tolist() == [1, 1]
     assert rows.weight.tolist() == [1, 1]
@@ -112,26 +114,7 @@ def test_more_rows_keep_the_classes_of_the_estimator(known):
 )
 def test_more_rows_that_do_not_fit_are_refused(known, X, y, options, message):
     with pytest.raises(ValueError, match=message):
-        CheckedRows.check_more(known, X, y, **options)
-
-
-# ---- merging ----
-
-
-def test_merged_rows_keep_their_total_weight_and_come_in_sorted_order():
-    X = np.array([[3.0, 0.0], [1.0, 5.0], [3.0, 0.0], [1.0, 4.0]])
-    merged = checked(X=X, y=["a", "b", "a", "b"], sample_weight=[1, 2, 4, 8]).merge_repeated()
-    assert merged.X.tolist() == [[1, 4], [1, 5], [3, 0]]
-    assert merged.y.tolist() == ["b", "b", "a"]
-    assert merged.weight.tolist() == [8, 2, 5]
-
-
-@pytest.mark.parametrize(("n_different", "expected"), [(59, 59), (60, 120)])
-def test_fewer_than_sixty_different_rows_are_merged(n_different, expected):
-    X = np.tile(np.arange(float(n_different)), 2)[:, None]
-    rows = checked(X=X, y=X[:, 0].astype(int) % 2)
-    assert len(rows.merge_repeated()) == expected
-    assert rows.merge_repeated().weight.sum() == 2 * n_different
+        CheckedRows.check_more(known, X, y, numbers=True, **options)
 
 
 FEATURES = np.arange(12.0).reshape(6, 2)
@@ -172,7 +155,6 @@ def test_a_part_of_the_rows_takes_its_own():
     assert part.declared["sex"].tolist() == ["x", "f"]
     assert part.person.tolist() == [2, 0]
     assert part.time.tolist() == [9, 7]
-    assert RowContext().take(np.array([2, 0])).is_empty
 
 
 # ---- rows that bring it ----
@@ -186,19 +168,11 @@ def test_rows_of_weight_zero_leave_with_all_that_is_known_of_them():
 
 
 def test_a_table_brings_it_too():
-    rows = CheckedRows.check_table(Scorecard(), TABLE, Y, **KNOWN, time=range(6), sample_weight=[0, 1, 1, 1, 1, 2])
+    rows = CheckedRows.check(Scorecard(), TABLE, Y, **KNOWN, time=range(6), sample_weight=[0, 1, 1, 1, 1, 2])
     assert context_of(rows) == [list("mfmfm"), [0, 1, 1, 2, 2], [1, 2, 3, 4, 5]]
     assert rows.weight.tolist() == [1, 1, 1, 1, 2]
     assert rows.given["age"].tolist() == [40, 50, 60, 70, 80]
     assert rows.y.tolist() == Y[1:]
-
-
-def test_equal_rows_of_which_more_is_known_are_not_merged():
-    repeated = np.zeros((6, 2))
-    assert len(CheckedRows.check(DecoupledClassifier(), repeated, Y).merge_repeated()) == 2
-    for name, values in KNOWN.items():
-        rows = CheckedRows.check(DecoupledClassifier(), repeated, Y, **{name: values})
-        assert rows.merge_repeated() is rows
 
 
 # ---- tables of any kind ----
@@ -206,24 +180,24 @@ def test_equal_rows_of_which_more_is_known_are_not_merged():
 
 def test_more_of_a_table_keeps_classes_and_brings_what_is_known():
     model = Scorecard().fit(TABLE, Y)
-    rows = CheckedRows.check_more_of_table(model, TABLE[:2], ["b", "b"], sample_weight=[0, 2], persons=[7, 7])
+    rows = CheckedRows.check_more(model, TABLE[:2], ["b", "b"], sample_weight=[0, 2], persons=[7, 7])
     assert rows.classes.tolist() == ["a", "b"]
     assert rows.label.tolist() == [1, 1]
     assert rows.weight.tolist() == [0, 2]
     assert context_of(rows) == [None, [0, 0], None]
     assert rows.given["age"].tolist() == [30, 40]
     assert rows.X.size == 0
-    declared = CheckedRows.check_more_of_table(model, TABLE[:2], Y[:2], guard_features={"sex": ["f", "m"]})
+    declared = CheckedRows.check_more(model, TABLE[:2], Y[:2], guard_features={"sex": ["f", "m"]})
     assert context_of(declared) == [["f", "m"], None, None]
     with pytest.raises(InputError, match="not fitted with"):
-        CheckedRows.check_more_of_table(model, TABLE[:2], ["z", "a"])
+        CheckedRows.check_more(model, TABLE[:2], ["z", "a"])
     with pytest.raises(ValueError, match="feature names should match"):
-        CheckedRows.check_more_of_table(model, TABLE[["job", "age"]], Y)
+        CheckedRows.check_more(model, TABLE[["job", "age"]], Y)
 
 
 def test_columns_aside_go_with_the_rows_and_are_no_features():
     card, wide = Scorecard(), TABLE.assign(score=0.5)[["score", "age", "job"]]
-    assert list(CheckedRows.check_table(card, wide, Y, aside=["score"]).given) == ["age", "job", "score"]
+    assert list(CheckedRows.check(card, wide, Y, aside=["score"]).given) == ["age", "job", "score"]
     assert list(card.feature_names_in_) == ["age", "job"]
-    more = CheckedRows.check_more_of_table(Scorecard().fit(TABLE, Y), wide, Y, aside=["score"])
+    more = CheckedRows.check_more(Scorecard().fit(TABLE, Y), wide, Y, aside=["score"])
     assert list(more.given) == ["age", "job", "score"]

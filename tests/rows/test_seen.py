@@ -126,28 +126,28 @@ def test_names_and_number_of_columns_are_remembered():
 
 def test_rows_of_weight_0_are_left_out_and_classes_are_those_of_the_others():
     weight = [1, 1, 0, 1]
-    rows = CheckedRows.check_table(Scorecard(), TABLE, ["a", "b", "c", "b"], sample_weight=weight)
+    rows = CheckedRows.check(Scorecard(), TABLE, ["a", "b", "c", "b"], sample_weight=weight)
     assert (rows.classes.tolist(), rows.label.tolist(), len(rows.given)) == (["a", "b"], [0, 1, 1], 3)
     assert rows.fit_weight is None
 
 
 def test_classes_of_a_fitted_classifier_are_kept_and_others_refused():
     known = np.array(["a", "b", "z"])
-    rows = CheckedRows.check_table(Scorecard(), TABLE, ["a", "z", "a", "z"], classes=known)
+    rows = CheckedRows.check(Scorecard(), TABLE, ["a", "z", "a", "z"], classes=known)
     assert rows.label.tolist() == [0, 2, 0, 2]
     with pytest.raises(InputError, match=r"does not know: \['q'\]"):
-        CheckedRows.check_table(Scorecard(), TABLE, ["a", "q", "a", "z"], classes=known)
+        CheckedRows.check(Scorecard(), TABLE, ["a", "q", "a", "z"], classes=known)
 
 
 def test_an_array_stays_an_array_and_a_frame_a_frame():
-    rows = CheckedRows.check_table(Scorecard(), [[1, 2], [3, 4]], [0, 1])
+    rows = CheckedRows.check(Scorecard(), [[1, 2], [3, 4]], [0, 1])
     assert isinstance(rows.given, np.ndarray)
-    assert isinstance(CheckedRows.check_table(Scorecard(), TABLE, [0, 1, 0, 1]).given, pd.DataFrame)
+    assert isinstance(CheckedRows.check(Scorecard(), TABLE, [0, 1, 0, 1]).given, pd.DataFrame)
 
 
 def test_more_rows_must_have_labels_that_are_known():
     card = Scorecard().fit(TABLE, [0, 1, 0, 1])
-    rows = CheckedRows.check_more_of_table(card, TABLE[:2], [1, 0])
+    rows = CheckedRows.check_more(card, TABLE[:2], [1, 0])
     assert (rows.label.tolist(), rows.classes.tolist()) == ([1, 0], [0, 1])
     with pytest.raises(InputError, match="not fitted with"):
-        CheckedRows.check_more_of_table(card, TABLE[:2], [1, 2])
+        CheckedRows.check_more(card, TABLE[:2], [1, 2])

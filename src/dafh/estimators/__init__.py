@@ -2,8 +2,7 @@
 
 - `dafh`: `DAFHClassifier`, which learns groups and their classifiers together;
 - `decoupled`: `DecoupledClassifier`, one classifier for each part of a given partition;
-- `pooled`: the pooled classifier, fitted or the user's own, and its nested logits;
-- `bringing`: a pooled classifier that the user brings, matched with the rows of a fit;
+- `pooled`: the pooled classifier, fitted here or brought by the user, and its nested logits;
 - `learning`: groups by rules, by a network, or by whichever is better on held-out rows;
 - `guarded`: the guard logic, from the rows it sees to the classifiers that serve, the same for both.
 

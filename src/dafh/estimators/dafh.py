@@ -1,5 +1,6 @@
 """DAFHClassifier: groups and their classifiers, learned together."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_random_state
 
 from dafh.checks.parameters import (
@@ -26,24 +28,36 @@ from dafh.checks.parameters import (
 from dafh.checks.rows import TakesTables, unchanged_on_error
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier
-from dafh.estimators.bringing import FITTED_MODEL, BringsIncumbent, find_incumbent, match_incumbent
 from dafh.estimators.guarded import GuardedMixin
-from dafh.estimators.label_information import label_information, sample_to_measure, warn_if_groups_are_labels
 from dafh.estimators.learning import LearnedGroups, learn_groups
-from dafh.estimators.pooled import PooledFit, PooledName, fit_pooled, pooled_logits, resolve_pooled
+from dafh.estimators.pooled import (
+    FITTED_MODEL,
+    BringsIncumbent,
+    PooledFit,
+    PooledName,
+    find_incumbent,
+    fit_pooled,
+    match_incumbent,
+    pooled_logits,
+    resolve_pooled,
+)
 from dafh.estimators.prediction import GroupPrediction
 from dafh.evaluation.guard_report import GuardKind
 from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
+from dafh.exceptions import GroupsEncodeLabelWarning
 from dafh.frames import PlainTable, Table
 from dafh.groups.network import check_jax_is_installed
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.trained import RuleModel, TrainedGroups
-from dafh.large import TrainingRows, gather_rows, is_ours, refit_on_all_rows
+from dafh.large import TrainingRows, gather_rows, refit_on_all_rows
 from dafh.linear.threads import one_thread
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows
+
+# Above this, the groups are little more than the predicted label; it is measured on so many rows at most.
+_LABEL_LIKE, _MOST_ROWS_TO_MEASURE = 0.5, 50_000
 
 
 class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin, ClassifierMixin, BaseEstimator):
@@ -257,7 +271,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
             rng = np.random.default_rng(seeds.rows)
             rows, judges = self._divide(training, judges, rng)
-            unfitted, rows = self._choose_pooled(rows, threshold)
+            brought = find_incumbent(self.pooled)
+            unfitted = resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
             pooled = self._fit_pooled(unfitted, rows, training, seeds)
             learned = learn_groups(
                 rows,
@@ -281,7 +296,14 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             self._measure(learned.rules.seen, rows.weight)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
         training.warn_if_sampled(unfitted, self.groups_)
-        warn_if_groups_are_labels(self.label_information_)
+        if self.label_information_ > _LABEL_LIKE:
+            warnings.warn(
+                "The learned groups nearly encode the predicted label (normalised mutual information "
+                f"{self.label_information_:.2f}): the division into groups makes the predictions, so figures by group "
+                "say little about fairness. Fewer groups usually help.",
+                GroupsEncodeLabelWarning,
+                stacklevel=2,
+            )
         return self
 
     # ---- steps of fit ----
@@ -297,12 +319,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         if training.blocks is not None:
             return training.few, judges
         return self._hold_out_for_proof(training.few, judges, rng)
-
-    def _choose_pooled(self, rows: CheckedRows, threshold: float | None) -> tuple[Any, CheckedRows]:
-        """The pooled classifier, fitted or not, and the rows as it takes them."""
-        brought = find_incumbent(self.pooled)
-        unfitted = resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
-        return unfitted, _merge_repeated(rows, unfitted)
 
     def _fit_pooled(self, unfitted: Any, rows: CheckedRows, training: TrainingRows, seeds: "_Seeds") -> PooledFit:
         columns = self.feature_names_in_ if rows.given.shape[1] > self.n_features_in_ else None
@@ -370,10 +386,14 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
 
     def _measure(self, seen: SeenRows, weight: NDArray[np.float64]) -> None:
         """Measure how the groups divide the training rows, and how much they tell of the label."""
-        some = sample_to_measure(len(seen))
+        # Every so many rows, not the first ones, because files are often sorted.
+        some = np.arange(0, len(seen), max(len(seen) // _MOST_ROWS_TO_MEASURE, 1))
         seen, weight = seen.take(some), weight[some]
         group, values = self._serving.route(seen, self._pooled_logits(seen))
-        self.label_information_ = label_information(group, decide(values, self.threshold_))
+        label = decide(values, self.threshold_)
+        # By definition, one group and one label would tell all about each other.
+        several = len(np.unique(group)) > 1
+        self.label_information_ = float(normalized_mutual_info_score(group, label)) if several else 0.0
         if self.rules_ is not None:
             shares = np.bincount(group, weight, self.n_groups_) / weight.sum()
             self.rules_ = self.rules_.with_shares(shares)
@@ -392,16 +412,6 @@ class _Seeds(NamedTuple):
     def of(cls, random_state: RandomState) -> "_Seeds":
         entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
         return cls(*np.random.SeedSequence(entropy).spawn(5))
-
-
-def _merge_repeated(rows: CheckedRows, unfitted: Any) -> CheckedRows:
-    """Replace equal rows of a tiny data set by weights, where the pooled classifier does not mind.
-
-    Our own classifiers do not tell a weight of 2 from a row given twice; one that the user brings may.
-    """
-    if isinstance(rows.given, pd.DataFrame) or not is_ours(unfitted):
-        return rows
-    return rows.with_numbers(np.asarray(rows.given)).merge_repeated()
 
 
 def _fold_calibration(size: float | str) -> float:

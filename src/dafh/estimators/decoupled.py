@@ -190,7 +190,13 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             }
             self._check_calibration(X_calibration, y_calibration, known, known_calibration)
             rows = CheckedRows.check(
-                self, X, y, sample_weight=sample_weight, sensitive_features=sensitive_features, **known
+                self,
+                X,
+                y,
+                numbers=True,
+                sample_weight=sample_weight,
+                sensitive_features=sensitive_features,
+                **known,
             )
             self.classes_ = rows.classes
             self._check_losses()

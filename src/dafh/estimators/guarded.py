@@ -108,7 +108,7 @@ class GuardedMixin(BaseEstimator):
 
     def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
         """Check labelled rows after fit, or for it, as the estimator takes them."""
-        return CheckedRows.check_more(self, X, y, sensitive_features=sensitive_features, **known)
+        return CheckedRows.check_more(self, X, y, numbers=True, sensitive_features=sensitive_features, **known)
 
     def _hold_out_for_proof(
         self, rows: CheckedRows, judges: CheckedRows | None, rng: np.random.Generator

@@ -102,7 +102,7 @@ def learn_groups(
     candidates = by_rules.fitted.candidates
     if kind == "rules":
         return LearnedGroups(by_rules.model(), candidates, by_rules.compared, decisions, None, by_rules)
-    network = learn_network(by_rules, rows.with_numbers(seen.numbers), pooled, n_groups or 2, recipe, seeds, verbose)
+    network = learn_network(by_rules, replace(rows, X=seen.numbers), pooled, n_groups or 2, recipe, seeds, verbose)
     return LearnedGroups(network.model, candidates, network.compared, decisions, network.population, by_rules)
 
 

@@ -1,4 +1,7 @@
-"""The pooled classifier of a DAFHClassifier: the user's own or one fitted here, and nested logits to learn from."""
+"""The pooled classifier of a DAFHClassifier: the user's own or one fitted here, and nested logits to learn from.
+
+One that the user brings is found, checked against the rows of a fit, and made ready to be asked.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,25 +9,27 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
+from dafh.checks.parameters import Allowed
 from dafh.classifiers.fitting import fit_clone, fit_group, is_fitted, seeded
 from dafh.classifiers.logits import class_probabilities, decide, find_cutoff, logits, to_probabilities
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
+from dafh.frames import Table
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
-from dafh.incumbents.fitted import Incumbent
+from dafh.incumbents.columns import IncumbentColumns
+from dafh.incumbents.fitted import Incumbent, check_incumbent, names_aside
 from dafh.linear.crossfit import nested_logits, nested_probabilities
-from dafh.linear.designs import DenseDesign, sum_points
+from dafh.linear.designs import DenseDesign, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression, Solution, fit_penalized
 from dafh.linear.scorecard import Scorecard, ScorecardFit
-from dafh.linear.standard import Standardization
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.encoder import TableEncoder
@@ -33,6 +38,11 @@ from dafh.text import quoted
 PooledName = Literal["scorecard", "linear"]
 # With fewer rows than this, five folds are worth their time; above it, three judge as surely.
 _FEW_ROWS = 20_000
+Brought = Incumbent | IncumbentColumns
+FITTED_MODEL = Allowed(
+    "a fitted model that has 'predict'", lambda value: callable(getattr(value, "predict", None)) and is_fitted(value)
+)
+"""What a pooled classifier may be beside a name and a classifier with probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,13 +178,6 @@ def pooled_labels(model: Any, seen: SeenRows) -> NDArray[Any]:
     return last.classes_[decide(scores, last.threshold_)]
 
 
-def pooled_decisions(model: Any, seen: SeenRows, base: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Labels of the pooled classifier as positions of `classes`; its logits spare our scorecards a second look."""
-    if _shares_bins(model, seen) and _same(model.classes_, classes):
-        return decide(base, model.threshold_)
-    return pd.Index(classes).get_indexer(pooled_labels(model, seen)).astype(np.intp)
-
-
 def _linear_scores(model: Pipeline, seen: SeenRows) -> NDArray[np.float64]:
     """What `decision_function` of a logistic regression behind our encoder gives, (n, m)."""
     linear = model.steps[-1][1]
@@ -296,3 +299,60 @@ def _nested_fits(
 
     probabilities = nested_probabilities(fit_and_predict, fold, (len(rows), len(rows.classes)))
     return np.stack([logits(block) for block in probabilities])
+
+
+# ---- brought by the user ----
+
+
+def find_incumbent(pooled: Any) -> Brought | None:
+    """Return what was brought, still to be matched with rows; None for a classifier that is fitted here."""
+    if isinstance(pooled, str):
+        return None
+    if isinstance(pooled, Incumbent):
+        pooled.check()
+        return pooled.__sklearn_clone__()
+    if isinstance(pooled, IncumbentColumns):
+        return pooled
+    if not is_fitted(pooled):
+        return None
+    check_incumbent(pooled)
+    return Incumbent(pooled)
+
+
+def match_incumbent(brought: Brought, rows: CheckedRows) -> Any:
+    """Match what was brought with the rows of a fit; a model that needs no help is returned as it is."""
+    known = (rows.given, rows.y, rows.fit_weight)
+    if isinstance(brought, IncumbentColumns):
+        # Fitted by the user on other rows, perhaps: then it stays so.
+        return brought if is_fitted(brought) else IncumbentColumns(**brought.get_params(deep=False)).fit(*known)
+    return brought.fit(*known).as_it_is(rows.given)
+
+
+class BringsIncumbent(BaseEstimator):
+    """Checks of the rows of an estimator whose pooled classifier may be brought by the user."""
+
+    pooled: Any
+    n_groups: Any
+    classes_: NDArray[Any]
+    _aside: tuple[str, ...] | None
+
+    @property
+    def brings_incumbent(self) -> bool:
+        """Whether `pooled` is a fitted model that takes rows as they come; `tabular_pipeline` asks."""
+        # Our own take rows as groups do.
+        ours = isinstance(self.pooled, str | Scorecard | StandardizedLogisticRegression | IncumbentColumns)
+        return not ours and (isinstance(self.pooled, Incumbent) or is_fitted(self.pooled))
+
+    def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> CheckedRows:
+        brought = find_incumbent(self.pooled)
+        self._aside = None if brought is None else names_aside(brought.only)
+        # A model in production may know classes that these rows do not have; its order of classes is kept.
+        classes = brought.known_classes if isinstance(brought, Incumbent) else getattr(brought, "classes_", None)
+        rows = CheckedRows.check(self, X, y, classes=classes, aside=self._aside, **known)
+        self.classes_ = rows.classes
+        if self.n_groups != "auto" and len(rows) < self.n_groups:
+            raise InputError(f"{len(rows)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows.")
+        return rows
+
+    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
+        return CheckedRows.check_more(self, X, y, aside=self._aside, **known)

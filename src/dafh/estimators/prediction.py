@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.classifiers.logits import decide, rows_at_once, to_probabilities
 from dafh.classifiers.protocols import Classifier
-from dafh.estimators.pooled import pooled_decisions, pooled_labels, pooled_logits
+from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import Table, is_frame
 from dafh.groups.trained import TrainedGroups
 from dafh.linear.threads import one_thread
-from dafh.rows.aside import check_parted
+from dafh.rows.checked import check_parted
 from dafh.rows.seen import SeenRows, TableView
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
@@ -142,21 +143,18 @@ class GroupPrediction(BaseEstimator):
         """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
         serving, found = self._trained.serving(servers), []
         for seen in self._in_blocks(X):
-            base = self._pooled_logits(seen)
-            group, own = serving.route(seen, base if self._trained.needs_pooled else None)
-            pooled = pooled_decisions(self.pooled_, seen, base, self.classes_)
+            group, own = serving.route(seen, self._pooled_logits(seen) if self._trained.needs_pooled else None)
+            pooled = pd.Index(self.classes_).get_indexer(pooled_labels(self.pooled_, seen))
             found.append((group, decide(own, self.threshold_), pooled))
         return PairedDecisions(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""
-        seen = self._see(X)
-        return self._trained.assign(seen)
+        return self._trained.assign(self._see(X))
 
     def group_proba(self, X: Table) -> NDArray[Any]:
         """Soft assignment of each row to the groups, (n, `n_groups_`); 0 or 1 where they are rules."""
-        seen = self._see(X)
-        return self._trained.group_proba(seen)
+        return self._trained.group_proba(self._see(X))
 
     def predict_all(self, X: Table) -> NDArray[Any]:
         """Label of each row by every classifier, (n, `n_groups_` + 1).

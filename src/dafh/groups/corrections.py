@@ -17,9 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.linear.basis import make_basis
-from dafh.linear.designs import BinnedDesign, DenseDesign, Design, sum_points
-from dafh.linear.standard import mean_and_deviation
+from dafh.linear.designs import BinnedDesign, DenseDesign, Design, make_basis, mean_and_deviation, sum_points
 from dafh.rows.seen import SeenRows
 
 # With more coefficients than this, groups are only shifted and stretched.

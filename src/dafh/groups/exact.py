@@ -24,8 +24,7 @@ from dafh.groups.growing import Criterion, grow_tree, standardized_scores
 from dafh.groups.merging import LeafRows, fit_corrections, harmed_rows, prefer, refine, served_losses
 from dafh.groups.rules import RuleTree
 from dafh.linear.designs import Design
-from dafh.linear.likelihood import class_shares, row_losses
-from dafh.linear.newton import Regression
+from dafh.linear.newton import Regression, class_shares, row_losses
 from dafh.linear.threads import in_threads
 from dafh.tables.bins import Binning
 

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.classifiers.logits import decide, residual
-from dafh.linear.likelihood import class_shares, row_losses
-from dafh.linear.newton import Regression, fit_penalized
+from dafh.linear.newton import Regression, class_shares, fit_penalized, row_losses
 
 _MOST_ROUNDS = 8
 # The intercept of a group is penalised too: a group is the pooled classifier until its rows say otherwise.

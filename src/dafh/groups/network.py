@@ -22,7 +22,7 @@ from dafh.exceptions import InputError
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.recipe import Recipe
 from dafh.groups.serving import CorrectionModel, Linear
-from dafh.linear.standard import Standardization
+from dafh.linear.designs import Standardization
 from dafh.progress import epoch_reporter
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut

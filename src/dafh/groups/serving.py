@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dafh.linear.standard import Standardization
+from dafh.linear.designs import Standardization
 from dafh.linear.threads import one_thread
 
 if TYPE_CHECKING:  # The engine imports JAX, which serving does without.

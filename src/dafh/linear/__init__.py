@@ -1,9 +1,9 @@
 """Linear and additive classifiers, solved exactly.
 
-- `scorecard`: the scorecard, which is the default pooled classifier; `basis`: what the bins of a column count for it;
-- `designs`: what a regression is linear in, and the sums over rows it needs; `likelihood`: losses and probabilities;
-- `newton`: damped Newton steps, and strengths of the penalty by evidence; `threads`: one for each matrix;
-- `crossfit`: out-of-fold and nested logits; `standard`: standardised columns;
+- `scorecard`: the scorecard, which is the default pooled classifier;
+- `designs`: what a regression is linear in, from bins or columns, and the sums over rows it needs;
+- `newton`: losses, damped Newton steps, and strengths of the penalty by evidence; `threads`: one for each matrix;
+- `crossfit`: out-of-fold and nested logits;
 - `logistic`: the logistic regression of the paper; `discrepancy`: how differently two groups can look to linear
   classifiers (Theorem 2).
 

@@ -23,31 +23,22 @@ class Folds:
     def __init__(self, rows: Regression, solution: Solution, fold: NDArray[np.integer]) -> None:
         self.rows, self.solution, self.fold = rows, solution, fold
         logits = rows.offset + rows.design.logits(solution.coefficients)
-        n_folds = int(fold.max()) + 1
-        self.members = [np.flatnonzero(fold == number) for number in range(n_folds)]
-        self._curvatures = rows.curvatures_by(logits, fold, n_folds)
-
-    def without(self, *folds: int, penalty: NDArray[np.float64] | None = None) -> Solution:
-        """Fit on the rows of all other folds."""
-        kept = np.flatnonzero(~np.isin(self.fold, folds))
-        return fit_penalized(
-            self.rows.take(kept),
-            self.solution.penalty if penalty is None else penalty,
-            start=self.solution.coefficients,
-            curvatures=np.delete(self._curvatures, folds, axis=0).sum(axis=0),
-            tolerance=_TOLERANCE,
-        )
+        self._curvatures = rows.curvatures_by(logits, fold, int(fold.max()) + 1)
 
     def out_of_fold(self, penalty: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Logits of every row by a fit without its fold, (n, m)."""
         logits = np.empty_like(self.rows.offset)
-        for number, members in enumerate(self.members):
-            found = self.without(number, penalty=penalty)
-            logits[members] = self._logits(members, found)
+        for number in range(len(self._curvatures)):
+            members = np.flatnonzero(self.fold == number)
+            found = fit_penalized(
+                self.rows.take(np.flatnonzero(self.fold != number)),
+                self.solution.penalty if penalty is None else penalty,
+                start=self.solution.coefficients,
+                curvatures=np.delete(self._curvatures, number, axis=0).sum(axis=0),
+                tolerance=_TOLERANCE,
+            )
+            logits[members] = self.rows.offset[members] + self.rows.design.take(members).logits(found.coefficients)
         return logits
-
-    def _logits(self, members: NDArray[np.intp], found: Solution) -> NDArray[np.float64]:
-        return self.rows.offset[members] + self.rows.design.take(members).logits(found.coefficients)
 
 
 def nested_logits(

@@ -4,67 +4,26 @@ A design turns coefficients into logits, and sums gradients and curvatures over 
 as their first coefficient:
 
 - `BinnedDesign`: every column is a bin, and a table by column says what a bin counts for each coefficient;
-- `DenseDesign`: the columns of an array, as they are.
+- `DenseDesign`: the columns of an array, as they are; `Standardization` puts them on one scale.
 
-All that is asked of the rows are sums, taken block by block: another home for rows needs no other solver.
+The tables come from `make_basis`: the shapes that points may take. A smooth basis has, for a column of numbers, one
+coefficient for the line through the middles of its bins and one for each step from bin to bin. Steps are small where
+neighbours are alike, so that a strong penalty leads to a straight line and not to a constant, and finer bins cost
+nothing. A plain basis has the line only. Categories have one coefficient each, and so have gaps.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.linear.packing import Packed, pack
+from dafh.tables.bins import Binning
+from dafh.tables.column import Column
 
-# Rows at a time: temporary arrays of a block stay in the processor's cache.
+# Rows that are multiplied at a time: there is no second copy of all rows then.
 _BLOCK_ROWS = 2**16
-
-
-class Design(Protocol):
-    """Rows that a penalised regression can be fitted on."""
-
-    @property
-    def n_coefficients(self) -> int:
-        """Number of coefficients, the intercept included."""
-        ...
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        ...
-
-    def take(self, rows: NDArray[Any] | slice) -> Self:
-        """Return some of the rows."""
-        ...
-
-    def dense(self) -> NDArray[np.float64]:
-        """What each row counts for each coefficient, (n, p)."""
-        ...
-
-    def logits(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Logits (n, m) for coefficients (p, m)."""
-        ...
-
-    def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
-        ...
-
-    def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of row × residual, (p, m), for residuals (n, m)."""
-        ...
-
-    def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
-        """Sums of row × residual over each part of the rows, (parts, p, m), for parts (n,)."""
-        ...
-
-    def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of weight × row × row, (p, p), for weights (n,)."""
-        ...
-
-    def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
-        """Sums of weight × row × row over each part of the rows, (parts, p, p)."""
-        ...
 
 
 class DenseDesign:
@@ -108,31 +67,30 @@ class DenseDesign:
         return every + coefficients[group, 0]
 
     def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of row × residual, (p, m)."""
+        """Sum of row × residual, (p, m), for residuals (n, m)."""
         return np.vstack([residual.sum(axis=0), self.X.T @ residual])
 
-    def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of weight × row × row, (p, p)."""
-        return self.curvatures(weight, np.zeros(len(self), np.uint8), 1)[0]
-
     def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
-        """Sums of row × residual over each part of the rows, (parts, p, m)."""
-        order, ends = _by_part(part, n_parts)
-        whole = DenseDesign(self.X[order])
-        return np.stack([whole.take(slice(a, b)).gradient(residual[order[a:b]]) for a, b in pairwise(ends)])
+        """Sums of row × residual over each part of the rows, (parts, p, m), for parts (n,)."""
+        return np.stack([self.take(rows).gradient(residual[rows]) for rows in _members(part, n_parts)])
+
+    def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum of weight × row × row, (p, p), for weights (n,)."""
+        total = np.zeros((self.n_coefficients, self.n_coefficients))
+        for first in range(0, len(self), _BLOCK_ROWS):
+            block = slice(first, first + _BLOCK_ROWS)
+            rows = self.take(block).dense()
+            total += rows.T @ (weight[block, None] * rows)
+        return total
 
     def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
         """Sums of weight × row × row over each part of the rows, (parts, p, p)."""
-        total = np.zeros((n_parts, self.n_coefficients, self.n_coefficients))
-        if n_parts == 1:
-            for block in _blocks(len(self)):
-                _add_products(total[0], self.X[block], weight[block])
-            return total
-        order, ends = _by_part(part, n_parts)
-        for number, (a, b) in enumerate(pairwise(ends)):
-            if a < b:
-                total[number] = DenseDesign(self.X[order[a:b]]).curvature(weight[order[a:b]])
-        return total
+        return np.stack([self.take(rows).curvature(weight[rows]) for rows in _members(part, n_parts)])
+
+
+def _members(part: NDArray[np.integer], n_parts: int) -> Iterator[NDArray[np.bool_] | slice]:
+    """Rows of each part."""
+    return iter([slice(None)]) if n_parts == 1 else (part == number for number in range(n_parts))
 
 
 class BinnedDesign:
@@ -153,14 +111,11 @@ class BinnedDesign:
     array([3., 1., 1.])
     """
 
-    def __init__(
-        self, codes: NDArray[Any], tables: Sequence[NDArray[np.float64]], packed: Packed | None = None
-    ) -> None:
+    def __init__(self, codes: NDArray[Any], tables: Sequence[NDArray[np.float64]]) -> None:
         self.codes = codes
         self.tables = list(tables)
         first = np.cumsum([1, *(table.shape[1] for table in tables)])
         self.places = [slice(a, b) for a, b in pairwise(first)]
-        self._packed = pack(codes, self.tables, self.places) if packed is None else packed
 
     @property
     def n_coefficients(self) -> int:
@@ -172,17 +127,12 @@ class BinnedDesign:
 
     def take(self, rows: NDArray[Any] | slice) -> "BinnedDesign":
         """Return some of the rows."""
-        codes = _rows_of(self.codes, rows)
-        same = self._packed.codes is self.codes
-        packed = Packed(codes if same else _rows_of(self._packed.codes, rows), self._packed.columns)
-        return BinnedDesign(codes, self.tables, packed)
+        return BinnedDesign(np.asfortranarray(self.codes[rows]), self.tables)
 
     def dense(self) -> NDArray[np.float64]:
         """What each row counts for each coefficient, (n, p)."""
-        matrix = np.ones((self.n_coefficients, len(self)))  # A row for each coefficient: written without jumps.
-        for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
-            np.take(table.T, self.codes[:, column], axis=1, out=matrix[place])
-        return matrix.T
+        columns = [table[self.codes[:, column]] for column, table in enumerate(self.tables)]
+        return np.hstack([np.ones((len(self), 1)), *columns])
 
     def points(self, coefficients: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """What each bin of each column adds to the logits, (bins, m) by column."""
@@ -190,15 +140,14 @@ class BinnedDesign:
 
     def logits(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (p, m)."""
-        points = [column.table @ coefficients[column.places] for column in self._packed.columns]
-        return sum_points(self._packed.codes, points, coefficients[0])
+        return sum_points(self.codes, self.points(coefficients), coefficients[0])
 
     def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
         logits = coefficients[:, 0].take(group, axis=0)
-        for number, column in enumerate(self._packed.columns):
-            points = (column.table @ coefficients[:, column.places]).reshape(-1, coefficients.shape[2])
-            logits += points.take(group * len(column.table) + self._packed.codes[:, number], axis=0)
+        for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
+            points = (table @ coefficients[:, place]).reshape(-1, coefficients.shape[2])
+            logits += points.take(group * len(table) + self.codes[:, column], axis=0)
         return logits
 
     def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -207,18 +156,12 @@ class BinnedDesign:
 
     def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
         """Sums of row × residual over each part of the rows, (parts, p, m)."""
-        n_outputs = residual.shape[1]
-        gradients = np.empty((n_parts, self.n_coefficients, n_outputs))
-        gradients[:, 0] = sums_by_code(part, residual, n_parts)
-        for number, column in enumerate(self._packed.columns):
-            n_codes = len(column.table)
-            totals = np.zeros((n_parts * n_codes, n_outputs))
-            for block in _blocks(len(self)):
-                code = self._packed.codes[block, number]
-                if n_parts > 1:
-                    code = part[block].astype(np.intp) * n_codes + code
-                totals += sums_by_code(code, residual[block], len(totals))
-            gradients[:, column.places] = column.sums(totals.reshape(n_parts, n_codes, n_outputs))
+        gradients = np.empty((n_parts, self.n_coefficients, residual.shape[1]))
+        for output, values in enumerate(residual.T):
+            gradients[:, 0, output] = np.bincount(part, values, n_parts)
+            for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
+                by_bin = np.bincount(self._by_part(column, part), values, n_parts * len(table))
+                gradients[:, place, output] = by_bin.reshape(n_parts, -1) @ table
         return gradients
 
     def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -228,44 +171,32 @@ class BinnedDesign:
     def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
         """Sums of weight × row × row over each part of the rows, (parts, p, p).
 
-        A row has one code of each column, so that of two columns the rows with each pair of codes are counted: for tens
+        A row has one bin of each column, so that of two columns the rows with each pair of bins are counted: for tens
         of columns with a hundred bins this takes a tenth of the time of a matrix product.
         """
         total = np.zeros((n_parts, self.n_coefficients, self.n_coefficients))
-        numbers, places = self._numbers()
-        weighted = numbers * weight[:, None]
-        total[:, places[:, None], places] = _products(numbers, weighted, part, n_parts)
-        counted = [number for number, column in enumerate(self._packed.columns) if not column.is_number]
-        for position, number in enumerate(counted):
-            column = self._packed.columns[number]
-            n_codes, own = len(column.table), column.places
-            code = part.astype(np.intp) * n_codes + self._packed.codes[:, number]
-            by_code = sums_by_code(code, weighted, n_parts * n_codes).reshape(n_parts, n_codes, -1)
-            across = column.sums(by_code)
-            total[:, own[:, None], places] = across
-            total[:, places[:, None], own] = across.swapaxes(1, 2)
-            total[:, own[:, None], own] = column.sums(by_code[:, :, :1] * column.table)
-            for other in counted[:position]:
-                second = self._packed.columns[other]
-                pair = code * len(second.table)
-                pair += self._packed.codes[:, other]
-                counts = np.bincount(pair, weight, n_parts * n_codes * len(second.table)).astype(np.float64, copy=False)
-                half = column.sums(counts.reshape(n_parts, n_codes, -1))
-                across = second.sums(half.swapaxes(1, 2))
-                total[:, second.places[:, None], own] = across
-                total[:, own[:, None], second.places] = across.swapaxes(1, 2)
+        total[:, 0, 0] = np.bincount(part, weight, n_parts)
+        for column, (table, own) in enumerate(zip(self.tables, self.places, strict=True)):
+            code = self._by_part(column, part)
+            by_bin = np.bincount(code, weight, n_parts * len(table)).reshape(n_parts, -1)
+            total[:, 0, own] = total[:, own, 0] = by_bin @ table
+            total[:, own, own] = table.T @ (by_bin[:, :, None] * table)
+            for before in range(column):
+                other, theirs = self.tables[before], self.places[before]
+                pair = code * len(other) + self.codes[:, before]
+                by_pair = np.bincount(pair, weight, n_parts * len(table) * len(other))
+                across = table.T @ by_pair.reshape(n_parts, len(table), len(other)) @ other
+                total[:, own, theirs] = across
+                total[:, theirs, own] = across.swapaxes(1, 2)
         return total
 
-    def _numbers(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Intercept and columns that are not counted, (n, q), and the places of their coefficients."""
-        chosen = [number for number, column in enumerate(self._packed.columns) if column.is_number]
-        places = np.concatenate([[0], *(self._packed.columns[number].places for number in chosen)]).astype(np.intp)
-        numbers, row = np.ones((len(places), len(self))), 1
-        for number in chosen:
-            for values in self._packed.columns[number].table.T:
-                values.take(self._packed.codes[:, number], out=numbers[row])
-                row += 1
-        return numbers.T, places
+    def _by_part(self, column: int, part: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Bin of each row in a column, numbered on from part to part."""
+        return part.astype(np.intp) * len(self.tables[column]) + self.codes[:, column]
+
+
+Design = DenseDesign | BinnedDesign
+"""Rows that a penalised regression can be fitted on."""
 
 
 def sum_points(
@@ -273,56 +204,111 @@ def sum_points(
 ) -> NDArray[np.float64]:
     """Add up the points of each row's bins, (n, m)."""
     logits = np.empty((len(codes), len(intercept)))
-    for block in _blocks(len(codes)):
-        for output in range(len(intercept)):
-            total = np.full(len(codes[block]), intercept[output])
-            for column, table in enumerate(points):
-                total += table[:, output].take(codes[block, column])
-            logits[block, output] = total
+    for output in range(len(intercept)):
+        total = np.full(len(codes), intercept[output])
+        for column, table in enumerate(points):
+            total += table[:, output].take(codes[:, column])
+        logits[:, output] = total
     return logits
 
 
-def sums_by_code(code: NDArray[np.integer], values: NDArray[np.float64], n_codes: int) -> NDArray[np.float64]:
-    """Sum of the values (n, r) of the rows with each code, (codes, r)."""
-    sums = np.empty((n_codes, values.shape[1]))
-    for column in range(values.shape[1]):
-        sums[:, column] = np.bincount(code, values[:, column], n_codes)
-    return sums
+class Basis(NamedTuple):
+    """Tables of a `BinnedDesign`, and the block of each coefficient, by which strengths are chosen."""
+
+    tables: list[NDArray[np.float64]]
+    block: NDArray[np.intp]
+    """−1 for the intercept."""
 
 
-def _products(
-    rows: NDArray[Any], weighted: NDArray[np.float64], part: NDArray[np.integer], n_parts: int
-) -> NDArray[np.float64]:
-    """Sums of row × weighted row over each part of the rows, (parts, q, q)."""
-    if n_parts == 1:
-        return (rows.T @ weighted)[None]
-    order, ends = _by_part(part, n_parts)
-    rows, weighted = rows[order], weighted[order]
-    return np.stack([rows[a:b].T @ weighted[a:b] for a, b in pairwise(ends)])
+def make_basis(binning: Binning, codes: NDArray[Any], weight: NDArray[np.float64], *, smooth: bool) -> Basis:
+    """Make the basis for bins that training rows fall into.
+
+    Parameters
+    ----------
+    binning : Binning
+    codes : array of shape (n, d)
+        Bins of the training rows.
+    weight : array of shape (n,)
+    smooth : bool
+        Whether a column of numbers has steps beside its line.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> binning = Binning.learn(pd.DataFrame({"age": [20.0, 30.0, 40.0]}))
+    >>> basis = make_basis(binning, np.array([[0], [1], [2]]), np.ones(3), smooth=True)
+    >>> basis.tables[0].round(2)
+    array([[-1.22,  0.  ,  0.  ],
+           [ 0.  ,  1.  ,  0.  ],
+           [ 1.22,  1.  ,  1.  ],
+           [ 0.  ,  0.  ,  0.  ]])
+    >>> basis.block
+    array([-1,  0,  1,  1])
+    """
+    tables, block = [], [-1]
+    n_blocks = 0
+    for position, column in enumerate(binning.columns):
+        mass = np.bincount(codes[:, position], weight, column.n_bins).astype(np.float64)
+        parts = _parts(column, mass, smooth=smooth)
+        for part in parts:
+            block += [n_blocks] * part.shape[1]
+            n_blocks += 1
+        tables.append(np.hstack(parts) if parts else np.zeros((column.n_bins, 0)))
+    return Basis(tables, np.array(block, np.intp))
 
 
-def _add_products(total: NDArray[np.float64], X: NDArray[Any], weight: NDArray[np.float64]) -> None:
-    side = weight @ X
-    total[0, 0] += weight.sum()
-    total[0, 1:] += side
-    total[1:, 0] += side
-    total[1:, 1:] += X.T @ (X * weight[:, None])
+def _parts(column: Column, mass: NDArray[np.float64], *, smooth: bool) -> Sequence[NDArray[np.float64]]:
+    """Tables of one column, one for each block of its coefficients."""
+    n_bins = column.n_bins
+    if column.is_category:
+        return [np.eye(n_bins)[:, :-1]]
+    parts = []
+    if n_bins > 2:
+        parts.append(_line(column.centers, mass))
+    if smooth and n_bins > 3:  # Two bins differ by one number, and the line has it.
+        steps = np.tri(n_bins, n_bins - 2, -1)
+        steps[-1] = 0.0  # Gaps lie on neither side of a cut.
+        parts.append(steps)
+    if column.has_gaps:
+        parts.append(np.eye(n_bins)[:, -1:])
+    return parts
 
 
-def _by_part(part: NDArray[np.integer], n_parts: int) -> tuple[NDArray[np.intp], list[int]]:
-    """Rows sorted by their part, and where each part begins and ends."""
-    order = np.argsort(part, kind="stable")
-    return order, [0, *np.cumsum(np.bincount(part, minlength=n_parts)).tolist()]
+def _line(centers: Sequence[float], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Middles of the bins, standardised; gaps are at the mean."""
+    values, share = np.array(centers), mass[:-1] / max(mass[:-1].sum(), 1e-300)
+    middle = share @ values
+    spread = np.sqrt(share @ (values - middle) ** 2)
+    return np.append((values - middle) / (spread or 1.0), 0.0)[:, None]
 
 
-def _rows_of(codes: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
-    """Some rows of codes, stored column by column."""
-    if isinstance(rows, slice):
-        return np.asfortranarray(codes[rows])
-    chosen = np.empty((codes.shape[1], len(rows)), codes.dtype)
-    np.take(codes.T, rows, axis=1, out=chosen)
-    return chosen.T
+class Standardization(NamedTuple):
+    """Center and scale by which columns were standardised."""
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, X: NDArray[Any], weight: NDArray[np.float64]) -> "Standardization":
+        """Mean and standard deviation of every column; a constant column keeps its scale."""
+        center, deviation = mean_and_deviation(X, weight)
+        return cls(center, np.where(deviation > 0, deviation, 1.0))
+
+    def of_rows(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return rows as standardised columns."""
+        return (X - self.center) / self.scale
+
+    def stacked(self, intercept: NDArray[np.float64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coefficients (p + 1, m) for standardised columns, intercepts first, of a model for columns as they are."""
+        return np.vstack([intercept + coef @ self.center, (coef * self.scale).T])
+
+    def unstacked(self, coefficients: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Undo `stacked`: intercepts (m,) and coefficients (m, p) for columns as they are."""
+        coef = (coefficients[1:] / self.scale[:, None]).T
+        return coefficients[0] - coef @ self.center, coef
 
 
-def _blocks(n_rows: int) -> Iterator[slice]:
-    return (slice(first, first + _BLOCK_ROWS) for first in range(0, n_rows, _BLOCK_ROWS))
+def mean_and_deviation(X: NDArray[Any], weight: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weighted mean and standard deviation of every column."""
+    mean = np.average(X, axis=0, weights=weight)
+    return mean, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))

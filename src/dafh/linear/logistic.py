@@ -1,6 +1,6 @@
 """Logistic regression fitted to convergence: the classifier that is used where the user brings none."""
 
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,14 +17,6 @@ _MOST_COEFFICIENTS_FOR_NEWTON = 300
 # Values of C to choose from where there are few rows for each coefficient.
 _STRENGTHS = (0.01, 0.03, 0.1, 1.0)
 _ENOUGH_ROWS_PER_COEFFICIENT = 50
-
-
-class _Solver(TypedDict, total=False):
-    """Arguments of LogisticRegression that decide how it is fitted."""
-
-    solver: str
-    tol: float
-    max_iter: int
 
 
 class StandardizedLogisticRegression(LogisticRegression):
@@ -71,15 +63,17 @@ class StandardizedLogisticRegression(LogisticRegression):
         n_classes = len(np.unique(y))
         n_coefficients = scaler.n_features_in_ * (1 if n_classes == 2 else n_classes)
         # Newton's method converges to the last digit in a few steps, but its matrix has coefficients squared entries.
-        newton = n_coefficients <= _MOST_COEFFICIENTS_FOR_NEWTON
-        solver: _Solver = {"solver": "newton-cholesky", "tol": 1e-8} if newton else {"tol": 1e-6, "max_iter": 5000}
+        solver: dict[str, Any] = {"solver": "newton-cholesky", "tol": 1e-8}
+        if n_coefficients > _MOST_COEFFICIENTS_FOR_NEWTON:
+            solver = {"tol": 1e-6, "max_iter": 5000}
         scaled = scaler.transform(X)
         self.C_ = self.C
         if self.C == "auto":
             enough = len(scaled) >= _ENOUGH_ROWS_PER_COEFFICIENT * n_coefficients
             person = check_persons(persons, len(scaled))
-            chosen = None if enough else _choose_strength(scaled, np.asarray(y), sample_weight, solver, person)
-            self.C_ = _STRENGTHS[-1] if chosen is None else chosen
+            self.C_ = _STRENGTHS[-1]
+            if not enough:
+                self.C_ = _choose_strength(scaled, np.asarray(y), sample_weight, solver, person)
         model = LogisticRegression(C=self.C_, **solver).fit(scaled, y, sample_weight)
         self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
         if hasattr(scaler, "feature_names_in_"):
@@ -100,15 +94,13 @@ def _choose_strength(
     X: NDArray[np.float64],
     y: NDArray[np.generic],
     sample_weight: ArrayLike | None,
-    solver: _Solver,
+    solver: dict[str, Any],
     person: NDArray[np.intp] | None,
 ) -> float:
     """Lowest log-loss in cross-validation; 1 where too few rows, or too few rows of a class, can be left out.
 
-    LogisticRegressionCV makes the same choice (in 42 of 42 fits on the paper's five data sets, and in 40 of 40 with
-    three classes and weights) in about the same time. It is not used because it fails where all rows of a fold have
-    weight 0 or where metadata routing is switched on, and because no call of it works without warnings in scikit-learn
-    1.6 and 1.9 alike.
+    LogisticRegressionCV makes the same choice, but fails where all rows of a fold have weight 0 or where metadata
+    routing is switched on, and no call of it works without warnings in scikit-learn 1.6 and 1.9 alike.
     """
     if len(y) < FEWEST_ROWS_TO_SPLIT:
         return _STRENGTHS[-1]

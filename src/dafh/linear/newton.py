@@ -5,19 +5,15 @@ sum of penalty × coefficient². The problem is convex: where steps are damped, 
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, lapack
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+from scipy.special import expit, logsumexp, softmax
 
 from dafh.classifiers.logits import residual
 from dafh.linear.designs import Design
-from dafh.linear.likelihood import class_shares, row_losses
 
-# The curvature is summed over this many rows at most, evenly spread; gradients and losses always over all. An
-# approximate curvature changes the way to the solution and not the solution: a step then leaves about 3% of the way.
-_CURVATURE_ROWS = 2**17
 # Not penalised, but for the last digits: without this, classes could share any constant.
 _INTERCEPT_PENALTY = 1e-6
 # Rows that are predicted almost surely have next to no curvature, and a step would leave the numbers.
@@ -39,8 +35,28 @@ _UPDATES = 8
 # Strengths have settled when none changes by more than this, as a logarithm, times the number of coefficients that the
 # data determine where that is less than 1: a strength that decides about nothing may still be on its way.
 _SETTLED = 0.1
-# What LAPACK asks for to apply reflections in blocks.
-_WORK_PER_ROW = 32
+_Factor = tuple[NDArray[np.float64], bool]
+"""What `cho_factor` makes of a curvature with its penalty."""
+
+
+def row_losses(logits: NDArray[np.float64], label: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Negative log-likelihood of each row's label, for one logit of two classes, (n, 1), or one per class, (n, m).
+
+    Examples
+    --------
+    >>> row_losses(np.array([[0.0], [2.0]]), np.array([1, 0])).round(4)
+    array([0.6931, 2.1269])
+    """
+    if logits.shape[1] == 1:
+        # The logit with the sign that speaks against the label. Four times as fast as logaddexp, and as exact.
+        against = np.where(label == 1, -logits[:, 0], logits[:, 0])
+        return np.log1p(np.exp(-np.abs(against))) + np.maximum(against, 0.0)
+    return logsumexp(logits, axis=1) - logits[np.arange(len(label)), label]
+
+
+def class_shares(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probability of the class of each logit, (n, m)."""
+    return expit(logits) if logits.shape[1] == 1 else softmax(logits, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +89,9 @@ class Regression:
         self, logits: NDArray[np.float64], part: NDArray[np.integer], n_parts: int
     ) -> NDArray[np.float64]:
         """The same for each part of the rows, (parts, m, p, p)."""
-        stride = -(-len(self.label) // _CURVATURE_ROWS)
-        rows = slice(None, None, stride)
-        shares, weight, some = class_shares(logits[rows]), self.weight[rows], part[rows]
-        if stride > 1:
-            whole, seen = (np.bincount(p, w, n_parts) for p, w in ((part, self.weight), (some, weight)))
-            weight = weight * (whole / np.maximum(seen, 1e-300))[some]
-        design = self.design if stride == 1 else self.design.take(rows)
-        spread = np.maximum(shares * (1 - shares), _LEAST_CURVATURE) * weight[:, None]
-        outputs = [design.curvatures(spread[:, output], some, n_parts) for output in range(spread.shape[1])]
+        shares = class_shares(logits)
+        spread = np.maximum(shares * (1 - shares), _LEAST_CURVATURE) * self.weight[:, None]
+        outputs = [self.design.curvatures(spread[:, output], part, n_parts) for output in range(spread.shape[1])]
         return np.stack(outputs, axis=1)
 
     def joint_curvatures_by(
@@ -102,12 +112,11 @@ class Regression:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients (p, m), the penalty they were fitted with, and what the solver saw on its way."""
+    """Coefficients (p, m), and the penalty they were fitted with."""
 
     coefficients: NDArray[np.float64]
     penalty: NDArray[np.float64]
     """(p,)."""
-    n_steps: int
 
 
 def fit_penalized(
@@ -152,9 +161,8 @@ def fit_penalized(
     value = rows.loss(logits) + quadratic.value(coefficients)
     enough = tolerance * float(rows.weight.sum())
     factors = None if curvatures is None else _factors(curvatures, quadratic)
-    n_steps, last = 0, np.inf
-    while n_steps < _MOST_STEPS:
-        n_steps += 1
+    last = np.inf
+    for _ in range(_MOST_STEPS):
         gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
         if factors is None:
             factors = _factors(rows.curvatures(logits), quadratic)
@@ -171,7 +179,7 @@ def fit_penalized(
         if damping < 1 or promised * (promised / last) ** _STEPS_FOR_A_CURVATURE > enough:
             factors = None  # The curvature is another one here.
         last = promised
-    return Solution(coefficients, penalty, n_steps)
+    return Solution(coefficients, penalty)
 
 
 def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: float = 1e-10) -> Solution:
@@ -222,7 +230,7 @@ def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: flo
 
 
 def _change_of_strengths(
-    strength: NDArray[np.float64], block: NDArray[np.intp], coefficients: NDArray[np.float64], factors: "list[_Factor]"
+    strength: NDArray[np.float64], block: NDArray[np.intp], coefficients: NDArray[np.float64], factors: list[_Factor]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Go several updates far: change of each strength, as a logarithm, and the number of coefficients determined.
 
@@ -230,68 +238,34 @@ def _change_of_strengths(
     with a sum over all rows. While the other blocks keep their strengths, an update needs the eigenvalues of one block
     only, and several updates in one round lead to the same place in half of the rounds.
     """
-    blocks = list(pairwise(np.searchsorted(block, np.arange(len(strength) + 1)).tolist()))
-    parts, of = [], np.tile(block[block >= 0], len(factors))
+    of = np.tile(block[block >= 0], len(factors))
+    found, along = [], []
     for output, factor in enumerate(factors):
-        inverse = factor.inverse()
-        for number, (begin, end) in enumerate(blocks):
-            inside = slice(begin, end)
-            parts.append(_tridiagonal(inverse[inside, inside], coefficients[inside, output], strength[number]))
-    # All blocks are one matrix whose entries between blocks are 0, so that an update solves one system. One more line
-    # stands for nothing: SciPy takes no system of a single number.
-    sizes, diagonal, beside, along = (np.concatenate(values) for values in zip(*parts, strict=True))
-    along = np.append(along, 0.0)
-    free, new = np.maximum(1 - strength[of] * sizes, 0.0), strength
+        root = solve_triangular(factor[0], np.eye(len(block)), lower=True)  # The inverse is root.T @ root.
+        for number in range(len(strength)):
+            inside = block == number
+            values, directions = np.linalg.eigh(root[:, inside].T @ root[:, inside])
+            found.append(values)
+            along.append(directions.T @ coefficients[inside, output])
+    # No eigenvalue is above 1 / strength but by rounding.
+    sizes, moved = np.concatenate(found).clip(0.0, 1 / strength[of]), np.concatenate(along)
+    free, new = 1 - strength[of] * sizes, strength
     for _ in range(_UPDATES):
-        more = (new - strength)[of]
-        moved = lapack.dptsv(np.append(1 + more * diagonal, 1.0), more * beside, along)[2][:-1]
-        determined = np.bincount(of, free / (1 + more * sizes), len(strength))
-        size = np.bincount(of, moved**2, len(strength))
+        left = 1 + (new - strength)[of] * sizes
+        determined = np.bincount(of, free / left, len(strength))
+        size = np.bincount(of, (moved / left) ** 2, len(strength))
         new = (np.maximum(determined, 1e-8) / np.maximum(size, 1e-12)).clip(*_STRENGTHS)
     return np.log(new / strength), determined.astype(np.float64)
 
 
-def _tridiagonal(
-    inverse: NDArray[np.float64], coefficients: NDArray[np.float64], strength: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Turn a block until its inverse curvature has entries on and beside the diagonal only.
-
-    Eigenvalues, the diagonal, the entries beside it with a 0 after them, and the coefficients in the same directions.
-    Eigenvectors would do as well, and take twice as long.
-    """
-    if len(inverse) == 1:
-        sizes, diagonal, beside, along = inverse[0], inverse[0], np.zeros(0), coefficients
-    else:
-        reflections, diagonal, beside, scales, _ = lapack.dsytrd(inverse, lower=1)
-        sizes, _ = lapack.dsterf(diagonal, beside)
-        work = _WORK_PER_ROW * len(inverse)
-        turned = lapack.dormqr("L", "T", reflections[1:, :-1], scales, coefficients[1:, None], work)[0]
-        along = np.append(coefficients[:1], turned)
-    # No eigenvalue is above 1 / strength but by rounding, by which the systems above would not be solvable.
-    scale = 1 / max(float(sizes[-1]) * strength, 1.0)
-    return sizes * scale, diagonal * scale, np.append(beside, 0.0) * scale, along
-
-
-class _Factor:
-    """A curvature with its penalty, factored."""
-
-    def __init__(self, matrix: NDArray[np.float64]) -> None:
-        # LAPACK itself: SciPy's functions around it take 5% of the time of a small fit.
-        self.lower, failed = lapack.dpotrf(matrix, lower=1, clean=0)
-        if failed:
-            # Weights so large that the penalty is lost in rounding. A step with a little more curvature is shorter, and
-            # still one downhill.
-            more = _LOST_IN_ROUNDING * np.diag(matrix).max() * np.eye(len(matrix))
-            self.lower, failed = lapack.dpotrf(matrix + more, lower=1, clean=0)
-        if failed:
-            raise LinAlgError("The curvature is not positive definite.")
-
-    def solve(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        return lapack.dpotrs(self.lower, vector, lower=1)[0]
-
-    def inverse(self) -> NDArray[np.float64]:
-        """The inverse, below its diagonal and on it."""
-        return lapack.dpotri(self.lower, lower=1)[0]
+def _factor(matrix: NDArray[np.float64]) -> _Factor:
+    """Factor a curvature with its penalty."""
+    try:
+        return cho_factor(matrix, lower=True)
+    except LinAlgError:
+        # Weights so large that the penalty is lost in rounding. A step with a little more curvature is shorter, and
+        # still one downhill.
+        return cho_factor(matrix + _LOST_IN_ROUNDING * np.diag(matrix).max() * np.eye(len(matrix)), lower=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +287,7 @@ class _Quadratic:
 
 
 def _factors(curvatures: NDArray[np.float64], quadratic: _Quadratic) -> list[_Factor]:
-    return [_Factor(curvature + quadratic.curvature(output)) for output, curvature in enumerate(curvatures)]
+    return [_factor(curvature + quadratic.curvature(output)) for output, curvature in enumerate(curvatures)]
 
 
 def _direction(
@@ -326,7 +300,7 @@ def _direction(
     """Return the step of Newton's method; for several outputs by conjugate gradients, with one factor per output."""
 
     def precondition(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.column_stack([factor.solve(vector[:, output]) for output, factor in enumerate(factors)])
+        return np.column_stack([cho_solve(factor, vector[:, output]) for output, factor in enumerate(factors)])
 
     if len(factors) == 1:
         return precondition(gradient)

@@ -17,9 +17,8 @@ from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.exceptions import InputError
 from dafh.frames import PlainTable, Table
-from dafh.linear.basis import make_basis
 from dafh.linear.crossfit import Folds
-from dafh.linear.designs import BinnedDesign, sum_points
+from dafh.linear.designs import BinnedDesign, make_basis, sum_points
 from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_penalized
 from dafh.linear.threads import one_thread
 from dafh.tables.bins import Binning
@@ -153,8 +152,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             person = None if person is None else person[counted]
             table, weight = table.iloc[counted], weight[counted]
             self.binning_ = self._learn_bins(table, weight)
-            self.strength_ = None if self.strength == "auto" else float(self.strength)
-            found = fit_scorecard(self, self.binning_.codes(table), label, weight, len(self.classes_), person)
+            found = self._fit_bins(self.binning_.codes(table), label, weight, person)
             self.strength_ = found.factor
             self.keep(found, found.solution)
         return found
@@ -170,6 +168,29 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         while most > _FEWEST_BINS and np.minimum(sizes, most).sum() > affordable:
             most = max(most * 3 // 4, _FEWEST_BINS)
         return binning if most == min(self.n_bins, MOST_BINS) else Binning.learn(table, weight, most)
+
+    def _fit_bins(
+        self,
+        codes: NDArray[Any],
+        label: NDArray[np.intp],
+        weight: NDArray[np.float64],
+        person: NDArray[np.intp] | None,
+    ) -> "ScorecardFit":
+        basis = make_basis(self.binning_, codes, weight, smooth=True)
+        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        most = int((_LARGEST_CURVATURE / n_outputs) ** 0.5)
+        if len(basis.block) > most:
+            raise InputError(
+                f"The columns have {len(basis.block):,} bins in all, and a scorecard takes up to {most:,}: leave "
+                "columns out, or take a linear pooled classifier."
+            )
+        rows = Regression(BinnedDesign(codes, basis.tables), label, weight, np.zeros((len(label), n_outputs)))
+        solution = fit_by_evidence(rows, basis.block)
+        by_folds = self.strength == "auto"
+        factor = _choose_factor(rows, solution, self.random_state, person) if by_folds else float(self.strength)
+        if factor != 1:
+            solution = fit_penalized(rows, factor * solution.penalty, start=solution.coefficients)
+        return ScorecardFit(rows, basis.block, factor, solution)
 
     def keep(self, fit: "ScorecardFit", found: Solution) -> None:
         """Take the points from a solution, for the bins and the rows of a fit."""
@@ -254,7 +275,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         """Print the points, of long columns in a few ranges; `table` has every bin."""
         if not hasattr(self, "points_"):
             return repr(self)
-        return scorecard_text(self)
+        return _scorecard_text(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,39 +304,7 @@ class ScorecardFit:
         return fit_penalized(rows, self.factor * found.penalty, start=found.coefficients, tolerance=1e-9)
 
 
-def fit_scorecard(
-    model: Scorecard,
-    codes: NDArray[Any],
-    label: NDArray[np.intp],
-    weight: NDArray[np.float64],
-    n_classes: int,
-    person: NDArray[np.intp] | None = None,
-) -> ScorecardFit:
-    """Fit a scorecard to rows in its bins; the factor is that of the model where it has one."""
-    basis = make_basis(model.binning_, codes, weight, smooth=True)
-    offset = np.zeros((len(label), 1 if n_classes == 2 else n_classes))
-    _check_size(len(basis.block), *offset.shape[1:])
-    rows = Regression(BinnedDesign(codes, basis.tables), label, weight, offset)
-    found = fit_by_evidence(rows, basis.block)
-    given = model.strength_
-    factor = choose_factor(rows, found, model.random_state, person) if given is None else float(given)
-    solution = found
-    if factor != 1:
-        solution = fit_penalized(rows, factor * found.penalty, start=found.coefficients)
-    return ScorecardFit(rows, basis.block, factor, solution)
-
-
-def _check_size(n_coefficients: int, n_outputs: int) -> None:
-    """Refuse a scorecard whose curvature would take gigabytes, before it does."""
-    most = int((_LARGEST_CURVATURE / n_outputs) ** 0.5)
-    if n_coefficients > most:
-        raise InputError(
-            f"The columns have {n_coefficients:,} bins in all, and a scorecard takes up to {most:,}: leave columns "
-            "out, or take a linear pooled classifier."
-        )
-
-
-def choose_factor(rows: Regression, found: Solution, seed: int, person: NDArray[np.intp] | None = None) -> float:
+def _choose_factor(rows: Regression, found: Solution, seed: int, person: NDArray[np.intp] | None) -> float:
     """Factor on the strengths with the lowest log-loss in cross-validation; 1 where too few rows can be left out."""
     n_folds = _FOLDS if len(rows.label) < _MANY_ROWS else _FOLDS_OF_MANY
     folds = stratified_folds(rows.label, n_folds, seed, person) if len(rows.label) >= FEWEST_ROWS_TO_SPLIT else None
@@ -329,27 +318,24 @@ def choose_factor(rows: Regression, found: Solution, seed: int, person: NDArray[
     return _FACTORS[int(np.argmin(losses))]
 
 
-def scorecard_text(model: Scorecard) -> str:
+def _scorecard_text(model: Scorecard) -> str:
     """Write a scorecard: columns by importance, and at most six ranges of a column of numbers."""
     lines = []
     order = {name: position for position, name in enumerate(model.importance().index)}
     columns = sorted(
         zip(model.binning_.columns, model.points_, model.shares_, strict=True), key=lambda c: order[c[0].name]
     )
+    heads = ["points"] if len(model.classes_) == 2 else [clipped(name, 12) for name in model.classes_]
     for column, points, share in columns:
         first = True
         for words, rows, values in _ranges(column, points, share):
             shown = {"column": clipped(column.name, 30) if first else "", "bin": words, "rows": percent(rows)}
-            lines.append(shown | {_head(model, m): f"{value:+.2f}" for m, value in enumerate(values)})
+            lines.append(shown | {head: f"{value:+.2f}" for head, value in zip(heads, values, strict=True)})
             first = False
     start = ", ".join(f"{value:+.2f}" for value in model.intercept_)
     table = render_text(pd.DataFrame(lines), left=("column", "bin"))
     what = f"log-odds of {clipped(model.classes_[1], 30)}" if len(model.classes_) == 2 else "logit of each class"
     return f"Scorecard: start at {start}, add the points of each column; the sum is the {what}.\n{table}"
-
-
-def _head(model: Scorecard, output: int) -> str:
-    return "points" if len(model.classes_) == 2 else clipped(model.classes_[output], 12)
 
 
 def _ranges(column: Any, points: NDArray[np.float64], share: NDArray[np.float64]) -> list[tuple[str, float, Any]]:

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
-from dafh.checks.rows import check_features, check_known_labels, check_persons, check_times, check_weights
-from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT
+from dafh.checks.rows import check_features, check_known_labels, check_persons, check_table, check_times, check_weights
 from dafh.exceptions import InputError
-from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows
-from dafh.rows.aside import check_parted
+from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows, to_pandas
+from dafh.tables.reader import is_given
+from dafh.text import listed, quoted
 
 _NO_NUMBERS = np.empty((0, 0))
 LARGEST_WEIGHT = 1e12
@@ -51,11 +51,6 @@ class RowContext:
             time=None if self.time is None else self.time[rows],
         )
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is known."""
-        return self.declared is None and self.person is None and self.time is None
-
 
 @dataclass(frozen=True, eq=False)
 class CheckedRows:
@@ -81,6 +76,8 @@ class CheckedRows:
         X: Table,
         y: ArrayLike,
         *,
+        numbers: bool = False,
+        aside: Sequence[str] | None = None,
         classes: Classes | None = None,
         sample_weight: ArrayLike | None = None,
         sensitive_features: Table | None = None,
@@ -94,28 +91,17 @@ class CheckedRows:
         ----------
         estimator : estimator
             Remembers the number and names of the columns, as scikit-learn's estimators do.
+        numbers : bool
+            Whether all columns must be numbers; otherwise a table of any kind is taken, and looked at later.
+        aside : names of columns, optional
+            As in `check_parted`.
         classes : array or function, optional
             Labels that a fitted pooled classifier knows; by default those that occur.
         """
-        values, labels = check_features(estimator, X, y, reset=True)
-        weight = check_weights(sample_weight, len(values))
-        attributes = check_sensitive_features(sensitive_features, len(values))
-        context = RowContext.check(len(values), guard_features, persons, time)
-        given = X if is_frame(X) else values
-        return cls._labelled(given, labels, classes, weight, context, X=values, attributes=attributes)
-
-    @classmethod
-    def _labelled(
-        cls,
-        given: Any,
-        labels: NDArray[Any],
-        classes: Classes | None,
-        weight: NDArray[np.float64],
-        context: RowContext,
-        *,
-        X: NDArray[Any] | None = None,
-        attributes: pd.DataFrame | None = None,
-    ) -> Self:
+        values, given, labels = _check_columns(estimator, X, y, numbers=numbers, aside=aside, reset=True)
+        weight = check_weights(sample_weight, len(labels))
+        attributes = check_sensitive_features(sensitive_features, len(labels))
+        context = RowContext.check(len(labels), guard_features, persons, time)
         check_classification_targets(labels)
         if (weight > LARGEST_WEIGHT).any():
             raise InputError(
@@ -134,47 +120,8 @@ class CheckedRows:
         if len(unknown):
             raise InputError(f"y holds classes that the fitted pooled classifier does not know: {unknown.tolist()}.")
         label = np.searchsorted(known, labels)  # Meaningless for rows that do not count; they are left out below.
-        rows = cls(_NO_NUMBERS if X is None else X, given, label, known, weight, attributes, context)
+        rows = cls(values, given, label, known, weight, attributes, context)
         return rows if len(counted) == len(label) else rows.take(counted)
-
-    @classmethod
-    def check_table(
-        cls,
-        estimator: BaseEstimator,
-        X: Table,
-        y: ArrayLike,
-        *,
-        classes: Classes | None = None,
-        sample_weight: ArrayLike | None = None,
-        guard_features: Table | None = None,
-        persons: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        aside: Sequence[str] | None = None,
-    ) -> Self:
-        """Check a table of any kind to train on, like `check`; `aside` as in `check_parted`."""
-        table, labels = check_parted(estimator, X, y, reset=True, aside=aside)
-        context = RowContext.check(len(table), guard_features, persons, time)
-        return cls._labelled(_as_given(X, table), labels, classes, check_weights(sample_weight, len(table)), context)
-
-    @classmethod
-    def check_more_of_table(
-        cls,
-        estimator: BaseEstimator,
-        X: Table,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        guard_features: Table | None = None,
-        persons: ArrayLike | None = None,
-        aside: Sequence[str] | None = None,
-    ) -> Self:
-        """Check a labelled table for an estimator that knows its columns and classes."""
-        table, _ = check_parted(estimator, X, reset=False, aside=aside)
-        check_known_labels(y, estimator.classes_, len(table))
-        label = np.searchsorted(estimator.classes_, np.asarray(y))
-        weight = check_weights(sample_weight, len(table))
-        context = RowContext.check(len(table), guard_features, persons, None)
-        return cls(_NO_NUMBERS, _as_given(X, table), label, estimator.classes_, weight, context=context)
 
     @classmethod
     def check_more(
@@ -183,19 +130,21 @@ class CheckedRows:
         X: Table,
         y: ArrayLike,
         *,
+        numbers: bool = False,
+        aside: Sequence[str] | None = None,
         sample_weight: ArrayLike | None = None,
         sensitive_features: Table | None = None,
         guard_features: Table | None = None,
         persons: ArrayLike | None = None,
     ) -> Self:
         """Check labelled rows for an estimator that knows its columns and classes, such as those for the guard."""
-        values = check_features(estimator, X, reset=False)
-        check_known_labels(y, estimator.classes_, len(values))
+        values, given, _ = _check_columns(estimator, X, numbers=numbers, aside=aside, reset=False)
+        check_known_labels(y, estimator.classes_, len(given))
         label = np.searchsorted(estimator.classes_, np.asarray(y))
-        weight = check_weights(sample_weight, len(values))
-        attributes = check_sensitive_features(sensitive_features, len(values))
-        context = RowContext.check(len(values), guard_features, persons, None)
-        return cls(values, X if is_frame(X) else values, label, estimator.classes_, weight, attributes, context)
+        weight = check_weights(sample_weight, len(given))
+        attributes = check_sensitive_features(sensitive_features, len(given))
+        context = RowContext.check(len(given), guard_features, persons, None)
+        return cls(values, given, label, estimator.classes_, weight, attributes, context)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -223,25 +172,58 @@ class CheckedRows:
             context=self.context.take(rows),
         )
 
-    def with_numbers(self, X: NDArray[Any]) -> Self:
-        """Return the rows with their features as numbers."""
-        return replace(self, X=X)
 
-    def merge_repeated(self) -> Self:
-        """Replace equal rows of a tiny data set by one with their total weight, in sorted order.
+def _check_columns(
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike = "no_validation",
+    *,
+    numbers: bool,
+    aside: Sequence[str] | None,
+    reset: bool,
+) -> tuple[NDArray[Any], Any, NDArray[Any]]:
+    """Features as numbers where they must be, as the pooled classifier should see them, and labels."""
+    if numbers:
+        checked = check_features(estimator, X, y, reset=reset)
+        values, labels = checked if isinstance(checked, tuple) else (checked, np.zeros(0))
+        return values, X if is_frame(X) else values, labels
+    table, labels = check_parted(estimator, X, y, reset=reset, aside=aside)
+    return _NO_NUMBERS, table if is_frame(X) else table.to_numpy(), labels
 
-        Where all rows fit into one batch, a weight of 2 then means exactly what a row given twice means, and the order
-        of the rows means nothing.
-        """
-        if not self.context.is_empty:
-            return self  # Equal rows may belong to different persons, groups and times.
-        table = np.column_stack([self.X, self.label])
-        _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
-        if len(first) >= FEWEST_ROWS_TO_SPLIT:
-            return self  # Rows can be held out, and a merged row would be in one fold with all its weight.
-        return replace(self.take(first), weight=np.bincount(inverse, self.weight).astype(np.float64))
+
+def check_parted(
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike = "no_validation",
+    *,
+    reset: bool,
+    aside: Sequence[str] | None = None,
+) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Validate a table like `check_table`: features first, then what only the pooled classifier sees.
+
+    The estimator remembers names and number of the features; what stands beside them is not its own business.
+
+    Parameters
+    ----------
+    aside : names of columns, optional
+        What only the pooled classifier sees, beside rows as they came before a reader. None: it sees the features, as
+        everything else does.
+    """
+    names = list(X.columns) if is_frame(X) else []
+    given = [name for name in names if is_given(name)]
+    if not given and not aside:
+        return check_table(estimator, X, y, reset=reset)
+    if not names:
+        raise InputError(f"The pooled classifier needs {_columns(aside or ())}: pass a data frame.")
+    table = to_pandas(X).reset_index(drop=True)
+    missing = [name for name in aside or () if name not in table.columns]
+    if missing:
+        raise InputError(f"The pooled classifier needs {_columns(missing)}, which the table does not have.")
+    beside = [*(aside or ()), *given]
+    features, labels = check_table(estimator, table.drop(columns=beside), y, reset=reset)
+    return (features if aside is None else pd.concat([features, table[beside]], axis=1)), labels
 
 
-def _as_given(X: Table, table: pd.DataFrame) -> Any:
-    """Return a frame as it is, everything else as an array of numbers."""
-    return table if is_frame(X) else table.to_numpy()
+def _columns(names: Sequence[str]) -> str:
+    shown = listed([quoted(name) for name in names[:5]])
+    return f"the column {shown}" if len(names) == 1 else f"the columns {shown}"

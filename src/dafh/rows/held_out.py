@@ -79,7 +79,9 @@ class HeldOut:
             enough = min(int(np.ceil(_ENOUGH_ROWS_HELD_OUT / (share * n_rows))), _MOST_FOLDS)
             n_drawn = min(enough if n_folds == "auto" else n_folds, int(1 / share + 1e-9))
             # Class by class, so that a rare class is in every fold as often as in the data.
-            parts = [rows for rows in shuffled_classes(label, rng) if len(rows) > 1]
+            shuffled = rng.permutation(n_rows)
+            classes = [shuffled[label[shuffled] == c] for c in np.unique(label)]
+            parts = [rows for rows in classes if len(rows) > 1]
         else:
             n_drawn, last = 1, np.argsort(time, kind="stable")[n_rows - round(n_rows * share) :]
             parts, share = [rng.permutation(last)], 1.0
@@ -143,9 +145,3 @@ def _latest(unit: NDArray[np.intp], time: NDArray[np.float64]) -> NDArray[np.flo
     latest = np.full(int(unit.max(initial=-1)) + 1, -np.inf)
     np.maximum.at(latest, unit, time)
     return latest
-
-
-def shuffled_classes(label: NDArray[np.intp], rng: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Rows of each class, in random order."""
-    shuffled = rng.permutation(len(label))
-    return [shuffled[label[shuffled] == c] for c in np.unique(label)]
