@@ -63,7 +63,7 @@ def test_every_folder_says_what_lives_there():
 
 
 def test_few_modules_stand_at_the_root():
-    assert len([path for path in SOURCE.glob("*.py") if not path.name.startswith("__")]) <= 5
+    assert len([path for path in SOURCE.glob("*.py") if not path.name.startswith("__")]) <= 10
 
 
 PRIVATE_PARTS = re.compile(

@@ -57,11 +57,11 @@ from dafh.partitions import (
     AttributePartition,
     ClusterPartition,
     IntersectionPartition,
+    Node,
     PooledPartition,
     RandomPartition,
     TreePartition,
 )
-from dafh.partitions.tree import Node
 from dafh.rows.seen import TableView
 from dafh.tables.bins import Binning
 from dafh.tables.column import Column
