@@ -2,7 +2,7 @@
 
 - `losses`: error, false positive rate, false negative rate and costs, as what is at stake on each row;
 - `paired`: rows reduced to which classifier is right on which, and what that says about two classifiers;
-- `matrix` and `metrics`: the preference matrix, and the numbers of the paper;
+- `matrix`: the preference matrix, and the numbers of the paper;
 - `served`: what a fitted model of this package predicts, ready to be compared;
 - `named_groups`: groups defined by sensitive attributes, and their intersections;
 - `questions`: test, interval and answer for each question;
@@ -23,17 +23,6 @@ from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.losses import Costs, Loss, check_losses
 from dafh.evaluation.matrix import PreferenceMatrix
-from dafh.evaluation.metrics import (
-    accuracy,
-    disagreement,
-    disparity_change,
-    max_envy_gap,
-    max_gain,
-    min_envy_gap,
-    min_gain,
-    pr_without_harm,
-    violations,
-)
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
@@ -50,16 +39,7 @@ __all__ = [
     "Recommendation",
     "ServedPredictions",
     "Verdict",
-    "accuracy",
     "audit",
     "check_losses",
     "choose_servers",
-    "disagreement",
-    "disparity_change",
-    "max_envy_gap",
-    "max_gain",
-    "min_envy_gap",
-    "min_gain",
-    "pr_without_harm",
-    "violations",
 ]
