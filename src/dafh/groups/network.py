@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.preprocessing import StandardScaler
 
 from dafh.classifiers.logits import decide
@@ -66,11 +65,6 @@ class FittedPopulation:
     population: pd.DataFrame
     best_epoch: int
     """Counted from 1."""
-    selection_losses: NDArray[np.float64]
-    """Log-loss of each selection row, in the order of `HeldOut.selection`, by the model that was trained without it;
-    by the one trained on all rows where no fold holds the row out."""
-    selection_right: NDArray[np.bool_]
-    """Whether the same prediction is right."""
 
     def cross_fitted_rows(
         self,
@@ -184,17 +178,13 @@ def fit_population(
         n_answers = 0 if starts is None else starts[block].answers.shape[1]
         return CorrectionModel.from_parameters(parameters, columns, n_answers, warm=warm, linear_base=linear_base)
 
-    # Judging brings the pooled logits of each block along: the linear base is of all rows.
-    judged = [served(block, None) for block in range(held_out.n_folds + 1)]
-    losses, right = _selection_outcomes(judged, rows, base, held_out, starts)
     return FittedPopulation(
         model=served(held_out.n_folds, linear_base),
-        folds=tuple(judged[:-1]),
+        # Judging brings the pooled logits of each block along: the linear base is of all rows.
+        folds=tuple(served(block, None) for block in range(held_out.n_folds)),
         history=_history(record, rule, choices[-1]),
         population=_population(record, rule, choices[-1], grid),
         best_epoch=choices[-1].epoch + 1,
-        selection_losses=losses,
-        selection_right=right,
     )
 
 
@@ -310,34 +300,6 @@ def _choose(record: "TrainingRecord", rule: "Selection") -> "list[Choice]":
             "learning rates."
         )
     return rule.choose_by_block(record.curves)
-
-
-def _selection_outcomes(
-    models: Sequence[CorrectionModel],
-    rows: CheckedRows,
-    base: NDArray[np.float64],
-    held_out: HeldOut,
-    starts: Sequence[NetworkStart] | None,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Log-loss of each selection row, and whether its prediction is right, by the model that holds the row out."""
-    selection = held_out.selection
-    losses, right = np.empty(len(selection)), np.empty(len(selection), bool)
-    fold_of = held_out.fold[selection]
-    for fold in np.unique(fold_of):  # −1, for rows that no fold holds out, is also the place of the last block.
-        places = np.flatnonzero(fold_of == fold)
-        members = selection[places]
-        _, logits = models[fold].route(rows.X[members], _answers(starts, fold, members))
-        if models[fold].pooled == "added":
-            logits = logits + base[fold, members]
-        losses[places] = _log_loss(logits, rows.label[members])
-        right[places] = decide(logits) == rows.label[members]
-    return losses, right
-
-
-def _log_loss(logits: NDArray[np.float64], label: NDArray[np.intp]) -> NDArray[np.float64]:
-    # One logit is that of class 1 against a logit of 0 for class 0.
-    every = np.column_stack([np.zeros(len(logits)), logits]) if logits.shape[1] == 1 else logits
-    return logsumexp(every, axis=1) - every[np.arange(len(label)), label]
 
 
 def _history(record: "TrainingRecord", rule: "Selection", choice: "Choice") -> pd.DataFrame:

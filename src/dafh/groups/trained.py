@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,45 +13,6 @@ from dafh.groups.serving import CorrectionModel
 from dafh.rows.seen import SeenRows
 
 
-class TrainedGroups(Protocol):
-    """What `DAFHClassifier` asks of groups that were learned, whichever way."""
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        ...
-
-    @property
-    def contains_pooled(self) -> bool:
-        """Whether own classifiers are corrections of the pooled one; False where they started without it."""
-        ...
-
-    @property
-    def needs_pooled(self) -> bool:
-        """Whether pooled logits must be passed in; False where the model has them inside, or does without."""
-        ...
-
-    def assign(self, seen: SeenRows) -> NDArray[np.intp]:
-        """Group of each row."""
-        ...
-
-    def group_proba(self, seen: SeenRows) -> NDArray[np.float64]:
-        """Soft assignment of each row, (n, K)."""
-        ...
-
-    def every(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Logits of every own classifier, (n, K, m), from pooled logits (n, m) where they are needed."""
-        ...
-
-    def route(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Group of each row, and the logits of the classifier that serves it, (n, m)."""
-        ...
-
-    def serving(self, serves: NDArray[np.intp]) -> "TrainedGroups":
-        """Return the model in which classifier ``serves[k]`` serves group k; K is the pooled one."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class RuleModel:
     """Groups by rules, with exact corrections."""
@@ -61,7 +21,9 @@ class RuleModel:
     corrections: Corrections
 
     contains_pooled = True
+    """Whether own classifiers are corrections of the pooled one; False where they started without it."""
     needs_pooled = True
+    """Whether pooled logits must be passed in; False where the model has them inside, or does without."""
 
     @property
     def n_groups(self) -> int:
@@ -129,7 +91,7 @@ class NetworkModel:
             yield block.numbers, self._answers(block)
 
     def assign(self, seen: SeenRows) -> NDArray[np.intp]:
-        """Group of each row; in double precision, unlike routing, which settles close calls the same way."""
+        """Group of each row."""
         return self._group_logits(seen).argmax(axis=1)
 
     def group_proba(self, seen: SeenRows) -> NDArray[np.float64]:
@@ -153,3 +115,7 @@ class NetworkModel:
     def serving(self, serves: NDArray[np.intp]) -> "NetworkModel":
         """Return the model in which classifier ``serves[k]`` serves group k; K is the pooled one."""
         return replace(self, model=self.model.serving(serves))
+
+
+TrainedGroups = RuleModel | NetworkModel
+"""What `DAFHClassifier` asks of groups that were learned, whichever way."""
