@@ -8,7 +8,7 @@ import pandas as pd
 
 from dafh.evaluation.losses import TITLES
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.text import listed, points
+from dafh.text import listed, percent, points
 
 Status = Literal["harm", "unchanged", "nothing_gained", "undecided", "no_harm", "unaudited"]
 
@@ -202,6 +202,11 @@ def whose(question: pd.Series) -> str:
 def unit_of(loss: str) -> str:
     """Unit of 100 times a loss."""
     return "per 100 rows" if loss == "cost" else "percentage points"
+
+
+def level_in_words(loss: str, value: float) -> str:
+    """Write a loss: a rate in percent, a cost as that of 100 rows."""
+    return f"{100 * value:.2f}" if loss == "cost" else percent(value)
 
 
 def _number(answers: pd.DataFrame) -> str:

@@ -120,7 +120,7 @@ class FileModel:
         with_features : bool
             Whether features are kept, too. Without them about 60 bytes of every row are: the file may be large.
         """
-        from dafh.evaluation.served import ServedPredictions
+        from dafh.evaluation.paired import ServedPredictions
 
         target = self._target(target)
         data, unread, unseen = self._as_trained(data), UnreadValues(), UnseenCategories()
