@@ -19,11 +19,6 @@ class Trained(NamedTuple):
     classifiers: tuple
 
 
-class Base:
-    coef_ = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]])
-    intercept_ = np.array([0.75, -0.25])
-
-
 def layers(rng, sizes, *lead):
     return tuple((rng.normal(size=(*lead, a, b)), rng.normal(size=(*lead, b))) for a, b in itertools.pairwise(sizes))
 
@@ -98,46 +93,18 @@ def test_a_tree_without_questions_has_no_answers():
     np.testing.assert_array_equal(model.group_logits(X, np.zeros((50, 0), bool)), model.group_logits(X, None))
 
 
-# ---- where the pooled classifier comes in ----
-
-
 def model_of(networks, **options):
     return CorrectionModel.from_parameters(networks, Standardization(CENTER, SCALE), **options)
 
 
-def test_the_model_says_where_the_pooled_logits_come_in():
-    networks = trained()
-    assert model_of(networks).pooled == "added"
-    assert model_of(networks, warm=False).pooled == "unused"
-    assert model_of(networks, linear_base=Base()).pooled == "inside"
-    assert model_of(networks).base == ()
-    assert model_of(networks).n_groups == K
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e3])
-@pytest.mark.parametrize("classifier_hidden", [(), (3,)])
-def test_the_pooled_classifier_inside_is_added_to_every_correction(classifier_hidden, offset):
-    networks, center = trained((5,), classifier_hidden), CENTER + offset * SCALE
-    columns = Standardization(center, SCALE)
-    inside = CorrectionModel.from_parameters(networks, columns, linear_base=Base())
-    X = rows(center=center, scale=SCALE)
-    pooled = np.array([[x @ Base.coef_[m] + Base.intercept_[m] for m in range(M)] for x in X])
-    expected = expected_logits(networks, (X - center) / SCALE) + pooled[:, None]
-    np.testing.assert_allclose(inside.logits(X), expected, rtol=1e-7, atol=1e-6)
-    group, own = inside.route(X)
-    np.testing.assert_allclose(own, expected[np.arange(len(X)), group], rtol=1e-7, atol=1e-6)
-
-
-@pytest.mark.parametrize("linear_base", [None, Base()])
 @pytest.mark.parametrize("classifier_hidden", [(), (3, 2)])
-def test_another_classifier_may_serve_a_group(classifier_hidden, linear_base):
-    model = model_of(trained((5,), classifier_hidden), linear_base=linear_base)
+def test_another_classifier_may_serve_a_group(classifier_hidden):
+    model = model_of(trained((5,), classifier_hidden))
     X = rows(center=CENTER, scale=SCALE)
     every = model.logits(X)
-    pooled = 0.0 if linear_base is None else X @ Base.coef_.T + Base.intercept_
     served = model.serving(np.array([3, K, 2, 2]))
     np.testing.assert_allclose(served.logits(X)[:, 0], every[:, 3], atol=1e-12)
-    np.testing.assert_allclose(served.logits(X)[:, 1], 0 * every[:, 0] + pooled, atol=1e-9)
+    np.testing.assert_allclose(served.logits(X)[:, 1], 0, atol=1e-9)
     np.testing.assert_allclose(served.logits(X)[:, 2:], every[:, [2, 2]], atol=1e-12)
     np.testing.assert_array_equal(served.route(X)[0], model.route(X)[0])
 
@@ -176,7 +143,7 @@ def test_one_group_takes_every_row():
 
 @pytest.mark.parametrize("n", [1, 8191, 8192, 8193, 20_000])
 def test_any_number_of_rows_is_served_like_a_few(n):
-    model = model_of(trained((6,)), linear_base=Base())
+    model = model_of(trained((6,)))
     few = rows(500, CENTER, SCALE)
     X = np.resize(few, (n, D))
     group, own = model.route(X)
@@ -187,7 +154,7 @@ def test_any_number_of_rows_is_served_like_a_few(n):
 
 
 def test_rows_are_not_changed_by_serving_them():
-    model = model_of(trained((6, 5)), linear_base=Base())
+    model = model_of(trained((6, 5)))
     X = rows(50, CENTER, SCALE).astype(np.float32)
     before = X.copy()
     model.route(X)

@@ -100,7 +100,7 @@ def test_every_fold_is_counted_by_the_answers_of_its_own_block():
 
 def test_a_cold_model_is_compared_without_the_pooled_logit():
     rows, held_out, base = rows_and_folds()
-    cold = replace(three_groups(), pooled="unused")
+    cold = replace(three_groups(), contains_pooled=False)
     alone = population(cold, cold).cross_fitted_rows(rows, base, held_out, None, Decisions())
     still = population(three_groups(), three_groups()).cross_fitted_rows(rows, 0 * base, held_out, None, Decisions())
     np.testing.assert_array_equal(alone.right[:, :K], still.right[:, :K])
@@ -109,11 +109,11 @@ def test_a_cold_model_is_compared_without_the_pooled_logit():
 # ---- training, from checked rows to models ----
 
 
-def tiny_fit(rows, held_out, base, starts=None, linear_base=None, **settings):
+def tiny_fit(rows, held_out, base, starts=None, **settings):
     quick = {"n_replicas": 1, "max_epochs": 2, "select": "last", "group_hidden": (5,), "anchor": 4.0}
     seeds = {"start_seed": np.random.SeedSequence(0), "batch_seed": np.random.SeedSequence(1)}
     recipe = Recipe(**quick | {"noise": 0.5, "batch_size": 300, "average_steps": 1} | settings)
-    return fit_population(recipe, K, rows, base, held_out, starts=starts, linear_base=linear_base, **seeds)
+    return fit_population(recipe, K, rows, base, held_out, starts=starts, **seeds)
 
 
 QUESTIONS = np.array([[0, 0.3], [1, -0.2], [2, 0.0]])  # Is this column above this value?

@@ -261,7 +261,7 @@ def _incumbent(options: dict[str, Any]) -> Any:
         return None
     if click.get_current_context().get_parameter_source("pooled") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("The model in use is the pooled classifier: leave out --pooled.")
-    from dafh.incumbents.columns import IncumbentColumns
+    from dafh.incumbents import IncumbentColumns
 
     return IncumbentColumns(score, decision, threshold=threshold, as_features=as_features)
 

@@ -9,8 +9,7 @@ from dafh.checks.parameters import Allowed
 from dafh.classifiers.fitting import is_fitted
 from dafh.exceptions import InputError
 from dafh.frames import Table
-from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent, check_incumbent, names_aside
+from dafh.incumbents import Incumbent, IncumbentColumns, check_incumbent, names_aside
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.rows.checked import CheckedRows

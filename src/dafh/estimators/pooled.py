@@ -18,7 +18,7 @@ from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
-from dafh.incumbents.fitted import Incumbent
+from dafh.incumbents import Incumbent
 from dafh.linear.crossfit import nested_logits, nested_probabilities
 from dafh.linear.designs import DenseDesign, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression

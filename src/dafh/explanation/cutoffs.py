@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from dafh.classifiers.pipelines import split_pipeline
 from dafh.frames import Table
-from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent
+from dafh.incumbents import Incumbent, IncumbentColumns
 from dafh.text import percent
 
 # Less than this, one percentage point of accuracy, is not worth a word.

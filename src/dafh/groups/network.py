@@ -20,7 +20,7 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.recipe import Recipe
-from dafh.groups.serving import CorrectionModel, Linear
+from dafh.groups.serving import CorrectionModel
 from dafh.linear.standard import Standardization
 from dafh.progress import epoch_reporter
 from dafh.rows.checked import CheckedRows
@@ -99,7 +99,7 @@ class FittedPopulation:
                 FoldVerdict(
                     members,
                     model.group_logits(rows.X[members], _answers(starts, fold, members)).argmax(axis=1),
-                    model.logits(rows.X[members]) + (pooled[:, None] if model.pooled == "added" else 0.0),
+                    model.logits(rows.X[members]) + (pooled[:, None] if model.contains_pooled else 0.0),
                     pooled,
                     matched_groups(here, final, n_groups),
                 )
@@ -121,7 +121,6 @@ def fit_population(
     held_out: HeldOut,
     *,
     starts: Sequence[NetworkStart] | None,
-    linear_base: Linear | None,
     start_seed: np.random.SeedSequence,
     batch_seed: np.random.SeedSequence,
     verbose: int = 0,
@@ -135,8 +134,6 @@ def fit_population(
         classifiers that never saw the rows of fold f; the last block is for the models trained on all rows.
     starts : sequence of n_folds + 1 NetworkStart, or None
         What each block starts from. None, or a recipe that starts cold: at random, and without answers.
-    linear_base : linear classifier or None
-        The pooled classifier, where serving can take it into the same matrix product.
     """
     # JAX is needed from here on; imported here, the rest of the package does without it.
     from dafh.engine.population import train_population
@@ -172,16 +169,15 @@ def fit_population(
         )
     choices = _choose(record, rule)
 
-    def served(block: int, linear_base: Linear | None) -> CorrectionModel:
+    def served(block: int) -> CorrectionModel:
         replica, epoch = choices[block]
         parameters = record.parameters(block * recipe.n_replicas + replica, epoch)
         n_answers = 0 if starts is None else starts[block].answers.shape[1]
-        return CorrectionModel.from_parameters(parameters, columns, n_answers, warm=warm, linear_base=linear_base)
+        return CorrectionModel.from_parameters(parameters, columns, n_answers, contains_pooled=warm)
 
     return FittedPopulation(
-        model=served(held_out.n_folds, linear_base),
-        # Judging brings the pooled logits of each block along: the linear base is of all rows.
-        folds=tuple(served(block, None) for block in range(held_out.n_folds)),
+        model=served(held_out.n_folds),
+        folds=tuple(served(block) for block in range(held_out.n_folds)),
         history=_history(record, rule, choices[-1]),
         population=_population(record, rule, choices[-1], grid),
         best_epoch=choices[-1].epoch + 1,

@@ -9,7 +9,7 @@ and passes the answers on.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,9 @@ Weights = tuple[tuple[NDArray[Any], NDArray[Any]], ...]
 _BLOCK_ROWS = 8192
 
 
-class Linear(Protocol):
-    """A linear classifier, fitted: one row of coefficients per logit."""
-
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class CorrectionModel:
-    """Group network, corrections of the pooled logits and, where that is linear, the pooled classifier itself.
+    """Group network, and corrections of the pooled logits.
 
     Methods that need groups take the answers that the group network sees beside the columns, (n, s); None where it
     sees none.
@@ -42,11 +35,8 @@ class CorrectionModel:
     group: Weights
     classifiers: Weights
     """Every array has a leading axis over the K classifiers."""
-    pooled: Literal["added", "inside", "unused"] = "added"
-    """Where the pooled logits come in: "added" to the outputs by the caller; "inside", as part of the model, because
-    the pooled classifier is linear; "unused", because the classifiers started cold and do not contain it."""
-    base: Weights = ()
-    """The pooled classifier as one linear layer where it is inside, else empty."""
+    contains_pooled: bool = True
+    """Whether outputs are to be added to the pooled logits; False where the classifiers started cold, without them."""
 
     @classmethod
     def from_parameters(
@@ -55,8 +45,7 @@ class CorrectionModel:
         columns: Standardization,
         n_answers: int = 0,
         *,
-        warm: bool = True,
-        linear_base: Linear | None = None,
+        contains_pooled: bool = True,
     ) -> "CorrectionModel":
         """Rewrite networks that were trained on standardised columns for the columns as they are served.
 
@@ -68,10 +57,8 @@ class CorrectionModel:
         n_answers : int
             Inputs of the group network after the columns, which are 0 or 1. After those it was given zeros, whose
             weights are dropped.
-        warm : bool
+        contains_pooled : bool
             Whether the classifiers are corrections of the pooled one.
-        linear_base : linear classifier, optional
-            The pooled classifier, of columns as they are served, to become part of the model.
         """
 
         def unscaled(network: "Network", center: NDArray[Any], scale: NDArray[Any]) -> Weights:
@@ -81,11 +68,9 @@ class CorrectionModel:
             return tuple(layers)
 
         center, scale = columns
-        base = () if linear_base is None else ((linear_base.coef_.T.astype(np.float64), linear_base.intercept_),)
         # Answers were seen as they are.
         group = unscaled(parameters.group, np.append(center, np.zeros(n_answers)), np.append(scale, np.ones(n_answers)))
-        pooled: Any = "inside" if base else "added" if warm else "unused"
-        return cls(group, unscaled(parameters.classifiers, center, scale), pooled, base)
+        return cls(group, unscaled(parameters.classifiers, center, scale), contains_pooled)
 
     @property
     def n_groups(self) -> int:
@@ -93,7 +78,7 @@ class CorrectionModel:
         return int(self.group[-1][1].shape[-1])
 
     def serving(self, serves: NDArray[np.intp]) -> "CorrectionModel":
-        """Return the model in which classifier ``serves[k]`` serves group k; K is the base, without any correction."""
+        """Return the model in which classifier ``serves[k]`` serves group k; K corrects nothing."""
 
         def chosen(part: NDArray[Any]) -> NDArray[Any]:
             return np.concatenate([part, np.zeros_like(part[:1])])[serves]
@@ -107,7 +92,7 @@ class CorrectionModel:
     def route(
         self, X: NDArray[Any], answers: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Group of each row (n,), and the correction, or logit where the base is here, of its own classifier (n, m)."""
+        """Group of each row (n,), and the correction by its own classifier (n, m)."""
         groups, own = [], []
         for rows, seen in self._blocks(X, answers):
             groups.append(_apply(self.group, seen).argmax(axis=1))
@@ -115,7 +100,7 @@ class CorrectionModel:
         return np.concatenate(groups), np.concatenate(own)
 
     def logits(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Corrections, or logits where the base is here, of all classifiers, (n, K, m)."""
+        """Corrections by all classifiers, (n, K, m)."""
         return np.concatenate([self._logits(rows) for rows, _ in self._blocks(X)])
 
     def _blocks(
@@ -129,8 +114,7 @@ class CorrectionModel:
 
     def _logits(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         outputs = [_apply(tuple((w[k], b[k]) for w, b in self.classifiers), rows) for k in range(self.n_groups)]
-        corrections = np.stack(outputs, axis=1)
-        return corrections + _apply(self.base, rows)[:, None] if self.base else corrections
+        return np.stack(outputs, axis=1)
 
 
 def _apply(network: Weights, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -22,8 +22,6 @@ class RuleModel:
 
     contains_pooled = True
     """Whether own classifiers are corrections of the pooled one; False where they started without it."""
-    needs_pooled = True
-    """Whether pooled logits must be passed in; False where the model has them inside, or does without."""
 
     @property
     def n_groups(self) -> int:
@@ -73,12 +71,7 @@ class NetworkModel:
     @property
     def contains_pooled(self) -> bool:
         """Whether own classifiers are corrections of the pooled one."""
-        return self.model.pooled != "unused"
-
-    @property
-    def needs_pooled(self) -> bool:
-        """Whether pooled logits must be passed in."""
-        return self.model.pooled == "added"
+        return self.model.contains_pooled
 
     def _answers(self, seen: SeenRows) -> NDArray[np.bool_] | None:
         return None if self.tree is None else self.tree.answers(seen.codes)
@@ -104,13 +97,13 @@ class NetworkModel:
     def every(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Logits of every own classifier, (n, K, m)."""
         logits = self.model.logits(seen.numbers)
-        return logits if pooled is None or not self.needs_pooled else logits + pooled[:, None]
+        return logits if pooled is None or not self.contains_pooled else logits + pooled[:, None]
 
     def route(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each row, and the logits of the classifier that serves it, (n, m)."""
         routed = [self.model.route(*block) for block in self._blocks(seen)]
         group, own = (np.concatenate(parts) for parts in zip(*routed, strict=True))
-        return group, own if pooled is None or not self.needs_pooled else own + pooled
+        return group, own if pooled is None or not self.contains_pooled else own + pooled
 
     def serving(self, serves: NDArray[np.intp]) -> "NetworkModel":
         """Return the model in which classifier ``serves[k]`` serves group k; K is the pooled one."""

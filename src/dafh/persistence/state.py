@@ -48,9 +48,7 @@ from dafh.groups.rules import Question, RuleTree
 from dafh.groups.rules_in_use import RulesInUse
 from dafh.groups.serving import CorrectionModel
 from dafh.groups.trained import NetworkModel, RuleModel
-from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent
-from dafh.incumbents.scales import LabelShares, ScoreCurve
+from dafh.incumbents import Incumbent, IncumbentColumns, LabelShares, ScoreCurve
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.partitions import (

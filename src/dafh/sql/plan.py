@@ -21,8 +21,7 @@ from dafh.exceptions import InputError
 from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.rules import RuleTree
 from dafh.groups.trained import RuleModel
-from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent
+from dafh.incumbents import Incumbent, IncumbentColumns
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.tables.bins import Binning

@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
-from dafh.incumbents.columns import IncumbentColumns
+from dafh.incumbents import IncumbentColumns
 from dafh.linear.scorecard import Scorecard
 from dafh.tables.encoder import TableEncoder
 from dafh.tables.reader import TableReader

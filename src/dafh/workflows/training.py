@@ -21,7 +21,7 @@ from dafh.exceptions import InputError
 from dafh.explanation.cutoffs import cutoff_in_words
 from dafh.explanation.worth import worth_of_groups
 from dafh.groups.recipe import Recipe
-from dafh.incumbents.columns import IncumbentColumns
+from dafh.incumbents import IncumbentColumns
 from dafh.rows.held_out import set_rows_aside
 from dafh.tables.encoder import tabular_pipeline
 from dafh.tables.labels import labelled_rows, read_labels, without_target
