@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dafh.groups.serving import CorrectionModel
+from dafh.groups.trained import CorrectionModel
 from dafh.linear.standard import Standardization
 
 D, K, M = 3, 4, 2

@@ -11,7 +11,7 @@ from dafh.exceptions import InputError
 from dafh.groups.judging import Decisions
 from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
-from dafh.groups.serving import CorrectionModel
+from dafh.groups.trained import CorrectionModel
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dafh.engine.networks import apply_classifiers, apply_group_network, init_replica
-from dafh.groups.serving import CorrectionModel
+from dafh.groups.trained import CorrectionModel
 from dafh.linear.standard import Standardization
 
 D, K, N = 3, 4, 500

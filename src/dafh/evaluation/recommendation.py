@@ -19,7 +19,7 @@ from dafh.evaluation.losses import TITLES, Loss, LossName
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.questions import Asked, answer, ask_named_groups, decision_rates, total_losses
-from dafh.evaluation.verdict import in_points, level_in_words, shortened, unit_of, who
+from dafh.evaluation.verdict import in_points, level_in_words, shortened, who
 from dafh.stats import holm
 from dafh.text import listed, percent, plain, points
 
@@ -546,7 +546,7 @@ class _Told:
         alone = f", with {self._these()} alone," if self.kind == "deploy_some" else ","
         chance = "" if total["low"] > 0 or total["gain"] <= 0 else " That may be chance."
         return (
-            f"On {rows}{alone} {change}: gain {points(total['gain'])} {unit_of(total['loss'])} "
+            f"On {rows}{alone} {change}: gain {points(total['gain'])} {Loss(total['loss']).unit} "
             f"({_interval(total, self.result.level)}).{chance}"
         )
 
@@ -648,7 +648,7 @@ class _Told:
         if not len(lost):
             worst = violated.iloc[0]
             return (
-                f"{_sentence(who(worst))} would gain {points(-worst['gap'])} {unit_of(worst['loss'])} with "
+                f"{_sentence(who(worst))} would gain {points(-worst['gap'])} {Loss(worst['loss']).unit} with "
                 f"classifier {worst['rival']}."
             )
         first = lost.drop_duplicates("group").head(3)
@@ -732,7 +732,7 @@ def _amount(question: pd.Series, level: float) -> str:
     """How much a group loses, as a positive number with its interval."""
     of_loss = "" if question["loss"] == "error" else f" in {TITLES[question['loss']]}"
     interval = f"{_percentage(level)} interval {100 * -question['high']:.2f} to {100 * -question['low']:.2f}"
-    return f"{100 * -question['gap']:.2f} {unit_of(question['loss'])}{of_loss} ({interval})"
+    return f"{100 * -question['gap']:.2f} {Loss(question['loss']).unit}{of_loss} ({interval})"
 
 
 def break_even(rates: pd.Series, name: str) -> float:

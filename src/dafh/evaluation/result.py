@@ -26,7 +26,7 @@ from dafh.evaluation.questions import (
     total_losses,
 )
 from dafh.evaluation.recommendation import Recommendation, Trial, supported, weigh
-from dafh.evaluation.verdict import Verdict, in_points, level_in_words, unit_of
+from dafh.evaluation.verdict import Verdict, in_points, level_in_words
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.text import percent, plain, points, render_html, render_text, shown
@@ -349,7 +349,7 @@ def figure_lines(result: AuditResult) -> list[str]:
         return lines
     return [
         *lines,
-        f"gain in {TITLES[total['loss']]} {points(total['gain'])} {unit_of(total['loss'])} "
+        f"gain in {TITLES[total['loss']]} {points(total['gain'])} {Loss(total['loss']).unit} "
         f"({100 * (1 - result.level):g}% interval {points(total['low'])} to {points(total['high'])})",
         f"comparisons in which a group looks worse off: {counts['point']} observed, {counts['significant']} "
         f"significant, {counts['corrected']} after correction for the number of questions",

@@ -20,7 +20,7 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.recipe import Recipe
-from dafh.groups.serving import CorrectionModel
+from dafh.groups.trained import CorrectionModel
 from dafh.linear.standard import Standardization
 from dafh.progress import epoch_reporter
 from dafh.rows.checked import CheckedRows

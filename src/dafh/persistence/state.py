@@ -46,8 +46,7 @@ from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules import Question, RuleTree
 from dafh.groups.rules_in_use import RulesInUse
-from dafh.groups.serving import CorrectionModel
-from dafh.groups.trained import NetworkModel, RuleModel
+from dafh.groups.trained import CorrectionModel, NetworkModel, RuleModel
 from dafh.incumbents import Incumbent, IncumbentColumns, LabelShares, ScoreCurve
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard

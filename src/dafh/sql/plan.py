@@ -224,7 +224,7 @@ def _is_softmax(model: LogisticRegression) -> bool:
 
 
 def _correction(model: DAFHClassifier, server: int, groups: list[int]) -> Correction:
-    corrections: Any = model._trained.corrections  # type: ignore[attr-defined]
+    corrections: Any = model._trained.corrections  # type: ignore[union-attr]
     intercept = corrections.intercept[server]
     nothing = np.zeros((0, len(intercept)))
     if isinstance(corrections, PointCorrections):
