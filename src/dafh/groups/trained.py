@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # The engine imports JAX, which serving does without.
 
 Weights = tuple[tuple[NDArray[Any], NDArray[Any]], ...]
 # Rows at a time: few enough for the hidden layer to stay in the processor's cache.
-_BLOCK_ROWS = 8192
+_BLOCK_ROWS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,9 @@ class CorrectionModel:
 
 def _apply(network: Weights, x: NDArray[np.float64]) -> NDArray[np.float64]:
     for weight, bias in network[:-1]:
-        x = np.maximum(x @ weight + bias, 0)
+        x = x @ weight
+        x += bias
+        np.maximum(x, 0, out=x)
     outputs: NDArray[np.float64] = x @ network[-1][0] + network[-1][1]
     return outputs
 
