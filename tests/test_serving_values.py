@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dafh.groups.serving import CorrectionModel
+from dafh.groups.trained import CorrectionModel
 from dafh.linear.designs import Standardization
 
 D, K, M = 3, 4, 2
@@ -17,11 +17,6 @@ class Trained(NamedTuple):
 
     group: tuple
     classifiers: tuple
-
-
-class Base:
-    coef_ = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]])
-    intercept_ = np.array([0.75, -0.25])
 
 
 def layers(rng, sizes, *lead):
@@ -66,12 +61,11 @@ def test_networks_of_standardised_columns_serve_the_columns_as_they_are(group_hi
     standard = (X - center) / SCALE
     np.testing.assert_allclose(model.group_logits(X), expected_groups(networks, standard), rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(model.logits(X), expected_logits(networks, standard), rtol=1e-7, atol=1e-7)
-    assert (model.center is None) == (offset == 0)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_answers_come_after_the_columns_as_they_are(offset):
-    """An answer keeps its weight and bias, also where the columns keep their center."""
+    """An answer keeps its weight and bias."""
     networks, center = trained(n_seen=D + 3 + 2), CENTER + offset * SCALE  # Two inputs of zeros fill the width up.
     model = CorrectionModel.from_parameters(networks, Standardization(center, SCALE), 3)
     X = rows(center=center, scale=SCALE)
@@ -99,65 +93,18 @@ def test_a_tree_without_questions_has_no_answers():
     np.testing.assert_array_equal(model.group_logits(X, np.zeros((50, 0), bool)), model.group_logits(X, None))
 
 
-@pytest.mark.parametrize(("mean", "kept"), [(0.0, False), (100.0, False), (-100.0, False), (100.5, True), (-150, True)])
-def test_a_center_is_kept_from_a_hundred_standard_deviations_on(mean, kept):
-    columns = Standardization(np.array([0.0, 2.0 * mean, 0.0]), np.array([1.0, 2.0, 1.0]))
-    model = CorrectionModel.from_parameters(trained(), columns)
-    assert (model.center is not None) == kept
-    if kept:
-        np.testing.assert_array_equal(model.center, columns.center)
-
-
-def test_a_column_far_out_keeps_its_digits_in_single_precision():
-    center = np.array([1e6, 0.0, 0.0])
-    networks = trained()
-    columns = Standardization(center, np.ones(D))
-    model = CorrectionModel.from_parameters(networks, columns)
-    X = (rows() + center).astype(np.float32)
-    expected = expected_logits(networks, X.astype(np.float64) - center)
-    np.testing.assert_allclose(model.logits(X), expected, rtol=1e-4, atol=1e-4)
-
-
-# ---- where the pooled classifier comes in ----
-
-
 def model_of(networks, **options):
     return CorrectionModel.from_parameters(networks, Standardization(CENTER, SCALE), **options)
 
 
-def test_the_model_says_where_the_pooled_logits_come_in():
-    networks = trained()
-    assert model_of(networks).pooled == "added"
-    assert model_of(networks, warm=False).pooled == "unused"
-    assert model_of(networks, linear_base=Base()).pooled == "inside"
-    assert model_of(networks).base == ()
-    assert model_of(networks).n_groups == K
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e3])
-@pytest.mark.parametrize("classifier_hidden", [(), (3,)])
-def test_the_pooled_classifier_inside_is_added_to_every_correction(classifier_hidden, offset):
-    networks, center = trained((5,), classifier_hidden), CENTER + offset * SCALE
-    columns = Standardization(center, SCALE)
-    inside = CorrectionModel.from_parameters(networks, columns, linear_base=Base())
-    X = rows(center=center, scale=SCALE)
-    pooled = np.array([[x @ Base.coef_[m] + Base.intercept_[m] for m in range(M)] for x in X])
-    expected = expected_logits(networks, (X - center) / SCALE) + pooled[:, None]
-    np.testing.assert_allclose(inside.logits(X), expected, rtol=1e-7, atol=1e-6)
-    group, own = inside.route(X)
-    np.testing.assert_allclose(own, expected[np.arange(len(X)), group], rtol=1e-7, atol=1e-6)
-
-
-@pytest.mark.parametrize("linear_base", [None, Base()])
 @pytest.mark.parametrize("classifier_hidden", [(), (3, 2)])
-def test_another_classifier_may_serve_a_group(classifier_hidden, linear_base):
-    model = model_of(trained((5,), classifier_hidden), linear_base=linear_base)
+def test_another_classifier_may_serve_a_group(classifier_hidden):
+    model = model_of(trained((5,), classifier_hidden))
     X = rows(center=CENTER, scale=SCALE)
     every = model.logits(X)
-    pooled = 0.0 if linear_base is None else X @ Base.coef_.T + Base.intercept_
     served = model.serving(np.array([3, K, 2, 2]))
     np.testing.assert_allclose(served.logits(X)[:, 0], every[:, 3], atol=1e-12)
-    np.testing.assert_allclose(served.logits(X)[:, 1], 0 * every[:, 0] + pooled, atol=1e-9)
+    np.testing.assert_allclose(served.logits(X)[:, 1], 0, atol=1e-9)
     np.testing.assert_allclose(served.logits(X)[:, 2:], every[:, [2, 2]], atol=1e-12)
     np.testing.assert_array_equal(served.route(X)[0], model.route(X)[0])
 
@@ -173,66 +120,22 @@ def test_every_row_gets_the_output_of_the_classifier_of_its_group(classifier_hid
     standard = (X.astype(np.float64) - CENTER) / SCALE
     expected = expected_groups(networks, standard).argmax(axis=1)
     group, own = model.route(X)
-    assert own.dtype == dtype
     assert set(expected) == set(range(K))
     np.testing.assert_array_equal(group, expected)
     logits = expected_logits(networks, standard)[np.arange(200), group]
     np.testing.assert_allclose(own, logits, rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-4)
 
 
-def border_rows(model, n=200):
-    """Rows on the border of two groups as closely as numbers allow, by bisection between a row of each."""
-    X = rows(2000, CENTER, SCALE)
-    group = model.group_logits(X).argmax(axis=1)
-    low, high = X[group == group[0]][:n], X[group != group[0]][:n]
-    for _ in range(60):
-        middle = (low + high) / 2
-        below = (model.group_logits(middle).argmax(axis=1) == group[0])[:, None]
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.concatenate([low, high])
-
-
-@pytest.mark.parametrize("group_hidden", [(), (6, 5)])
-def test_close_calls_are_settled_in_double_precision(group_hidden):
-    model = model_of(trained(group_hidden))
-    X = border_rows(model)
-    exact = model.group_logits(X).argmax(axis=1)
-    top = np.sort(model.group_logits(X).astype(np.float32), axis=1)
-    assert (top[:, -1] == top[:, -2]).mean() > 0.3  # Single precision cannot tell these groups apart.
-    np.testing.assert_array_equal(model.route(X)[0], exact)
-
-
-def test_large_logits_that_are_close_for_their_size_are_settled_in_double_precision():
-    """Group logits near 20,000: single precision has steps of 0.002 there."""
-    weight = np.array([[1.0, 1.0], [1e-3, 0.0]])
-    group = ((weight, np.array([20_000.0, 20_000.0])),)
-    model = CorrectionModel(None, group, ((np.zeros((2, 2, 1)), np.zeros((2, 1))),))
-    X = np.column_stack([np.full(50, 0.3), np.where(np.arange(50) % 2, 0.4, -0.4)])
-    np.testing.assert_array_equal(model.route(X)[0], (X[:, 1] < 0).astype(int))
-
-
-def test_rounding_of_large_terms_is_not_taken_for_a_difference():
-    """Two sums that are equal but for 1e-4, of terms near 10,000: in single precision the order of terms decides."""
-    half = np.random.default_rng(0).uniform(0.5, 1, size=2000)
-    X = np.column_stack([half, half, np.random.default_rng(1).uniform(size=2000)])
-    group = ((np.array([[1.1e4, 1e4], [0.9e4, 1e4], [1e4, 1e4]]), np.array([1e-4, 0.0])),)
-    model = CorrectionModel(None, group, ((np.zeros((2, 3, 1)), np.zeros((2, 1))),))
-    single = X.astype(np.float32) @ group[0][0].astype(np.float32)
-    assert (single[:, 0] < single[:, 1]).any()
-    assert model.route(X)[0].tolist() == [0] * 2000
-    assert model.pooled == "added"  # Unless told otherwise.
-
-
 def test_equal_groups_go_to_the_first_of_them():
     group = ((np.zeros((1, 3)), np.array([1.0, 2.0, 2.0])),)
-    model = CorrectionModel(None, group, ((np.zeros((3, 1, 1)), np.array([[0.0], [5.0], [7.0]])),))
+    model = CorrectionModel(group, ((np.zeros((3, 1, 1)), np.array([[0.0], [5.0], [7.0]])),))
     groups, own = model.route(np.zeros((4, 1)))
     assert groups.tolist() == [1] * 4
     assert own.tolist() == [[5.0]] * 4
 
 
 def test_one_group_takes_every_row():
-    model = CorrectionModel(None, ((np.ones((2, 1)), np.zeros(1)),), ((np.ones((1, 2, 1)), np.array([[0.5]])),))
+    model = CorrectionModel(((np.ones((2, 1)), np.zeros(1)),), ((np.ones((1, 2, 1)), np.array([[0.5]])),))
     groups, own = model.route(np.array([[1.0, 2.0], [-3.0, 0.0]]))
     assert groups.tolist() == [0, 0]
     np.testing.assert_allclose(own, [[3.5], [-2.5]])
@@ -240,7 +143,7 @@ def test_one_group_takes_every_row():
 
 @pytest.mark.parametrize("n", [1, 8191, 8192, 8193, 20_000])
 def test_any_number_of_rows_is_served_like_a_few(n):
-    model = model_of(trained((6,)), linear_base=Base())
+    model = model_of(trained((6,)))
     few = rows(500, CENTER, SCALE)
     X = np.resize(few, (n, D))
     group, own = model.route(X)
@@ -251,7 +154,7 @@ def test_any_number_of_rows_is_served_like_a_few(n):
 
 
 def test_rows_are_not_changed_by_serving_them():
-    model = model_of(trained((6, 5)), linear_base=Base())
+    model = model_of(trained((6, 5)))
     X = rows(50, CENTER, SCALE).astype(np.float32)
     before = X.copy()
     model.route(X)

@@ -11,13 +11,15 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dafh import audit
-from dafh.engine.networks import Layer
+from dafh.classifiers.logits import decide
+from dafh.engine.networks import Layer, Parameters, apply_classifiers, apply_group_network
 from dafh.engine.objective import Rows, Settings
-from dafh.engine.population import Plan, evaluate_population, init_population, predict_population, train_population
+from dafh.engine.population import Plan, evaluate_population, init_population, train_population
 from research.paper.methods import Split, choose_attributes, figures, load_split
 from research.paper.published import CHOSEN_SETTINGS
 from research.paper.runner import Job, Row
@@ -160,12 +162,24 @@ def _dafh_rows(job: Job, data: Split, start: str) -> Iterator[Row]:
         test = _rows(data.X_test, data.y_test, base_test)
         for epochs in EPOCHS:
             population: Any = record.checkpoints[epochs - 1]
-            groups, labels = predict_population(population, test)
+            groups, labels = _predictions(population, test)
             for replica, (group_rate, rate, penalty) in enumerate(varied):
                 pooled_label = (_linear(pooled[epochs, rate], data.X_test)[:, 0] > 0) * 1
                 result = audit(data.y_test, labels[replica], groups[replica], pooled=pooled_label)
                 setting = Setting(batch_size, epochs, group_rate, rate, penalty)
                 yield setting._asdict() | figures(result) | {"n_models": job.n_groups}
+
+
+def _predictions(population: Parameters, rows: Rows) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Group of each row, (replicas, rows), and its class by each classifier, (replicas, rows, K)."""
+    seen = rows.seen_by(-1)
+
+    def one(params: Parameters) -> tuple[Any, Any]:
+        logits = apply_classifiers(params.classifiers, seen.x, seen.base)
+        return apply_group_network(params.group, seen.x, seen.answers).argmax(-1), decide(logits)
+
+    groups, labels = jax.lax.map(one, population)
+    return np.asarray(groups), np.asarray(labels)
 
 
 def _convergence_rows(job: Job, data: Split) -> Iterator[Row]:

@@ -12,6 +12,7 @@ from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
 from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition, TreePartition
 from research.rivals import BASELINES, RIVALS, ZafarClassifier, make_baseline
+from research.rivals.baselines import paper_manual_partition
 from research.rivals.convex_concave import Group, Problem, constrained_minimum, minimum, parity_minimum, solve
 from research.rivals.tuning import Tuning, distance_between_means, draw_settings, tune
 
@@ -32,6 +33,20 @@ def test_a_baseline_is_an_unfitted_classifier_that_can_be_cloned(name):
     model = make_baseline(name, random_state=0)
     assert isinstance(model, DecoupledClassifier)
     assert not hasattr(clone(model), "estimators_")
+
+
+def test_the_manual_partition_of_the_paper():
+    table = pd.DataFrame(
+        {
+            "race_group": ["other", "other", "other", "Caucasian", "other"],
+            "sex": ["Male", "Female", "Female", "Male", "Male"],
+            "age_group": ["less than 25", "25 - 45", "less than 25", "25 - 45", "greater than 45"],
+        }
+    )
+    partition = paper_manual_partition(random_state=0)
+    seen = {tuple(partition.fit(x, None, table).assign(x, table)) for x in np.arange(200).reshape(40, 5, 1)}
+    assert {groups[:2] for groups in seen} == {(0, 1)}
+    assert {groups[2] for groups in seen} == {groups[3] for groups in seen} == {groups[4] for groups in seen} == {0, 1}
 
 
 def test_names_stand_for_partitions_and_controls():

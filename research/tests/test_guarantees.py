@@ -9,7 +9,7 @@ from scipy.stats import multinomial
 
 from dafh.evaluation import Loss, choose_servers
 from dafh.exceptions import InputError
-from dafh.stats import Differences, paired_interval
+from dafh.stats import Differences
 from research.guarantees import alarms, audits, coverage, delays, fits, limits, proof, recommendations, service, veto
 from research.guarantees.coverage import COST_OUTCOMES, missed
 from research.guarantees.proof import harmed_share, kept_by_proof, kept_share
@@ -42,7 +42,7 @@ def test_coverage_agrees_with_a_simulation():
     n, discordance, gap = 40, 0.3, 0.1
     counts = rng().multinomial(n, [(discordance - gap) / 2, (discordance + gap) / 2, 1 - discordance], size=20_000)
     kinds, number = np.unique(counts, axis=0, return_counts=True)
-    low, high = paired_interval(kinds[:, 0], kinds[:, 1], n)
+    low, high = Differences.of_counts(kinds[:, 0], kinds[:, 1], n).gain_limits(0.025)
     simulated = number @ ((low <= gap + 1e-12) & (gap - 1e-12 <= high)) / number.sum()
     above, below = (missed(n, discordance, harm, 0.025)[0] for harm in (-gap, gap))
     assert 1 - above - below == pytest.approx(simulated, abs=0.006)

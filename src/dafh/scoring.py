@@ -22,14 +22,13 @@ from dafh.classifiers.logits import rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.evaluation.losses import Loss, check_losses
-from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.result import AuditResult
-from dafh.evaluation.served import ServedPredictions
 from dafh.exceptions import InputError
 from dafh.explanation.explain import explain
 from dafh.explanation.stability import stability, stability_in_time
 from dafh.explanation.words import Explanation
-from dafh.incumbents.columns import IncumbentColumns
+from dafh.incumbents import IncumbentColumns
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence.files import ModelFile, open_model
 from dafh.tables.hashes import mixed, row_hashes

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import normalized_mutual_info_score
 
-from dafh.engine.networks import apply_classifiers, apply_network
+from dafh.classifiers.logits import decide
+from dafh.engine.networks import apply_classifiers, apply_group_network, apply_network
 from dafh.engine.objective import Rows, Settings
-from dafh.engine.population import Plan, evaluate_population, init_population, predict_population, train_population
+from dafh.engine.population import Plan, evaluate_population, init_population, train_population
 
 
 def make_rows(n=200, d=3, seed=0):
@@ -101,18 +102,6 @@ def test_the_learning_rates_fall_linearly_to_the_final_share():
         rng=np.random.default_rng(0),
     )
     assert_same(second, again.checkpoints[0], atol=1e-5)
-
-
-def test_predictions_in_blocks_are_those_of_all_rows_at_once():
-    rows = make_rows(100)
-    start = init_population(PLAN, np.full(2, 0.5), np.random.SeedSequence(0))
-    groups, classes = predict_population(start, rows, block_rows=100)
-    assert groups.shape == (2, 100)
-    assert classes.shape == (2, 100, 2)
-    for block_rows in (7, 64, 1000):
-        in_blocks = predict_population(start, rows, block_rows=block_rows)
-        np.testing.assert_array_equal(in_blocks[0], groups)
-        np.testing.assert_array_equal(in_blocks[1], classes)
 
 
 def test_training_improves_the_objective_and_can_be_watched_and_stopped():
@@ -219,7 +208,8 @@ def test_several_classes_are_counted_by_what_is_decided():
     rows = make_rows(n)._replace(label=rng.integers(3, size=n).astype(np.int32), base=np.zeros((n, 1, 3), np.float32))
     start = init_population(plan, np.array([1.0]), np.random.SeedSequence(0))
     figures = evaluate_population(start, rows, settings(1), plan, batch_size=64)
-    groups, classes = predict_population(start, rows)
-    own = classes[0][np.arange(n), groups[0]]
+    seen, replica = rows.seen_by(-1), jax.tree.map(lambda leaf: leaf[0], start)
+    groups = np.asarray(apply_group_network(replica.group, seen.x, seen.answers).argmax(-1))
+    own = np.asarray(decide(apply_classifiers(replica.classifiers, seen.x, seen.base)))[np.arange(n), groups]
     assert figures["accuracy"][0] == pytest.approx(np.mean(own == rows.label), abs=1e-6)
-    assert figures["label_information"][0] == pytest.approx(normalized_mutual_info_score(groups[0], own), abs=1e-5)
+    assert figures["label_information"][0] == pytest.approx(normalized_mutual_info_score(groups, own), abs=1e-5)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from audited import rows, run, verdicts
 from cases import examples
 from dafh import audit
-from dafh.stats import Differences, holm, mcnemar_p, paired_interval, rows_needed
+from dafh.stats import Differences, holm, mcnemar_p, rows_needed
 
 
 def test_a_small_table_by_hand():
@@ -103,7 +103,7 @@ def test_answers_follow_from_the_counts(result):
     np.testing.assert_allclose(asked["p"], found.p_beyond(margin))
     np.testing.assert_allclose(asked["p_corrected"][tested], holm(found.p_beyond(margin)[tested]))
     assert (asked["p_corrected"][~tested] == 1).all()
-    low, high = paired_interval(b, c, n, 1 - level)
+    low, high = Differences.of_counts(b, c, n).gain_limits(level / 2)
     np.testing.assert_allclose(asked["low"], np.where(same, 0, low), atol=1e-9)
     np.testing.assert_allclose(asked["high"], np.where(same, 0, high), atol=1e-9)
     within = np.ones(len(asked))

@@ -7,13 +7,18 @@ import pytest
 from compared import rows_of
 from dafh.evaluation import choose_servers
 from dafh.evaluation.losses import ERROR, check_losses
-from dafh.stats import excluded_harm, mcnemar_p, paired_interval
+from dafh.stats import Differences, mcnemar_p
 
 ALL = check_losses(("error", "fpr", "fnr"))
 
 
 def one_group(won, lost, n=100, **known):
     return rows_of((n, {"10": won, "01": lost}), **known)
+
+
+def limit(b, c, n, level):
+    """Largest harm that is not excluded."""
+    return Differences.of_counts(b, c, n).upper(level)[0]
 
 
 def certificates(rows, **options):
@@ -33,7 +38,7 @@ def test_the_table_holds_the_statistics_of_each_group():
     assert table["gain"].tolist() == pytest.approx([35 / 500, -10 / 400])
     for group, (b, c, n) in enumerate([(5, 40, 500), (20, 10, 400)]):
         row = table.loc[group]
-        assert (row["low"], row["high"]) == pytest.approx(paired_interval(b, c, n, confidence=0.9))
+        assert (row["low"], row["high"]) == pytest.approx((-limit(b, c, n, 0.05), limit(c, b, n, 0.05)))
         assert (row["p_worse"], row["p_better"]) == pytest.approx((mcnemar_p(b, c), mcnemar_p(c, b)))
 
 
@@ -57,12 +62,12 @@ def test_the_sentence_of_a_group_has_the_two_figures_that_decide():
 
 
 def test_certificates_of_veto_divide_the_level_among_all_that_could_have_been_chosen():
-    assert certificates(one_group(40, 5, 500)) == pytest.approx([excluded_harm(5, 40, 500, level=0.05)])
+    assert certificates(one_group(40, 5, 500)) == pytest.approx([limit(5, 40, 500, level=0.05)])
     two = rows_of((500, {"100": 40, "011": 5}), (500, {"010": 40, "101": 5}))
-    assert certificates(two) == pytest.approx([excluded_harm(5, 40, 500, level=0.05 / 2 / 2)] * 2)
+    assert certificates(two) == pytest.approx([limit(5, 40, 500, level=0.05 / 2 / 2)] * 2)
     rival = rows_of((1000, {"110": 97, "100": 3, "010": 53}), (1000, {"010": 50}))
     assert choose_servers(rival).serves[0] == 1
-    assert certificates(rival)[0] == pytest.approx(excluded_harm(0, 150, 1000, level=0.05 / 2 / 2))
+    assert certificates(rival)[0] == pytest.approx(limit(0, 150, 1000, level=0.05 / 2 / 2))
 
 
 def test_among_three_groups_a_rival_has_half_of_the_groups_share_divided_by_two():
@@ -70,14 +75,14 @@ def test_among_three_groups_a_rival_has_half_of_the_groups_share_divided_by_two(
     first = {"1100": 95, "0100": 60, "1000": 5}
     rows = rows_of((1000, first), (1000, {"0100": 50}), (1000, {"0010": 50}))
     assert choose_servers(rows).serves.tolist() == [1, 1, 2]
-    own = excluded_harm(0, 50, 1000, level=0.05 / 3 / 2)
-    assert certificates(rows) == pytest.approx([excluded_harm(0, 155, 1000, level=0.05 / 3 / 2 / 2), own, own])
+    own = limit(0, 50, 1000, level=0.05 / 3 / 2)
+    assert certificates(rows) == pytest.approx([limit(0, 155, 1000, level=0.05 / 3 / 2 / 2), own, own])
 
 
 def test_certificates_of_proof_are_what_holm_leaves():
     """All proved: each limit at 0.05 / 2, and never more than the margin. One not proved: the margin for the other."""
     both = rows_of((500, {"100": 40, "011": 5}), (500, {"010": 9, "101": 1}))
-    limits = [excluded_harm(5, 40, 500, level=0.025), excluded_harm(1, 9, 500, level=0.025)]
+    limits = [limit(5, 40, 500, level=0.025), limit(1, 9, 500, level=0.025)]
     assert certificates(both, kind="proof") == pytest.approx(np.minimum(limits, 0))
     one = rows_of((500, {"100": 40, "011": 5}), (500, {}))
     assert certificates(one, kind="proof") == [0, 0]

@@ -124,7 +124,8 @@ def test_a_model_is_audited_like_its_predictions():
         {"level": 0.2, "margin": 0.01, "depth": 1, "sample_weight": weight, "persons": np.arange(600) // 3},
     ):
         direct = audit(y, X[:, 1], X[:, 0], pooled=X[:, 2], sensitive_features=people, **options)
-        assert AuditResult.of(Served(), X, y, sensitive_features=people, **options) == direct
+        found = AuditResult.of(Served(), X, y, sensitive_features=people, **options)
+        assert found.to_dict() == direct.to_dict()
 
 
 def test_a_model_knows_its_positive_class_and_the_losses_that_its_guard_protects():

@@ -4,6 +4,7 @@ import functools
 import html
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from dafh import audit
 from dafh.cli import main
-from dafh.evaluation.deployment import Trial, supported
+from dafh.evaluation.recommendation import Trial, supported
 from dafh.evaluation.verdict import Verdict
 from dafh.report import render, summarize
 from dafh.scoring import FileModel
@@ -134,8 +135,11 @@ def run_audit(monkeypatch, result, *options):
     class Opened:
         model = None  # What its groups are worth is not asked here.
 
-        def audit_file(self, *_, **__):
-            return result, ()
+        def read(self, *_, **__):
+            return SimpleNamespace(notes=())
+
+        def audit(self, *_, **__):
+            return result
 
     monkeypatch.setattr(FileModel, "open", lambda *_: Opened())
     return CliRunner().invoke(main, ["audit", "model.dafh", "rows.csv", *options])

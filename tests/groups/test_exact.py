@@ -39,7 +39,7 @@ def test_an_effect_that_turns_round_is_found(n_classes, n_groups):
     group, side = found.groups.tree.assign(rows.codes), rows.codes[:, 0] < 5
     assert found.groups.tree.n_groups == 2
     assert max((group == side).mean(), (group != side).mean()) > 0.97
-    assert found.selection_losses.mean() < 0.9 * row_losses(rows.base[0], rows.label).mean()
+    assert found.candidates["log_loss"].min() < 0.9 * row_losses(rows.base[0], rows.label).mean()
 
 
 def test_nothing_is_found_where_there_is_nothing():

@@ -11,7 +11,7 @@ from dafh.exceptions import InputError
 from dafh.groups.judging import Decisions
 from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
-from dafh.groups.serving import CorrectionModel
+from dafh.groups.trained import CorrectionModel
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 
@@ -22,7 +22,7 @@ def three_groups():
     """Groups by the largest of three columns; classifier k gives the sign of column k, shifted by k."""
     group = ((np.eye(3), np.zeros(3)),)
     classifiers = ((np.eye(3)[:, :, None], np.array([[-0.2], [0.0], [0.4]])),)
-    return CorrectionModel(None, group, classifiers)
+    return CorrectionModel(group, classifiers)
 
 
 def renumbered(model, order):
@@ -42,7 +42,7 @@ def rows_and_folds(seed=0):
 
 
 def population(*folds):
-    return FittedPopulation(three_groups(), folds, pd.DataFrame(), pd.DataFrame(), 1, np.array([]), np.array([]))
+    return FittedPopulation(three_groups(), folds, pd.DataFrame(), pd.DataFrame(), 1)
 
 
 def wrong_in_groups(compared):
@@ -55,7 +55,8 @@ def test_folds_count_for_the_same_groups_however_they_are_numbered(order):
     rows, held_out, base = rows_and_folds()
     plain = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, None, Decisions())
     mixed = population(three_groups(), renumbered(three_groups(), order))
-    assert mixed.cross_fitted_rows(rows, base, held_out, None, Decisions()) == plain
+    for name, values in vars(mixed.cross_fitted_rows(rows, base, held_out, None, Decisions())).items():
+        np.testing.assert_array_equal(values, getattr(plain, name))
     wrong = wrong_in_groups(plain)
     assert not np.array_equal(wrong, wrong[order])  # The groups can be told apart by their errors.
 
@@ -80,7 +81,7 @@ def by_answers(question):
     weight = np.zeros((K + 2, K))
     weight[K + question] = [-1, 1, -1]
     classifiers = ((np.eye(3)[:, :, None], np.array([[-0.2], [0.0], [0.4]])),)
-    return CorrectionModel(None, ((weight, np.array([0.5, 0, -9])),), classifiers)
+    return CorrectionModel(((weight, np.array([0.5, 0, -9])),), classifiers)
 
 
 def test_every_fold_is_counted_by_the_answers_of_its_own_block():
@@ -99,7 +100,7 @@ def test_every_fold_is_counted_by_the_answers_of_its_own_block():
 
 def test_a_cold_model_is_compared_without_the_pooled_logit():
     rows, held_out, base = rows_and_folds()
-    cold = replace(three_groups(), pooled="unused")
+    cold = replace(three_groups(), contains_pooled=False)
     alone = population(cold, cold).cross_fitted_rows(rows, base, held_out, None, Decisions())
     still = population(three_groups(), three_groups()).cross_fitted_rows(rows, 0 * base, held_out, None, Decisions())
     np.testing.assert_array_equal(alone.right[:, :K], still.right[:, :K])
@@ -108,11 +109,11 @@ def test_a_cold_model_is_compared_without_the_pooled_logit():
 # ---- training, from checked rows to models ----
 
 
-def tiny_fit(rows, held_out, base, starts=None, linear_base=None, **settings):
+def tiny_fit(rows, held_out, base, starts=None, **settings):
     quick = {"n_replicas": 1, "max_epochs": 2, "select": "last", "group_hidden": (5,), "anchor": 4.0}
     seeds = {"start_seed": np.random.SeedSequence(0), "batch_seed": np.random.SeedSequence(1)}
     recipe = Recipe(**quick | {"noise": 0.5, "batch_size": 300, "average_steps": 1} | settings)
-    return fit_population(recipe, K, rows, base, held_out, starts=starts, linear_base=linear_base, **seeds)
+    return fit_population(recipe, K, rows, base, held_out, starts=starts, **seeds)
 
 
 QUESTIONS = np.array([[0, 0.3], [1, -0.2], [2, 0.0]])  # Is this column above this value?
@@ -206,45 +207,6 @@ def test_a_model_depends_on_nothing_that_belongs_to_another_block(block, part):
     distance = moved(before, after, rows, starts)
     assert distance[block] > 1e-4
     assert [distance[other] for other in range(3) if other != block] == [0, 0]
-
-
-# ---- outcomes of the selection rows ----
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_losses_of_selection_rows_by_hand(n_classes):
-    rows, held_out, base = rows_and_folds()
-    starts = started(rows)
-    if n_classes == 3:
-        rng = np.random.default_rng(0)
-        rows = replace(rows, label=rng.integers(3, size=N), classes=np.arange(3))
-        base = rng.normal(size=(3, N, 3))
-        starts = [replace(start, weight=rng.normal(size=(K, K, 3)), bias=rng.normal(size=(K, 3))) for start in starts]
-    fitted = tiny_fit(rows, held_out, base, starts, select="best")
-    selection = held_out.selection
-    assert len(fitted.selection_losses) == len(fitted.selection_right) == len(selection) == 200
-    for row, loss, right in zip(selection, fitted.selection_losses, fitted.selection_right, strict=True):
-        fold, x = held_out.fold[row], rows.X[row : row + 1]
-        group = fitted.folds[fold].group_logits(x, starts[fold].answers[row : row + 1]).argmax()
-        logits = fitted.folds[fold].logits(x)[0, group] + base[fold, row]
-        odds = np.append(0, logits) if n_classes == 2 else logits
-        probability = np.exp(odds) / np.exp(odds).sum()
-        assert loss == pytest.approx(-np.log(probability[rows.label[row]]), rel=1e-6)
-        assert right == (probability.argmax() == rows.label[row])
-    # The engine has chosen by the mean over the folds of the same losses.
-    by_fold = [fitted.selection_losses[held_out.fold[selection] == fold].mean() for fold in (0, 1)]
-    assert fitted.history["selection_log_loss"].iloc[fitted.best_epoch - 1] == pytest.approx(np.mean(by_fold), rel=1e-4)
-
-
-def test_rows_that_no_fold_holds_out_are_judged_by_the_final_model():
-    rows, _, base = rows_and_folds()
-    fitted = tiny_fit(rows, HeldOut.none(N), base[2:])
-    group, own = fitted.model.route(rows.X)
-    logit = (own + base[2])[:, 0]
-    expected = -np.log(np.where(rows.label == 1, expit(logit), expit(-logit)))
-    np.testing.assert_allclose(fitted.selection_losses, expected, rtol=1e-9)
-    np.testing.assert_array_equal(fitted.selection_right, (logit > 0) == rows.label)
-    assert len(set(group)) > 1
 
 
 # ---- bookkeeping ----

@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 from dafh.engine.networks import apply_classifiers, apply_group_network, init_replica
-from dafh.groups.serving import CorrectionModel
+from dafh.groups.trained import CorrectionModel
 from dafh.linear.designs import Standardization
 
 D, K, N = 3, 4, 500
-
-
-class LinearBase:
-    coef_ = np.array([[0.4, -1.0, 2.0]])
-    intercept_ = np.array([0.3])
 
 
 def parameters(group_hidden, classifier_hidden, n_seen, seed=0):
@@ -26,7 +21,7 @@ def parameters(group_hidden, classifier_hidden, n_seen, seed=0):
     return type(replica)(with_biases(replica.group), with_biases(replica.classifiers))
 
 
-def served_and_trained(group_hidden, classifier_hidden, offset=0.0, n_answers=3, linear_base=None, padding=5):
+def served_and_trained(group_hidden, classifier_hidden, offset=0.0, n_answers=3, padding=5):
     """The served model with rows and answers, and what the engine computes from the standardised rows."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(N, D)) * [1, 10, 0.1] + offset
@@ -35,10 +30,10 @@ def served_and_trained(group_hidden, classifier_hidden, offset=0.0, n_answers=3,
     columns = Standardization(X.mean(axis=0), X.std(axis=0))
     standard = ((X - columns.center) / columns.scale).astype(np.float32)
     asked = np.column_stack([answers, np.zeros((N, padding))]).astype(np.float32)
-    base = np.zeros((N, 1)) if linear_base is None else X @ linear_base.coef_.T + linear_base.intercept_
+    base = np.zeros((N, 1))
     logits = np.asarray(apply_classifiers(trained.classifiers, standard, base), np.float64)
     group_logits = np.asarray(apply_group_network(trained.group, standard, asked), np.float64)
-    model = CorrectionModel.from_parameters(trained, columns, n_answers, linear_base=linear_base)
+    model = CorrectionModel.from_parameters(trained, columns, n_answers)
     return model, X, answers, group_logits, logits
 
 
@@ -51,14 +46,6 @@ def test_groups_and_corrections_are_those_of_the_engine(group_hidden, classifier
     model, X, answers, group_logits, logits = served_and_trained(group_hidden, classifier_hidden, offset)
     np.testing.assert_allclose(model.group_logits(X, answers), group_logits, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(model.logits(X), logits, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(("group_hidden", "classifier_hidden"), SHAPES)
-def test_a_linear_pooled_classifier_becomes_part_of_the_model(group_hidden, classifier_hidden):
-    for offset in (0.0, 1e4):
-        model, X, _, _, logits = served_and_trained(group_hidden, classifier_hidden, offset, linear_base=LinearBase())
-        assert model.pooled == "inside"
-        np.testing.assert_allclose(model.logits(X), logits, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize(("group_hidden", "classifier_hidden"), SHAPES)
@@ -79,10 +66,3 @@ def test_another_group_or_the_pooled_classifier_can_serve(group_hidden, classifi
     expected = np.stack([every[:, 1], every[:, 1], 0 * every[:, 0], every[:, 0]], axis=1)
     np.testing.assert_allclose(served.logits(X), expected, atol=1e-12)
     np.testing.assert_array_equal(served.group_logits(X, answers), model.group_logits(X, answers))
-
-
-def test_where_the_pooled_classifier_is_inside_no_correction_leaves_it():
-    model, X, *_ = served_and_trained((7,), (), linear_base=LinearBase())
-    pooled = X @ LinearBase.coef_.T + LinearBase.intercept_
-    for k in range(K):
-        np.testing.assert_allclose(model.serving(np.full(K, K)).logits(X)[:, k], pooled, rtol=1e-6, atol=1e-9)

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 
 from dafh import DAFHClassifier, Incumbent, Recipe, Scorecard, load, save, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.incumbents.scales import LabelShares, ScoreCurve
+from dafh.incumbents import LabelShares, ScoreCurve
 from models import workers
 
 # On so few rows, groups may be little more than the label.

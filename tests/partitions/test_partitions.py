@@ -1,8 +1,6 @@
 """Given groups: what holds for any table of attributes, any seed and any rows, and who serves them."""
 
 import itertools
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,7 +19,6 @@ from dafh.partitions import (
     RandomPartition,
     RulePartition,
     TreePartition,
-    paper_manual_partition,
 )
 
 
@@ -93,23 +90,6 @@ def test_the_order_of_attribute_columns_does_not_matter_and_a_missing_one_is_nam
     ):
         with pytest.raises(InputError, match="no column 'side'"):
             fitted.predict(x, table[["hat"]])
-
-
-# ---- one by one ----
-
-
-def test_the_manual_partition_of_the_paper():
-    table = pd.DataFrame(
-        {
-            "race_group": ["other", "other", "other", "Caucasian", "other"],
-            "sex": ["Male", "Female", "Female", "Male", "Male"],
-            "age_group": ["less than 25", "25 - 45", "less than 25", "25 - 45", "greater than 45"],
-        }
-    )
-    partition = paper_manual_partition(random_state=0)
-    seen = {tuple(partition.fit(x, None, table).assign(x, table)) for x in np.arange(200).reshape(40, 5, 1)}
-    assert {groups[:2] for groups in seen} == {(0, 1)}
-    assert {groups[2] for groups in seen} == {groups[3] for groups in seen} == {groups[4] for groups in seen} == {0, 1}
 
 
 values = st.sampled_from(["a", "b", "ü", "", "a b", 1, 2.5, True])
@@ -251,8 +231,3 @@ def test_a_rule_that_answers_for_other_rows_is_named():
 def test_rules_that_cannot_work_are_refused(rules, rest):
     with pytest.raises(InputError, match="at least one rule"):
         RulePartition(rules, rest=rest).fit(None, None, pd.DataFrame({"a": [1]}))
-
-
-def test_the_own_partition_of_the_guide_works(capsys):
-    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "own_partition.py"), run_name="__main__")
-    assert "error_pooled" in capsys.readouterr().out

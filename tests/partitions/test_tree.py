@@ -14,9 +14,12 @@ from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import (
     NOBODY,
+    Node,
     TreePartition,
+    n_prunings,
+    prunings,
+    separation,
 )
-from dafh.partitions.tree import Node, n_prunings, prunings, separation
 
 
 class Counting(GaussianNB):

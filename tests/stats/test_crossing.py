@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dafh.stats.crossing import find_crossing
+from dafh.stats.differences import find_crossing
 
 
 @pytest.mark.parametrize("guess", [-1e9, 0.0, 1e9])

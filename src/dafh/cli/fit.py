@@ -251,7 +251,7 @@ def _incumbent(score: str | None, decision: str | None, threshold: float | None,
         return None
     if click.get_current_context().get_parameter_source("pooled") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("The model in use is the pooled classifier: leave out --pooled.")
-    from dafh.incumbents.columns import IncumbentColumns
+    from dafh.incumbents import IncumbentColumns
 
     return IncumbentColumns(score, decision, threshold=threshold, as_features=as_features)
 

@@ -25,7 +25,6 @@ import optax
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from dafh.classifiers.logits import decide
 from dafh.engine.compilation_cache import enable_compilation_cache
 from dafh.engine.networks import Array, Parameters, Start, apply_classifiers, apply_group_network, init_replica, stack
 from dafh.engine.objective import Rows, Settings, Surrogate, Totals, objective, row_totals
@@ -257,35 +256,6 @@ def evaluate_population(
     enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
     return _curve_points("", _evaluate(params, rows, settings, plan, batch_size), settings)
-
-
-def predict_population(params: Parameters, rows: Rows, *, block_rows: int = 2048) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Predict the group of each row, (replicas, rows), and its class by each classifier, (replicas, rows, K).
-
-    Every replica sees the rows as those do that train on all of them: with the answers and logits of the last block.
-    """
-    enable_compilation_cache()
-    n_rows = len(rows.label)
-    groups, classes = [], []
-    for first in range(0, n_rows, block_rows):
-        # The last block overlaps the one before instead of being shorter: a second shape would be compiled again.
-        start = max(min(first, n_rows - block_rows), 0)
-        block = slice(start, start + block_rows)
-        group, decided = _predict_block(params, Rows(*(field[block] for field in rows)))
-        groups.append(np.asarray(group)[:, first - start :])
-        classes.append(np.asarray(decided)[:, first - start :])
-    return np.concatenate(groups, axis=1), np.concatenate(classes, axis=1)
-
-
-@jax.jit
-def _predict_block(params: Parameters, rows: Rows) -> tuple[Array, Array]:
-    seen = rows.seen_by(-1)
-
-    def one(params: Parameters) -> tuple[Array, Array]:
-        logits = apply_classifiers(params.classifiers, seen.x, seen.base)
-        return apply_group_network(params.group, seen.x, seen.answers).argmax(-1), decide(logits)
-
-    return jax.vmap(one)(params)
 
 
 def slowed_to(settings: Settings, factor: float) -> Settings:

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, observe_decisions
 from dafh.evaluation.paired import ComparedRows
@@ -102,7 +101,7 @@ def learn_groups(
     candidates = by_rules.fitted.candidates
     if kind == "rules":
         return LearnedGroups(by_rules.model(), candidates, by_rules.compared, decisions, None, by_rules)
-    network = learn_network(by_rules, replace(rows, X=seen.numbers), pooled, n_groups or 2, recipe, seeds, verbose)
+    network = learn_network(by_rules, replace(rows, X=seen.numbers), n_groups or 2, recipe, seeds, verbose)
     return LearnedGroups(network.model, candidates, network.compared, decisions, network.population, by_rules)
 
 
@@ -217,7 +216,6 @@ class _Network:
 def learn_network(
     rules: FittedGroupRules,
     rows: CheckedRows,
-    pooled: PooledFit,
     n_groups: int,
     recipe: Recipe,
     seeds: tuple[np.random.SeedSequence, np.random.SeedSequence],
@@ -227,8 +225,6 @@ def learn_network(
     from_rules = recipe.start == "rules" and rules.fitted.chosen is not None
     starts = _network_starts(rules, rows) if from_rules else None
     n_groups = n_groups if starts is None else rules.fitted.groups.tree.n_groups
-    # A linear pooled classifier becomes part of the network's own matrix products.
-    linear = _linear_part(pooled.model) if recipe.start != "cold" and pooled.kind == "columns" else None
     base, held_out = rules.problem.base, _held_out_of_network(rules.held_out, recipe)
     population = fit_population(
         recipe,
@@ -237,7 +233,6 @@ def learn_network(
         base,
         held_out,
         starts=starts,
-        linear_base=linear,
         start_seed=seeds[0],
         batch_seed=seeds[1],
         verbose=verbose,
@@ -307,7 +302,3 @@ def _linear_start(
     assert isinstance(served, LinearCorrections)
     weight[present], bias[present] = served.weight, served.intercept
     return weight, bias
-
-
-def _linear_part(model: Any) -> Any:
-    return model.steps[-1][1] if isinstance(model, Pipeline) else model

@@ -23,8 +23,7 @@ from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
-from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent, check_incumbent, names_aside
+from dafh.incumbents import Incumbent, IncumbentColumns, check_incumbent, names_aside
 from dafh.linear.crossfit import nested_logits, nested_probabilities
 from dafh.linear.designs import DenseDesign, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression

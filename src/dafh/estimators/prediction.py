@@ -86,7 +86,7 @@ class GroupPrediction(BaseEstimator):
         # Here and not only around each product: where several threads predict at once, setting the limit and taking it
         # back for each block of rows took four times as long as the products.
         with one_thread():
-            group, own = self._serving.route(seen, self._pooled_logits(seen) if self._trained.needs_pooled else None)
+            group, own = self._serving.route(seen, self._pooled_logits(seen) if self._trained.contains_pooled else None)
             # A zero correction is the pooled classifier already; only classifiers that do not contain it need help.
             rows = self._left_to_pooled(group)
             if len(rows) and not self._trained.contains_pooled:
@@ -143,7 +143,7 @@ class GroupPrediction(BaseEstimator):
         """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
         serving, found = self._trained.serving(servers), []
         for seen in self._in_blocks(X):
-            group, own = serving.route(seen, self._pooled_logits(seen) if self._trained.needs_pooled else None)
+            group, own = serving.route(seen, self._pooled_logits(seen) if self._trained.contains_pooled else None)
             pooled = pd.Index(self.classes_).get_indexer(pooled_labels(self.pooled_, seen))
             found.append((group, decide(own, self.threshold_), pooled))
         return PairedDecisions(*(np.concatenate(parts) for parts in zip(*found, strict=True)))

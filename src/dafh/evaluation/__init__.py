@@ -1,18 +1,13 @@
 """How well each group is served, by which classifier, and what the rows can show about it.
 
 - `losses`: error, false positive rate, false negative rate and costs, as what is at stake on each row;
-- `paired`: rows reduced to which classifier is right on which, and what that says about two classifiers;
-- `matrix` and `metrics`: the preference matrix, and the numbers of the paper;
-- `served`: what a fitted model of this package predicts, ready to be compared;
+- `paired`: predictions reduced to which classifier is right on which row, and what that says about two classifiers;
+- `matrix`: the preference matrix, and the numbers of the paper;
 - `named_groups`: groups defined by sensitive attributes, and their intersections;
-- `questions`: test, interval and answer for each question;
-- `rates`: how often each group is flagged, and the kinds of error;
-- `audit`, `result` and `verdict`: all answers together, and the only place that pronounces a verdict;
-  `figures` has what is asked for first, and `audit_tables` the tables for readers;
-- `deployment` and `recommendation`: for which groups the rows support their own classifiers, and what to do;
-  `recommendation_words` has the sentences;
-- `guard` and `guard_report`: which classifier serves which group, and why;
-- `equality`: comparison of the records above.
+- `questions`: test, interval and answer for each question, and how often each group is flagged;
+- `audit`, `result` and `verdict`: all answers together, their tables, and the only place that pronounces a verdict;
+- `recommendation`: for which groups the rows support their own classifiers, and what to do;
+- `guard` and `guard_report`: which classifier serves which group, and why.
 
 A new metric belongs in `matrix`, a new question in `questions`, and a new loss in `losses`: what a wrong decision costs
 on each row is all that tests, guard and audit need to know about it.
@@ -23,21 +18,9 @@ from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.losses import Costs, Loss, check_losses
 from dafh.evaluation.matrix import PreferenceMatrix
-from dafh.evaluation.metrics import (
-    accuracy,
-    disagreement,
-    disparity_change,
-    max_envy_gap,
-    max_gain,
-    min_envy_gap,
-    min_gain,
-    pr_without_harm,
-    violations,
-)
-from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
-from dafh.evaluation.served import ServedPredictions
 from dafh.evaluation.verdict import Verdict
 
 __all__ = [
@@ -50,16 +33,7 @@ __all__ = [
     "Recommendation",
     "ServedPredictions",
     "Verdict",
-    "accuracy",
     "audit",
     "check_losses",
     "choose_servers",
-    "disagreement",
-    "disparity_change",
-    "max_envy_gap",
-    "max_gain",
-    "min_envy_gap",
-    "min_gain",
-    "pr_without_harm",
-    "violations",
 ]

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.equality import EqualByValue
 from dafh.evaluation.losses import TITLES, LossName
 from dafh.frames import PlainTable
 from dafh.text import listed, percent, points, render_html, render_text
@@ -18,7 +17,7 @@ _LOSSES = ("own_loss", "pooled_loss")
 
 
 @dataclass(frozen=True, eq=False)
-class GuardReport(EqualByValue):
+class GuardReport:
     """What the guard decided for each group; prints as a table, in a terminal and in a notebook.
 
     Examples

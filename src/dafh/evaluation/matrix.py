@@ -16,9 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dafh.classifiers.protocols import GroupModel
-from dafh.evaluation.equality import EqualByValue
-from dafh.evaluation.paired import ComparedRows
-from dafh.evaluation.served import ServedPredictions
+from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.frames import Table
 
 # Weights that are added up in another order give error rates that differ by this much at most.
@@ -26,7 +24,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class PreferenceMatrix(EqualByValue):
+class PreferenceMatrix:
     """Error rate of every classifier on every group, and the metrics of fairness without harm.
 
     Build it with `from_predictions`, or with `of` from any fitted model of this package.

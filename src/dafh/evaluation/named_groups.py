@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -56,8 +56,8 @@ class NamedGroups:
         widest = sorted((len(attribute.names) for attribute in self.attributes), reverse=True)[:depth]
         if math.prod(widest) > 2**60:
             raise InputError(f"{depth} attributes have too many combinations to be intersected: lower depth.")
-        for chosen in _combinations(self.attributes, depth):
-            yield _cells(chosen)
+        for size in range(1, depth + 1):
+            yield from map(_cells, itertools.combinations(self.attributes, size))
 
     def tabulate(self, outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any], depth: int) -> "Tabulation":
         """Sum weights of every named group and outcome; groups without weight are left out."""
@@ -71,18 +71,12 @@ class NamedGroups:
         return Tabulation(names, np.concatenate(totals))
 
 
-@dataclass(frozen=True)
-class Tabulation:
+class Tabulation(NamedTuple):
     """Named groups with what falls to each outcome."""
 
     names: list[str]
     total: NDArray[Any]
     """Weight of each group and outcome, (groups, outcomes)."""
-
-
-def _combinations(attributes: list[Attribute], depth: int) -> Iterator[tuple[Attribute, ...]]:
-    for size in range(1, depth + 1):
-        yield from itertools.combinations(attributes, size)
 
 
 def _cells(chosen: tuple[Attribute, ...]) -> tuple[list[str], NDArray[np.int64]]:

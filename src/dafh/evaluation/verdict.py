@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from dafh.evaluation.losses import TITLES
+from dafh.evaluation.losses import TITLES, Loss
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.text import listed, points
+from dafh.text import listed, percent, points
 
 Status = Literal["harm", "unchanged", "nothing_gained", "undecided", "no_harm", "unaudited"]
 
@@ -109,7 +109,7 @@ class Verdict:
         doubts = _doubts(answers, undecided, level, margin)
         if gain <= 0 and not margin:
             loss = TITLES[answers["loss"].iloc[0]]
-            total = "no change" if gain == 0 else f"{points(gain)} {unit_of(answers['loss'].iloc[0])}"
+            total = "no change" if gain == 0 else f"{points(gain)} {Loss(answers['loss'].iloc[0]).unit}"
             sentence = (
                 f"keep the pooled classifier. In total, the own classifiers do not lower the {loss} of these rows "
                 f"({total}), and {doubts}."
@@ -149,7 +149,8 @@ def _harm_sentence(answers: pd.DataFrame, level: float, margin: float) -> str:
     interval = f"{100 * (1 - level):g}% interval {100 * -worst['high']:.2f} to {100 * -worst['low']:.2f}"
     sentence = (
         f"for {who(worst)} the {TITLES[worst['loss']]} is higher than with {whose(worst)}{beyond}: by "
-        f"{100 * -worst['gap']:.2f} {unit_of(worst['loss'])} ({interval}; {p} after correction for {_number(answers)})."
+        f"{100 * -worst['gap']:.2f} {Loss(worst['loss']).unit} "
+        f"({interval}; {p} after correction for {_number(answers)})."
     )
     others = list(dict.fromkeys(who(row) for _, row in order.iloc[1:].iterrows()))
     others = [name for name in others if name != who(worst)]
@@ -184,7 +185,8 @@ def _doubts(answers: pd.DataFrame, undecided: pd.DataFrame, level: float, margin
     worst = (large if len(large) else undecided).sort_values("low", kind="stable").iloc[0]
     return (
         f"{start}. In the worst case that is not ruled out{of_size}, the {TITLES[worst['loss']]} of {who(worst)} is "
-        f"{100 * -worst['low']:.2f} {unit_of(worst['loss'])} higher than with {whose(worst)} (limit of the {interval})"
+        f"{100 * -worst['low']:.2f} {Loss(worst['loss']).unit} higher than with {whose(worst)} "
+        f"(limit of the {interval})"
     )
 
 
@@ -199,9 +201,9 @@ def whose(question: pd.Series) -> str:
     return "the pooled classifier" if question["kind"] == "rationality" else f"classifier {question['rival']}"
 
 
-def unit_of(loss: str) -> str:
-    """Unit of 100 times a loss."""
-    return "per 100 rows" if loss == "cost" else "percentage points"
+def level_in_words(loss: str, value: float) -> str:
+    """Write a loss: a rate in percent, a cost as that of 100 rows."""
+    return f"{100 * value:.2f}" if loss == "cost" else percent(value)
 
 
 def _number(answers: pd.DataFrame) -> str:

@@ -22,7 +22,7 @@ from dafh.classifiers.logits import SMALLEST_PROBABILITY, class_probabilities, r
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.named_groups import NamedGroups
-from dafh.evaluation.served import ServedPredictions
+from dafh.evaluation.paired import ServedPredictions
 from dafh.exceptions import InputError
 from dafh.explanation.rules import find_rule, own_rule
 from dafh.explanation.words import (

@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.pipelines import final_classifier, parameter_path
 from dafh.classifiers.protocols import GroupModel
-from dafh.evaluation.served import ServedPredictions
+from dafh.evaluation.paired import ServedPredictions
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, take_rows
 

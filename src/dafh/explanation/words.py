@@ -12,8 +12,7 @@ from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.losses import Loss, LossName
 from dafh.explanation.rules import Rule
 from dafh.frames import Table
-from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent
+from dafh.incumbents import Incumbent, IncumbentColumns
 from dafh.linear.scorecard import Scorecard
 from dafh.text import clipped, percent, plain, points, render_html
 

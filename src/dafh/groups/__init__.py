@@ -6,10 +6,10 @@
 - `corrections`: what own classifiers are linear in, and what they add to the pooled logits;
 - `network`: a population of group networks that starts from the rules, the way into `dafh.engine`; `recipe`: its
   settings;
-- `serving`: a trained network in NumPy; `trained`: what `DAFHClassifier` asks of groups, however they were learned;
+- `trained`: what `DAFHClassifier` asks of groups, by rules or by a network, which is served in NumPy;
 - `judging`: what calibration rows say about models that were trained without them.
 
 Another way to learn groups belongs here. `dafh.estimators.learning` calls it, with logits and folds that are nested; it
-returns a model with the methods of `trained.TrainedGroups`, and losses by row to compete with. A way to divide rows
-first and to fit classifiers afterwards is a partition instead (`dafh.partitions`).
+returns a model with the methods of `trained.RuleModel`. A way to divide rows first and to fit classifiers afterwards is
+a partition instead (`dafh.partitions`).
 """

@@ -12,7 +12,7 @@ and stretched, and nothing else.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,23 +24,6 @@ from dafh.rows.seen import SeenRows
 _MOST_COEFFICIENTS = 250
 
 Kind = Literal["points", "columns", "logits"]
-
-
-class Corrections(Protocol):
-    """Corrections of K groups, as they are served."""
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        ...
-
-    def of_group(self, seen: SeenRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
-        """What the classifier of a group adds to pooled logits (n, m)."""
-        ...
-
-    def chosen(self, serves: NDArray[np.intp]) -> "Corrections":
-        """Corrections by which classifier ``serves[k]`` serves group k; K is none at all."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +81,9 @@ class LinearCorrections:
         return replace(self, **parts)
 
 
+Corrections = PointCorrections | LinearCorrections
+
+
 def _with_nothing(part: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([part, np.zeros_like(part[:1])])
 
@@ -114,7 +100,7 @@ class CorrectionDesign:
     """
 
     def __init__(self, kind: Kind, seen: SeenRows, weight: NDArray[np.float64]) -> None:
-        self.kind, self.seen, self.n_outputs = kind, seen, 0
+        self.kind, self.seen = kind, seen
         self._binned: BinnedDesign | None = None
         self._columns: NDArray[np.float64] | None = None
         if kind == "points":
@@ -151,7 +137,7 @@ class CorrectionDesign:
             return DenseDesign(base)
         return DenseDesign(self._columns if self.kind == "columns" else np.hstack([self._columns, base]))
 
-    def served(self, coefficients: NDArray[np.float64]) -> PointCorrections | LinearCorrections:
+    def served(self, coefficients: NDArray[np.float64]) -> Corrections:
         """Corrections as they are served, from coefficients (K, p, m)."""
         intercept = coefficients[:, 0]
         if self._binned is not None:

@@ -128,8 +128,6 @@ class FittedRules:
     """None where the pooled classifier alone is best, or no question could be asked."""
     candidates: pd.DataFrame
     """Settings, log-loss on rows that select, its difference to the pooled classifier with the standard error."""
-    selection_losses: NDArray[np.float64]
-    """Log-loss by row that selects, in the order of the rows; of the pooled classifier where nothing was chosen."""
 
 
 def fit_rules(rows: RuleRows, n_groups: int | None, weight_of_pr: Callable[[int], float] = _no_weight) -> FittedRules:
@@ -146,12 +144,12 @@ def fit_rules(rows: RuleRows, n_groups: int | None, weight_of_pr: Callable[[int]
     """
     if n_groups == 1:
         return _one_group(rows)
-    search = _Search(rows, _numbers(n_groups), weight_of_pr)
+    search = _Search(rows, _NUMBERS if n_groups is None else (n_groups,), weight_of_pr)
     losses = search.losses()
     table = _comparison(losses, search.pooled_losses, search.judge_weight)
     chosen = choose_candidate(losses, search.pooled_losses, search.judge_weight, may_be_none=n_groups is None)
     if chosen is None:
-        return replace(_one_group(rows), candidates=table, selection_losses=search.pooled_losses)
+        return replace(_one_group(rows), candidates=table)
     settings = [*search.choose_without_each_fold(losses, chosen), chosen]
     made = in_threads(lambda block: search.make(block, settings[block]), range(rows.n_folds + 1), len(rows.label))
     # Leaves have a smallest size: without some rows there may be more of them, and then groups that match none here.
@@ -160,12 +158,7 @@ def fit_rules(rows: RuleRows, n_groups: int | None, weight_of_pr: Callable[[int]
         one if one.tree.n_groups <= most else search.make(block, settings[block]._replace(n_groups=most))
         for block, one in enumerate(made[:-1])
     ]
-    final = search.final_losses(folds) if rows.n_folds else search.pooled_losses
-    return FittedRules(made[-1], tuple(folds), chosen, table, final)
-
-
-def _numbers(n_groups: int | None) -> Sequence[int]:
-    return _NUMBERS if n_groups is None else (n_groups,)
+    return FittedRules(made[-1], tuple(folds), chosen, table)
 
 
 def _one_group(rows: RuleRows) -> FittedRules:
@@ -173,7 +166,7 @@ def _one_group(rows: RuleRows) -> FittedRules:
     nothing = np.zeros((1, rows.design(rows.n_folds).n_coefficients, rows.base.shape[2]))
     everybody = RuleGroups(RuleTree(rows.binning, (), np.zeros(1, np.intp)), nothing)
     table = pd.DataFrame(columns=[*Candidate._fields, "log_loss", "difference", "standard_error"], dtype=np.float64)
-    return FittedRules(everybody, (everybody,) * rows.n_folds, None, table, _Search(rows, ()).pooled_losses)
+    return FittedRules(everybody, (everybody,) * rows.n_folds, None, table)
 
 
 class _Search:
@@ -256,15 +249,6 @@ class _Search:
         tree = tree or _BlockTree.grow(self.rows, block, candidate.criterion, self.most_leaves)
         return tree.make(candidate)
 
-    def final_losses(self, folds: Sequence[RuleGroups]) -> NDArray[np.float64]:
-        """Log-loss by row that selects, of the exact fits."""
-        parts = []
-        for block, made in enumerate(folds):
-            judges = self.judging[block]
-            regression = self.rows.regression(block).take(judges)
-            parts.append(served_losses(regression, made.tree.assign(self.rows.codes[judges]), made.corrections)[1])
-        return np.concatenate(parts)[self.order]
-
 
 @dataclass(frozen=True, eq=False)
 class _BlockTree:
@@ -316,7 +300,7 @@ class _BlockTree:
             merged = joined.sums(elsewhere).merge_each([candidate.n_groups for candidate in some], penalty)
             for candidate, (group, start) in zip(some, merged, strict=True):
                 corrections, groups = refine(joined, group, start, penalty, elsewhere), group[parent[leaf]]
-                losses[candidate] = served_losses(judges, groups, corrections)[1]
+                losses[candidate] = served_losses(judges, groups, corrections)
                 # Not asked for by default: every classifier has to decide about every row.
                 if weight := weight_of_pr(candidate.n_groups):
                     losses[candidate] += weight * harmed_rows(judges, groups, corrections, self.rows.cutoff)

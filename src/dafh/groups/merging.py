@@ -68,8 +68,7 @@ class LeafRows:
 
     def losses_by(self, corrections: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Log-loss of each leaf if leaf l is served by the correction of group[l]."""
-        logits = self.rows.offset + self.rows.design.grouped_logits(corrections, group[self.leaf])
-        losses = self.rows.weight * row_losses(logits, self.rows.label)
+        losses = self.rows.weight * served_losses(self.rows, group[self.leaf], corrections)
         return np.bincount(self.leaf, losses, len(group)).astype(np.float64)
 
 
@@ -281,12 +280,9 @@ def prefer(leaves: LeafRows, group: NDArray[np.intp], corrections: NDArray[np.fl
     return preferred if len(np.unique(preferred)) == len(corrections) else group
 
 
-def served_losses(
-    rows: Regression, group: NDArray[np.intp], corrections: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Logits of each row by the correction of its group, (n, m), and the log-loss of each row."""
-    logits = rows.offset + rows.design.grouped_logits(corrections, group)
-    return logits, row_losses(logits, rows.label)
+def served_losses(rows: Regression, group: NDArray[np.intp], corrections: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-loss of each row with the correction of its group."""
+    return row_losses(rows.offset + rows.design.grouped_logits(corrections, group), rows.label)
 
 
 def harmed_rows(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.preprocessing import StandardScaler
 
 from dafh.classifiers.logits import decide
@@ -21,7 +20,7 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.recipe import Recipe
-from dafh.groups.serving import CorrectionModel, Linear
+from dafh.groups.trained import CorrectionModel
 from dafh.linear.designs import Standardization
 from dafh.progress import epoch_reporter
 from dafh.rows.checked import CheckedRows
@@ -66,11 +65,6 @@ class FittedPopulation:
     population: pd.DataFrame
     best_epoch: int
     """Counted from 1."""
-    selection_losses: NDArray[np.float64]
-    """Log-loss of each selection row, in the order of `HeldOut.selection`, by the model that was trained without it;
-    by the one trained on all rows where no fold holds the row out."""
-    selection_right: NDArray[np.bool_]
-    """Whether the same prediction is right."""
 
     def cross_fitted_rows(
         self,
@@ -105,7 +99,7 @@ class FittedPopulation:
                 FoldVerdict(
                     members,
                     model.group_logits(rows.X[members], _answers(starts, fold, members)).argmax(axis=1),
-                    model.logits(rows.X[members]) + (pooled[:, None] if model.pooled == "added" else 0.0),
+                    model.logits(rows.X[members]) + (pooled[:, None] if model.contains_pooled else 0.0),
                     pooled,
                     matched_groups(here, final, n_groups),
                 )
@@ -127,7 +121,6 @@ def fit_population(
     held_out: HeldOut,
     *,
     starts: Sequence[NetworkStart] | None,
-    linear_base: Linear | None,
     start_seed: np.random.SeedSequence,
     batch_seed: np.random.SeedSequence,
     verbose: int = 0,
@@ -141,8 +134,6 @@ def fit_population(
         classifiers that never saw the rows of fold f; the last block is for the models trained on all rows.
     starts : sequence of n_folds + 1 NetworkStart, or None
         What each block starts from. None, or a recipe that starts cold: at random, and without answers.
-    linear_base : linear classifier or None
-        The pooled classifier, where serving can take it into the same matrix product.
     """
     # JAX is needed from here on; imported here, the rest of the package does without it.
     from dafh.engine.population import train_population
@@ -178,23 +169,18 @@ def fit_population(
         )
     choices = _choose(record, rule)
 
-    def served(block: int, linear_base: Linear | None) -> CorrectionModel:
+    def served(block: int) -> CorrectionModel:
         replica, epoch = choices[block]
         parameters = record.parameters(block * recipe.n_replicas + replica, epoch)
         n_answers = 0 if starts is None else starts[block].answers.shape[1]
-        return CorrectionModel.from_parameters(parameters, columns, n_answers, warm=warm, linear_base=linear_base)
+        return CorrectionModel.from_parameters(parameters, columns, n_answers, contains_pooled=warm)
 
-    # Judging brings the pooled logits of each block along: the linear base is of all rows.
-    judged = [served(block, None) for block in range(held_out.n_folds + 1)]
-    losses, right = _selection_outcomes(judged, rows, base, held_out, starts)
     return FittedPopulation(
-        model=served(held_out.n_folds, linear_base),
-        folds=tuple(judged[:-1]),
+        model=served(held_out.n_folds),
+        folds=tuple(served(block) for block in range(held_out.n_folds)),
         history=_history(record, rule, choices[-1]),
         population=_population(record, rule, choices[-1], grid),
         best_epoch=choices[-1].epoch + 1,
-        selection_losses=losses,
-        selection_right=right,
     )
 
 
@@ -310,34 +296,6 @@ def _choose(record: "TrainingRecord", rule: "Selection") -> "list[Choice]":
             "learning rates."
         )
     return rule.choose_by_block(record.curves)
-
-
-def _selection_outcomes(
-    models: Sequence[CorrectionModel],
-    rows: CheckedRows,
-    base: NDArray[np.float64],
-    held_out: HeldOut,
-    starts: Sequence[NetworkStart] | None,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Log-loss of each selection row, and whether its prediction is right, by the model that holds the row out."""
-    selection = held_out.selection
-    losses, right = np.empty(len(selection)), np.empty(len(selection), bool)
-    fold_of = held_out.fold[selection]
-    for fold in np.unique(fold_of):  # −1, for rows that no fold holds out, is also the place of the last block.
-        places = np.flatnonzero(fold_of == fold)
-        members = selection[places]
-        _, logits = models[fold].route(rows.X[members], _answers(starts, fold, members))
-        if models[fold].pooled == "added":
-            logits = logits + base[fold, members]
-        losses[places] = _log_loss(logits, rows.label[members])
-        right[places] = decide(logits) == rows.label[members]
-    return losses, right
-
-
-def _log_loss(logits: NDArray[np.float64], label: NDArray[np.intp]) -> NDArray[np.float64]:
-    # One logit is that of class 1 against a logit of 0 for class 0.
-    every = np.column_stack([np.zeros(len(logits)), logits]) if logits.shape[1] == 1 else logits
-    return logsumexp(every, axis=1) - every[np.arange(len(label)), label]
 
 
 def _history(record: "TrainingRecord", rule: "Selection", choice: "Choice") -> pd.DataFrame:

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.evaluation.guard_report import GuardReport
-from dafh.evaluation.losses import TITLES, LossName
+from dafh.evaluation.losses import TITLES, Loss, LossName
 from dafh.groups.rules import RuleTree
 from dafh.text import percent, points, render_html
 
@@ -77,10 +77,6 @@ class RulesInUse:
         """Words that name the loss, unless it is the error rate, which everybody expects."""
         return "" if self.loss == "error" else f" in {TITLES[self.loss]}"
 
-    @property
-    def _unit(self) -> str:
-        return "per 100 rows" if self.loss == "cost" else "percentage points"
-
     def _display(self) -> pd.DataFrame:
         table = self.to_frame()
         pooled, names = self.n_groups, []
@@ -91,7 +87,7 @@ class RulesInUse:
             {
                 "group": table.index,
                 "rows": ["–" if np.isnan(share) else percent(share) for share in table["rows"]],
-                f"gain{self._of_loss}, {self._unit}": [
+                f"gain{self._of_loss}, {Loss(self.loss).unit}": [
                     "–" if np.isnan(gain) else points(gain) for gain in table["gain"]
                 ],
                 "served by": names,
@@ -104,7 +100,7 @@ class RulesInUse:
             return self.sentence()
         lines = [self.sentence()]
         for row in self._display().itertuples(index=False):
-            gain = "" if self.gain is None else f" gain{self._of_loss} {row[2]} {self._unit},"
+            gain = "" if self.gain is None else f" gain{self._of_loss} {row[2]} {Loss(self.loss).unit},"
             lines.append(f"\ngroup {row[0]}: {row[1]} of rows,{gain} served by {row[3]}")
             *first, last = self.tree.conditions(int(row[0]))
             conditions = [*(f"{condition}, or" for condition in first), last]

@@ -18,8 +18,7 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.losses import LossName
 from dafh.exceptions import InputError
-from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent
+from dafh.incumbents import Incumbent, IncumbentColumns
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence.state import MalformedError
 from dafh.tables.encoder import TableReader

@@ -45,22 +45,19 @@ from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.recipe import Recipe
 from dafh.groups.rules import Question, RuleTree
 from dafh.groups.rules_in_use import RulesInUse
-from dafh.groups.serving import CorrectionModel
-from dafh.groups.trained import NetworkModel, RuleModel
-from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent
-from dafh.incumbents.scales import LabelShares, ScoreCurve
+from dafh.groups.trained import CorrectionModel, NetworkModel, RuleModel
+from dafh.incumbents import Incumbent, IncumbentColumns, LabelShares, ScoreCurve
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.partitions import (
     AttributePartition,
     ClusterPartition,
     IntersectionPartition,
+    Node,
     PooledPartition,
     RandomPartition,
     TreePartition,
 )
-from dafh.partitions.tree import Node
 from dafh.rows.seen import TableView
 from dafh.tables.bins import Binning
 from dafh.tables.column import Column

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from dafh.checks.rows import check_features, check_known_labels, check_persons, check_table, check_times, check_weights
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows, to_pandas
-from dafh.tables.reader import is_given
+from dafh.tables.encoder import is_given
 from dafh.text import listed, quoted
 
 _NO_NUMBERS = np.empty((0, 0))

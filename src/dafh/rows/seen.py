@@ -15,7 +15,7 @@ from dafh.tables.bins import Binning
 from dafh.tables.encoder import TableEncoder
 from dafh.tables.values import LARGEST_NUMBER
 
-# As many as a network takes at a time (`dafh.groups.serving`): results are then the same to the last digit.
+# A multiple of what a network takes at a time (`dafh.groups.trained`): results are then the same to the last digit.
 _BLOCK_ROWS = 8192
 
 

@@ -21,8 +21,7 @@ from dafh.exceptions import InputError
 from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.rules import RuleTree
 from dafh.groups.trained import RuleModel
-from dafh.incumbents.columns import IncumbentColumns
-from dafh.incumbents.fitted import Incumbent
+from dafh.incumbents import Incumbent, IncumbentColumns
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.tables.bins import Binning
@@ -224,7 +223,7 @@ def _is_softmax(model: LogisticRegression) -> bool:
 
 
 def _correction(model: DAFHClassifier, server: int, groups: list[int]) -> Correction:
-    corrections: Any = model._trained.corrections  # type: ignore[attr-defined]
+    corrections: Any = model._trained.corrections  # type: ignore[union-attr]
     intercept = corrections.intercept[server]
     nothing = np.zeros((0, len(intercept)))
     if isinstance(corrections, PointCorrections):

@@ -1,7 +1,7 @@
 """Statistics of paired comparisons, and the theorems; knows nothing of models.
 
 - `differences`: one test and one limit for two classifiers on the same rows, whatever the loss;
-- `paired`: the same for counts of rows: exact tests, intervals, corrections for many questions, and rows needed;
+- `paired`: McNemar's exact test, the correction for many questions, and rows needed;
 - `sequential`: evidence of harm that may be looked at after every row, forever, and detectors of a change;
 - `sequences`: limits of a gain that hold at all times together;
 - `drift`: evidence that shares of rows are no longer what they were in training;
@@ -19,15 +19,7 @@ from dafh.stats.bounds import (
 )
 from dafh.stats.differences import Differences
 from dafh.stats.drift import drift_evidence, known_share
-from dafh.stats.paired import (
-    PairedInterval,
-    bonferroni,
-    excluded_harm,
-    holm,
-    mcnemar_p,
-    paired_interval,
-    rows_needed,
-)
+from dafh.stats.paired import holm, mcnemar_p, rows_needed
 from dafh.stats.sequences import WeighedCounts
 from dafh.stats.sequential import Bettors, Detectors, first_alarms, thresholds
 
@@ -35,21 +27,17 @@ __all__ = [
     "Bettors",
     "Detectors",
     "Differences",
-    "PairedInterval",
     "WeighedCounts",
-    "bonferroni",
     "deviation_epsilon",
     "deviation_factor",
     "deviation_probability",
     "deviation_rows",
     "discrepancy_bound",
     "drift_evidence",
-    "excluded_harm",
     "first_alarms",
     "holm",
     "known_share",
     "mcnemar_p",
-    "paired_interval",
     "rows_needed",
     "thresholds",
 ]
