@@ -463,7 +463,7 @@ def test_what_is_said_about_columns_counts_in_large_tables_too(tmp_path, small_s
     read, model = trained(path, protect=["sex"], person="who", time="day", drop=["x1"], test_size=0.2)
     assert list(read.schema.features) == ["x0", "x2", "age", "job"]
     assert model[-1].guard_report_ is not None
-    test = pd.read_parquet(read.save(model, tmp_path / "m.dafh").test_rows)
+    test = pd.read_parquet(read.save(model, tmp_path / "m.dafh")[1])
     assert len(test) == pytest.approx(800, abs=100)
     n_later = (table["day"] >= test["day"].min()).sum()
     assert n_later == len(test)  # They are the last ones.
