@@ -241,12 +241,14 @@ def _change_of_strengths(
     of = np.tile(block[block >= 0], len(factors))
     found, along = [], []
     for output, factor in enumerate(factors):
-        root = solve_triangular(factor[0], np.eye(len(block)), lower=True)  # The inverse is root.T @ root.
         for number in range(len(strength)):
-            inside = block == number
-            values, directions = np.linalg.eigh(root[:, inside].T @ root[:, inside])
+            first, end = np.searchsorted(block, [number, number + 1])
+            # Columns of the inverse's root, which are 0 above the block.
+            unit = np.eye(len(block) - first, end - first)
+            root = solve_triangular(factor[0][first:, first:], unit, lower=True, check_finite=False)
+            values, directions = np.linalg.eigh(root.T @ root)
             found.append(values)
-            along.append(directions.T @ coefficients[inside, output])
+            along.append(directions.T @ coefficients[first:end, output])
     # No eigenvalue is above 1 / strength but by rounding.
     sizes, moved = np.concatenate(found).clip(0.0, 1 / strength[of]), np.concatenate(along)
     free, new = 1 - strength[of] * sizes, strength
@@ -261,7 +263,7 @@ def _change_of_strengths(
 def _factor(matrix: NDArray[np.float64]) -> _Factor:
     """Factor a curvature with its penalty."""
     try:
-        return cho_factor(matrix, lower=True)
+        return cho_factor(matrix, lower=True, check_finite=False)
     except LinAlgError:
         # Weights so large that the penalty is lost in rounding. A step with a little more curvature is shorter, and
         # still one downhill.
