@@ -129,9 +129,7 @@ class DataFile:
         (table,) = self.pieces(rows=None, text=text)
         return table
 
-    def pieces(
-        self, rows: int | None = ROWS_PER_PIECE, *, text: Collection[str] | None = (), coded: bool = False
-    ) -> Iterator[pd.DataFrame]:
+    def pieces(self, rows: int | None = ROWS_PER_PIECE, *, text: Collection[str] | None = ()) -> Iterator[pd.DataFrame]:
         """Read the rows piece by piece, never holding more than one piece.
 
         Parameters
@@ -140,14 +138,12 @@ class DataFile:
             Most rows of a piece; None: all rows at once.
         text : names of columns, or None for all
             Columns of a text file to be read as strings: "007" stays "007", and "None" is no gap.
-        coded : bool
-            Whether those come as categorical columns, which is faster where values repeat.
         """
         with self._opened() as (head, stream):
             if _is_parquet(head):
                 yield from self._parquet_pieces(stream, rows)
             else:
-                yield from self._text_pieces(self._dialect(head), stream, rows, text, "category" if coded else "str")
+                yield from self._text_pieces(self._dialect(head), stream, rows, text)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[tuple[bytes, BinaryIO]]:
@@ -239,7 +235,7 @@ class DataFile:
         return names + [f"{_BEYOND}{i}" for i in range(len(first), max(map(len, rows)))]
 
     def _text_pieces(
-        self, dialect: "_Dialect", stream: BinaryIO, rows: int | None, text: Collection[str] | None, type_of_text: Any
+        self, dialect: "_Dialect", stream: BinaryIO, rows: int | None, text: Collection[str] | None
     ) -> Iterator[pd.DataFrame]:
         layout, names = dialect.layout, dialect.names
         # Unwanted columns are read too: if pandas leaves them out, it no longer refuses rows that are too long.
@@ -255,7 +251,7 @@ class DataFile:
                 skipinitialspace=True,
                 keep_default_na=False,
                 na_values={name: list(MISSING_WORDS) for name in names if name not in as_text},
-                dtype={name: str if name.startswith(_UNWANTED) else type_of_text for name in as_text},
+                dtype=dict.fromkeys(as_text, str),
                 low_memory=False,
                 index_col=False,
                 iterator=True,
