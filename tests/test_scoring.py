@@ -191,18 +191,6 @@ def test_scoring_a_file_imports_neither_jax_nor_what_reports_need(folder):
     assert not {"jax", "altair", "skops"} & modules_after(code)
 
 
-def test_scores_of_plain_text_are_those_of_the_slow_way(folder, monkeypatch):
-    model, path = FileModel.open(folder / "model.dafh"), folder / "people.csv"
-    fast = list(model.score(DataFile(path), keep=["all"], rows=70))
-
-    pieces = DataFile.pieces
-    monkeypatch.setattr(DataFile, "pieces", lambda self, rows, text, coded: pieces(self, rows, text=text))
-    slow = list(model.score(DataFile(path), keep=["all"], rows=70))
-    assert len(fast) == len(slow) > 1
-    for one, other in zip(fast, slow, strict=True):
-        pd.testing.assert_frame_equal(one.astype(object), other.astype(object), check_exact=True)
-
-
 def test_files_are_scored_by_models_without_a_pass_of_their_own(tmp_path):
     data = workers(300)
     model = tabular_pipeline(DecoupledClassifier(random_state=0)).fit(data.X, data.y)

@@ -333,7 +333,7 @@ class FileModel:
         # Kept columns are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *split_names(keep, ())}
         rows = rows or rows_at_once(final_classifier(self.model), ROWS_PER_PIECE)
-        for piece in data.pieces(rows, text=as_text, coded=True):
+        for piece in data.pieces(rows, text=as_text):
             names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
             check_columns(piece.columns, names, "to carry over")
             scored = _scored(self.model, self.schema_of(data).features_of(piece, unread), unseen)
