@@ -6,7 +6,7 @@ The guarantee, docs/guarantee.md:
 - `worlds`: simulated populations and rows;
 - `proof`: how often "proof" harms a group, and how often it keeps what is better;
 - `fits`: the same from end to end, with real fits;
-- `veto`: the bias of the judged gain, and which classifiers are kept;
+- `veto`: which classifiers are kept;
 - `audits`: wrong answers of an audit; `recommendations`: wrong recommendations.
 
 The monitor, docs/watch.md:

@@ -14,7 +14,7 @@ from research.guarantees.limits import coverage_table, drift_table
 from research.guarantees.proof import guard_table, scenario_table
 from research.guarantees.recommendations import recommendation_table
 from research.guarantees.service import service_table
-from research.guarantees.veto import bias_table, veto_table
+from research.guarantees.veto import veto_table
 from research.pages import markdown
 
 GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
@@ -24,7 +24,6 @@ GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
     'Worlds harmed by "proof" at level 5%, by number of groups': guard_table,
     'Worlds harmed by "proof" at level 5%, by scenario': scenario_table,
     'Fits harmed by "proof" at level 5%, labels that cannot be predicted better': fit_table,
-    'Gain that "veto" judges, and the true one': bias_table,
     'Own classifiers kept by "veto"': veto_table,
     "Audits with a wrong answer": audit_table,
     "Recommendations": recommendation_table,

@@ -159,11 +159,6 @@ def test_chances_to_be_kept_by_veto_agree_with_a_simulation_and_with_the_guard()
         assert (choose_servers(rows, kind="veto").serves[0] == 0) == (won > lost)
 
 
-def test_the_judged_gain_is_near_the_true_one():
-    judged, true = veto.judged_and_true_gain(5, 400, 0)
-    assert abs(judged - true) < 0.08
-
-
 def test_audits_are_rarely_wrong():
     scenarios = audits.audit_scenarios()
     for scenario in (scenarios[0], scenarios[5], scenarios[6]):
@@ -241,12 +236,6 @@ def test_proof_keeps_its_promise_end_to_end_on_noise():
     table = fits.fit_table(100)
     assert table["harmed"].mean() <= most(0.05, 500, 2)
     assert table["harmed if all were kept"].min() > 0.9
-
-
-@pytest.mark.slow
-def test_the_judged_gain_is_not_too_large():
-    table = veto.bias_table()
-    assert (table["bias"] <= 0.0005 + 2 * table["standard error"]).all()
 
 
 @pytest.mark.slow
