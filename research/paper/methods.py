@@ -93,7 +93,7 @@ def execute(job: Job) -> list[Row]:
 
 def _dafh(job: Job, data: Split) -> Row:
     """Our method as in the paper's tables: logistic regression as the pooled classifier, and K groups."""
-    kind: Any = job.method.partition("-")[2] or "auto"
+    kind: Any = job.method.partition("-")[2] or "rules"
     return _groups(DAFHClassifier(job.n_groups, groups=kind, pooled="linear", random_state=job.split), data)
 
 

@@ -61,7 +61,7 @@ def test_missing_values_are_a_group_numbers_are_cut_and_rare_categories_put_toge
     names = set(run(rows(4000), sensitive_features=table, depth=1).named["group"])
     assert {"sex = (missing)", "age = (missing)", "town = (other)"} <= names
     assert sum(name.startswith("age = ") for name in names) == 5
-    assert sum(name.startswith("town = ") for name in names) == 50
+    assert sum(name.startswith("town = ") for name in names) == 60
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_attributes_of_any_kind(attributes):
 def test_dates_are_cut_into_quarters_and_too_many_combinations_are_refused():
     dates = pd.DataFrame({"born": pd.date_range("1950", periods=400, freq="W")})
     names = run(rows(400), sensitive_features=dates).named["group"].tolist()
-    assert names[0] == "born = 1950-01-01 to 1951-11-25"
+    assert names[0] == "born = up to 1951-11-25"
     assert len(names) == 4
     wide = pd.DataFrame(np.arange(2000)[:, None] // np.arange(1, 15) % 60).astype(str)
     with pytest.raises(InputError, match="lower depth"):

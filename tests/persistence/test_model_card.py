@@ -26,7 +26,7 @@ def test_the_card_says_what_the_model_is_and_holds_no_rows(saved):
     assert card["labels"] == ["no", "yes"]
     assert card["rows"] == 300
     assert {"name": "job", "type": "category"} in card["columns"]
-    assert card["settings"] == {"n_groups": 2, "groups": "rules", "pooled": "linear", "random_state": 0}
+    assert card["settings"] == {"n_groups": 2, "pooled": "linear", "random_state": 0}
     assert (card["groups"], card["groups_by"]) == (2, "rules")
     assert card["pooled"] == "StandardizedLogisticRegression"
     assert card["rules"] == saved[1][-1].rules_.to_frame()["rule"].tolist()

@@ -128,7 +128,7 @@ CRAFTED = {
     "a missing field": (lambda parts: parts.fields("GuardReport").pop("serves"), "lacks 'serves'"),
     "a parameter out of range": (field("DAFHClassifier", "guard_level", 7.0), "guard_level"),
     "a text in place of an array": (field("GuardReport", "serves", "x"), "'serves' of GuardReport is a str"),
-    "a number in place of a text": (field("NumberBins", "name", 3), "'name' of NumberBins is a int"),
+    "a number in place of a text": (field("Column", "name", 3), "'name' of Column is a int"),
     "a word that is none of the choices": (field("GuardReport", "kind", "hope"), "'kind' of GuardReport"),
     "a folder of pickles": (field("Pipeline", "memory", "/tmp"), "has no field 'memory'"),
     "steps that are none": (field("Pipeline", "steps", "x"), "'steps' of Pipeline"),
