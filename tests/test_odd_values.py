@@ -1,7 +1,6 @@
 """Values that pandas, NumPy or Arrow cannot turn into one another: refused in a sentence, or read."""
 
 import datetime
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ X = pd.DataFrame({"a": np.arange(N) * 7 % 50, "s": list("xyz") * (N // 3)})
 Y = (X["a"] > 25).to_numpy().astype(int)
 ZONED = [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2020, 1, 2)]
 LISTS = pd.Series(pd.array([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64()))))
-FAR = pd.Series(pa.array([2**62] * N, pa.timestamp("ms")), dtype=pd.ArrowDtype(pa.timestamp("ms")))
 
 
 def new():
@@ -40,11 +38,6 @@ CALLS = {
         "ids holds lists or records",
     ),
     "bytes for a number": (lambda model: model.predict(X.assign(a=[b"\xff"] * N)), "held numbers in fit"),
-    "bytes without a type for a number": (
-        lambda model: model.predict(X.assign(a=np.zeros(N, "V8"))),
-        "Column 'a' holds lists or records",
-    ),
-    "a date far away for a number": (lambda model: model.predict(X.assign(a=FAR)), "too far away"),
     "a score of 400 digits": (
         lambda model: dafh.IncumbentColumns("o", threshold=1).fit(
             X.assign(o=pd.Series([10**400] * N, dtype=object)), Y
@@ -53,10 +46,6 @@ CALLS = {
     ),
     "persons that are lists": (lambda model: new().fit(X, Y, persons=LISTS), "persons holds lists"),
     "a column of lists": (lambda model: new().fit(X.assign(o=LISTS), Y), "Column 'o' holds lists"),
-    "numbers that signal": (
-        lambda model: new().fit(X.assign(o=[Decimal("sNaN"), Decimal(1)] * (N // 2)), Y),
-        "Column 'o' holds numbers that cannot be read",
-    ),
 }
 
 
