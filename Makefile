@@ -62,7 +62,7 @@ dist: $(READY)   ## wheel and sdist, in dist
 
 matrix: dist     ## run the demo from wheel and sdist, each in a clean environment
 	for file in dist/*; do \
-	  rm -rf .matrix && $(PYTHON) -m venv .matrix && .matrix/bin/pip install --quiet --constraint constraints.txt $$file && \
+	  rm -rf .matrix && $(PYTHON) -m venv .matrix && .matrix/bin/pip install --quiet --constraint constraints.txt "$$file[network]" && \
 	  .matrix/bin/dafh demo --samples 2000 --out .matrix/demo.png || exit 1; \
 	done; rm -rf .matrix
 
