@@ -86,7 +86,7 @@ def test_csv_and_parquet_of_one_table_have_one_fingerprint(tmp_path):
     table.to_parquet(tmp_path / "t.parquet")
     read = [TrainingTable.read(DataFile(tmp_path / f"t.{kind}"), "y") for kind in ("csv", "parquet")]
     assert read[0].schema.features == read[1].schema.features
-    assert read[0].fingerprints == read[1].fingerprints
+    assert read[0].sums.tolist() == read[1].sums.tolist()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -150,11 +150,13 @@ class GroupPrediction(BaseEstimator):
 
     def predict_group(self, X: Table) -> NDArray[np.intp]:
         """Group of each row, 0 to `n_groups_` − 1."""
-        return self._trained.assign(self._see(X))
+        seen = self._see(X)  # First, because it says when the model is not fitted.
+        return self._trained.assign(seen)
 
     def group_proba(self, X: Table) -> NDArray[Any]:
         """Soft assignment of each row to the groups, (n, `n_groups_`); 0 or 1 where they are rules."""
-        return self._trained.group_proba(self._see(X))
+        seen = self._see(X)
+        return self._trained.group_proba(seen)
 
     def predict_all(self, X: Table) -> NDArray[Any]:
         """Label of each row by every classifier, (n, `n_groups_` + 1).
