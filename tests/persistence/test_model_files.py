@@ -276,8 +276,8 @@ def test_a_rule_made_of_a_lambda_cannot_be_saved(tmp_path):
 
 def test_a_model_with_a_field_of_another_type_is_not_saved(saved, tmp_path):
     broken = dafh.load(saved[0])
-    object.__setattr__(broken[-1].guard_report_, "serves", "x")
-    with pytest.raises(InputError, match="cannot be saved: the field 'serves' of GuardReport"):
+    object.__setattr__(broken[-1].guard_report_, "cross_fitted", "x")
+    with pytest.raises(InputError, match="cannot be saved: the field 'cross_fitted' of GuardReport"):
         dafh.save(broken, tmp_path / "broken.dafh")
     assert not list(tmp_path.iterdir())
 

@@ -231,7 +231,8 @@ def _scorecard(pooled: Any) -> dict[str, Any] | None:
         part = bins[bins["column"] == name]
         if sum(len(column["bins"]) for column in columns) + len(part) > _MOST_BINS:
             break
-        columns.append({"name": str(name), "importance": size, "bins": _records(part)})
+        shown = clipped(name)
+        columns.append({"name": shown, "importance": size, "bins": _records(part.assign(column=shown))})
     return {
         "labels": [clipped(label, 30) for label in pooled.classes_],
         "start": pooled.intercept_,
