@@ -20,6 +20,8 @@ from dafh.linear.scorecard import Scorecard
 from dafh.plots import named_rates, scorecard_bins
 from dafh.text import clipped, percent, plain
 
+# Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
+_LONGEST_WORD = 80
 _MOST_NAMED_GROUPS = 200
 # Lines of a scorecard: more would make the page slow, and nobody reads so far.
 _MOST_BINS = 1500
@@ -102,7 +104,7 @@ def summarize(
         "training": _training(final),
         "card": None if card is None else {"columns": [], **card},
     }
-    return dict(plain(summary))
+    return dict(_shortened(plain(summary)))
 
 
 def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str, Any]] | None:
@@ -231,8 +233,7 @@ def _scorecard(pooled: Any) -> dict[str, Any] | None:
         part = bins[bins["column"] == name]
         if sum(len(column["bins"]) for column in columns) + len(part) > _MOST_BINS:
             break
-        shown = clipped(name)
-        columns.append({"name": shown, "importance": size, "bins": _records(part.assign(column=shown))})
+        columns.append({"name": str(name), "importance": size, "bins": _records(part)})
     return {
         "labels": [clipped(label, 30) for label in pooled.classes_],
         "start": pooled.intercept_,
@@ -269,3 +270,16 @@ def _training(final: Any) -> dict[str, Any] | None:
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def _shortened(value: object) -> Any:
+    """Cut long words in every text: they come from the data. Sentences keep their length."""
+    if isinstance(value, dict):
+        return {_shortened(key): _shortened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shortened(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    return " ".join(
+        word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…" for word in value.split(" ")
+    )
