@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import examples
 from command_line import people, run
 from dafh import DAFHClassifier
 
@@ -83,7 +84,7 @@ def fit_and_predict(folder, data, *options):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@examples(0.4, suppress_health_check=[HealthCheck.too_slow])
 @given(table=tables(), separator=st.sampled_from([",", ";", "\t"]))
 def test_any_table_is_fitted_and_scored_or_refused_in_a_sentence(tmp_path_factory, suffix, table, separator):
     folder = tmp_path_factory.mktemp("table")

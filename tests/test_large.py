@@ -265,6 +265,7 @@ def test_every_pooled_classifier_has_own_classifiers_from_all_rows(tmp_path, sma
     assert_same_model(fitted(X, y, pooled=pooled), from_files, X)
 
 
+@pytest.mark.slow
 def test_three_classes_and_weights_are_fitted_in_blocks_as_in_memory(tmp_path, small_sample):
     table = grouped_table(3400)[["x0", "x2", "job", "y"]]
     table["weight"] = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], len(table))

@@ -21,8 +21,16 @@ def public_estimators():
 
 # On the checks' tiny and easy data the groups often are the label, and saying so is right.
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
-@parametrize_with_checks([*public_estimators(), NETWORK])
+@parametrize_with_checks(public_estimators())
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+# Each of them trains a network: a minute in all.
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+@parametrize_with_checks([NETWORK])
+def test_scikit_learn_check_of_networks(estimator, check):
     check(estimator)
 
 

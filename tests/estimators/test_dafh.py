@@ -185,6 +185,7 @@ def test_parameters_changed_after_fit_change_no_prediction(beside_naive_bayes, p
 
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+@pytest.mark.slow
 def test_settings_of_the_recipe_can_be_searched(paper_data):
     model = model_of(2, n_replicas=4, max_epochs=20, n_folds=1, guard=None, random_state=0)
     search = GridSearchCV(model, {"recipe__shrinkage": [1e6, 0.01]}, cv=2).fit(paper_data.X[:2000], paper_data.y[:2000])
