@@ -130,4 +130,7 @@ def _condition(columns: Sequence[Column], places: Sequence[NDArray[np.intp]], pa
     for column, bins in allowed.items():
         if not columns[column].is_category:
             bins[-1] &= columns[column].has_gaps  # Nothing is said about gaps where there are none.
+        elif not columns[column].has_other:
+            # No row is in the last bin, of categories never seen: it decides which of two lists is said, the shorter.
+            bins[-1] = 2 * bins[:-1].sum() > len(bins) - 1
     return " and ".join(column_condition(columns[column], bins) for column, bins in allowed.items())
