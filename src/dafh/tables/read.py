@@ -251,7 +251,8 @@ class DataFile:
                 skipinitialspace=True,
                 keep_default_na=False,
                 na_values={name: list(MISSING_WORDS) for name in names if name not in as_text},
-                dtype=dict.fromkeys(as_text, str),
+                # Not as strings of Arrow, which every look at the values of a column would copy into objects.
+                dtype=dict.fromkeys(as_text, object),
                 low_memory=False,
                 index_col=False,
                 iterator=True,
