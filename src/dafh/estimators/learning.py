@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.estimators.pooled import PooledFit, choose_n_folds, nested_pooled_logits, observe_decisions
+from dafh.estimators.pooled import PooledFit, choose_n_folds, observe_decisions
 from dafh.evaluation.paired import ComparedRows
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections
 from dafh.groups.exact import Candidate, FittedRules, RuleGroups, RuleRows, fit_rules

@@ -24,7 +24,7 @@ from dafh.frames import Table
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
 from dafh.incumbents import Incumbent, IncumbentColumns, check_incumbent, names_aside
-from dafh.linear.crossfit import nested_logits, nested_probabilities
+from dafh.linear.crossfit import out_of_fold_logits
 from dafh.linear.designs import DenseDesign, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression, Solution, fit_penalized
@@ -240,32 +240,29 @@ def _observed_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64
     return 0.5 if wrong and wrong >= min(flagged.sum(), (~flagged).sum()) else found
 
 
-def nested_pooled_logits(
-    unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer], n_blocks: int
+def out_of_fold_pooled_logits(
+    unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Logits for training and judging by block, (n_blocks + 1, n, m); see `dafh.linear.crossfit`.
+    """Logits of the pooled classifier for every row, by a fit without the row's fold, (n, m).
 
     Parameters
     ----------
     unfitted : classifier
-        As the user passed it, or what a name stands for.
+        As the user passed it, or what a name stands for. A fitted one is what it is, in every fold.
     fold : array of shape (n,)
-        Folds 0 to n_blocks − 1 judge; a further one, if any, is of rows that never do.
+        Number of each row's fold; a single one leaves nothing to fit on, and the fit on all rows serves.
     """
-    if is_fitted(unfitted) or not n_blocks:
-        # A model in production is what it is. With too few rows to leave any out, there is nothing to nest.
-        return np.repeat(pooled_logits(fitted.model, seen, rows.classes)[None], n_blocks + 1, axis=0)
+    if is_fitted(unfitted) or not fold.any():
+        return pooled_logits(fitted.model, seen, rows.classes)
     if isinstance(unfitted, Scorecard):
         assert fitted.sums is not None
-        blocks = nested_logits(fitted.sums.rows, fold, fitted.sums.refit)
-    elif fitted.kind == "columns":
-        blocks = _nested_regressions(fitted.model, rows, seen, fold)
-    else:
-        blocks = _nested_fits(unfitted, fitted, rows, seen, fold)
-    return blocks[[*range(n_blocks), -1]]
+        return out_of_fold_logits(fitted.sums.rows, fold, fitted.sums.refit)
+    if fitted.kind == "columns":
+        return _out_of_fold_regression(fitted.model, rows, seen, fold)
+    return _out_of_fold_fits(unfitted, fitted, rows, seen, fold)
 
 
-def _nested_regressions(
+def _out_of_fold_regression(
     model: Any, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Logistic regression on standardised columns, with the strength that was chosen for all rows."""
@@ -280,24 +277,24 @@ def _nested_regressions(
         # To the last digits: the start knows the labels of all rows, and the end must not.
         return fit_penalized(some, penalty, start=start, tolerance=1e-13)
 
-    return nested_logits(regression, fold, refit)
+    return out_of_fold_logits(regression, fold, refit)
 
 
-def _nested_fits(
+def _out_of_fold_fits(
     unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     model: Any = fitted.model
     wrapped = isinstance(model, Pipeline) and not isinstance(unfitted, Pipeline)
-
-    def fit_and_predict(train: NDArray[np.intp], predict: NDArray[np.intp]) -> NDArray[np.float64]:
-        some, asked = rows.take(train), seen.take(predict)
-        given, questioned = (seen.numbers[train], asked.numbers) if wrapped else (some.given, asked.given)
-        last = model.steps[-1][1] if wrapped else model
+    probabilities = np.empty((len(rows), len(rows.classes)))
+    for number in range(int(fold.max()) + 1):
+        inside = np.flatnonzero(fold == number)
+        training, held_out = rows.take(np.flatnonzero(fold != number)), seen.take(inside)
+        given = seen.numbers[fold != number] if wrapped else training.given
         # A fresh copy of the fitted one, which has its seeds; a fold may lack a rare class, and leave one only.
-        return class_probabilities(_fit_any(last, given, some.y, some.fit_weight), questioned, rows.classes)
-
-    probabilities = nested_probabilities(fit_and_predict, fold, (len(rows), len(rows.classes)))
-    return np.stack([logits(block) for block in probabilities])
+        last = _fit_any(model.steps[-1][1] if wrapped else model, given, training.y, training.fit_weight)
+        asked = held_out.numbers if wrapped else held_out.given
+        probabilities[inside] = class_probabilities(last, asked, rows.classes)
+    return logits(probabilities)
 
 
 # ---- brought by the user ----

@@ -36,13 +36,15 @@ class Binning:
         weight: NDArray[np.float64] | None = None,
         most: int = MOST_BINS,
         most_rows: int = _MOST_ROWS,
+        *,
+        readable: bool = False,
     ) -> "Binning":
         """Divide every column into bins of about the same number of rows; a value that many rows share has its own."""
         table = named_table(X)
         sample = slice(None, None, max(len(table) // most_rows, 1))
         table, weight = table.iloc[sample], None if weight is None else weight[sample]
         positions = range(table.shape[1])
-        return cls(tuple(Column.learn(table.iloc[:, i], weight=weight, most=most) for i in positions))
+        return cls(tuple(Column.learn(table.iloc[:, i], weight=weight, most=most, readable=readable) for i in positions))
 
     @property
     def n_bins(self) -> list[int]:

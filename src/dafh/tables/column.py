@@ -77,8 +77,14 @@ class Column:
         kind: str | None = None,
         weight: NDArray[np.float64] | None = None,
         most: int = MOST_BINS,
+        *,
+        readable: bool = False,
     ) -> "Column":
-        """Divide a column into bins of about the same number of rows; a value that many rows share has its own."""
+        """Divide a column into bins of about the same number of rows; a value that many rows share has its own.
+
+        Cuts lie at the roundest number between two neighbouring values. With `readable`, they may move further, by up
+        to half a bin, to a number that people can remember.
+        """
         found = cls(str(column.name), kind or kind_of(column))
         if found.is_category:
             categories, has_other = _frequent_categories(column)
@@ -90,9 +96,14 @@ class Column:
             return cls(found.name, found.kind, (), (0.0,), has_gaps=True)
         mass = np.bincount(place, None if weight is None else weight[known]).astype(np.float64)
         first = _first_of_bins(mass, most)
-        between = zip(distinct[first[1:] - 1].tolist(), distinct[first[1:]].tolist(), strict=True)
+        before, after = first[1:] - 1, first[1:]
+        if readable:
+            before, after = _within_half_a_bin(mass, before, after, most)
+        between = zip(distinct[before].tolist(), distinct[after].tolist(), strict=True)
         rounded = _midnight_between if found.is_date else round_between
-        cuts = tuple(rounded(below, beyond) for below, beyond in between)
+        cuts = tuple(dict.fromkeys(rounded(below, beyond) for below, beyond in between))
+        if readable:
+            first = np.append(0, np.searchsorted(distinct, cuts, side="right"))
         centers = np.add.reduceat(distinct * mass, first) / np.maximum(np.add.reduceat(mass, first), 1e-300)
         return cls(found.name, found.kind, cuts, tuple(centers.tolist()), has_gaps=not known.all())
 
@@ -250,6 +261,21 @@ def _first_of_bins(mass: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     capped = np.minimum(mass, mass.sum() / most)
     middle = (np.cumsum(capped) - capped / 2) / capped.sum()
     return np.unique((middle * most).astype(int), return_index=True)[1]
+
+
+def _within_half_a_bin(
+    mass: NDArray[np.float64], before: NDArray[np.intp], after: NDArray[np.intp], most: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Values around each cut, as far away as half of a bin's mass reaches on either side.
+
+    Values with more mass than that, such as the 0 of a column that is mostly 0, stay alone in their bin. Neighbouring
+    cuts keep apart, because the reach of both together is less than a bin.
+    """
+    reach = 0.49 * np.minimum(mass, mass.sum() / most).sum() / most
+    up_to = np.cumsum(mass)
+    lower = np.searchsorted(up_to, up_to[before] - reach, side="left")
+    upper = np.searchsorted(up_to, up_to[before] + reach, side="right")
+    return np.minimum(lower, before), np.maximum(upper, after).clip(max=len(mass) - 1)
 
 
 def round_between(below: float, beyond: float) -> float:

@@ -1,0 +1,404 @@
+"""Groups as a short ordered list of exceptions to the pooled classifier, each with a correction of its own.
+
+The first exception that a row satisfies is its group; *everybody else* is the last group. An exception is a region of
+at most two conditions where the pooled classifier leaves most to gain: a wrong level, or wrong effects. Its rows are
+taken out, and the search goes on. How long the list is, how strongly corrections are held back, and whether everybody
+else gets a correction too, is decided by held-out log-loss along lists that were grown without each fold.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.classifiers.logits import residual
+from dafh.linear.designs import Design
+from dafh.linear.newton import Regression, class_shares, fit_penalized, row_losses
+from dafh.linear.threads import in_threads
+from dafh.regions.conditions import Region
+from dafh.regions.search import Candidate, RegionSearch
+from dafh.tables.bins import Binning
+
+MOST_GROUPS = 9
+STRENGTHS = (0.2, 1.0, 5.0, 25.0, 125.0, 1000.0)
+"""Of the penalty on corrections, in rows: a coefficient that fewer rows speak for stays small."""
+DEPTH = 2
+# Smallest region: a group of fewer rows cannot be judged later.
+_FEWEST_ROWS, _SMALLEST_SHARE = 30, 0.005
+# Largest region, as a share of the rows that are left: what most rows need is a correction for everybody else.
+_LARGEST_SHARE = 0.55
+# Strength of the penalty in the search, where all regions are compared.
+_SEARCH_STRENGTH = 20.0
+# Directions of the columns in which wrong effects are looked for: those in which rows differ most.
+_MOST_DIRECTIONS = 30
+# Rows in the search; of more, so many are taken evenly spread.
+_MOST_SEARCHED = 50_000
+# Candidates of each depth whose gain is computed with all curvatures.
+_FINALISTS = 8
+# What a condition must gain, in log-likelihood: about the logarithm of the number of conditions it was chosen from.
+_COST_OF_CONDITION = 6.0
+# Per unit of weight: far below what a fold can tell apart.
+_TOLERANCE = 1e-7
+# The best of many candidates looks better than it is: with two standard errors, exceptions were added on 18 of 90
+# development splits where nothing is gained; with three, on 2.
+_ERRORS_TO_LEAVE_POOLED = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class ExceptionRows:
+    """Rows to learn exceptions from, and what belongs to each block: one for each fold, and the last for all rows."""
+
+    binning: Binning
+    codes: NDArray[Any]
+    label: NDArray[np.intp]
+    weight: NDArray[np.float64]
+    base: NDArray[np.float64]
+    """Out-of-fold pooled logits, (n, m)."""
+    design: Design
+    """What corrections are linear in."""
+    fold: NDArray[np.integer]
+    selects: NDArray[np.bool_]
+    """Whether a row chooses between candidates, when its fold is held out."""
+    may_correct_all: bool = False
+    """Whether a correction for everybody may come without any exception."""
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds that are held out in turn."""
+        return int(self.fold[self.selects].max(initial=-1)) + 1
+
+    @property
+    def regression(self) -> Regression:
+        """All rows, as corrections see them."""
+        return Regression(self.design, self.label, self.weight, self.base)
+
+    def training(self, block: int) -> NDArray[np.intp]:
+        """Rows that a block is trained on; the last one on all."""
+        return np.arange(len(self.fold)) if block == self.n_folds else np.flatnonzero(self.fold != block)
+
+    def judging(self, block: int) -> NDArray[np.intp]:
+        """Rows that choose between candidates trained for a block."""
+        return np.flatnonzero((self.fold == block) & self.selects)
+
+
+class Settings(NamedTuple):
+    """What held-out rows choose."""
+
+    n_exceptions: int
+    strength: float
+    corrects_rest: bool
+    """Whether everybody else has a correction, too."""
+
+    @property
+    def n_own(self) -> int:
+        """Number of own classifiers."""
+        return self.n_exceptions + self.corrects_rest
+
+
+@dataclass(frozen=True, eq=False)
+class ExceptionList:
+    """Exceptions in order, and the correction of each group, everybody else last, (K, p, m)."""
+
+    exceptions: tuple[Candidate, ...]
+    corrections: NDArray[np.float64]
+
+    def assign(self, codes: NDArray[Any]) -> NDArray[np.intp]:
+        """Group of each row, by the bins of its columns."""
+        return first_match([candidate.rows(codes) for candidate in self.exceptions], len(codes))
+
+    def regions(self, binning: Binning) -> tuple[Region, ...]:
+        """The exceptions in conditions that hold for any table."""
+        return tuple(candidate.region(binning) for candidate in self.exceptions)
+
+
+def first_match(inside: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.intp]:
+    """Number of the first region that each row lies in; their number for everybody else.
+
+    Examples
+    --------
+    >>> first_match([np.array([True, False, False]), np.array([True, True, False])], 3)
+    array([0, 1, 2])
+    """
+    group = np.full(n_rows, len(inside))
+    for number in range(len(inside) - 1, -1, -1):
+        group[inside[number]] = number
+    return group
+
+
+@dataclass(frozen=True, eq=False)
+class FittedExceptions:
+    """The list chosen, the same grown without each fold, and what was chosen from."""
+
+    chosen: ExceptionList
+    folds: tuple[ExceptionList, ...]
+    settings: Settings | None
+    """None where the pooled classifier alone serves everybody."""
+    candidates: pd.DataFrame
+
+
+# ---- growing a list ----
+
+
+def grow(rows: ExceptionRows, block: int, most: int, depth: int = DEPTH) -> list[Candidate]:
+    """Find exceptions one after the other, on the rows of a block, until nothing is worth its conditions."""
+    trains = rows.training(block)
+    smallest = max(_FEWEST_ROWS, _SMALLEST_SHARE * len(trains))
+    step = max(len(trains) / _MOST_SEARCHED, 1.0)
+    trains = trains[np.arange(0, len(trains), step).astype(np.intp)]
+    directions = _Directions.of(rows, trains)
+    search = RegionSearch(rows.binning, rows.codes[trains], directions.values(), directions.score, smallest / step, _LARGEST_SHARE)
+    exceptions: list[Candidate] = []
+    rest = directions.sums(search.rows)
+    while len(exceptions) < most:
+        finalists = search.best(depth, _FINALISTS)
+        inside = [directions.sums(search.rows[search.inside(one)]) for one in finalists]
+        before = rest.gain(step)
+        gains = [
+            sums.gain(step) + rest.without(sums).gain(step) - before - _COST_OF_CONDITION * len(candidate.bins)
+            for candidate, sums in zip(finalists, inside, strict=True)
+        ]
+        if not gains or max(gains) <= 0:
+            break
+        best = int(np.argmax(gains))
+        exceptions.append(finalists[best])
+        rest = rest.without(inside[best])
+        search.remove(finalists[best])
+    return exceptions
+
+
+@dataclass(frozen=True, eq=False)
+class _Directions:
+    """Directions of the columns in which rows differ most, the intercept first, with residuals and curvatures."""
+
+    columns: NDArray[np.float64]
+    """(n, q)."""
+    pull: NDArray[np.float64]
+    """Weight × residual, (n, m)."""
+    curvature: NDArray[np.float64]
+    """Weight × variance of the label, (n, m)."""
+
+    @classmethod
+    def of(cls, rows: ExceptionRows, trains: NDArray[np.intp]) -> "_Directions":
+        base, weight = rows.base[trains], rows.weight[trains, None]
+        shares = class_shares(base)
+        curvature = weight * shares * (1 - shares)
+        dense = rows.design.take(trains).dense()[:, 1:]
+        dense = (dense - np.average(dense, axis=0, weights=weight[:, 0])).astype(np.float32)
+        n_directions = max(_MOST_DIRECTIONS // base.shape[1], 1)
+        if dense.shape[1] > n_directions:
+            spread = (dense * curvature.sum(axis=1)[:, None]).T @ dense
+            dense = dense @ np.linalg.eigh(spread)[1][:, ::-1][:, :n_directions]
+        columns = np.column_stack([np.ones(len(dense), np.float32), dense]).astype(np.float32)
+        pull = weight * residual(base, rows.label[trains])
+        return cls(columns, pull.astype(np.float32), curvature.astype(np.float32))
+
+    def values(self) -> NDArray[np.float32]:
+        """Values of a `RegionSearch`: scores and their diagonal curvatures, (n, 2 m q)."""
+        squares = self.columns**2
+        parts = [self.columns * self.pull[:, [output]] for output in range(self.pull.shape[1])]
+        parts += [squares * self.curvature[:, [output]] for output in range(self.pull.shape[1])]
+        return np.hstack(parts).astype(np.float32)
+
+    @staticmethod
+    def score(inside: NDArray[np.float64], outside: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Gain of two corrections, inside and outside of a region, in each direction alone, summed up."""
+        half, gain = inside.shape[1] // 2, np.zeros(len(inside))
+        for sums in (inside, outside):
+            gain += (sums[:, :half] ** 2 / (sums[:, half:] + _SEARCH_STRENGTH)).sum(axis=1) / 2
+        return gain
+
+    def sums(self, rows: NDArray[np.intp]) -> "_QuadraticSums":
+        """Score and curvature in all directions, summed over some rows."""
+        columns, outputs = self.columns[rows], range(self.pull.shape[1])
+        curvatures = [(columns * self.curvature[rows, output, None]).T @ columns for output in outputs]
+        return _QuadraticSums((columns.T @ self.pull[rows]).astype(np.float64), np.stack(curvatures).astype(np.float64))
+
+
+class _QuadraticSums(NamedTuple):
+    """Score (q, m) and curvature (m, q, q) of the log-likelihood of some rows where nothing is corrected."""
+
+    pull: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+
+    def without(self, other: "_QuadraticSums") -> "_QuadraticSums":
+        return _QuadraticSums(self.pull - other.pull, self.curvature - other.curvature)
+
+    def gain(self, step: float) -> float:
+        """Gain of the best correction, ½ sᵀ(H + λ)⁻¹s, less what it gains by chance; a row stands for `step` rows."""
+        identity, total = np.eye(len(self.pull)), 0.0
+        for pull, curvature in zip(self.pull.T, self.curvature, strict=True):
+            penalized = curvature + _SEARCH_STRENGTH / step * identity
+            solved = np.linalg.solve(penalized, np.column_stack([pull, curvature]))
+            total += float(pull @ solved[:, 0]) / 2 - float(np.trace(solved[:, 1:])) / 2
+        return total * step
+
+
+# ---- how many, how strong ----
+
+
+def fit_exceptions(rows: ExceptionRows, n_groups: int | None, depth: int = DEPTH) -> FittedExceptions:
+    """Choose and fit a list of exceptions.
+
+    Parameters
+    ----------
+    rows : ExceptionRows
+    n_groups : int or None
+        None: chosen, 1 to 9.
+    depth : int
+        Most conditions of an exception.
+    """
+    most = MOST_GROUPS - 1 if n_groups is None else n_groups - 1
+    grown = in_threads(lambda block: grow(rows, block, most, depth), range(rows.n_folds + 1), len(rows.label))
+    choice = _Choice(rows, grown)
+    settings = choice.choose(n_groups)
+    table = choice.table()
+    if settings is None:
+        everybody = ExceptionList((), np.zeros((1, rows.design.n_coefficients, rows.base.shape[1])))
+        return FittedExceptions(everybody, (everybody,) * rows.n_folds, None, table)
+    final = _ListFit.of(rows, rows.n_folds, grown[-1]).fitted(settings)
+    return FittedExceptions(final, tuple(fold.fitted(settings) for fold in choice.folds), settings, table)
+
+
+class _ListFit:
+    """Corrections along the list of one block, fitted exactly: those of exceptions, and of everybody else after each.
+
+    What is fitted is kept. A fit starts at the solution for a stronger penalty, with the curvature of no correction at
+    all, and takes a few steps that only sum gradients.
+    """
+
+    def __init__(self, rows: ExceptionRows, block: int, exceptions: Sequence[Candidate]) -> None:
+        trains = rows.training(block)
+        self.exceptions, self.n_coefficients = tuple(exceptions), rows.design.n_coefficients
+        group = first_match([one.rows(rows.codes[trains]) for one in exceptions], len(trains))
+        training = rows.regression.take(trains)
+        self._parts = [training.take(np.flatnonzero(group == number)) for number in range(len(exceptions))]
+        self._rests = [training.take(np.flatnonzero(group >= number)) for number in range(len(exceptions) + 1)]
+        curvatures = training.curvatures_by(training.offset, group, len(exceptions) + 1)
+        self._curvatures = curvatures
+        self._rest_curvatures = np.cumsum(curvatures[::-1], axis=0)[::-1]
+        self._solved: dict[tuple[bool, int], dict[float, NDArray[np.float64]]] = {}
+
+    @classmethod
+    def of(cls, rows: ExceptionRows, block: int, exceptions: Sequence[Candidate]) -> "_ListFit":
+        return cls(rows, block, exceptions)
+
+    def exception(self, number: int, strength: float) -> NDArray[np.float64]:
+        """Correction (p, m) of an exception."""
+        return self._solve(False, number, strength)
+
+    def rest(self, number: int, strength: float) -> NDArray[np.float64]:
+        """Correction of everybody else after so many exceptions."""
+        return self._solve(True, number, strength)
+
+    def _solve(self, is_rest: bool, number: int, strength: float) -> NDArray[np.float64]:
+        known = self._solved.setdefault((is_rest, number), {})
+        if strength not in known:
+            rows = (self._rests if is_rest else self._parts)[number]
+            if not len(rows.label):
+                return np.zeros((self.n_coefficients, rows.offset.shape[1]))
+            near = min(known, key=lambda other: abs(np.log(other / strength)), default=None)
+            known[strength] = fit_penalized(
+                rows,
+                np.full(self.n_coefficients, strength),
+                start=None if near is None else known[near],
+                curvatures=(self._rest_curvatures if is_rest else self._curvatures)[number],
+                free_intercept=False,
+                tolerance=_TOLERANCE,
+            ).coefficients
+        return known[strength]
+
+    def fitted(self, settings: Settings) -> ExceptionList:
+        """The list with its corrections; one that ended earlier is taken at its end."""
+        number = min(settings.n_exceptions, len(self.exceptions))
+        corrections = [self.exception(place, settings.strength) for place in range(number)]
+        rest = self.rest(number, settings.strength) if settings.corrects_rest else None
+        nothing = np.zeros((self.n_coefficients, self._rests[0].offset.shape[1]))
+        return ExceptionList(self.exceptions[:number], np.stack([*corrections, nothing if rest is None else rest]))
+
+
+class _Choice:
+    """Held-out losses of lists that were grown without each fold."""
+
+    def __init__(self, rows: ExceptionRows, grown: Sequence[Sequence[Candidate]]) -> None:
+        self.rows = rows
+        blocks = range(rows.n_folds)
+        self.most = len(grown[-1])
+        self.folds = in_threads(lambda block: _ListFit.of(rows, block, grown[block]), blocks, len(rows.label))
+        judges = [rows.judging(block) for block in blocks]
+        self.judging = [rows.regression.take(some) for some in judges]
+        self.inside = [[one.rows(rows.codes[some]) for one in grown[block]] for block, some in enumerate(judges)]
+        self.weight = rows.weight[np.concatenate(judges)] if judges else np.zeros(0)
+        self.pooled = self._joined([row_losses(one.offset, one.label) for one in self.judging])
+        self.losses: dict[Settings, NDArray[np.float64]] = {}
+
+    def choose(self, n_groups: int | None) -> Settings | None:
+        """Return the shortest list within one standard error of the best; none unless it is worth it.
+
+        The strength is chosen for the longest list, then the length, then the strength once more.
+        """
+        lengths = range(self.most + 1) if n_groups is None else [min(n_groups - 1, self.most)]
+        if not self.rows.n_folds or lengths[-1] == 0 and not self.rows.may_correct_all:
+            return None if lengths[-1] == 0 else Settings(lengths[-1], _SEARCH_STRENGTH, False)
+        first = self._lowest([Settings(lengths[-1], strength, True) for strength in STRENGTHS])
+        along = [
+            Settings(length, first.strength, rest)
+            for length in lengths
+            for rest in (False, True)
+            if length or (rest and self.rows.may_correct_all)
+        ]
+        chosen = self._shortest(along)
+        chosen = self._lowest([chosen._replace(strength=strength) for strength in STRENGTHS])
+        if n_groups is None and self._near(self.pooled, self._loss(chosen), _ERRORS_TO_LEAVE_POOLED):
+            return None
+        return chosen
+
+    def _shortest(self, several: Sequence[Settings]) -> Settings:
+        """The fewest own classifiers within one standard error of the lowest loss."""
+        best = self._loss(self._lowest(several))
+        close = [one for one in several if self._near(self._loss(one), best, 1.0)]
+        fewest = min(one.n_own for one in close)
+        return self._lowest([one for one in close if one.n_own == fewest])
+
+    def _lowest(self, several: Sequence[Settings]) -> Settings:
+        return min(several, key=lambda one: float(self.weight @ self._loss(one)))
+
+    def _near(self, loss: NDArray[np.float64], best: NDArray[np.float64], n_errors: float) -> bool:
+        mean, error = paired_mean(loss - best, self.weight)
+        return mean <= n_errors * error
+
+    def _loss(self, settings: Settings) -> NDArray[np.float64]:
+        """Held-out loss of every row."""
+        if settings not in self.losses:
+            parts = in_threads(lambda block: self._of_fold(block, settings), range(len(self.folds)), len(self.weight))
+            self.losses[settings] = self._joined(parts)
+        return self.losses[settings]
+
+    def _of_fold(self, block: int, settings: Settings) -> NDArray[np.float64]:
+        fitted, judging = self.folds[block].fitted(settings), self.judging[block]
+        group = first_match(self.inside[block][: len(fitted.exceptions)], len(judging.label))
+        logits = judging.offset + judging.design.grouped_logits(fitted.corrections, group)
+        return row_losses(logits, judging.label)
+
+    @staticmethod
+    def _joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def table(self) -> pd.DataFrame:
+        """What was tried, with its mean loss and the difference to the pooled classifier, the best first."""
+        lines = []
+        for key, loss in self.losses.items():
+            mean, error = paired_mean(loss - self.pooled, self.weight)
+            lines.append((*key, float(np.average(loss, weights=self.weight)) if len(loss) else np.nan, mean, error))
+        columns = [*Settings._fields, "log_loss", "difference", "standard_error"]
+        return pd.DataFrame(lines, columns=columns).sort_values("log_loss", ignore_index=True)
+
+
+def paired_mean(difference: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
+    """Weighted mean of differences by row, and its standard error."""
+    if not len(difference):
+        return 0.0, 0.0
+    mean = float(np.average(difference, weights=weight))
+    return mean, float(np.sqrt((weight**2) @ (difference - mean) ** 2) / weight.sum())

@@ -1,0 +1,12 @@
+"""Regions: rows that a few readable conditions select.
+
+- `conditions`: `Condition` and `Region`, evaluated on tables and said in words;
+- `bins`: where numbers may be cut, at places that people can read;
+- `search`: the region with the best score, for any score that is a sum over rows.
+
+Exceptions are made of them (`dafh.groups.exceptions`), and so is the answer to who loses from a change of model.
+"""
+
+from dafh.regions.conditions import Condition, Region
+
+__all__ = ["Condition", "Region"]

@@ -1,0 +1,198 @@
+"""Conditions on one column, and their conjunctions: evaluate them on a table, simplify them, say them in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.frames import MISSING, OTHER
+from dafh.tables.column import Column
+from dafh.tables.values import category_codes
+from dafh.text import name_in_condition
+
+# A condition shows a column's whole name, unless it would fill lines: two columns may differ in their last word only.
+_NAME_WIDTH, _VALUE_WIDTH = 200, 40
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on one column: an interval of numbers or dates, or a list of categories.
+
+    Examples
+    --------
+    >>> Condition("age", "number", low=24.0, high=40.0)
+    age is above 24, up to 40
+    >>> Condition("country", "category", values=("PRT",), is_negated=True).holds(pd.Series(["PRT", "ESP", None]))
+    array([False,  True,  True])
+    """
+
+    column: str
+    kind: str
+    """As in `Column`: ``number``, ``flag``, ``category``, or ``date`` with its format."""
+    low: float | None = None
+    """Values must be above this."""
+    high: float | None = None
+    """Values must not be above this."""
+    with_missing: bool = False
+    """Whether rows without a number or date satisfy the condition."""
+    values: tuple[str, ...] = ()
+    """Categories, sorted; a gap is the category ``(missing)``."""
+    is_negated: bool = False
+    """Whether rows must have none of the categories; categories that training rows did not have satisfy this."""
+
+    @classmethod
+    def of_bins(cls, column: Column, allowed: NDArray[np.bool_]) -> "Condition":
+        """Describe the rows that fall into some bins of a column, which must be neighbours where there is an order."""
+        if column.is_category:
+            named, others = allowed[: len(column.categories)], bool(allowed[len(column.categories)])
+            categories = [value for value, is_in in zip(column.categories, named, strict=True) if is_in != others]
+            return cls(column.name, column.kind, values=tuple(categories), is_negated=others)
+        inside = np.flatnonzero(allowed[:-1])
+        if not len(inside):
+            return cls(column.name, column.kind, low=np.inf, with_missing=bool(allowed[-1]))
+        low = column.cuts[inside[0] - 1] if inside[0] > 0 else None
+        high = column.cuts[inside[-1]] if inside[-1] < len(column.cuts) else None
+        return cls(column.name, column.kind, low, high, bool(allowed[-1]))
+
+    @property
+    def is_category(self) -> bool:
+        """Whether the condition is about categories."""
+        return self.kind == "category"
+
+    @property
+    def is_only_missing(self) -> bool:
+        """Whether no number or date satisfies the condition."""
+        return self.low is not None and (np.isinf(self.low) or (self.high is not None and self.low >= self.high))
+
+    def holds(self, column: "pd.Series[Any]") -> NDArray[np.bool_]:
+        """Whether each row satisfies the condition."""
+        if self.is_category:
+            codes, names = category_codes(column)
+            # Code −1, the last entry, is a gap.
+            is_listed = np.isin(np.array([*names, MISSING], object), np.array(self.values, object))
+            return is_listed[codes] != self.is_negated
+        numbers = Column(self.column, self.kind).floats(column)
+        inside = ~np.isnan(numbers)
+        if self.low is not None:
+            inside &= numbers > self.low
+        if self.high is not None:
+            inside &= numbers <= self.high
+        return inside | np.isnan(numbers) if self.with_missing else inside
+
+    def and_also(self, other: "Condition") -> "Condition":
+        """Both conditions on the same column as one.
+
+        Examples
+        --------
+        >>> Condition("age", "number", high=40.0).and_also(Condition("age", "number", low=24.0))
+        age is above 24, up to 40
+        >>> Condition("job", "category", values=("clerk", "cook")).and_also(
+        ...     Condition("job", "category", values=("cook",), is_negated=True)
+        ... )
+        job is clerk
+        """
+        if self.is_category:
+            return self._both_lists(other)
+        lows = [limit for limit in (self.low, other.low) if limit is not None]
+        highs = [limit for limit in (self.high, other.high) if limit is not None]
+        return replace(
+            self,
+            low=max(lows, default=None),
+            high=min(highs, default=None),
+            with_missing=self.with_missing and other.with_missing,
+        )
+
+    def _both_lists(self, other: "Condition") -> "Condition":
+        mine, theirs = set(self.values), set(other.values)
+        if self.is_negated and other.is_negated:
+            return replace(self, values=tuple(sorted(mine | theirs)))
+        if self.is_negated:
+            mine, theirs = theirs, mine
+        values = mine - theirs if self.is_negated != other.is_negated else mine & theirs
+        return replace(self, values=tuple(sorted(values)), is_negated=False)
+
+    def __str__(self) -> str:
+        """Say the condition in words."""
+        return f"{name_in_condition(self.column, _NAME_WIDTH)} is {self._range()}"
+
+    __repr__ = __str__
+
+    def _range(self) -> str:
+        if self.is_category:
+            names = [_category_in_words(value, self.values) for value in self.values]
+            if not names:
+                return "anything" if self.is_negated else "none of the known values"
+            return f"not {_any_of(names)}" if self.is_negated else _any_of(names)
+        if self.is_only_missing:
+            return "missing" if self.with_missing else "no number"
+        write = Column(self.column, self.kind).write
+        low, high = (None if limit is None else write(limit) for limit in (self.low, self.high))
+        if low is None and high is None:
+            return "anything" if self.with_missing else "not missing"
+        words = f"{high} or less" if low is None else f"above {low}" if high is None else f"above {low}, up to {high}"
+        return f"{words} or missing" if self.with_missing else words
+
+
+def _category_in_words(value: str, values: Sequence[str]) -> str:
+    if value == MISSING:
+        return "missing"
+    if value == OTHER:
+        return repr(value)
+    clipped = name_in_condition(value, _VALUE_WIDTH)
+    alike = [other for other in values if name_in_condition(other, _VALUE_WIDTH) == clipped]
+    return clipped if len(alike) == 1 else repr(value)
+
+
+def _any_of(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
+
+
+@dataclass(frozen=True)
+class Region:
+    """Rows that satisfy all of some conditions, with one condition for each column; everybody, if there is none.
+
+    Examples
+    --------
+    >>> region = Region.of([Condition("age", "number", high=40.0), Condition("age", "number", low=24.0)])
+    >>> region, region.n_conditions
+    (age is above 24, up to 40, 1)
+    >>> region.holds(pd.DataFrame({"age": [20, 30, 50]}))
+    array([False,  True, False])
+    """
+
+    conditions: tuple[Condition, ...] = ()
+
+    @classmethod
+    def of(cls, conditions: Sequence[Condition]) -> "Region":
+        """Put conditions together; those on the same column become one."""
+        by_column: dict[str, Condition] = {}
+        for condition in conditions:
+            before = by_column.get(condition.column)
+            by_column[condition.column] = condition if before is None else before.and_also(condition)
+        return cls(tuple(by_column.values()))
+
+    @property
+    def n_conditions(self) -> int:
+        """Number of conditions, one for each column."""
+        return len(self.conditions)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that decide."""
+        return [condition.column for condition in self.conditions]
+
+    def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
+        """Whether each row of a table with these columns lies in the region."""
+        inside = np.ones(len(table), bool)
+        for condition in self.conditions:
+            inside &= condition.holds(table[condition.column])
+        return inside
+
+    def __str__(self) -> str:
+        """Say the region in words."""
+        return " and ".join(map(str, self.conditions)) or "everybody"
+
+    __repr__ = __str__
