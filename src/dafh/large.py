@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from joblib import cpu_count
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve
 
 from dafh.checks.rows import absolute_times
 from dafh.classifiers.fitting import is_fitted
@@ -32,17 +32,17 @@ from dafh.classifiers.logits import residual
 from dafh.classifiers.pipelines import final_classifier
 from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.frames import is_frame, to_pandas
-from dafh.groups.corrections import Kind
-from dafh.groups.merging import LeafRows
-from dafh.groups.rules import RuleTree
-from dafh.groups.trained import RuleModel
+from dafh.groups.corrections import Kind, with_logit_codes
+from dafh.groups.trained import ExceptionModel, assign_first
 from dafh.linear.designs import BinnedDesign, DenseDesign, Design, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression
 from dafh.linear.scorecard import Scorecard, ScorecardFit
+from dafh.regions.conditions import Region
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
 from dafh.tables.bins import named_table
+from dafh.tables.column import Column
 from dafh.tables.hashes import uniform, value_hashes
 from dafh.tables.read import DataFile, arrow_to_pandas, find_files, with_columns
 from dafh.tables.schema import check_columns
@@ -591,17 +591,12 @@ def _weight(block: Arrays) -> NDArray[np.float64]:
     return block["weight"] if "weight" in block else np.ones(len(block["label"]))
 
 
-def penalty_matrices(
-    strength: NDArray[np.float64], shape: tuple[int, ...], pull: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+def penalty_matrices(strength: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Curvature of penalties on coefficients of a shape (parts, p, m), for all outputs together, (parts, pm, pm).
 
-    Half of the sum of strength (p,) × coefficient², and of coefficients · pull (parts, m, p, p) · coefficients.
+    Half of the sum of strength (p,) × coefficient².
     """
-    ridge = np.diag(np.tile(strength, shape[2]))
-    if pull is None:
-        return np.stack([ridge] * shape[0])
-    return np.stack([ridge + block_diag(*part) for part in pull])
+    return np.stack([np.diag(np.tile(strength, shape[2]))] * shape[0])
 
 
 def fit_in_passes(
@@ -711,7 +706,8 @@ class _Encode:
     as_frame: bool
     view: TableView
     kind: Kind
-    tree: RuleTree
+    regions: tuple[Region, ...]
+    logits: tuple[Column, ...]
     foreign: Callable[[SeenRows], NDArray[np.float64]] | None
 
     def __call__(self, block: pd.DataFrame) -> Arrays:
@@ -727,28 +723,28 @@ class _Encode:
         seen = self.view.see(features if self.as_frame else features.to_numpy())
         kept: Arrays = {
             "label": label.astype(np.uint8 if len(self.classes) < 256 else np.uint16),
-            "group": self.tree.assign(seen.codes).astype(np.uint8),
+            "group": assign_first(self.regions, seen).astype(np.uint8),
         }
         if roles.weight is not None:
             kept["weight"] = roles.weights(block)
-        if self.kind == "points":
-            kept["codes"] = seen.codes
-        else:
-            kept["numbers"] = seen.numbers
         if self.foreign is not None:
             kept["base"] = self.foreign(seen)
+        if self.kind == "columns":
+            kept["numbers"] = seen.numbers
+        elif self.kind == "points" or self.logits:
+            kept["codes"] = with_logit_codes(seen.codes, self.logits, kept["base"]) if self.logits else seen.codes
         return kept
 
 
 def refit_on_all_rows(
     training: TrainingRows,
     pooled: Any,
-    rules: Any,
+    exceptions: Any,
     foreign: Callable[[SeenRows], NDArray[np.float64]],
     classes: NDArray[Any],
     *,
     as_frame: bool,
-) -> RuleModel | None:
+) -> ExceptionModel | None:
     """Fit the pooled classifier and the groups' own classifiers anew, on all rows; return the groups, if there are any.
 
     A pooled classifier that was fitted here is changed in place. One that the user brings is taken as it is.
@@ -758,7 +754,7 @@ def refit_on_all_rows(
     training : TrainingRows
     pooled : PooledFit
         Of `dafh.estimators.pooled`.
-    rules : FittedGroupRules
+    exceptions : LearnedExceptions
         Of `dafh.estimators.learning`: what the sample has chosen.
     foreign : function
         Gives the logits of a pooled classifier that is neither a scorecard nor linear.
@@ -768,16 +764,26 @@ def refit_on_all_rows(
     """
     assert training.blocks is not None
     assert training.split is not None
-    tree = rules.fitted.groups.tree
     by_itself = foreign if pooled.kind == "logits" else None
-    encode = _Encode(training.split, classes, as_frame, pooled.view.settled(), pooled.kind, tree, by_itself)
+    encode = _Encode(
+        training.split,
+        classes,
+        as_frame,
+        pooled.view.settled(),
+        pooled.kind,
+        exceptions.regions,
+        exceptions.design.logits,
+        by_itself,
+    )
     kept = training.blocks.keep(encode)
     last = final_classifier(pooled.model)
     if isinstance(last, Scorecard) and pooled.sums is not None:
         _refit_scorecard(last, pooled.sums, kept)
     elif isinstance(last, StandardizedLogisticRegression) and pooled.fitted_here:
-        _refit_regression(last, rules, kept)
-    return None if tree.n_groups == 1 else _refit_corrections(rules, PooledLogits.of(pooled), kept)
+        _refit_regression(last, exceptions, kept)
+    if exceptions.fitted.settings is None:
+        return None
+    return _refit_corrections(exceptions, PooledLogits.of(pooled), kept)
 
 
 def _refit_scorecard(model: Scorecard, fit: ScorecardFit, kept: Blocks[Arrays]) -> None:
@@ -787,8 +793,8 @@ def _refit_scorecard(model: Scorecard, fit: ScorecardFit, kept: Blocks[Arrays]) 
     model.keep(fit, replace(fit.solution, coefficients=found[0]))
 
 
-def _refit_regression(model: StandardizedLogisticRegression, rules: Any, kept: Blocks[Arrays]) -> None:
-    X, sample = rules.seen.numbers, rules.problem.regression(0)
+def _refit_regression(model: StandardizedLogisticRegression, exceptions: Any, kept: Blocks[Arrays]) -> None:
+    X, sample = exceptions.seen.numbers, exceptions.problem.regression
     standard = Standardization.of(X, sample.weight)
     start = standard.stacked(model.intercept_, model.coef_)[None]
     n_outputs = start.shape[2]
@@ -800,27 +806,28 @@ def _refit_regression(model: StandardizedLogisticRegression, rules: Any, kept: B
     model.intercept_, model.coef_ = standard.unstacked(found[0])
 
 
-def _refit_corrections(rules: Any, base: PooledLogits, kept: Blocks[Arrays]) -> RuleModel:
-    """Corrections of the pooled logits, with the strengths that the sample has chosen.
+def _refit_corrections(exceptions: Any, base: PooledLogits, kept: Blocks[Arrays]) -> ExceptionModel:
+    """Corrections of the pooled logits, with the strength that the sample has chosen.
 
     With so many rows, a pooled classifier that has seen them is hardly more sure of them than one that has not.
     """
-    chosen, groups, design = rules.fitted.chosen, rules.fitted.groups, rules.design
-    assert chosen is not None
-    sample, n_groups = rules.problem.regression(rules.problem.n_folds), groups.tree.n_groups
-    group = groups.tree.assign(rules.problem.codes)
-    own = LeafRows.of(sample, group, n_groups).curvature
-    (weight,) = kept.total(lambda block: (_weight(block).sum(),))
-    pull = float(weight) / sample.weight.sum() * chosen.elsewhere * (own.sum(axis=0) - own)
-    strength = np.full(sample.design.n_coefficients, chosen.strength)
-    penalty = penalty_matrices(strength, groups.corrections.shape, pull)
+    settings, chosen, design = exceptions.fitted.settings, exceptions.fitted.chosen, exceptions.design
+    sample, n_groups = exceptions.problem.regression, len(chosen.corrections)
+    strength = np.full(sample.design.n_coefficients, settings.strength)
+    penalty = penalty_matrices(strength, chosen.corrections.shape)
+    if not settings.corrects_rest:
+        # Everybody else is served by the pooled classifier: nothing moves these coefficients from 0.
+        penalty[-1] *= 1e12
     if design.tables is not None:
         problem = Problem(sample.offset.shape[1], tuple(design.tables), base=base)
     else:
         standard = Standardization(design.center, design.scale) if len(design.center) else None
-        problem = Problem(sample.offset.shape[1], None, standard, base, design.has_logits)
-    found = fit_in_passes(kept, problem, penalty, _curvature(sample, group, n_groups), groups.corrections)
-    return RuleModel(groups.tree, design.served(found))
+        problem = Problem(sample.offset.shape[1], None, standard, base, not design.has_columns)
+    group = chosen.assign(exceptions.problem.codes)
+    fitted = fit_in_passes(kept, problem, penalty, _curvature(sample, group, n_groups), chosen.corrections)
+    if not settings.corrects_rest:
+        fitted[-1] = 0.0
+    return ExceptionModel(exceptions.regions, design.served(fitted))
 
 
 def _curvature(

@@ -306,7 +306,7 @@ class FileModel:
         final = final_classifier(self.model)
         if n_fits == 0 or (n_fits is None and final.n_groups_ == 1):
             return words
-        by_rows = getattr(final, "rules_", None) is not None
+        by_rows = getattr(final, "exceptions_", None) is not None
         known: dict[str, Any] = {"sensitive_features": rows.sensitive}
         if rows.persons is not None:
             known["model__persons"] = rows.persons

@@ -65,27 +65,27 @@ def _number_of_groups(value: Any) -> Any:
     help="Number of groups, 1 to 50, or auto: as many as held-out rows show to be worth it.",
 )
 @click.option(
-    "--by",
-    type=click.Choice(["rules", "network"]),
-    default="rules",
+    "--method",
+    type=click.Choice(["exceptions", "network"]),
+    default="exceptions",
     show_default=True,
-    help="How rows are divided into groups. rules: by conditions on the columns that anyone can read. network: by a "
-    "neural network, as in the paper (needs JAX).",
+    help="How rows are divided into groups. exceptions: by a short list of conditions that anyone can read. network: "
+    "by a neural network, as in the paper (needs JAX).",
 )
 @click.option(
     "--guard",
-    type=click.Choice(["veto", "proof", "none"]),
-    default="veto",
+    type=click.Choice(["evidence", "proof", "none"]),
+    default="evidence",
     show_default=True,
-    help="veto: a group keeps its own classifier only if it does better on calibration rows than the pooled one. "
-    "proof: only if calibration rows show that it is not worse. none: always.",
+    help="evidence: a group keeps its own classifier only if held-out rows favour it over the pooled one. proof: only "
+    "if rows that nothing else has seen show that it is not worse. none: always.",
 )
 @click.option(
     "--guard-losses",
     type=loss_names,
     metavar="LOSS,...",
     help="Losses that must not get worse: error, fpr (false positive rate), fnr (false negative rate), cost.  "
-    "[default: error; cost with --costs]",
+    "[default: error; cost with --costs, or where the cut-off is not 0.5]",
 )
 @click.option(
     "--costs",
@@ -149,8 +149,8 @@ def fit(
     target: str,
     out: Path,
     groups: int | Literal["auto"],
-    by: Literal["rules", "network"],
-    guard: Literal["veto", "proof", "none"],
+    method: Literal["exceptions", "network"],
+    guard: Literal["evidence", "proof", "none"],
     guard_losses: tuple[str, ...] | None,
     costs: dict[str, float] | None,
     threshold: float | None,
@@ -190,17 +190,16 @@ def fit(
         check_writable(held_out_path(out))
     start = monotonic()
     if guard == "none" and columns["protect"]:
-        raise InputError("Only the guard protects columns, and it is off: set it to veto or proof.")
+        raise InputError("Only the guard protects columns, and it is off: set it to evidence or proof.")
     incumbent = _incumbent(incumbent_score, incumbent_decision, incumbent_threshold, incumbent_as_feature)
     if incumbent is not None:
         columns |= {"score": incumbent.score, "decision": incumbent.decision}
     unfitted = DAFHClassifier(
         groups,
-        groups=by,
+        method=method,
         pooled=pooled if incumbent is None else incumbent,
         guard=None if guard == "none" else guard,
-        # Whoever names costs is asked about costs: at their cut-off, the error rate is meant to rise.
-        guard_losses=guard_losses or (("error",) if costs is None else ("cost",)),  # type: ignore[arg-type]
+        guard_losses=guard_losses or "auto",  # type: ignore[arg-type]
         costs=costs,
         threshold=threshold,
         random_state=seed,
@@ -260,9 +259,10 @@ def _print_groups(fitted: Any) -> None:
     """Say what groups were worth, which rules they are, and what the guard decided."""
     from dafh.explanation.words import adds_nothing, worth_of_groups
 
-    # The rules come with a sentence on what they are worth. Rules that nobody is served by need not be read.
-    with_rules = fitted.rules_ is not None and fitted.n_groups_ > 1 and not adds_nothing(fitted)
-    click.echo(f"\n{fitted.rules_ if with_rules else worth_of_groups(fitted)}")
+    # Exceptions that nobody is served by need not be read.
+    exceptions = fitted.exceptions_
+    with_list = exceptions is not None and not adds_nothing(fitted)
+    click.echo(f"\n{exceptions if with_list else worth_of_groups(fitted)}")
     # For a single group the guard has nothing to add.
     report = fitted.guard_report_
     if report is not None and fitted.n_groups_ > 1:

@@ -68,7 +68,7 @@ def run_synthetic(n_samples: int = 20_000, *, random_state: int = 0, verbose: in
     # The paper's own way: two groups by a network. Random starts find groups that leave the classifiers something to
     # do; rules are as accurate here, but may divide the rows by their label.
     learned = DAFHClassifier(
-        2, groups="network", pooled="linear", recipe=Recipe.random_starts(), random_state=random_state, verbose=verbose
+        2, method="network", pooled="linear", recipe=Recipe.random_starts(), random_state=random_state, verbose=verbose
     ).fit(X, y)
     matrix = PreferenceMatrix.of(learned, X_test, y_test)
     results.append(SyntheticResult("DAFH", matrix, learned.predict_group(X_test), learned))

@@ -49,8 +49,8 @@ from dafh.exceptions import GroupsEncodeLabelWarning
 from dafh.frames import PlainTable, Table
 from dafh.groups.network import check_jax_is_installed
 from dafh.groups.recipe import Recipe
-from dafh.groups.rules_in_use import RulesInUse
-from dafh.groups.trained import RuleModel, TrainedGroups
+from dafh.groups.summary import ExceptionSummary
+from dafh.groups.trained import ExceptionModel, TrainedGroups
 from dafh.large import TrainingRows, gather_rows, refit_on_all_rows
 from dafh.linear.threads import one_thread
 from dafh.rows.checked import CheckedRows
@@ -58,26 +58,28 @@ from dafh.rows.seen import SeenRows
 
 # Above this, the groups are little more than the predicted label; it is measured on so many rows at most.
 _LABEL_LIKE, _MOST_ROWS_TO_MEASURE = 0.5, 50_000
+# A correction whose spread over the rows of its group is below this share of its mean is told as another cut-off.
+_LIKE_A_SHIFT = 0.25
 
 
 class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin, ClassifierMixin, BaseEstimator):
     """Learn groups, and one classifier per group, so that no group would rather have another classifier.
 
-    One pooled classifier serves everybody first: a `Scorecard`, unless another is asked for. Where its errors follow a
-    pattern, rows are divided into groups, by readable rules or by a network, and each group gets a classifier of its
-    own, a correction of the pooled one. Groups are only kept where held-out rows show that they are worth it: every
-    group is to be served at least as well as by the pooled classifier (rationality) and as by any other group's
-    (envy-freeness). No sensitive attribute is needed.
+    One pooled classifier serves everybody first: a `Scorecard`, unless another is asked for. Rows that it serves badly
+    become exceptions, a short list of readable conditions, and each exception gets a classifier of its own, a
+    correction of the pooled one. Everybody else is a group like the others. Own classifiers are only kept where
+    held-out rows favour them: every group is to be served at least as well as by the pooled classifier (rationality)
+    and as by any other group's (envy-freeness). No sensitive attribute is needed.
 
     Parameters
     ----------
     n_groups : int or "auto", default="auto"
-        Number of groups K. "auto": 1 to 16, the fewest whose held-out log-loss is within one standard error of the
-        best; 1 means that groups add nothing to the pooled classifier, or less than three standard errors.
-    groups : {"rules", "network"}, default="rules"
-        How rows are divided. "rules": by a small tree of questions about the columns; every group is a rule that people
-        can read, and classifiers are solved exactly. "network": by the paper's group network, trained jointly with the
-        classifiers from a start at the rules; needs JAX, ``pip install 'dafh[network]'``.
+        Number of groups K: K − 1 exceptions, and everybody else. "auto": 1 to 9, the fewest whose held-out log-loss is
+        within one standard error of the best; 1 where groups add nothing to the pooled classifier.
+    method : {"exceptions", "network"}, default="exceptions"
+        How rows are divided. "exceptions": by an ordered list of regions with at most two conditions each; the first
+        that holds decides, and classifiers are solved exactly. "network": by the paper's group network, trained jointly
+        with the classifiers from a start at the exceptions; needs JAX, ``pip install 'dafh[network]'``.
     pooled : {"scorecard", "linear"}, classifier with `predict_proba`, or fitted model, default="scorecard"
         The classifier that every group is compared with. "linear" is logistic regression, as in the paper. A fitted
         model of any library is used as it is and never changed: it gets rows as they come, and its own columns.
@@ -85,20 +87,21 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         unfitted classifier, a copy is fitted on all rows.
     recipe : Recipe or None, default=None
         How the network is trained; None is ``Recipe()``, and ``Recipe.paper()`` is Algorithm 1 as printed, which starts
-        at random and needs ``groups="network"``.
-    guard : {"veto", "proof"} or None, default="veto"
-        When a group keeps its own classifier. "veto": only if it gets more of the group's calibration rows right than
-        the pooled one (or, with other `guard_losses`, has a lower loss on them). "proof": only if calibration rows,
+        at random and needs ``method="network"``.
+    guard : {"evidence", "proof"} or None, default="evidence"
+        When a group keeps its own classifier. "evidence": only if held-out rows favour it, with p ≤ 0.2 on the first of
+        `guard_losses`, and no other loss and no declared subgroup speaks against it. "proof": only if calibration rows,
         held out of everything else, show that it is not worse. None: always. See `dafh.evaluation.guard`.
     guard_level : float, default=0.05
         With "proof", the accepted probability that any group is worse off all the same; also the level of certificates
         and of the tests that give a group another group's classifier.
     guard_margin : float, default=0
         Harm up to this size is accepted by "proof": 0.01 is one percentage point of error.
-    guard_losses : sequence of {"error", "fpr", "fnr", "cost"}, default=("error",)
+    guard_losses : {"auto", "error", "fpr", "fnr", "cost"} or a sequence of them, default="auto"
         Losses that must not get worse: error rate, false positive rate, false negative rate, costs. The guard checks
         all of them, and certificates are about the first. All but "error" need two classes; ``classes_[1]`` is the
-        positive one.
+        positive one. "auto" is the error rate where decisions are made at a probability of one half, and otherwise the
+        cost that the cut-off implies: at 0.3, a false negative counts 2.3 false positives.
     costs : mapping or None, default=None
         What a false positive and a false negative cost, such as ``{"fp": 1, "fn": 5}``. Decisions are then made at the
         cut-off at which both cost the same on average, unless `threshold` says otherwise.
@@ -108,8 +111,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         given by name decides at the same cut-off; any other decides by its own `predict`.
     calibration_size : float or "auto", default="auto"
         Share of the rows for the guard. With "proof" they are held out of everything, the pooled classifier included;
-        "auto" is 0.2. With "veto" the final model is trained on all rows, and the groups are judged by all rows, each
-        with models that were trained and chosen without it. Networks of several replicas are judged by this share of
+        "auto" is 0.2. With "evidence" the final model is trained on all rows, and its regions are judged by all rows,
+        each with coefficients that were fitted without it. Networks of several replicas are judged by this share of
         each fold, and so are all groups where there is one fold only (`time`); "auto" is then 0.3.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
@@ -123,10 +126,10 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         The pooled classifier in use.
     n_groups_ : int
         Number of groups.
-    groups_ : {"rules", "network"}
+    method_ : {"exceptions", "network"}
         How rows are divided.
-    rules_ : RulesInUse or None
-        The rules, with the size of each group and what it gains; prints as a table. None for a network.
+    exceptions_ : ExceptionSummary or None
+        The exceptions, with the size of each group and what it gains; prints as a table. None for a network.
     candidates_ : DataFrame
         What held-out rows chose from: settings, log-loss, difference to the pooled classifier with its standard error.
     serves_ : array of shape (`n_groups_`,)
@@ -151,7 +154,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
     >>> from dafh import DAFHClassifier
     >>> from dafh.datasets import make_grouped_classification
     >>> data = make_grouped_classification(2000, random_state=0)
-    >>> model = DAFHClassifier(2, pooled="linear", groups="rules", random_state=0).fit(data.X, data.y)
+    >>> model = DAFHClassifier(2, pooled="linear", random_state=0).fit(data.X, data.y)
     >>> model.pooled_.score(data.X, data.y) < 0.85 < 0.9 < model.score(data.X, data.y)
     True
     >>> model.predict_group(data.X).shape, model.predict_all(data.X).shape
@@ -160,7 +163,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
 
     _constraints: ClassVar[Constraints] = {
         "n_groups": (whole_number(1), one_of("auto")),
-        "groups": (one_of("rules", "network"),),
+        "method": (one_of("exceptions", "network"),),
         "pooled": (one_of("scorecard", "linear"), having("fit", "predict", "predict_proba"), FITTED_MODEL),
         "recipe": (instance_of(Recipe), NOTHING),
         **GuardedMixin._guard_constraints,
@@ -169,17 +172,19 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         "verbose": (whole_number(0),),
     }
 
+    exceptions_: ExceptionSummary | None
+
     def __init__(
         self,
         n_groups: int | Literal["auto"] = "auto",
         *,
-        groups: Literal["rules", "network"] = "rules",
+        method: Literal["exceptions", "network"] = "exceptions",
         pooled: Classifier | PooledName = "scorecard",
         recipe: Recipe | None = None,
-        guard: GuardKind | None = "veto",
+        guard: GuardKind | None = "evidence",
         guard_level: float = 0.05,
         guard_margin: float = 0.0,
-        guard_losses: Sequence[LossName] = ("error",),
+        guard_losses: LossName | Literal["auto"] | Sequence[LossName] = "auto",
         costs: Mapping[str, float] | None = None,
         threshold: float | None = None,
         calibration_size: float | str = "auto",
@@ -187,7 +192,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         verbose: int = 0,
     ) -> None:
         self.n_groups = n_groups
-        self.groups = groups
+        self.method = method
         self.pooled = pooled
         self.recipe = recipe
         self.guard = guard
@@ -250,7 +255,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
-            if self.groups == "network":
+            if self.method == "network":
                 check_jax_is_installed()
             known = {"guard_features": guard_features, "persons": persons, "time": time}
             known_calibration = {"guard_features": guard_features_calibration, "persons": persons_calibration}
@@ -278,7 +283,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
                 rows,
                 unfitted,
                 pooled,
-                kind=self.groups,
+                method=self.method,
                 n_groups=None if self.n_groups == "auto" else self.n_groups,
                 recipe=recipe,
                 # Cross-fitting needs calibration rows in the folds only if no other rows judge the groups.
@@ -288,14 +293,15 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
                 seeds=(seeds.start, seeds.batches),
                 verbose=self.verbose,
             )
-            if training.blocks is not None and isinstance(learned.model, RuleModel):
+            self._check_losses(learned.decisions.cutoff)
+            if training.blocks is not None and isinstance(learned.model, ExceptionModel):
                 learned = self._fit_all_rows(training, pooled, learned)
             self._view = pooled.view.settled()
             self._keep(learned)
-            self._judge(judges, learned.compared)
-            self._measure(learned.rules.seen, rows.weight)
+            self._measure(learned.exceptions.seen, rows.weight)
+            self._judge(judges, learned.judged)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
-        training.warn_if_sampled(unfitted, self.groups_)
+        training.warn_if_sampled(unfitted, self.method_)
         if self.label_information_ > _LABEL_LIKE:
             warnings.warn(
                 "The learned groups nearly encode the predicted label (normalised mutual information "
@@ -330,15 +336,14 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         """Give the pooled classifier and the groups' own coefficients of all rows, where a sample has chosen them."""
         foreign = partial(pooled_logits, pooled.model, classes=self.classes_)
         as_frame = hasattr(self, "feature_names_in_")
-        groups = refit_on_all_rows(training, pooled, learned.rules, foreign, self.classes_, as_frame=as_frame)
+        groups = refit_on_all_rows(training, pooled, learned.exceptions, foreign, self.classes_, as_frame=as_frame)
         return learned if groups is None else replace(learned, model=groups)
 
     def _keep(self, learned: LearnedGroups) -> None:
         self._trained: TrainedGroups = learned.model
         self.threshold_ = learned.decisions.cutoff
-        self.__dict__.pop("rules_", None)  # Of an earlier fit.
         self.n_groups_ = learned.model.n_groups
-        self.groups_ = "rules" if isinstance(learned.model, RuleModel) else "network"
+        self.method_ = "exceptions" if isinstance(learned.model, ExceptionModel) else "network"
         self._candidates = PlainTable.of(learned.candidates)
         population = learned.population
         self._history = None if population is None else PlainTable.of(population.history)
@@ -362,10 +367,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
 
     def _apply_serving(self) -> None:
         self._serving = self._trained.serving(self.serves_)
-        before: RulesInUse | None = getattr(self, "rules_", None)
-        self.rules_: RulesInUse | None = None
-        if isinstance(self._trained, RuleModel):
-            self.rules_ = RulesInUse.of(self._trained.tree, self.serves_, self.guard_report_, before)
+        if self.exceptions_ is not None:
+            self.exceptions_ = self.exceptions_.judged(self.serves_, self.guard_report_)
 
     def _compare(self, rows: CheckedRows) -> ComparedRows | None:
         seen = self._view.see(rows.given)
@@ -385,18 +388,30 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         )
 
     def _measure(self, seen: SeenRows, weight: NDArray[np.float64]) -> None:
-        """Measure how the groups divide the training rows, and how much they tell of the label."""
+        """Measure how the groups divide the training rows, how much they tell of the label, and what they correct."""
         # Every so many rows, not the first ones, because files are often sorted.
         some = np.arange(0, len(seen), max(len(seen) // _MOST_ROWS_TO_MEASURE, 1))
         seen, weight = seen.take(some), weight[some]
-        group, values = self._serving.route(seen, self._pooled_logits(seen))
+        pooled = self._pooled_logits(seen)
+        group, values = self._trained.route(seen, pooled)
         label = decide(values, self.threshold_)
         # By definition, one group and one label would tell all about each other.
         several = len(np.unique(group)) > 1
         self.label_information_ = float(normalized_mutual_info_score(group, label)) if several else 0.0
-        if self.rules_ is not None:
-            shares = np.bincount(group, weight, self.n_groups_) / weight.sum()
-            self.rules_ = self.rules_.with_shares(shares)
+        self.exceptions_ = None
+        if isinstance(self._trained, ExceptionModel):
+            share = np.bincount(group, weight, self.n_groups_) / weight.sum()
+            own = np.arange(self.n_groups_)
+            shift = np.array([_common_shift((values - pooled)[group == k]) for k in own])
+            self.exceptions_ = ExceptionSummary(self._trained.regions, own, share, shift, self.threshold_)
+
+
+def _common_shift(correction: NDArray[np.float64]) -> float:
+    """What a correction (n, m) adds to the logit of every row, NaN where it differs from row to row."""
+    if correction.shape[1] != 1 or not len(correction) or not correction.any():
+        return float("nan")
+    mean, spread = float(correction.mean()), float(correction.std())
+    return mean if spread < _LIKE_A_SHIFT * abs(mean) else float("nan")
 
 
 class _Seeds(NamedTuple):

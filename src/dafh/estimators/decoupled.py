@@ -69,7 +69,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         and the guard chooses group by group between it and the pooled classifier. This is the guard for any model.
     min_group_size : int, default=1
         Rows that a group needs for a classifier of its own.
-    guard : {"veto", "proof"} or None, default=None
+    guard : {"evidence", "proof"} or None, default=None
         When a group keeps its own classifier; see `dafh.evaluation.guard`. "veto": only if it has a lower loss than the
         pooled one; in five folds (three from 20,000 rows on), all rows judge classifiers that were fitted without them
         (the partition stays as it is). "proof": only if calibration rows, held out of everything else, show that it is
@@ -131,7 +131,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         guard: GuardKind | None = None,
         guard_level: float = 0.05,
         guard_margin: float = 0.0,
-        guard_losses: Sequence[LossName] = ("error",),
+        guard_losses: LossName | Literal["auto"] | Sequence[LossName] = "auto",
         costs: Mapping[str, float] | None = None,
         calibration_size: float | str = "auto",
         random_state: RandomState = None,

@@ -27,16 +27,21 @@ from dafh.rows.held_out import set_rows_aside
 
 # Share of the rows that "proof" holds out of everything: only they can show anything.
 _PROOF_SHARE = 0.2
+# A cut-off that is found from decisions may miss one half by this much.
+_LIKE_ONE_HALF = 0.01
 
 
 class GuardedMixin(BaseEstimator):
     """Parameters of the guard, and everything an estimator does with it."""
 
     _guard_constraints: ClassVar[Constraints] = {
-        "guard": (one_of("veto", "proof"), NOTHING),
+        "guard": (one_of("evidence", "proof"), NOTHING),
         "guard_level": (number(0, 0.5),),
         "guard_margin": (number(0, 1, closed="left"),),
-        "guard_losses": (sequence_of(one_of(*LOSS_NAMES), f"one or more of {', '.join(LOSS_NAMES)}"),),
+        "guard_losses": (
+            one_of("auto", *LOSS_NAMES),
+            sequence_of(one_of(*LOSS_NAMES), f"one or more of {', '.join(LOSS_NAMES)}"),
+        ),
         "costs": (instance_of(Mapping), NOTHING),
         "calibration_size": (number(0, 1), one_of("auto")),
     }
@@ -44,7 +49,7 @@ class GuardedMixin(BaseEstimator):
     guard: GuardKind | None
     guard_level: float
     guard_margin: float
-    guard_losses: Sequence[str]
+    guard_losses: str | Sequence[str]
     costs: Mapping[str, float] | None
     calibration_size: float | str
     classes_: NDArray[Any]
@@ -65,9 +70,19 @@ class GuardedMixin(BaseEstimator):
 
     # ---- rows to judge by ----
 
-    def _check_losses(self) -> None:
-        """Set the losses that must not get worse; they need two classes, unless it is the error rate alone."""
-        losses = check_losses(self.guard_losses, self.costs)
+    def _check_losses(self, cutoff: float = 0.5) -> None:
+        """Set the losses that must not get worse; they need two classes, unless it is the error rate alone.
+
+        Without other wishes, a cut-off says what they are: who decides at 0.3 counts a false negative as 2.3 false
+        positives, and would lose by fewer errors.
+        """
+        names, costs = self.guard_losses, self.costs
+        is_even = abs(cutoff - 0.5) < _LIKE_ONE_HALF or len(self.classes_) != 2
+        if names == "auto":
+            names = "error" if costs is None and is_even else "cost"
+        if costs is None and "cost" in names:
+            costs = {"fp": 1.0, "fn": 1.0 if is_even else (1 - cutoff) / cutoff}
+        losses = check_losses(names, costs)
         for loss in losses:
             if loss.name != "error" and len(self.classes_) != 2:
                 raise InputError(f"The {loss.title} needs two classes, and y holds {len(self.classes_)}.")
@@ -89,7 +104,7 @@ class GuardedMixin(BaseEstimator):
         given = X is not None
         if self.guard is None and (given or training["guard_features"] is not None):
             raise InputError(
-                "The guard is off and takes neither calibration rows nor guard_features: set guard to 'veto' or "
+                "The guard is off and takes neither calibration rows nor guard_features: set guard to 'evidence' or "
                 "'proof'."
             )
         for name in ("guard_features", "persons"):
@@ -195,12 +210,12 @@ class GuardedMixin(BaseEstimator):
         check_is_fitted(self)
         check_parameters(self, self._constraints)  # They may have changed since fit.
         if self.guard is None:
-            raise InputError("The guard is off: set_params(guard='veto') or 'proof' first.")
+            raise InputError("The guard is off: set_params(guard='evidence') or 'proof' first.")
         known = {"sample_weight": sample_weight, "guard_features": guard_features, "persons": persons}
         blocks = as_blocks(X)
         if blocks is not None:
             X, y, known = fresh_rows(blocks, y, **known)
         rows = self._check_more(X, y, sensitive_features, **known)
-        self._check_losses()
+        self._check_losses(getattr(self, "threshold_", 0.5))
         self._serve(self._decide(self._compared(rows), cross_fitted=False))
         return self

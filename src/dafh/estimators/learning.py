@@ -1,30 +1,34 @@
-"""Learn groups on checked rows: by rules, or by a network that starts at the rules."""
+"""Learn groups on checked rows: as a list of exceptions, or by a network that starts at one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.estimators.pooled import PooledFit, choose_n_folds, observe_decisions
+from dafh.estimators.pooled import PooledFit, choose_n_folds, observe_decisions, out_of_fold_pooled_logits
 from dafh.evaluation.paired import ComparedRows
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections
-from dafh.groups.exact import Candidate, FittedRules, RuleGroups, RuleRows, fit_rules
-from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
-from dafh.groups.merging import LeafRows, fit_corrections
+from dafh.groups.exceptions import ExceptionList, ExceptionRows, FittedExceptions, fit_exceptions, fit_list, paired_mean
+from dafh.groups.judging import Decisions, FoldVerdict, cross_fitted_rows
 from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
-from dafh.groups.rules import RuleTree
-from dafh.groups.trained import NetworkModel, RuleModel, TrainedGroups
-from dafh.linear.newton import Regression
+from dafh.groups.trained import ExceptionModel, NetworkModel, TrainedGroups
+from dafh.linear.newton import row_losses
+from dafh.regions.conditions import Region
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 from dafh.rows.seen import SeenRows
+from dafh.tables.bins import Binning
 
 _SHARE_OF_ONE_FOLD = 0.2
 _FOLDS_OF_OTHERS = 4
+# Bins by column in which regions are searched for, cut at readable numbers. With 24, an effect that turned round at 5
+# left a sliver on the wrong side of the cut, which became a group of its own.
+_REGION_BINS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +37,13 @@ class LearnedGroups:
 
     model: TrainedGroups
     candidates: pd.DataFrame
-    compared: Callable[[], ComparedRows]
-    """Calibration rows for the guard, each with classifiers that were trained without it."""
+    judged: Callable[[], ComparedRows]
+    """Rows for the guard, each with classifiers that were trained without it."""
     decisions: Decisions
     """How logits become labels."""
     population: FittedPopulation | None
     """How a network was trained, if one was."""
-    rules: "FittedGroupRules"
-    """The rules that were found, with those of every fold."""
+    exceptions: "LearnedExceptions"
 
 
 def learn_groups(
@@ -48,7 +51,7 @@ def learn_groups(
     unfitted: Any,
     pooled: PooledFit,
     *,
-    kind: Literal["rules", "network"],
+    method: Literal["exceptions", "network"],
     n_groups: int | None,
     recipe: Recipe,
     calibration: float,
@@ -65,7 +68,7 @@ def learn_groups(
     unfitted : classifier
         The pooled classifier as the user passed it, to be fitted again without each fold.
     pooled : PooledFit
-    kind : {"rules", "network"}
+    method : {"exceptions", "network"}
     n_groups : int or None
         None: chosen.
     calibration : float
@@ -80,41 +83,35 @@ def learn_groups(
     seen = pooled.view.see(rows.given, None if pooled.sums is None else pooled.sums.design.codes)
     decisions = observe_decisions(unfitted, pooled, rows, seen, threshold)
     held_out = _draw_folds(rows, unfitted, recipe, calibration, rng)
-    fold = _nested_folds(held_out, rows, rng)
-    base = nested_pooled_logits(unfitted, pooled, rows, seen, fold, held_out.n_folds)
-    design = CorrectionDesign(pooled.kind, seen, rows.weight)
-    problem = RuleRows(
-        binning=_binning(seen),
-        codes=seen.codes,
+    fold = _all_folds(held_out, rows, rng)
+    base = out_of_fold_pooled_logits(unfitted, pooled, rows, seen, fold)
+    design = CorrectionDesign(pooled.kind, seen, rows.weight, base)
+    binning = Binning.learn(seen.features, rows.weight, _REGION_BINS, readable=True)
+    problem = ExceptionRows(
+        binning=binning,
+        codes=binning.codes(seen.features),
         label=rows.label,
         weight=rows.weight,
         base=base,
-        design=lambda block: design.block(base[block]),
+        design=design.design,
         fold=fold,
-        selects=_choosing_rules(held_out),
-        cutoff=decisions.cutoff,
+        selects=_choosing_rows(held_out),
+        may_correct_all=pooled.kind == "logits",
     )
-    # A network that starts at random needs no rules.
-    needed = kind != "network" or recipe.start == "rules"
-    rules = fit_rules(problem, n_groups if needed else 1, recipe.weight_of_pr)
-    by_rules = FittedGroupRules(rules, problem, design, held_out, seen, rows, decisions)
-    candidates = by_rules.fitted.candidates
-    if kind == "rules":
-        return LearnedGroups(by_rules.model(), candidates, by_rules.compared, decisions, None, by_rules)
-    network = learn_network(by_rules, replace(rows, X=seen.numbers), n_groups or 2, recipe, seeds, verbose)
-    return LearnedGroups(network.model, candidates, network.compared, decisions, network.population, by_rules)
+    # A network that starts at random needs no exceptions.
+    needed = method == "exceptions" or recipe.start == "exceptions"
+    fitted = fit_exceptions(problem, n_groups if needed else 1)
+    exceptions = LearnedExceptions(fitted, problem, design, held_out, seen, rows, decisions)
+    if method == "exceptions":
+        return LearnedGroups(exceptions.model, fitted.candidates, exceptions.judged, decisions, None, exceptions)
+    network = learn_network(exceptions, replace(rows, X=seen.numbers), n_groups or 2, recipe, seeds, verbose)
+    return LearnedGroups(network.model, fitted.candidates, network.judged, decisions, network.population, exceptions)
 
 
-def _binning(seen: SeenRows) -> Any:
-    assert seen.view.binning is not None
-    return seen.view.binning
+def _choosing_rows(held_out: HeldOut) -> NDArray[np.bool_]:
+    """Whether a row chooses the list, when its fold is held out: all do, but where there is one fold only.
 
-
-def _choosing_rules(held_out: HeldOut) -> NDArray[np.bool_]:
-    """Whether a row chooses rules, when its fold is held out.
-
-    All that are held out do; `dafh.groups.exact` says why they may judge the rules, too. A single fold has no others to
-    choose for it, and is divided between choice and guard.
+    That one is divided between choice and guard.
     """
     held = held_out.fold >= 0
     return held if held_out.n_folds > 1 else held & ~held_out.calibrates
@@ -138,12 +135,11 @@ def _draw_folds(
     )
 
 
-def _nested_folds(held_out: HeldOut, rows: CheckedRows, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Folds for nested logits: rows that never judge need some as well, so that their logits can be out of fold.
+def _all_folds(held_out: HeldOut, rows: CheckedRows, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Fold of every row: those that never judge need one as well, so that their logits can be out of fold.
 
-    Beside several folds these rows are few, left over by rounding or of a rare class, and are spread over the folds: in
-    a fold of their own they cost a sixth of all fits. Beside a single fold they are most rows, and are divided, a
-    person's rows together.
+    Beside several folds these rows are few, left over by rounding or of a rare class, and are spread over the folds.
+    Beside a single fold they are most rows, and are divided, a person's rows together.
     """
     n_folds = max(held_out.n_folds, 1)
     person = np.arange(len(rows)) if rows.context.person is None else rows.context.person
@@ -153,55 +149,63 @@ def _nested_folds(held_out: HeldOut, rows: CheckedRows, rng: np.random.Generator
 
 
 @dataclass(frozen=True, eq=False)
-class FittedGroupRules:
-    """Fitted rules with the rows they were learned from."""
+class LearnedExceptions:
+    """A fitted list with the rows it was learned from."""
 
-    fitted: FittedRules
-    problem: RuleRows
+    fitted: FittedExceptions
+    problem: ExceptionRows
     design: CorrectionDesign
     held_out: HeldOut
     seen: SeenRows
     rows: CheckedRows
     decisions: Decisions
 
-    def model(self) -> RuleModel:
-        """The final rules, as they are served."""
-        return self.served(self.fitted.groups)
+    @cached_property
+    def regions(self) -> tuple[Region, ...]:
+        """The exceptions in conditions that hold for any table."""
+        return self.fitted.chosen.regions(self.problem.binning)
 
-    def served(self, groups: RuleGroups) -> RuleModel:
-        """Rules of a fold, or the final ones, as they are served."""
-        return RuleModel(groups.tree, self.design.served(groups.corrections))
+    @cached_property
+    def model(self) -> ExceptionModel:
+        """The list as it is served."""
+        return ExceptionModel(self.regions, self.design.served(self.fitted.chosen.corrections))
 
-    def compared(self) -> ComparedRows:
-        """Calibration rows for the guard."""
-        return cross_fitted_rows(self._verdicts(), self.fitted.groups.tree.n_groups, self.rows, self.decisions)
+    def judged(self) -> ComparedRows:
+        """Judge exactly the regions that are printed, with coefficients fitted without each fold.
 
-    def _verdicts(self) -> list[FoldVerdict]:
-        final, verdicts = self.fitted.groups.tree, []
-        spread = slice(None, None, max(len(self.problem.label) // ROWS_TO_MATCH, 1))
-        for block, groups in enumerate(self.fitted.folds):
-            judges = self.held_out.fold == block
-            members = np.flatnonzero(judges if self.held_out.n_folds > 1 else judges & self.held_out.calibrates)
-            asked, pooled = self.seen.take(members), self.problem.base[block][members]
-            model = self.served(groups)
-            codes = self.problem.codes[spread]
-            place = matched_groups(groups.tree.assign(codes), final.assign(codes), final.n_groups)
-            verdicts.append(
-                FoldVerdict(
-                    members,
-                    model.assign(asked),
-                    _padded(model.every(asked, pooled), final.n_groups),
-                    pooled,
-                    place,
-                )
-            )
-        return verdicts
+        The regions have seen all rows, and look better on them than they are. By how much, lists say that were grown
+        without each fold: the share of the log-loss gain that is left with those is the share that counts.
+        """
+        fitted, problem = self.fitted, self.problem
+        n_groups = len(fitted.chosen.exceptions) + 1
+        if fitted.settings is None or not problem.n_folds:
+            verdicts = [self._verdict(block, fitted.chosen) for block in range(problem.n_folds)]
+            return cross_fitted_rows(verdicts, n_groups, self.rows, self.decisions)
+        verdicts, gains, weights = [], [], []
+        for block in range(problem.n_folds):
+            without = fit_list(problem, block, fitted.chosen, fitted.settings)
+            verdicts.append(self._verdict(block, without))
+            selecting = problem.judging(block)
+            group, offset, label = without.assign(problem.codes[selecting]), problem.base[selecting], self.rows.label
+            served = offset + problem.design.take(selecting).grouped_logits(without.corrections, group)
+            gains.append(row_losses(offset, label[selecting]) - row_losses(served, label[selecting]))
+            weights.append(problem.weight[selecting])
+        in_fixed_regions = paired_mean(np.concatenate(gains), np.concatenate(weights))[0]
+        share = fitted.held_out_gain / in_fixed_regions if in_fixed_regions > 0 else 0.0
+        compared = cross_fitted_rows(verdicts, n_groups, self.rows, self.decisions)
+        return replace(compared, honest_share=float(np.clip(share, 0.0, 1.0)))
+
+    def _verdict(self, block: int, fitted: ExceptionList) -> FoldVerdict:
+        """What the classifiers of a fold say about its rows."""
+        held = self.held_out.fold == block
+        members = np.flatnonzero(held if self.held_out.n_folds > 1 else held & self.held_out.calibrates)
+        offset, design = self.problem.base[members], self.problem.design.take(members)
+        logits = [offset + design.logits(correction) for correction in fitted.corrections]
+        group = fitted.assign(self.problem.codes[members])
+        return FoldVerdict(members, group, np.stack(logits, axis=1), offset, np.arange(len(logits)))
 
 
-def _padded(logits: NDArray[np.float64], n_groups: int) -> NDArray[np.float64]:
-    """Logits for as many groups as the final model has: a fold may have found fewer, and its last one stands in."""
-    missing = n_groups - logits.shape[1]
-    return np.concatenate([logits, np.repeat(logits[:, -1:], missing, axis=1)], axis=1) if missing > 0 else logits
+# ---- a network that starts at the exceptions ----
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,22 +214,23 @@ class _Network:
 
     model: NetworkModel
     population: FittedPopulation
-    compared: Callable[[], ComparedRows]
+    judged: Callable[[], ComparedRows]
 
 
 def learn_network(
-    rules: FittedGroupRules,
+    exceptions: LearnedExceptions,
     rows: CheckedRows,
     n_groups: int,
     recipe: Recipe,
     seeds: tuple[np.random.SeedSequence, np.random.SeedSequence],
     verbose: int,
 ) -> _Network:
-    """Train the paper's group network, from the rules of each block where there are some."""
-    from_rules = recipe.start == "rules" and rules.fitted.chosen is not None
-    starts = _network_starts(rules, rows) if from_rules else None
-    n_groups = n_groups if starts is None else rules.fitted.groups.tree.n_groups
-    base, held_out = rules.problem.base, _held_out_of_network(rules.held_out, recipe)
+    """Train the paper's group network, from the exceptions of each block where there are some."""
+    fitted, problem = exceptions.fitted, exceptions.problem
+    starts = _network_starts(exceptions, rows) if recipe.start == "exceptions" and fitted.chosen.exceptions else None
+    n_groups = n_groups if starts is None else len(fitted.chosen.exceptions) + 1
+    held_out = _held_out_of_network(exceptions.held_out, recipe)
+    base = np.broadcast_to(problem.base, (held_out.n_folds + 1, *problem.base.shape))
     population = fit_population(
         recipe,
         n_groups,
@@ -237,11 +242,10 @@ def learn_network(
         batch_seed=seeds[1],
         verbose=verbose,
     )
-    tree = rules.fitted.groups.tree if starts is not None else None
     return _Network(
-        NetworkModel(population.model, tree),
+        NetworkModel(population.model, exceptions.regions if starts is not None else ()),
         population,
-        lambda: population.cross_fitted_rows(rows, base, held_out, starts, rules.decisions),
+        lambda: population.cross_fitted_rows(rows, base, held_out, starts, exceptions.decisions),
     )
 
 
@@ -257,48 +261,26 @@ def _held_out_of_network(held_out: HeldOut, recipe: Recipe) -> HeldOut:
     return held_out.shared() if shares else held_out
 
 
-def _network_starts(rules: FittedGroupRules, rows: CheckedRows) -> list[NetworkStart]:
-    """What the network of each block starts from: the block's tree, and linear corrections for its groups."""
-    design = CorrectionDesign("columns", rules.seen, rows.weight)
-    starts = []
-    for block, groups in enumerate([*rules.fitted.folds, rules.fitted.groups]):
-        assert groups.settings is not None
-        tree = _same_number_of_groups(groups.tree, rules.fitted.groups.tree.n_groups)
-        weight, bias = _linear_start(rules, rows, design, block, tree, groups.settings)
-        answers, paths = tree.answers(rules.problem.codes), tuple(tree.paths())
-        starts.append(NetworkStart(answers, paths, tree.group, weight, bias, groups.settings.elsewhere))
-    return starts
-
-
-def _same_number_of_groups(tree: RuleTree, n_groups: int) -> RuleTree:
-    """Number the groups of a fold's tree within those of the final one; a fold may have found fewer."""
-    return replace(tree, group=np.minimum(tree.group, n_groups - 1))
-
-
-def _linear_start(
-    rules: FittedGroupRules,
-    rows: CheckedRows,
-    design: CorrectionDesign,
-    block: int,
-    tree: RuleTree,
-    settings: Candidate,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Corrections of a block's groups that are linear in the columns, as the network's classifiers are."""
-    n_groups, problem = rules.fitted.groups.tree.n_groups, rules.problem
-    weight, bias = (
-        np.zeros((n_groups, rows.X.shape[1], problem.base.shape[2])),
-        np.zeros((n_groups, problem.base.shape[2])),
+def _network_starts(exceptions: LearnedExceptions, rows: CheckedRows) -> list[NetworkStart]:
+    """What the network of each block starts from: the final list, and linear corrections fitted without the fold."""
+    fitted, problem = exceptions.fitted, exceptions.problem
+    assert fitted.settings is not None
+    n_groups = len(fitted.chosen.exceptions) + 1
+    design = CorrectionDesign("columns", exceptions.seen, rows.weight, problem.base)
+    linear = replace(problem, design=design.design)
+    answers = np.column_stack([one.rows(problem.codes) for one in fitted.chosen.exceptions])
+    # The way to an exception: no to all before it, and yes to itself.
+    leaves = tuple(
+        tuple((question, question == number) for question in range(min(number + 1, n_groups - 1)))
+        for number in range(n_groups)
     )
-    if not design.has_columns:
-        return weight, bias
-    trains = problem.training(block)
-    base = problem.base[block]
-    regression = Regression(design.block(base), problem.label, problem.weight, base).take(trains)
-    # A group may have no rows in a fold.
-    present, position = np.unique(tree.assign(problem.codes[trains]), return_inverse=True)
-    leaves = LeafRows.of(regression, position, len(present))
-    penalty = np.full(regression.design.n_coefficients, settings.strength)
-    served = design.served(fit_corrections(leaves, np.arange(len(present)), penalty, settings.elsewhere))
-    assert isinstance(served, LinearCorrections)
-    weight[present], bias[present] = served.weight, served.intercept
-    return weight, bias
+    starts = []
+    for block in range(exceptions.held_out.n_folds + 1):
+        weight = np.zeros((n_groups, rows.X.shape[1], problem.base.shape[1]))
+        bias = np.zeros((n_groups, problem.base.shape[1]))
+        if design.has_columns:
+            served = design.served(fit_list(linear, block, fitted.chosen, fitted.settings).corrections)
+            assert isinstance(served, LinearCorrections)
+            weight, bias = served.weight, served.intercept
+        starts.append(NetworkStart(answers, leaves, np.arange(n_groups), weight, bias))
+    return starts

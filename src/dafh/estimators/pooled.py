@@ -20,7 +20,7 @@ from dafh.classifiers.logits import class_probabilities, decide, find_cutoff, lo
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import Classifier
 from dafh.exceptions import InputError
-from dafh.frames import Table
+from dafh.frames import Table, to_pandas
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
 from dafh.incumbents import Incumbent, IncumbentColumns, check_incumbent, names_aside
@@ -31,12 +31,15 @@ from dafh.linear.newton import Regression, Solution, fit_penalized
 from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
+from dafh.tables.bins import Binning
 from dafh.tables.encoder import TableEncoder
 from dafh.text import quoted
 
 PooledName = Literal["scorecard", "linear"]
 # With fewer rows than this, five folds are worth their time; above it, three judge as surely.
 _FEW_ROWS = 20_000
+# Bins by column in which a classifier of any other kind is corrected: its groups have too few rows for more.
+_FEW_BINS = 8
 Brought = Incumbent | IncumbentColumns
 FITTED_MODEL = Allowed(
     "a fitted model that has 'predict'", lambda value: callable(getattr(value, "predict", None)) and is_fitted(value)
@@ -103,7 +106,8 @@ def fit_pooled(
     if is_fitted(pooled):
         binning = pooled.binning_ if isinstance(pooled, Scorecard) else None
         kind: Kind = "points" if binning is not None else "columns" if _is_linear(pooled) else "logits"
-        return PooledFit(pooled, TableView.learn(rows.given, rows.weight, binning, columns), kind, fitted_here=False)
+        view = TableView.learn(rows.given, rows.weight, binning or _bins_of_corrections(rows, kind, columns), columns)
+        return PooledFit(pooled, view, kind, fitted_here=False)
     missing = np.setdiff1d(np.arange(len(rows.classes)), rows.label)
     if len(missing):
         raise InputError(
@@ -114,7 +118,8 @@ def fit_pooled(
         scorecard = clone(pooled)
         sums = scorecard.fit_keeping_sums(rows.given, rows.y, rows.fit_weight, rows.context.person)
         return PooledFit(scorecard, TableView.learn(rows.given, rows.weight, scorecard.binning_), "points", sums)
-    view = TableView.learn(rows.given, rows.weight)
+    kind = "columns" if isinstance(pooled, StandardizedLogisticRegression) else "logits"
+    view = TableView.learn(rows.given, rows.weight, _bins_of_corrections(rows, kind, None))
     unfitted = seeded(pooled, seed)
     if whole is not None and not isinstance(pooled, StandardizedLogisticRegression):
         rows = whole()
@@ -124,7 +129,16 @@ def fit_pooled(
         # Most classifiers take numbers only. A pipeline is left alone: it has its own way with tables.
         encoded = view.encoder.transform(rows.given)
         model = Pipeline([("encoder", view.encoder), ("model", _fit_copy(unfitted, encoded, rows))])
-    return PooledFit(model, view, "columns" if _is_linear(model) else "logits")
+    return PooledFit(model, view, kind)
+
+
+def _bins_of_corrections(rows: CheckedRows, kind: Kind, columns: Sequence[str] | None) -> Binning | None:
+    """Few bins by column for the points that correct a foreign classifier; None where they are not needed."""
+    if kind != "logits":
+        return None
+    return Binning.learn(
+        rows.given if columns is None else to_pandas(rows.given)[list(columns)], rows.weight, _FEW_BINS
+    )
 
 
 def _fit_copy(unfitted: Any, X: Any, rows: CheckedRows) -> Classifier:

@@ -6,10 +6,13 @@ There are three settings, the most careful first:
   than `margin`: for every loss asked about, and for every declared subgroup in the group. Holm's method corrects for
   the number of groups. Whatever happened in training, the probability that any group, or any declared subgroup with
   calibration rows in it, is served worse than that is at most `level`, for new rows from the population of these rows.
-- ``"veto"``: a group keeps its own classifier only if it has a lower loss on these rows than the pooled one, no other
-  loss asked about is higher, and no declared subgroup shows signs of harm. This prevents a lot of harm, but proves
-  nothing.
+- ``"evidence"``: a group keeps its own classifier only if these rows favour it: the first loss is lower with p ≤ 0.2,
+  or it is not higher and the log-loss is lower with p ≤ 0.05; no other loss asked about is higher; and no declared
+  subgroup shows signs of harm. This prevents most harm, but proves nothing.
 - None: the guard is off.
+
+Groups that were found on the same rows look better there than they are. `ComparedRows.honest_share` says which share of
+the gain fresh rows will show; gains, limits and tests are then about that share, here and in the report.
 
 Envy is repaired in the same way: a group that is shown to do better with another group's classifier gets that one.
 Every group has a *certificate*: the largest harm against the pooled classifier that its rows do not rule out. The
@@ -21,6 +24,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from dafh.evaluation.guard_report import GuardKind, GuardReport, certificate_in_words, server_in_words
 from dafh.evaluation.losses import ERROR, TITLES, Loss
@@ -29,10 +33,15 @@ from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 from dafh.exceptions import InputError
 from dafh.frames import PlainTable
 from dafh.stats import holm
+from dafh.text import percent, points
 
-# Under "veto", a declared subgroup shows signs of harm if the test of "not worse" has a p-value of at most this. One
-# row lost and none won is no reason to take a classifier away, and of a dozen subgroups some always lose a row.
-VETO_LEVEL = 0.2
+# Under "evidence", the own classifier must be better with at most this p-value. A declared subgroup shows signs of harm
+# if the test of "not worse" has one of at most this: of a dozen subgroups some always lose a row.
+EVIDENCE_LEVEL = 0.2
+# Where decisions hardly differ, the log-loss must speak for the own classifier more clearly than errors would.
+_LOG_LOSS_LEVEL = 0.05
+# False positive and false negative rates that rise by more than this are named.
+_NOTED_RISE = 0.01
 _ROUNDING = 1e-12
 ALL_ROWS = ""
 """Name of the part of a group that is all of it."""
@@ -41,7 +50,7 @@ ALL_ROWS = ""
 def choose_servers(
     rows: ComparedRows,
     *,
-    kind: GuardKind = "veto",
+    kind: GuardKind = "evidence",
     level: float = 0.05,
     margin: float = 0.0,
     losses: Sequence[Loss] = (ERROR,),
@@ -53,7 +62,7 @@ def choose_servers(
     ----------
     rows : ComparedRows
         Used for nothing else; group k's own classifier is column k. Their `attributes` define declared subgroups.
-    kind : {"veto", "proof"}, default="veto"
+    kind : {"evidence", "proof"}, default="evidence"
         See the module.
     level : float, default=0.05
         Accepted probability that any group is served worse all the same ("proof"), and that any certificate is wrong.
@@ -78,29 +87,31 @@ def choose_servers(
     >>> choose_servers(rows).serves, choose_servers(rows, kind="proof").serves
     (array([0]), array([1]))
     """
-    if kind not in ("veto", "proof"):
-        raise InputError(f"There is no guard {kind!r}: choose 'veto' or 'proof'.")
+    if kind not in ("evidence", "proof"):
+        raise InputError(f"There is no guard {kind!r}: choose 'evidence' or 'proof'.")
     n_groups = len(rows.own)
     own = np.arange(n_groups)
     checks = check_servers(rows, losses, own, margin)
+    optimism = _optimism(rows, losses[0])
     if kind == "proof":
         keeps = proved(checks, n_groups, level)
         checks["passed"] = checks["p_better"] <= level
     else:
-        checks["passed"] = _spoken_for(checks)
+        checks["passed"] = _spoken_for(checks, rows, losses[0], optimism)
         keeps = np.isin(own, checks["group"]) & ~np.isin(own, checks["group"][~checks["passed"]])
     serves = np.where(keeps, own, n_groups)
     # Under "proof" the level passes on to other groups' classifiers only when every own classifier is proved; before,
     # it is better spent on the groups that are still in question.
-    if kind == "veto" or keeps.all():
+    if kind == "evidence" or keeps.all():
         serves = np.array(
             [_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in range(n_groups)], np.intp
         )
-    harm = _certificates(rows, losses[0], serves, kind, level, margin)
-    table = _table(rows, losses[0], serves, harm, level)
+    harm = _certificates(rows, losses[0], serves, kind, level, margin, optimism)
+    table = _table(rows, losses[0], serves, harm, level, optimism)
     table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
     names = tuple(loss.name for loss in losses)
-    return GuardReport(kind, level, margin, serves, PlainTable.of(table), PlainTable.of(checks), names, cross_fitted)
+    tables = PlainTable.of(table), PlainTable.of(checks)
+    return GuardReport(kind, level, margin, serves, *tables, names, cross_fitted, tuple(_notes(rows, serves)))
 
 
 def _parts(rows: ComparedRows) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
@@ -154,16 +165,63 @@ def proved(checks: pd.DataFrame, n_groups: int, level: float) -> NDArray[np.bool
     return holm(p) <= level
 
 
-def _spoken_for(checks: pd.DataFrame) -> NDArray[np.bool_]:
-    """Whether the rows speak for the own classifier, or at least not against it, by "veto"."""
+def _optimism(rows: ComparedRows, loss: Loss) -> NDArray[np.float64]:
+    """Gain of each group that is owed to the search, which has seen these rows, (K,)."""
+    n_groups = len(rows.own)
+    gain = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)]).gain
+    return (1 - rows.honest_share) * np.maximum(np.nan_to_num(gain), 0.0)
+
+
+def _spoken_for(
+    checks: pd.DataFrame, rows: ComparedRows, loss: Loss, optimism: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Whether the rows speak for the own classifier, or at least not against it, by "evidence"."""
     everybody = (checks["part"] == ALL_ROWS).to_numpy()
-    main = everybody & (checks["loss"] == checks["loss"].iloc[0] if len(checks) else everybody)
-    gain = checks["gain"].to_numpy()
+    main = everybody & (checks["loss"] == loss.name).to_numpy()
+    group, gain = checks["group"].to_numpy(), checks["gain"].to_numpy()
+    n_groups = len(rows.own)
+    p_better = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)]).p_within(-optimism)[group]
     # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it. Sums of weights
     # are rounded, and rows that balance exactly must not win by that.
     with np.errstate(invalid="ignore"):
-        wins, holds = gain > _ROUNDING, gain >= -_ROUNDING
-    return np.where(main, wins, np.where(everybody, holds, checks["p_worse"] > VETO_LEVEL))
+        holds = gain >= -_ROUNDING
+    by_log_loss = holds & (p_of_log_loss(rows)[group] <= _LOG_LOSS_LEVEL)
+    wins = (p_better <= EVIDENCE_LEVEL) | by_log_loss
+    return np.where(main, wins, np.where(everybody, holds, checks["p_worse"] > EVIDENCE_LEVEL))
+
+
+def p_of_log_loss(rows: ComparedRows) -> NDArray[np.float64]:
+    """One-sided p-value of "the log-loss of each group's own classifier is not lower", (K,); 1 where it is unknown."""
+    n_groups = len(rows.own)
+    p = np.ones(n_groups)
+    if rows.log_gain is None:
+        return p
+    for g in range(n_groups):
+        members = np.flatnonzero(rows.group == g)
+        # Rows of one person are one unit.
+        unit = members if rows.person is None else rows.person[members]
+        unit = np.unique(unit, return_inverse=True)[1]
+        weight = np.bincount(unit, rows.weight[members])
+        gain = np.bincount(unit, rows.log_gain[members] * rows.weight[members])
+        if weight.sum() > 0:
+            mean = gain.sum() / weight.sum()
+            error = np.sqrt(((gain - mean * weight) ** 2).sum()) / weight.sum()
+            p[g] = ndtr(-rows.honest_share * mean / error) if error > 0 else 1.0
+    return p
+
+
+def _notes(rows: ComparedRows, serves: NDArray[np.intp]) -> Iterator[str]:
+    """Name groups whose false positive or false negative rate rises by more than a point."""
+    if rows.positive is None:
+        return
+    n_groups = len(serves)
+    for loss in (Loss("fpr"), Loss("fnr")):
+        rates = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
+        for g, server in enumerate(serves.tolist()):
+            own, pooled = rates[server][g], rates[n_groups][g]
+            if own - pooled > _NOTED_RISE:
+                change = f"{points(own - pooled)} percentage points, to {percent(own)}"
+                yield f"Group {g}: the {loss.title} rises by {change}, with the classifier that serves it."
 
 
 def _repair_envy(
@@ -188,7 +246,13 @@ def _repair_envy(
 
 
 def _certificates(
-    rows: ComparedRows, loss: Loss, serves: NDArray[np.intp], kind: GuardKind, level: float, margin: float
+    rows: ComparedRows,
+    loss: Loss,
+    serves: NDArray[np.intp],
+    kind: GuardKind,
+    level: float,
+    margin: float,
+    optimism: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Harm against the pooled classifier that the rows of each group exclude, for all groups together at `level`."""
     n_groups = len(serves)
@@ -205,12 +269,17 @@ def _certificates(
     shares = np.where(serves == own, share / 2 if n_groups > 1 else share, share / 2 / max(n_groups - 1, 1))
     # The pooled classifier harms nobody compared with itself, which needs no limit.
     harm, kept = np.zeros(n_groups), np.flatnonzero(serves < n_groups)
-    harm[kept] = found.take(kept).upper(shares[kept])
+    harm[kept] = np.minimum(found.take(kept).upper(shares[kept]) + optimism[kept], loss.worst)
     return harm
 
 
 def _table(
-    rows: ComparedRows, loss: Loss, serves: NDArray[np.intp], harm: NDArray[np.float64], level: float
+    rows: ComparedRows,
+    loss: Loss,
+    serves: NDArray[np.intp],
+    harm: NDArray[np.float64],
+    level: float,
+    optimism: NDArray[np.float64],
 ) -> pd.DataFrame:
     n_groups = len(serves)
     found = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)])
@@ -220,15 +289,15 @@ def _table(
     return pd.DataFrame(
         {
             "rows": np.bincount(rows.group[counted], minlength=n_groups),
-            "own_loss": [losses[g][g] for g in range(n_groups)],
+            "own_loss": np.array([losses[g][g] for g in range(n_groups)]) + optimism,
             "pooled_loss": losses[-1],
-            "gain": found.gain,
-            "low": low,
-            "high": high,
+            "gain": found.gain - optimism,
+            "low": low - optimism,
+            "high": high - optimism,
             "own_worse": found.own_worse,
             "own_better": found.own_better,
             "p_worse": found.p_beyond(0.0),
-            "p_better": found.p_within(0.0),
+            "p_better": found.p_within(-optimism),
             "served_by": [server_in_words(k, int(s), n_groups) for k, s in enumerate(serves)],
             "excluded_harm": harm,
             "certificate": [certificate_in_words(h, int(s) == n_groups) for h, s in zip(harm, serves, strict=True)],
@@ -244,7 +313,9 @@ def _reason(checks: pd.DataFrame, kind: GuardKind, served_by: int, n_groups: int
             return f"classifier {served_by} is shown to serve it better"
         if kind == "proof":
             return "it is shown not to be worse than the pooled classifier"
-        return f"the {TITLES[checks['loss'].iloc[0]]} is lower than with the pooled classifier"
+        lower = checks["gain"].iloc[0] > _ROUNDING
+        what = TITLES[checks["loss"].iloc[0]] if lower else "log-loss"
+        return f"the {what} is lower than with the pooled classifier"
     if not len(checks):
         return "it has no calibration rows, so the pooled classifier serves it"
     failed = checks[~checks["passed"]]
@@ -257,4 +328,4 @@ def _reason(checks: pd.DataFrame, kind: GuardKind, served_by: int, n_groups: int
     if kind == "proof":
         return f"the {what} is not shown to be as low as with the pooled classifier"
     is_main = not first["part"] and first["loss"] == checks["loss"].iloc[0]
-    return f"the {what} is {'not lower' if is_main else 'higher'} than with the pooled classifier"
+    return f"the {what} is {'not shown to be below that of' if is_main else 'higher than with'} the pooled classifier"

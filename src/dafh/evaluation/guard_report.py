@@ -12,7 +12,7 @@ from dafh.evaluation.losses import TITLES, LossName
 from dafh.frames import PlainTable
 from dafh.text import listed, percent, points, render_html, render_text
 
-GuardKind = Literal["veto", "proof"]
+GuardKind = Literal["evidence", "proof"]
 _LOSSES = ("own_loss", "pooled_loss")
 
 
@@ -31,17 +31,17 @@ class GuardReport:
     >>> pooled = np.where(group == 0, coin, y)
     >>> rows = ComparedRows.check(y, np.column_stack([y, coin]), group, pooled)
     >>> print(choose_servers(rows))
-    Guard "veto" on 200 calibration rows: group 1 is served by the pooled classifier.
+    Guard "evidence" on 200 calibration rows: group 1 is served by the pooled classifier.
     <BLANKLINE>
      group  rows  own error  pooled error  gain, points      95% interval  served by  harm vs pooled, points
          0   100       0.0%         50.0%        +50.00  +38.39 to +60.17    its own      none, gain ≥ 36.93
          1   100      50.0%          0.0%        -50.00  -60.17 to -38.39     pooled           none (pooled)
     <BLANKLINE>
-    Group 1: the error rate is not lower than with the pooled classifier (50.00% instead of 0.00%, 100 rows).
+    Group 1: the error rate is not shown to be below that of the pooled classifier (50.00% instead of 0.00%, 100 rows).
     """
 
     kind: GuardKind
-    """The setting: "veto" or "proof"."""
+    """The setting: "evidence" or "proof"."""
     level: float
     """Probability of a wrong promise that was accepted."""
     margin: float
@@ -56,13 +56,15 @@ class GuardReport:
     """Losses that were asked about, the main one first."""
     cross_fitted: bool = False
     """Whether the rows judged models of the same kind that were trained without them, not this one."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what else changes: false positive and false negative rates that rise."""
 
     @cached_property
     def table(self) -> pd.DataFrame:
         """One row per group, about the first loss.
 
-        Columns: rows; own_loss and pooled_loss; gain with the interval low to high; own_worse (b) and own_better (c);
-        the tests p_worse ("not worse") and p_better ("not better"); served_by; excluded_harm (the certificate as a
+        Columns: rows; own_loss and pooled_loss; gain with the interval low to high, as fresh rows will show them;
+        own_worse (b) and own_better (c); the tests p_worse ("not worse") and p_better ("not better"); served_by; excluded_harm (the certificate as a
         number, for all groups together at `level`); certificate (the same in words); and reason (why the group kept or
         lost its own classifier).
         """
@@ -148,12 +150,13 @@ class GuardReport:
     def __str__(self) -> str:
         """Render for a terminal."""
         parts = [self.sentence(), render_text(self._display())]
-        return "\n\n".join([*parts, "\n".join(self.reasons())] if self.reasons() else parts)
+        sentences = [*self.reasons(), *self.notes]
+        return "\n\n".join([*parts, "\n".join(sentences)] if sentences else parts)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return render_html(self.sentence(), self._display(), *self.reasons())
+        return render_html(self.sentence(), self._display(), *self.reasons(), *self.notes)
 
 
 def server_in_words(group: int, serves: int, n_groups: int) -> str:

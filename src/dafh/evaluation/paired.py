@@ -109,6 +109,10 @@ class ComparedRows:
     """Number of the person a row belongs to, (n,); None where every row is a person of its own."""
     attributes: pd.DataFrame | None = None
     """Declared attributes of the rows, for the guard."""
+    log_gain: NDArray[np.float64] | None = None
+    """Log-loss of the pooled classifier minus that of the group's own one, (n,); None where nothing is known of it."""
+    honest_share: float = 1.0
+    """Share of the gain on these rows that fresh rows will show; less than 1 where the groups have seen the rows."""
 
     @classmethod
     def check(
@@ -182,7 +186,7 @@ class ComparedRows:
                 return None
             return pd.concat(present) if name == "attributes" else np.concatenate(present)
 
-        names = ("right", "differ", "group", "weight", "positive", "person", "attributes")
+        names = ("right", "differ", "group", "weight", "positive", "person", "attributes", "log_gain")
         return replace(first, **{name: joined(name) for name in names})
 
     @property

@@ -82,7 +82,7 @@ def explain(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(600, 2))
     >>> y = np.where(X[:, 0] > 0, X[:, 1], -X[:, 1]) + rng.normal(size=600) > 0
-    >>> words = explain(DAFHClassifier(2, groups="rules", random_state=0).fit(X, y), X)
+    >>> words = explain(DAFHClassifier(2, random_state=0).fit(X, y), X)
     >>> len(words.groups), words.groups[0].rule.exact
     (2, True)
     """
@@ -119,15 +119,15 @@ def explain(
                 members=() if attributes is None else _members(attributes, everywhere),
                 difference=difference,
                 gain=_gain(final, group),
-                loss=getattr(getattr(final, "rules_", None), "loss", "error"),
+                loss=getattr(getattr(final, "exceptions_", None), "loss", "error"),
             )
         )
     return Explanation(tuple(described), worth=worth_of_groups(model))
 
 
 def _gain(final: Any, group: int) -> float | None:
-    """Gain of a group's own classifier on calibration rows, where groups are rules and a guard has tested them."""
-    gains = getattr(getattr(final, "rules_", None), "gain", None)
+    """Gain of a group's own classifier on calibration rows, where groups are exceptions and a guard has tested them."""
+    gains = getattr(getattr(final, "exceptions_", None), "gain", None)
     if gains is None or group >= len(gains) or len(gains) == 1 or np.isnan(gains[group]):
         return None
     return float(gains[group])

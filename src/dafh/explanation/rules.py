@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeClassifier
 
-from dafh.groups.rules import column_condition
+from dafh.regions.conditions import Condition
 from dafh.tables.column import Column
 from dafh.tables.values import kind_of
 
@@ -43,10 +43,10 @@ class Rule:
 
 def own_rule(final: Any, group: int) -> Rule | None:
     """Rule by which a fitted model divides rows; None if it has no rules, and for a group of all rows."""
-    rules = getattr(final, "rules_", None)
-    if rules is None or rules.n_groups == 1 or group >= rules.n_groups:
+    exceptions = getattr(final, "exceptions_", None)
+    if exceptions is None or exceptions.n_groups == 1 or group >= exceptions.n_groups:
         return None
-    return Rule(rules.tree.rule(group), precision=1.0, recall=1.0, exact=True)
+    return Rule(exceptions.rules[group], precision=1.0, recall=1.0, exact=True)
 
 
 def find_rule(table: pd.DataFrame, inside: NDArray[np.bool_], rng: np.random.Generator) -> Rule | None:
@@ -133,4 +133,4 @@ def _condition(columns: Sequence[Column], places: Sequence[NDArray[np.intp]], pa
         elif not columns[column].has_other:
             # No row is in the last bin, of categories never seen: it decides which of two lists is said, the shorter.
             bins[-1] = 2 * bins[:-1].sum() > len(bins) - 1
-    return " and ".join(column_condition(columns[column], bins) for column, bins in allowed.items())
+    return " and ".join(str(Condition.of_bins(columns[column], bins)) for column, bins in allowed.items())

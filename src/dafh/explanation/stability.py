@@ -111,7 +111,7 @@ def stability_in_time(
             labels[kept],
             _sampled(sensitive_features, kept, n_rows),
         )
-    by_rows = getattr(final_classifier(model), "rules_", None) is not None
+    by_rows = getattr(final_classifier(model), "exceptions_", None) is not None
     plans = _plans(model, labels, range(_MOST_FITS), _MOST_FITS if by_rows else None)
     begin, parts = clock(), []
     with warnings.catch_warnings():

@@ -293,7 +293,7 @@ def adds_nothing(model: GroupModel | Pipeline) -> bool:
 def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
     """Say what the groups that a model has learned are worth; None for a model that was told its groups."""
     final = final_classifier(model)
-    if not hasattr(final, "groups_"):  # Only groups that were learned are worth more or less.
+    if not hasattr(final, "method_"):  # Only groups that were learned are worth more or less.
         return None
     if adds_nothing(final) and final.n_groups_ > 1:
         none = "but the guard let none keep its own classifier: the pooled one serves all rows"

@@ -4,7 +4,7 @@ There are three kinds, by the pooled classifier:
 
 - a scorecard is corrected by points for its bins, so that every group has a scorecard of its own;
 - a linear classifier is corrected by coefficients for the columns, so that every group has a linear classifier;
-- any other classifier is corrected by coefficients for the columns and for its own logits: one that is too sure of
+- any other classifier is corrected by points for bins of the columns and of its own logits: one that is too sure of
   itself for some group can be made less so.
 
 Tables with very many columns leave each group too few rows for a coefficient each; the pooled logits are then shifted
@@ -15,13 +15,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.linear.designs import BinnedDesign, DenseDesign, Design, make_basis, mean_and_deviation, sum_points
 from dafh.rows.seen import SeenRows
+from dafh.tables.bins import Binning
+from dafh.tables.column import Column
 
 # With more coefficients than this, groups are only shifted and stretched.
 _MOST_COEFFICIENTS = 250
+# Bins of the logits of a pooled classifier that is neither a scorecard nor linear.
+_LOGIT_BINS = 32
 
 Kind = Literal["points", "columns", "logits"]
 
@@ -31,9 +36,11 @@ class PointCorrections:
     """Points that a group adds to a scorecard."""
 
     points: tuple[NDArray[np.float64], ...]
-    """By column, (K, bins, m)."""
+    """By column, (K, bins, m); those for bins of the pooled logits come last."""
     intercept: NDArray[np.float64]
     """(K, m)."""
+    logits: tuple[Column, ...] = ()
+    """Bins of the pooled logits, where those have points."""
 
     @property
     def n_groups(self) -> int:
@@ -42,12 +49,13 @@ class PointCorrections:
 
     def of_group(self, seen: SeenRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
         """What the classifier of a group adds to pooled logits (n, m)."""
-        return sum_points(seen.codes, [table[group] for table in self.points], self.intercept[group])
+        codes = with_logit_codes(seen.codes, self.logits, pooled)
+        return sum_points(codes, [table[group] for table in self.points], self.intercept[group])
 
     def chosen(self, serves: NDArray[np.intp]) -> "PointCorrections":
         """Corrections by which classifier ``serves[k]`` serves group k; K is none at all."""
         points = tuple(_with_nothing(table)[serves] for table in self.points)
-        return PointCorrections(points, _with_nothing(self.intercept)[serves])
+        return replace(self, points=points, intercept=_with_nothing(self.intercept)[serves])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +92,16 @@ class LinearCorrections:
 Corrections = PointCorrections | LinearCorrections
 
 
+def with_logit_codes(
+    codes: NDArray[np.uint8], columns: tuple[Column, ...], pooled: NDArray[np.float64]
+) -> NDArray[np.uint8]:
+    """Bins of the columns, (n, d), followed by those of the pooled logits (n, m), where these have some."""
+    if not columns:
+        return codes
+    binned = [column.codes(pd.Series(values)) for column, values in zip(columns, pooled.T, strict=True)]
+    return np.asfortranarray(np.column_stack([codes, *binned]))
+
+
 def _with_nothing(part: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([part, np.zeros_like(part[:1])])
 
@@ -97,52 +115,50 @@ class CorrectionDesign:
         Of the pooled classifier: a scorecard, linear, or any other.
     seen : SeenRows
     weight : array of shape (n,)
+    base : array of shape (n, m)
+        Pooled logits.
     """
 
-    def __init__(self, kind: Kind, seen: SeenRows, weight: NDArray[np.float64]) -> None:
-        self.kind, self.seen = kind, seen
-        self._binned: BinnedDesign | None = None
-        self._columns: NDArray[np.float64] | None = None
-        if kind == "points":
-            assert seen.view.binning is not None
-            tables = make_basis(seen.view.binning, seen.codes, weight, smooth=False).tables
-            if sum(table.shape[1] for table in tables) <= _MOST_COEFFICIENTS:
-                self._binned = BinnedDesign(seen.codes, tables)
-                return
+    def __init__(self, kind: Kind, seen: SeenRows, weight: NDArray[np.float64], base: NDArray[np.float64]) -> None:
+        self.kind = kind
         self.center, self.scale = np.zeros(0), np.ones(0)
-        if kind != "points" and seen.numbers.shape[1] <= _MOST_COEFFICIENTS:
-            self.center, self.scale = _standardization(seen.numbers, weight)
-            self._columns = (seen.numbers - self.center) / self.scale
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether columns have coefficients, and not only the pooled logits."""
-        return self._binned is not None or self._columns is not None
+        self.logits: tuple[Column, ...] = ()
+        self.design: Design = DenseDesign(base)
+        if kind == "columns":
+            if seen.numbers.shape[1] <= _MOST_COEFFICIENTS:
+                self.center, self.scale = _standardization(seen.numbers, weight)
+                self.design = DenseDesign((seen.numbers - self.center) / self.scale)
+            return
+        assert seen.view.binning is not None
+        binning: Binning = seen.view.binning
+        logits: tuple[Column, ...] = ()
+        if kind == "logits":
+            logits = tuple(Column.learn(pd.Series(values, name="logit"), most=_LOGIT_BINS) for values in base.T)
+            binning = Binning((*binning.columns, *logits))
+        codes = with_logit_codes(seen.codes, logits, base)
+        for smooth in (True, False) if kind == "logits" else (False,):
+            tables = make_basis(binning, codes, weight, smooth=smooth).tables
+            if sum(table.shape[1] for table in tables) <= _MOST_COEFFICIENTS:
+                self.design, self.logits = BinnedDesign(codes, tables), logits
+                return
 
     @property
     def tables(self) -> list[NDArray[np.float64]] | None:
         """What the bins count for each coefficient, where corrections are points."""
-        return None if self._binned is None else self._binned.tables
+        return self.design.tables if isinstance(self.design, BinnedDesign) else None
 
     @property
-    def has_logits(self) -> bool:
-        """Whether the pooled logits have coefficients."""
-        return self._binned is None and (self._columns is None or self.kind != "columns")
-
-    def block(self, base: NDArray[np.float64]) -> Design:
-        """Design for the pooled logits (n, m) of one block."""
-        if self._binned is not None:
-            return self._binned
-        if self._columns is None:
-            return DenseDesign(base)
-        return DenseDesign(self._columns if self.kind == "columns" else np.hstack([self._columns, base]))
+    def has_columns(self) -> bool:
+        """Whether columns have coefficients, and not only the pooled logits."""
+        return self.tables is not None or len(self.center) > 0
 
     def served(self, coefficients: NDArray[np.float64]) -> Corrections:
         """Corrections as they are served, from coefficients (K, p, m)."""
         intercept = coefficients[:, 0]
-        if self._binned is not None:
-            parts = [self._binned.points(correction) for correction in coefficients]
-            return PointCorrections(tuple(np.stack(tables) for tables in zip(*parts, strict=True)), intercept)
+        if isinstance(self.design, BinnedDesign):
+            parts = [self.design.points(correction) for correction in coefficients]
+            points = tuple(np.stack(tables) for tables in zip(*parts, strict=True))
+            return PointCorrections(points, intercept, self.logits)
         n_columns = len(self.center)
         weight = coefficients[:, 1 : 1 + n_columns] / self.scale[:, None]
         shift = np.einsum("p,kpm->km", self.center, weight)

@@ -6,7 +6,7 @@ taken out, and the search goes on. How long the list is, how strongly correction
 else gets a correction too, is decided by held-out log-loss along lists that were grown without each fold.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from dafh.classifiers.logits import residual
 from dafh.linear.designs import Design
 from dafh.linear.newton import Regression, class_shares, fit_penalized, row_losses
 from dafh.linear.threads import in_threads
-from dafh.regions.conditions import Region
+from dafh.regions.conditions import Region, first_match
 from dafh.regions.search import Candidate, RegionSearch
 from dafh.tables.bins import Binning
 
@@ -114,42 +114,32 @@ class ExceptionList:
         return tuple(candidate.region(binning) for candidate in self.exceptions)
 
 
-def first_match(inside: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.intp]:
-    """Number of the first region that each row lies in; their number for everybody else.
-
-    Examples
-    --------
-    >>> first_match([np.array([True, False, False]), np.array([True, True, False])], 3)
-    array([0, 1, 2])
-    """
-    group = np.full(n_rows, len(inside))
-    for number in range(len(inside) - 1, -1, -1):
-        group[inside[number]] = number
-    return group
-
-
 @dataclass(frozen=True, eq=False)
 class FittedExceptions:
-    """The list chosen, the same grown without each fold, and what was chosen from."""
+    """The list chosen, and what it was chosen from."""
 
     chosen: ExceptionList
-    folds: tuple[ExceptionList, ...]
     settings: Settings | None
     """None where the pooled classifier alone serves everybody."""
     candidates: pd.DataFrame
+    """Settings, held-out log-loss, its difference to the pooled classifier with the standard error."""
+    held_out_gain: float = 0.0
+    """Mean gain in log-loss of lists that were grown without each fold."""
 
 
 # ---- growing a list ----
 
 
-def grow(rows: ExceptionRows, block: int, most: int, depth: int = DEPTH) -> list[Candidate]:
+def grow(rows: ExceptionRows, block: int, most: int, depth: int = DEPTH, *, may_stop: bool = True) -> list[Candidate]:
     """Find exceptions one after the other, on the rows of a block, until nothing is worth its conditions."""
     trains = rows.training(block)
     smallest = max(_FEWEST_ROWS, _SMALLEST_SHARE * len(trains))
     step = max(len(trains) / _MOST_SEARCHED, 1.0)
     trains = trains[np.arange(0, len(trains), step).astype(np.intp)]
     directions = _Directions.of(rows, trains)
-    search = RegionSearch(rows.binning, rows.codes[trains], directions.values(), directions.score, smallest / step, _LARGEST_SHARE)
+    search = RegionSearch(
+        rows.binning, rows.codes[trains], directions.values(), directions.score, smallest / step, _LARGEST_SHARE
+    )
     exceptions: list[Candidate] = []
     rest = directions.sums(search.rows)
     while len(exceptions) < most:
@@ -160,7 +150,7 @@ def grow(rows: ExceptionRows, block: int, most: int, depth: int = DEPTH) -> list
             sums.gain(step) + rest.without(sums).gain(step) - before - _COST_OF_CONDITION * len(candidate.bins)
             for candidate, sums in zip(finalists, inside, strict=True)
         ]
-        if not gains or max(gains) <= 0:
+        if not gains or (may_stop and max(gains) <= 0):
             break
         best = int(np.argmax(gains))
         exceptions.append(finalists[best])
@@ -173,11 +163,11 @@ def grow(rows: ExceptionRows, block: int, most: int, depth: int = DEPTH) -> list
 class _Directions:
     """Directions of the columns in which rows differ most, the intercept first, with residuals and curvatures."""
 
-    columns: NDArray[np.float64]
+    columns: NDArray[np.float32]
     """(n, q)."""
-    pull: NDArray[np.float64]
+    pull: NDArray[np.float32]
     """Weight × residual, (n, m)."""
-    curvature: NDArray[np.float64]
+    curvature: NDArray[np.float32]
     """Weight × variance of the label, (n, m)."""
 
     @classmethod
@@ -250,19 +240,25 @@ def fit_exceptions(rows: ExceptionRows, n_groups: int | None, depth: int = DEPTH
     depth : int
         Most conditions of an exception.
     """
-    most = MOST_GROUPS - 1 if n_groups is None else n_groups - 1
-    grown = in_threads(lambda block: grow(rows, block, most, depth), range(rows.n_folds + 1), len(rows.label))
+    most, is_open = (MOST_GROUPS - 1, True) if n_groups is None else (n_groups - 1, False)
+    blocks = range(rows.n_folds + 1)
+    grown = in_threads(lambda block: grow(rows, block, most, depth, may_stop=is_open), blocks, len(rows.label))
     choice = _Choice(rows, grown)
     settings = choice.choose(n_groups)
     table = choice.table()
     if settings is None:
         everybody = ExceptionList((), np.zeros((1, rows.design.n_coefficients, rows.base.shape[1])))
-        return FittedExceptions(everybody, (everybody,) * rows.n_folds, None, table)
-    final = _ListFit.of(rows, rows.n_folds, grown[-1]).fitted(settings)
-    return FittedExceptions(final, tuple(fold.fitted(settings) for fold in choice.folds), settings, table)
+        return FittedExceptions(everybody, None, table)
+    final = ListFit(rows, rows.n_folds, grown[-1]).fitted(settings)
+    return FittedExceptions(final, settings, table, choice.gain(settings))
 
 
-class _ListFit:
+def fit_list(rows: ExceptionRows, block: int, known: ExceptionList, settings: Settings) -> ExceptionList:
+    """Fit the corrections of a known list anew, on the rows of a block."""
+    return ListFit(rows, block, known.exceptions).fitted(settings)
+
+
+class ListFit:
     """Corrections along the list of one block, fitted exactly: those of exceptions, and of everybody else after each.
 
     What is fitted is kept. A fit starts at the solution for a stronger penalty, with the curvature of no correction at
@@ -280,10 +276,6 @@ class _ListFit:
         self._curvatures = curvatures
         self._rest_curvatures = np.cumsum(curvatures[::-1], axis=0)[::-1]
         self._solved: dict[tuple[bool, int], dict[float, NDArray[np.float64]]] = {}
-
-    @classmethod
-    def of(cls, rows: ExceptionRows, block: int, exceptions: Sequence[Candidate]) -> "_ListFit":
-        return cls(rows, block, exceptions)
 
     def exception(self, number: int, strength: float) -> NDArray[np.float64]:
         """Correction (p, m) of an exception."""
@@ -326,7 +318,7 @@ class _Choice:
         self.rows = rows
         blocks = range(rows.n_folds)
         self.most = len(grown[-1])
-        self.folds = in_threads(lambda block: _ListFit.of(rows, block, grown[block]), blocks, len(rows.label))
+        self.folds = in_threads(lambda block: ListFit(rows, block, grown[block]), blocks, len(rows.label))
         judges = [rows.judging(block) for block in blocks]
         self.judging = [rows.regression.take(some) for some in judges]
         self.inside = [[one.rows(rows.codes[some]) for one in grown[block]] for block, some in enumerate(judges)]
@@ -340,7 +332,7 @@ class _Choice:
         The strength is chosen for the longest list, then the length, then the strength once more.
         """
         lengths = range(self.most + 1) if n_groups is None else [min(n_groups - 1, self.most)]
-        if not self.rows.n_folds or lengths[-1] == 0 and not self.rows.may_correct_all:
+        if not self.rows.n_folds or (lengths[-1] == 0 and not self.rows.may_correct_all):
             return None if lengths[-1] == 0 else Settings(lengths[-1], _SEARCH_STRENGTH, False)
         first = self._lowest([Settings(lengths[-1], strength, True) for strength in STRENGTHS])
         along = [
@@ -385,6 +377,10 @@ class _Choice:
     @staticmethod
     def _joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         return np.concatenate(parts) if parts else np.zeros(0)
+
+    def gain(self, settings: Settings) -> float:
+        """Mean gain in held-out log-loss over the pooled classifier."""
+        return paired_mean(self.pooled - self._loss(settings), self.weight)[0]
 
     def table(self) -> pd.DataFrame:
         """What was tried, with its mean loss and the difference to the pooled classifier, the best first."""

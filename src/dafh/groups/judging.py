@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from dafh.classifiers.logits import decide
 from dafh.evaluation.paired import ComparedRows
+from dafh.linear.newton import row_losses
 from dafh.rows.checked import CheckedRows
 
 # Rows on which the groups of two models are compared: enough to tell which group is which.
@@ -84,4 +85,5 @@ def _compared(fold: FoldVerdict, n_groups: int, rows: CheckedRows, decisions: De
         positive=label == 1 if len(rows.classes) == 2 else None,
         person=context.person,
         attributes=context.declared,
+        log_gain=row_losses(fold.pooled, label) - row_losses(fold.logits[np.arange(len(label)), fold.group], label),
     )

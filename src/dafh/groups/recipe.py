@@ -52,8 +52,9 @@ class Recipe(BaseEstimator):
         each leaf, and starts at random otherwise.
     classifier_hidden : sequence of int, default=()
         Widths of the hidden layers of each own classifier's correction; none makes it linear.
-    start : {"rules", "pooled", "cold"}, default="rules"
-        "rules": groups and own classifiers start from rules, where there are some, and otherwise as with "pooled".
+    start : {"exceptions", "pooled", "cold"}, default="exceptions"
+        "exceptions": groups and own classifiers start from a list of exceptions, where there is one, and otherwise as
+        with "pooled".
         "pooled": groups start at random, and every own classifier as the pooled classifier plus noise. "cold": all
         start at random, and own classifiers do not contain the pooled one, as in the paper.
     noise : float *(varied)*, default=0.02
@@ -126,7 +127,7 @@ class Recipe(BaseEstimator):
     _constraints: ClassVar[Constraints] = {
         "group_hidden": (_WIDTHS,),
         "classifier_hidden": (_WIDTHS,),
-        "start": (one_of("rules", "pooled", "cold"),),
+        "start": (one_of("exceptions", "pooled", "cold"),),
         "noise": _VARIED,
         "surrogate": (one_of("margin", "paper"),),
         "temperature": _VARIED,
@@ -156,7 +157,7 @@ class Recipe(BaseEstimator):
         *,
         group_hidden: Sequence[int] = (64,),
         classifier_hidden: Sequence[int] = (),
-        start: Literal["rules", "pooled", "cold"] = "rules",
+        start: Literal["exceptions", "pooled", "cold"] = "exceptions",
         noise: Varied = 0.02,
         surrogate: Literal["margin", "paper"] = "margin",
         temperature: Varied = 3.0,

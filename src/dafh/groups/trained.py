@@ -5,7 +5,7 @@ precision. Serving takes the columns as they come, because a standardised copy o
 the prediction: center and scale become part of the first layer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from dafh.groups.corrections import Corrections
-from dafh.groups.rules import RuleTree
 from dafh.linear.designs import Standardization
+from dafh.regions.conditions import Region, first_match
 from dafh.rows.seen import SeenRows
+from dafh.tables.bins import named_table
 
 if TYPE_CHECKING:  # The engine imports JAX, which serving does without.
     from dafh.engine.networks import Network, Parameters
@@ -26,11 +27,22 @@ Weights = tuple[tuple[NDArray[Any], NDArray[Any]], ...]
 _BLOCK_ROWS = 2048
 
 
-@dataclass(frozen=True, eq=False)
-class RuleModel:
-    """Groups by rules, with exact corrections."""
+def answers_of(regions: Sequence[Region], seen: SeenRows) -> NDArray[np.bool_]:
+    """Whether each row lies in each region, (n, regions)."""
+    table = named_table(seen.features)
+    return np.column_stack([region.holds(table) for region in regions])
 
-    tree: RuleTree
+
+def assign_first(regions: Sequence[Region], seen: SeenRows) -> NDArray[np.intp]:
+    """Number of the first region that each row lies in; their number for everybody else."""
+    return first_match(list(answers_of(regions, seen).T), len(seen)) if regions else np.zeros(len(seen), np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class ExceptionModel:
+    """An ordered list of exceptions, with the correction of each group; everybody else is the last group."""
+
+    regions: tuple[Region, ...]
     corrections: Corrections
 
     contains_pooled = True
@@ -42,11 +54,11 @@ class RuleModel:
         return self.corrections.n_groups
 
     def assign(self, seen: SeenRows) -> NDArray[np.intp]:
-        """Group of each row: exactly its rule."""
-        return self.tree.assign(seen.codes) if self.tree.questions else np.zeros(len(seen), np.intp)
+        """Group of each row: the first region it lies in."""
+        return assign_first(self.regions, seen)
 
     def group_proba(self, seen: SeenRows) -> NDArray[np.float64]:
-        """1 for the group of each row, 0 for all others: rules leave no doubt."""
+        """1 for the group of each row, 0 for all others: regions leave no doubt."""
         return np.eye(self.n_groups)[self.assign(seen)]
 
     def every(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
@@ -63,7 +75,7 @@ class RuleModel:
             logits[rows] += self.corrections.of_group(seen.take(rows), pooled[rows], int(k))
         return group, logits
 
-    def serving(self, serves: NDArray[np.intp]) -> "RuleModel":
+    def serving(self, serves: NDArray[np.intp]) -> "ExceptionModel":
         """Return the model in which classifier ``serves[k]`` serves group k; K is the pooled one."""
         return replace(self, corrections=self.corrections.chosen(serves))
 
@@ -172,10 +184,10 @@ def _apply(network: Weights, x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class NetworkModel:
-    """Groups by a network, with the tree whose answers it sees beside the columns."""
+    """Groups by a network, with the regions whose answers it sees beside the columns."""
 
     model: CorrectionModel
-    tree: RuleTree | None
+    regions: tuple[Region, ...] = ()
     """None where it sees the columns alone."""
 
     @property
@@ -189,12 +201,10 @@ class NetworkModel:
         return self.model.contains_pooled
 
     def _answers(self, seen: SeenRows) -> NDArray[np.bool_] | None:
-        return None if self.tree is None else self.tree.answers(seen.codes)
+        return answers_of(self.regions, seen) if self.regions else None
 
     def _blocks(self, seen: SeenRows) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_] | None]]:
         """Numbers and answers of the rows, block by block."""
-        if self.tree is not None:
-            _ = seen.codes  # Of all rows at once: a block of them has then only to be cut out.
         for block in seen.blocks():
             yield block.numbers, self._answers(block)
 
@@ -225,5 +235,5 @@ class NetworkModel:
         return replace(self, model=self.model.serving(serves))
 
 
-TrainedGroups = RuleModel | NetworkModel
+TrainedGroups = ExceptionModel | NetworkModel
 """What `DAFHClassifier` asks of groups that were learned, whichever way."""

@@ -73,16 +73,16 @@ def _cutoff(final: Any) -> float | None:
 
 
 def _way(final: Any) -> str:
-    """Say how rows are divided into groups: by rules, by a network, or by the partition that was given."""
+    """Say how rows are divided into groups: by exceptions, by a network, or by the partition that was given."""
     if isinstance(final, Scorecard):
         return "nothing"
-    return str(final.groups_) if isinstance(final, DAFHClassifier) else type(final.partition_).__name__
+    return str(final.method_) if isinstance(final, DAFHClassifier) else type(final.partition_).__name__
 
 
 def _rules(final: Any) -> list[str] | None:
-    """One text for each group that is a rule, as `RulesInUse` prints it."""
-    rules = getattr(final, "rules_", None)
-    return None if rules is None else [rules.tree.rule(k) for k in range(rules.n_groups)]
+    """One text for each group of a list of exceptions, as `exceptions_` prints it."""
+    exceptions = getattr(final, "exceptions_", None)
+    return None if exceptions is None else exceptions.rules
 
 
 def _pooled_name(pooled: Any) -> str:

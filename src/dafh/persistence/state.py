@@ -43,9 +43,8 @@ from dafh.exceptions import InputError
 from dafh.frames import PlainTable
 from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.recipe import Recipe
-from dafh.groups.rules import Question, RuleTree
-from dafh.groups.rules_in_use import RulesInUse
-from dafh.groups.trained import CorrectionModel, NetworkModel, RuleModel
+from dafh.groups.summary import ExceptionSummary
+from dafh.groups.trained import CorrectionModel, ExceptionModel, NetworkModel
 from dafh.incumbents import Incumbent, IncumbentColumns, LabelShares, ScoreCurve
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
@@ -58,6 +57,7 @@ from dafh.partitions import (
     RandomPartition,
     TreePartition,
 )
+from dafh.regions.conditions import Condition, Region
 from dafh.rows.seen import TableView
 from dafh.tables.bins import Binning
 from dafh.tables.column import Column
@@ -94,10 +94,10 @@ CLASSES: dict[str, type] = {
         LinearCorrections,
         NetworkModel,
         PointCorrections,
-        Question,
-        RuleModel,
-        RulesInUse,
-        RuleTree,
+        Condition,
+        ExceptionModel,
+        ExceptionSummary,
+        Region,
         # Columns
         Binning,
         Column,

@@ -196,3 +196,17 @@ class Region:
         return " and ".join(map(str, self.conditions)) or "everybody"
 
     __repr__ = __str__
+
+
+def first_match(inside: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.intp]:
+    """Number of the first region that each row lies in; their number for everybody else.
+
+    Examples
+    --------
+    >>> first_match([np.array([True, False, False]), np.array([True, True, False])], 3)
+    array([0, 1, 2])
+    """
+    group = np.full(n_rows, len(inside))
+    for number in range(len(inside) - 1, -1, -1):
+        group[inside[number]] = number
+    return group

@@ -170,9 +170,7 @@ class RegionSearch:
                 bins = allowed if before is None else allowed & before
                 yield Candidate(score, n_rows, {**parent.bins, column: bins})
 
-    def _scores(
-        self, sums: NDArray[np.float64], parent: Candidate, total: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _scores(self, sums: NDArray[np.float64], parent: Candidate, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of candidates within a region; −∞ where they have too few or too many rows, or all of the region."""
         n_rows = sums[:, 0]
         allowed = (n_rows >= self.smallest) & (n_rows <= self.largest_share * len(self.rows))
@@ -247,7 +245,7 @@ class _Lists:
         scores = score(alone)
         whole = np.add.reduceat(sums[self.every], self.ends, axis=0)
         others = score(whole[self.of] - alone)
-        for column, best, highest, width in _best_by_column(scores, self.columns, self.start):
+        for column, best, highest, _ in _best_by_column(scores, self.columns, self.start):
             yield column, highest, self._allowed(column, [best])
         for column, best, highest, _ in _best_by_column(others, self.columns, self.start):
             yield column, highest, ~self._allowed(column, [best])

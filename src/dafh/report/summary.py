@@ -205,21 +205,21 @@ def _rules(final: Any, serving: list[dict[str, Any]] | None) -> list[dict[str, A
 
     `tested` has the same about the rows of the audit, or None: figures of different rows do not belong side by side.
     """
-    rules = getattr(final, "rules_", None)
-    if rules is None or rules.n_groups == 1:  # All rows are no rule.
+    exceptions = getattr(final, "exceptions_", None)
+    if exceptions is None or exceptions.n_groups == 1:  # All rows are no rule.
         return None
-    table = rules.to_frame()
+    table = exceptions.to_frame()
     return [
         {
             "group": k,
-            "loss": rules.loss,
-            "conditions": rules.tree.conditions(k),
+            "loss": exceptions.loss,
+            "conditions": [exceptions.rules[k]],
             "share": table["rows"].iloc[k],
             "gain": table["gain"].iloc[k],
             "served_by": server_words(final, k),
             "tested": serving[k] if serving is not None and "rows" in serving[k] else None,
         }
-        for k in range(rules.n_groups)
+        for k in range(exceptions.n_groups)
     ]
 
 

@@ -19,11 +19,11 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.prediction import LARGEST_LOGIT
 from dafh.exceptions import InputError
 from dafh.groups.corrections import LinearCorrections, PointCorrections
-from dafh.groups.rules import RuleTree
-from dafh.groups.trained import RuleModel
+from dafh.groups.trained import ExceptionModel
 from dafh.incumbents import Incumbent, IncumbentColumns
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
+from dafh.regions.conditions import Region
 from dafh.tables.bins import Binning
 from dafh.tables.column import Column
 from dafh.tables.encoder import TableEncoder, TableReader
@@ -64,6 +64,8 @@ class Correction:
     score: Score
     of_logits: NDArray[np.float64]
     """What is added for the pooled logits themselves, (m, m) or (0, m)."""
+    logit_points: tuple[tuple[Column, NDArray[np.float64]], ...] = ()
+    """Bins of the pooled logits, and the points for them, (bins, m), where those have points instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +80,8 @@ class Plan:
     pooled: Score
     pooled_cutoff: float
     """Logit above which the pooled classifier predicts the second of two classes."""
-    tree: RuleTree | None = None
-    """None for a model without groups."""
+    regions: tuple[Region, ...] | None = None
+    """Exceptions in order; None for a model without groups."""
     is_clipped: bool = False
     """Whether corrections start from the logits of clipped probabilities, and not from the score itself."""
     left_to_pooled: tuple[int, ...] = ()
@@ -104,10 +106,13 @@ class Plan:
     @property
     def categories(self) -> dict[str, set[str]]:
         """Names of the categories that any part of the model knows, by column."""
-        described: list[Column] = [] if self.tree is None else [*self.tree.binning.columns]
+        described: list[Column] = []
         for score in self.scores:
             described += _described(score) or []
         found: dict[str, set[str]] = {}
+        for condition in (one for region in self.regions or () for one in region.conditions):
+            if condition.is_category:
+                found.setdefault(condition.column, set()).update(condition.values)
         for column in described:
             if column.is_category:
                 found.setdefault(column.name, set()).update(column.categories)
@@ -159,7 +164,8 @@ def _described(score: Score) -> Sequence[Column] | None:
 
 def _known_kinds(parts: Mapping[str, Any], final: Any) -> dict[str, str]:
     """Name and kind of the columns by what a model has learned about them; those of an array are x0, x1, ..."""
-    described = parts["tree"].binning.columns if "tree" in parts else _described(parts["pooled"])
+    binning = final._view.binning if isinstance(final, DAFHClassifier) else None
+    described = _described(parts["pooled"]) if binning is None else binning.columns
     if described is not None:
         return {column.name: column.kind for column in described}
     names = getattr(final, "feature_names_in_", [f"x{number}" for number in range(final.n_features_in_)])
@@ -167,9 +173,9 @@ def _known_kinds(parts: Mapping[str, Any], final: Any) -> dict[str, str]:
 
 
 def _parts_of_groups(model: DAFHClassifier) -> dict[str, Any]:
-    if not isinstance(model._trained, RuleModel):
+    if not isinstance(model._trained, ExceptionModel):
         raise InputError(
-            "The groups of this model are found by a network, which cannot be exported: fit it with groups by rules."
+            "The groups of this model are found by a network, which cannot be exported: use method='exceptions'."
         )
     pooled, cutoff = _score_of(model.pooled_)
     if not np.array_equal(model.pooled_.classes_, model.classes_):
@@ -181,7 +187,7 @@ def _parts_of_groups(model: DAFHClassifier) -> dict[str, Any]:
         by_server.setdefault(server, []).append(group)
     left = by_server.pop(model.n_groups_, [])
     return {
-        "tree": model._trained.tree,
+        "regions": model._trained.regions,
         "pooled": pooled,
         "pooled_cutoff": cutoff,
         # As `pooled_logits` has it: only a scorecard whose bins are shared gives its score as it is.
@@ -229,7 +235,9 @@ def _correction(model: DAFHClassifier, server: int, groups: list[int]) -> Correc
     if isinstance(corrections, PointCorrections):
         assert model._view.binning is not None
         points = tuple(table[server] for table in corrections.points)
-        return Correction(tuple(groups), Points(model._view.binning, points, intercept), nothing)
+        n_columns = len(model._view.binning.columns)
+        of_logits = tuple(zip(corrections.logits, points[n_columns:], strict=True))
+        return Correction(tuple(groups), Points(model._view.binning, points[:n_columns], intercept), nothing, of_logits)
     assert isinstance(corrections, LinearCorrections)
     weight = corrections.weight[server]
     encoder = model._view.encoder if len(weight) else None

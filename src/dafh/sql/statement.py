@@ -6,17 +6,17 @@ writes expressions; `_Statement` puts them together.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dafh.classifiers.logits import SMALLEST_PROBABILITY
 from dafh.exceptions import InputError
 from dafh.frames import MISSING
-from dafh.groups.rules import RuleTree
+from dafh.regions.conditions import Condition, Region
 from dafh.sql.plan import Correction, Plan, Points, Score, Weights
 from dafh.tables.column import Column
 from dafh.tables.encoder import Scale, TableEncoder
@@ -204,50 +204,43 @@ def _as_text(source: exp.Expression) -> exp.Expression:
 # ---- groups ----
 
 
-def _group_of(tree: RuleTree) -> exp.Expression:
-    """Write the group of a row: the rules as conditions, each of which is true for the rows of its group alone."""
-    if not tree.questions:
+def _group_of(regions: Sequence[Region]) -> exp.Expression:
+    """Write the group of a row: the first exception that holds, or everybody else."""
+    if not regions:
         return _number(0)
-    branches = []
-    for group in range(tree.n_groups):
-        for bins in tree.allowed_bins(group):
-            asked = [(tree.binning.columns[place], allowed) for place, allowed in bins.items() if not allowed.all()]
-            conditions = [one for about, allowed in asked for one in _conditions(about, allowed)]
-            branches.append((_all_of(conditions), _number(group)))
-    return _case(branches)
+    branches = [
+        (_all_of([_condition(condition) for condition in region.conditions]), _number(group))
+        for group, region in enumerate(regions)
+    ]
+    return _case(branches, _number(len(regions)))
 
 
-def _conditions(about: Column, allowed: NDArray[np.bool_]) -> list[exp.Expression]:
-    """Ask whether a row is in one of some bins of a column: all of these must hold."""
-    node = _column(about.name)
-    if about.is_category:
-        # Rare and unseen categories have the bin behind those with a name of their own. Where they are meant, the
-        # others are excluded.
-        unseen = bool(allowed[len(about.categories)])
-        named = [
-            _text(category) for category, is_meant in zip(about.categories, allowed, strict=False) if is_meant != unseen
-        ]
-        if not named:
-            return [exp.true() if unseen else exp.false()]
-        return [exp.not_(_one_of(node, named)) if unseen else _one_of(node, named)]
-    inside = np.flatnonzero(allowed[:-1])
-    if not len(inside):
-        return [_is_null(node)]
-    conditions: list[exp.Expression] = []
-    if inside[0] > 0:
-        conditions.append(exp.GT(this=node, expression=_cut(about, int(inside[0]) - 1)))
-    if inside[-1] < len(about.cuts):
-        conditions.append(exp.LTE(this=node.copy(), expression=_cut(about, int(inside[-1]))))
-    if not conditions:
-        return [exp.not_(_is_null(node))]
-    return [cast("exp.Expression", exp.or_(_is_null(node), _all_of(conditions)))] if allowed[-1] else conditions
+def _condition(condition: Condition) -> exp.Expression:
+    """Write a condition that is true or false for every row, gaps included."""
+    node = _column(condition.column)
+    if condition.is_category:
+        if not condition.values:
+            return exp.true() if condition.is_negated else exp.false()
+        named = _one_of(node, [_text(value) for value in condition.values])
+        return exp.not_(named) if condition.is_negated else named
+    if condition.is_only_missing:
+        return _is_null(node) if condition.with_missing else exp.false()
+    limits: list[exp.Expression] = []
+    if condition.low is not None:
+        limits.append(exp.GT(this=node, expression=_limit(condition, condition.low)))
+    if condition.high is not None:
+        limits.append(exp.LTE(this=node.copy(), expression=_limit(condition, condition.high)))
+    if not limits:
+        return exp.true() if condition.with_missing else exp.not_(_is_null(node))
+    inside = _all_of(limits)
+    return cast("exp.Expression", exp.or_(_is_null(node), inside)) if condition.with_missing else inside
 
 
-def _cut(about: Column, place: int) -> exp.Expression:
-    cut = _number(about.cuts[place])
-    if about.is_date:
-        cut.add_comments([write_date(about.cuts[place], 17)])
-    return cut
+def _limit(condition: Condition, value: float) -> exp.Expression:
+    limit = _number(value)
+    if condition.kind.startswith(DATE):
+        limit.add_comments([write_date(value, 17)])
+    return limit
 
 
 def _is_group(group: str, numbers: Sequence[int]) -> exp.Expression:
@@ -436,10 +429,10 @@ class _Statement:
 
     def add_group(self) -> str | None:
         """Find the group of each row; None for a model without groups."""
-        if self.plan.tree is None:
+        if self.plan.regions is None:
             return None
         name = self._new_name("group")
-        self._add("grouped", {name: _group_of(self.plan.tree)})
+        self._add("grouped", {name: _group_of(self.plan.regions)})
         return name
 
     def score(self, score: Score, output: int) -> exp.Expression:
@@ -453,7 +446,12 @@ class _Statement:
         def added(correction: Correction) -> exp.Expression:
             sources = pooled[: len(correction.of_logits)]
             factors = correction.of_logits[:, output].tolist()
-            of_logits = [_column(name) * _real(factor) for name, factor in zip(sources, factors, strict=True)]
+            of_logits: list[exp.Expression] = [
+                _column(name) * _real(factor) for name, factor in zip(sources, factors, strict=True)
+            ]
+            for name, (column, points) in zip(pooled, correction.logit_points, strict=False):
+                of_bin = _points(replace(column, name=name), points[:, output].tolist())
+                of_logits += [] if of_bin is None else [of_bin]
             return _sum([self.score(correction.score, output), *of_logits])
 
         branches = [(_is_group(group, correction.groups), added(correction)) for correction in self.plan.corrections]

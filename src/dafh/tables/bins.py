@@ -44,7 +44,9 @@ class Binning:
         sample = slice(None, None, max(len(table) // most_rows, 1))
         table, weight = table.iloc[sample], None if weight is None else weight[sample]
         positions = range(table.shape[1])
-        return cls(tuple(Column.learn(table.iloc[:, i], weight=weight, most=most, readable=readable) for i in positions))
+        return cls(
+            tuple(Column.learn(table.iloc[:, i], weight=weight, most=most, readable=readable) for i in positions)
+        )
 
     @property
     def n_bins(self) -> list[int]:

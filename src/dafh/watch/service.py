@@ -76,7 +76,7 @@ def report_of(
         }
     ).set_axis(pd.RangeIndex(k, name="group"), axis=0)
     columns = ["group", "part", "loss", "rows", "own_loss", "pooled_loss", "gain", "p_better", "p_worse", "passed"]
-    kind = "veto" if before is None else before.kind
+    kind = "evidence" if before is None else before.kind
     names = tuple(loss.name for loss in evidence.losses)
     tables = PlainTable.of(table), PlainTable.of(checks[columns])
     return GuardReport(kind, evidence.level, 0.0, serves.astype(np.intp), *tables, names)

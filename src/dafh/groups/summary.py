@@ -1,0 +1,129 @@
+"""The exceptions of a fitted model, with what is known about each group, as people read them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from dafh.evaluation.guard_report import GuardReport
+from dafh.evaluation.losses import TITLES, LossName
+from dafh.regions.conditions import Region
+from dafh.text import percent, points, render_html, render_text
+
+EVERYBODY_ELSE = "everybody else"
+
+
+@dataclass(frozen=True, eq=False)
+class ExceptionSummary:
+    """The groups of a model as a short list: who is excepted, what it gains, and who serves it.
+
+    Prints as a table, in a terminal and in a notebook. `to_frame` has the same as numbers.
+    """
+
+    regions: tuple[Region, ...]
+    """The exceptions in the order in which they are asked; the first that holds decides."""
+    serves: NDArray[np.intp]
+    """Classifier that serves each group, everybody else last; the number of groups stands for the pooled one."""
+    share: NDArray[np.float64]
+    """Share of the training rows in each group."""
+    shift: NDArray[np.float64]
+    """What the own classifier adds to the pooled logit, where it adds the same for all rows of its group; else NaN."""
+    threshold: float = 0.5
+    """Probability above which the second of two classes is predicted."""
+    gain: NDArray[np.float64] | None = None
+    """Gain of each group's own classifier that fresh rows will show; None without a guard."""
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+    loss: LossName = "error"
+    """What the gain is a gain in."""
+
+    def judged(self, serves: NDArray[np.intp], report: GuardReport | None) -> "ExceptionSummary":
+        """The same list after the guard has decided."""
+        if report is None:
+            return ExceptionSummary(self.regions, serves, self.share, self.shift, self.threshold)
+        gain, low, high = (report.table[name].to_numpy() for name in ("gain", "low", "high"))
+        return ExceptionSummary(
+            self.regions, serves, self.share, self.shift, self.threshold, gain, low, high, report.losses[0]
+        )
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, everybody else included."""
+        return len(self.regions) + 1
+
+    @property
+    def rules(self) -> list[str]:
+        """The rule of each group in words."""
+        return [*map(str, self.regions), EVERYBODY_ELSE if self.regions else "everybody"]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per group in the order of the list: rule, share of rows, gain with interval, and who serves it."""
+        nothing = np.full(self.n_groups, np.nan)
+        return pd.DataFrame(
+            {
+                "rule": self.rules,
+                "rows": self.share,
+                "gain": nothing if self.gain is None else self.gain,
+                "low": nothing if self.low is None else self.low,
+                "high": nothing if self.high is None else self.high,
+                "served_by": self.serves,
+            },
+            index=pd.RangeIndex(self.n_groups, name="group"),
+        )
+
+    def server(self, group: int) -> str:
+        """Say who serves a group."""
+        server = int(self.serves[group])
+        if server == self.n_groups:
+            return "the pooled classifier"
+        if server != group:
+            return f"the classifier of group {server}"
+        if np.isnan(self.shift[group]):
+            return "its own classifier"
+        cutoff = float(expit(logit(self.threshold) - self.shift[group]))
+        return f"the pooled classifier with another cut-off, {cutoff:.2f}"
+
+    def sentence(self) -> str:
+        """Say in one sentence what groups are worth."""
+        n_own = int((self.serves < self.n_groups).sum())
+        if self.n_groups == 1:
+            if n_own:
+                return "No exceptions; a correction of the pooled classifier serves everybody."
+            return "No exceptions: groups add nothing to the pooled classifier, which serves everybody."
+        exceptions = f"{len(self.regions)} exception{'s' if len(self.regions) > 1 else ''}"
+        if not n_own:
+            # Not "none gains": under "proof" a group may gain much and still lack the rows to show it.
+            return f"{exceptions} found, but the guard let no group keep its own classifier: the pooled one serves all."
+        kept = f"{n_own} of {self.n_groups} groups {'has' if n_own == 1 else 'have'} a classifier of their own"
+        return f"{exceptions}, asked in this order; the first that holds decides. {kept}."
+
+    def _display(self) -> pd.DataFrame:
+        unit = "points" if self.loss != "cost" else "per 100 rows"
+        title = "gain" if self.loss == "error" else f"gain in {TITLES[self.loss]}"
+        table = pd.DataFrame(
+            {
+                "group": range(self.n_groups),
+                "rule": self.rules,
+                "rows": [percent(share) for share in self.share],
+            }
+        )
+        if self.gain is not None and self.low is not None and self.high is not None:
+            table[f"{title}, {unit}"] = [points(gain) for gain in self.gain]
+            limits = zip(self.low, self.high, strict=True)
+            table["95% interval"] = [
+                "–" if np.isnan(low) else f"{points(low)} to {points(high)}" for low, high in limits
+            ]
+        return table.assign(**{"served by": [self.server(group) for group in range(self.n_groups)]})
+
+    def __str__(self) -> str:
+        """Render for a terminal."""
+        if self.n_groups == 1:
+            return self.sentence()
+        return f"{self.sentence()}\n\n{render_text(self._display(), left=('rule', 'served by'))}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return render_html(self.sentence(), self._display())
