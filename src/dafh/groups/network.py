@@ -140,7 +140,7 @@ def fit_population(
     from dafh.engine.selection import Selection
 
     warm = recipe.start != "cold"
-    starts = starts if recipe.start == "rules" else None
+    starts = starts if recipe.start == "exceptions" else None
     scaler = StandardScaler().fit(rows.X, sample_weight=rows.weight)
     columns = Standardization(scaler.mean_, scaler.scale_)
     seen = _engine_rows(rows, base, starts, scaler.transform(rows.X), held_out, warm=warm)
