@@ -326,7 +326,7 @@ def test_a_report_says_how_stable_the_groups_are_without_being_asked(ruled):
     path, _ = ruled
     out = path / "stable.html"
     assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out).exit_code == 0
-    assert "index between 5 fits on random samples of 80% of the rows is" in out.read_text()
+    assert "index between 3 fits on random samples of 80% of the rows is" in out.read_text()
     assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out, "--seeds", "0").exit_code == 0
     assert "was not measured" in out.read_text()
 
