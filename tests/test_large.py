@@ -246,7 +246,7 @@ def test_the_joint_curvature_is_the_derivative_of_the_gradient():
 # ---- one model, wherever the rows are ----
 
 
-@pytest.mark.parametrize(("n_rows", "n_files"), [(1500, 7), (5000, 3)])
+@pytest.mark.parametrize(("n_rows", "n_files"), [pytest.param(1500, 7, marks=pytest.mark.slow), (5000, 3)])
 def test_files_give_the_model_of_rows_in_memory(tmp_path, small_sample, n_rows, n_files):
     table = grouped_table(n_rows)
     from_files = fitted(written_in_files(tmp_path / "rows", table, n_files))
@@ -314,6 +314,7 @@ def test_persons_time_and_declared_groups_are_columns_of_the_files(tmp_path, sma
     assert_same_model(from_memory, from_files, table[FEATURES])
 
 
+@pytest.mark.slow
 def test_rows_that_prove_are_held_out_of_everything(tmp_path, small_sample):
     table = grouped_table(5000)
     from_memory = fitted(table[FEATURES], table["y"], guard="proof")

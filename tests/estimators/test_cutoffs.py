@@ -77,7 +77,7 @@ class Contrary(LogisticRegression):
         return 1 - super().predict(X)
 
 
-@pytest.mark.parametrize("pooled", ["scorecard", "linear"])
+@pytest.mark.parametrize("pooled", [pytest.param("scorecard", marks=pytest.mark.slow), "linear"])
 def test_a_threshold_holds_for_own_and_for_named_pooled_classifiers(pooled):
     model, X, _ = fit(pooled, guard=None, threshold=0.2)
     assert model.threshold_ == 0.2
