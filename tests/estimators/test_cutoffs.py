@@ -47,7 +47,7 @@ def test_our_classifiers_decide_at_their_threshold(kind):
 # ---- end to end ----
 
 
-@pytest.mark.parametrize("guard", ["veto", "proof", None])
+@pytest.mark.parametrize("guard", ["veto", pytest.param("proof", marks=pytest.mark.slow), None])
 def test_own_classifiers_flag_at_the_cut_off_of_the_incumbent(guard):
     X, y = two_patterns()
     incumbent = FixedThresholdClassifier(LogisticRegression(), threshold=0.25, response_method="predict_proba")

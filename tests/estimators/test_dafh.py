@@ -127,7 +127,7 @@ LABELS = [["no", "yes"], [False, True], [-1, 1], [10, 20], np.array(["a", "b"], 
 @pytest.mark.parametrize("groups", ["rules", pytest.param("network", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("names", LABELS)
 def test_labels_of_any_type_come_back_as_given(paper_data, names, groups):
-    X, y = paper_data.X[:1500], np.asarray(names)[(paper_data.y[:1500] > 0).astype(int)]
+    X, y = paper_data.X[:600], np.asarray(names)[(paper_data.y[:600] > 0).astype(int)]
     model = model_of(**{} if groups == "rules" else QUICK | {"max_epochs": 60}).fit(X, y)
     assert model.predict(X).dtype == y.dtype
     assert set(model.predict_all(X).ravel().tolist()) <= set(np.asarray(names).tolist())

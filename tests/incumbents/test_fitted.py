@@ -232,7 +232,7 @@ def test_shares_count_weights_and_a_label_that_never_occurs_has_those_of_all_row
         Scorecard().fit(X[OWN], Y),
         Incumbent(LogisticRegression().fit(X[["experience"]], CODES), labels=["no", "yes"]),
         Incumbent(LogisticRegression().fit(X[["experience"]].to_numpy(), Y), columns=["experience"]),
-        Incumbent(Scorecard().fit(X, Y)),
+        pytest.param(Incumbent(Scorecard().fit(X, Y)), marks=pytest.mark.slow),
     ],
     ids=["only", "fewer columns", "labels", "array", "nothing"],
 )

@@ -207,7 +207,7 @@ INCUMBENTS = {
 }
 
 
-@pytest.mark.parametrize("name", INCUMBENTS)
+@pytest.mark.parametrize("name", slow_but(INCUMBENTS, "scorecard", "boosting in a pipeline", "model of groups"))
 def test_an_incumbent_comes_back_as_the_pooled_classifier(name, tmp_path):
     table, y, _ = people()
     model = quick(pooled=clone(INCUMBENTS[name]).fit(table, y)).fit(table, y)
