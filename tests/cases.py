@@ -18,6 +18,12 @@ def first_by_default(cases, n):
     return [*cases[:n], *(pytest.param(case, marks=pytest.mark.slow) for case in cases[n:])]
 
 
+def slow_but(cases, *fast):
+    """Return the cases, all but the named ones slow."""
+    assert set(fast) <= set(cases)
+    return [case if case in fast else pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
 def examples(share, **others):
     """So many times as many examples as other laws have, in `make test` and in `make slow`."""
     return settings(max_examples=max(round(share * settings.default.max_examples), 1), **others)

@@ -84,6 +84,19 @@ def optimized():
 
 
 @pytest.fixture
+def blank_charts(monkeypatch):
+    """Pages with an empty chart in each place, for tests of words and tables: drawing all takes half a second."""
+    import altair
+
+    from dafh import plots
+
+    blank = altair.layer(altair.Chart().mark_point())
+    names = ("composition", "decisions", "gains", "named_groups", "preference_matrix", "scorecard_chart")
+    for name in (*names, "training_curve"):
+        monkeypatch.setattr(plots, name, lambda *arguments, **options: blank)
+
+
+@pytest.fixture
 def small_sample(monkeypatch):
     """A sample of 2,000 rows instead of 200,000, so that fits of 6,000 rows go through blocks."""
     monkeypatch.setattr("dafh.large.SAMPLE_SIZE", 2000)

@@ -12,7 +12,7 @@ import pandas as pd
 import dafh
 from dafh import DAFHClassifier, Recipe
 
-NETWORK = {"groups": "network", "recipe": Recipe(max_epochs=2)}
+NETWORK = {"groups": "network", "recipe": Recipe(max_epochs=2, n_replicas=2, n_folds=1)}
 
 
 def quick(**changes):

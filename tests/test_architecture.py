@@ -119,9 +119,3 @@ def test_importing_dafh_imports_nothing_heavy():
 def test_help_imports_neither_jax_nor_scikit_learn():
     code = "from click.testing import CliRunner\nfrom dafh.cli import main\nCliRunner().invoke(main, ['--help'])"
     assert not {"numpy", "pandas", "scipy", "sklearn", "jax", "altair", "rich"} & modules_after(code)
-
-
-def test_prediction_needs_no_jax_and_neither_do_metrics_and_partitions():
-    assert "jax" not in modules_after(
-        "import dafh.evaluation, dafh.estimators.dafh, dafh.estimators.decoupled, dafh.partitions"
-    )

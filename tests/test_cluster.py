@@ -29,6 +29,7 @@ def two_workers():
         yield client
 
 
+@pytest.mark.slow  # A fit in which a worker is killed is compared with the same model.
 @pytest.mark.parametrize("n_rows", [1500, 5000])
 def test_partitions_give_the_model_of_rows_in_memory(two_workers, small_sample, n_rows):
     table = grouped_table(n_rows)

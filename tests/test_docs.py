@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 import dafh
+from cases import first_by_default
 from dafh.cli import main
 from dafh.datasets import fetch_german, make_grouped_classification, registry
 from dafh.datasets.sources import is_available
@@ -51,7 +52,7 @@ def is_here(name):
 
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", first_by_default(PAGES, 1))
 def test_examples_in_python_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dafh.datasets.fetch_german", part_of_german)
@@ -66,7 +67,7 @@ def test_examples_in_python_run(page, tmp_path, monkeypatch):
         exec(compile(block, page, "exec"), namespace)
 
 
-@pytest.mark.parametrize("n_rows", [5000, pytest.param(48_842, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_rows", [2000, pytest.param(48_842, marks=pytest.mark.slow)])
 def test_the_commands_of_the_readme_work_as_typed(tmp_path, monkeypatch, n_rows):
     if not is_here("adult"):
         pytest.skip("needs the Adult data at hand: DAFH_DATA names no folder")

@@ -10,7 +10,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cases import examples
@@ -96,7 +96,7 @@ def test_any_table_is_fitted_and_scored_or_refused_in_a_sentence(tmp_path_factor
     fit_and_predict(folder, data)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@examples(0.5, suppress_health_check=[HealthCheck.too_slow])
 @given(column=columns(), action=st.sampled_from(["replace", "drop", "rename", "twice"]))
 def test_a_model_scores_an_odd_table_or_refuses_it_in_a_sentence(folder, tmp_path_factory, column, action):
     table = people(N).astype(object)

@@ -1,5 +1,6 @@
 """Rows in blocks: one model from memory, files and data sets, by a sample that chooses and sums over all rows."""
 
+import functools
 import gzip
 import json
 import threading
@@ -21,6 +22,7 @@ from dafh.large import (
     Roles,
     Split,
     as_blocks,
+    connected,
     draw_rows,
     find_files,
     fit_in_passes,
@@ -244,7 +246,7 @@ def test_the_joint_curvature_is_the_derivative_of_the_gradient():
 # ---- one model, wherever the rows are ----
 
 
-@pytest.mark.parametrize(("n_rows", "n_files"), [(1500, 7), (5000, 3)])
+@pytest.mark.parametrize(("n_rows", "n_files"), [pytest.param(1500, 7, marks=pytest.mark.slow), (5000, 3)])
 def test_files_give_the_model_of_rows_in_memory(tmp_path, small_sample, n_rows, n_files):
     table = grouped_table(n_rows)
     from_files = fitted(written_in_files(tmp_path / "rows", table, n_files))
@@ -252,7 +254,7 @@ def test_files_give_the_model_of_rows_in_memory(tmp_path, small_sample, n_rows, 
     assert_same_model(in_memory(n_rows), from_files, table[FEATURES])
 
 
-@pytest.mark.parametrize("pooled", ["linear", "fitted boosting"])
+@pytest.mark.parametrize("pooled", ["linear", pytest.param("fitted boosting", marks=pytest.mark.slow)])
 def test_every_pooled_classifier_has_own_classifiers_from_all_rows(tmp_path, small_sample, pooled):
     table = grouped_table(4000).drop(columns=["job", "age"])
     table["cook"] = (np.random.default_rng(1).random(4000) < 0.5).astype(float)
@@ -312,6 +314,7 @@ def test_persons_time_and_declared_groups_are_columns_of_the_files(tmp_path, sma
     assert_same_model(from_memory, from_files, table[FEATURES])
 
 
+@pytest.mark.slow
 def test_rows_that_prove_are_held_out_of_everything(tmp_path, small_sample):
     table = grouped_table(5000)
     from_memory = fitted(table[FEATURES], table["y"], guard="proof")
@@ -471,7 +474,8 @@ def test_what_is_said_about_columns_counts_in_large_tables_too(tmp_path, small_s
     assert load(tmp_path / "m.dafh")[-1].n_groups_ == 2
 
 
-def test_a_cluster_that_does_not_answer_is_one_sentence(tmp_path, small_sample):
+def test_a_cluster_that_does_not_answer_is_one_sentence(tmp_path, small_sample, monkeypatch):
+    monkeypatch.setattr("dafh.large.connected", functools.partial(connected, timeout=0.3))
     path = written_in_files(tmp_path / "rows", grouped_table(2500), 1)
     done = run("fit", path, "--target", "y", "--out", tmp_path / "m.dafh", "--cluster", "tcp://127.0.0.1:1")
     assert done.exit_code == 2

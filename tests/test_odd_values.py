@@ -81,8 +81,8 @@ def test_names_of_files_tell_a_terminal_nothing(tmp_path):
 
 def test_a_model_of_many_labels_answers_for_few_rows_at_a_time(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"a": rng.normal(size=600), "b": rng.normal(size=600)})
-    y = np.arange(600) % 6
+    table = pd.DataFrame({"a": rng.normal(size=300), "b": rng.normal(size=300)})
+    y = np.arange(300) % 6
     model = dafh.DAFHClassifier(2, groups="rules", pooled="linear", guard=None, random_state=0).fit(table, y)
     dafh.save(model, tmp_path / "model.dafh")
     table.assign(y=y).to_csv(tmp_path / "table.csv", index=False)

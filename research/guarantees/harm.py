@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dafh import DAFHClassifier
 from dafh.exceptions import DAFHWarning
+from dafh.incumbents import Incumbent
 
 WAYS: dict[str, dict[str, Any]] = {
     "linear, auto": {"pooled": "linear"},
@@ -83,8 +84,8 @@ def outcome(way: str, n_rows: int, seed: int, **options: Any) -> Outcome:
     if way == "stale incumbent":
         before, old = World(seed + 100_000), world.columns(n_rows, rng)
         mixed = 0.5 * before.probability(old) + 0.5 * world.probability(old)
-        numbers = ["x0", "x1", "x2", "x3"]
-        parameters["pooled"] = _OnColumns(numbers).fit(old, (rng.random(n_rows) < mixed).astype(int))
+        stale = LogisticRegression().fit(old[["x0", "x1", "x2", "x3"]], rng.random(n_rows) < mixed)
+        parameters["pooled"] = Incumbent(stale, labels=[0, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DAFHWarning)
         model = DAFHClassifier(**parameters, random_state=seed, **options).fit(X, y)
@@ -115,24 +116,6 @@ def outcome(way: str, n_rows: int, seed: int, **options: Any) -> Outcome:
         float(np.nanmean(shown)) if len(shown) else np.nan,
         n_groups,
     )
-
-
-class _OnColumns(LogisticRegression):
-    """Logistic regression that looks at some columns of a table only."""
-
-    def __init__(self, columns: list[str] | None = None) -> None:
-        super().__init__()
-        self.columns = columns
-
-    def fit(self, X: pd.DataFrame, y: Any, sample_weight: Any = None) -> "_OnColumns":
-        super().fit(X[self.columns].to_numpy(), y)
-        return self
-
-    def predict_proba(self, X: pd.DataFrame) -> NDArray[np.float64]:
-        return super().predict_proba(X[self.columns].to_numpy())
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        return super().decision_function(X[self.columns].to_numpy() if isinstance(X, pd.DataFrame) else X)
 
 
 def harm_table(n_worlds: int = 500, seed: int = 0, n_jobs: int = 2, **options: Any) -> pd.DataFrame:

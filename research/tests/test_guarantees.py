@@ -64,6 +64,7 @@ def test_missed_limits_for_costs_equal_the_sum_over_all_outcomes():
     assert coverage.cost_table((5,), n_distributions=25)["worst ratio to the level"].max() <= 1.0001
 
 
+@pytest.mark.slow
 def test_limits_hold_for_weights_that_are_related_to_the_direction():
     table = coverage.weighted_table((10, 40), n_distributions=6, n_samples=400)
     assert table["worst missed at 5%"].max() <= most(0.05, 2000)
@@ -117,7 +118,7 @@ def test_the_study_decides_as_the_guard_does(margin):
 @pytest.mark.parametrize(
     ("scenario", "least"),
     [
-        (proof.losses_scenario(1e-6, 0.05), 0.005),
+        pytest.param(proof.losses_scenario(1e-6, 0.05), 0.005, marks=pytest.mark.slow),
         (proof.weight_scenario(proof.few_heavy(0.02, 20.0), "discordant if heavy", 500), 0.0),
         (proof.person_scenario((5, 5), 1.0), 0.005),
         (proof.small_scenario(0.95, 0.05), 0.0),
@@ -141,6 +142,7 @@ def test_own_classifiers_that_are_clearly_better_are_kept_and_others_are_not():
     assert kept_share(3, 2, seed=0, gain=-0.09, guard="veto") == 0
 
 
+@pytest.mark.slow
 def test_proof_on_noise_harms_few_fits_at_any_cutoff():
     found = np.array([fits.fit_harms(cutoff, seed) for cutoff in (0.1, 0.5) for seed in range(4)])
     assert found[:, 1].mean() > 0.5  # Own classifiers did decide differently.
@@ -159,6 +161,7 @@ def test_chances_to_be_kept_by_veto_agree_with_a_simulation_and_with_the_guard()
         assert (choose_servers(rows, kind="veto").serves[0] == 0) == (won > lost)
 
 
+@pytest.mark.slow
 def test_audits_are_rarely_wrong():
     scenarios = audits.audit_scenarios()
     for scenario in (scenarios[0], scenarios[5], scenarios[6]):

@@ -41,7 +41,7 @@ def toy_job(job):
 # ---- store and runner ----
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_jobs_run_once_and_give_the_same_table_in_whatever_order_they_ran(tmp_path, n_jobs):
     with ResultStore(tmp_path / "r.sqlite") as store:
         assert [run_jobs(JOBS[::-1], store, toy_job, n_jobs=n_jobs) for _ in range(2)] == [8, 0]
@@ -172,6 +172,7 @@ def test_calibration_and_auc_by_hand():
 # ---- the paper's grid ----
 
 
+@pytest.mark.slow
 def test_the_grid_is_trained_as_populations_and_measured_setting_by_setting(toy, monkeypatch):
     monkeypatch.setattr(grid, "BATCH_SIZES", (256,))
     rows = pd.DataFrame(execute_grid(Job("paper", "toy", "grid", 3, 0)))

@@ -26,7 +26,7 @@ from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.explanation.explain import explain
-from dafh.explanation.stability import stability, stability_in_time
+from dafh.explanation.stability import QUICK_FITS, quick_stability, stability
 from dafh.explanation.words import Explanation
 from dafh.incumbents import IncumbentColumns
 from dafh.linear.scorecard import Scorecard
@@ -300,7 +300,7 @@ class FileModel:
         """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
 
         Copies of a model with rules differ in the rows they are fitted on, those of a network in their seeds. None is
-        as many copies as can be fitted in half a minute, and none where there is one group.
+        three copies on at most 10,000 rows, and none where there is one group.
         """
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
         final = final_classifier(self.model)
@@ -312,7 +312,7 @@ class FileModel:
             known["model__persons"] = rows.persons
         if n_fits is None:
             try:
-                agreement, n_fits = stability_in_time(self.model, rows.features, rows.y, **known)
+                agreement, n_fits = quick_stability(self.model, rows.features, rows.y, **known), QUICK_FITS
             except (TypeError, ValueError):
                 # Too few rows to fit on, or a classifier that cannot be copied. Nobody asked for it, so that this is no
                 # reason to stop.

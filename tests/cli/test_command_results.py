@@ -70,6 +70,7 @@ def test_a_card_for_machines_has_what_it_says_for_people(folder):
     assert lines["Sensitive"] == ", ".join(card["schema"]["sensitive"])
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_a_report_for_machines_and_the_page_have_one_recommendation_and_one_verdict(held_out, tmp_path):
     out = tmp_path / "r.html"
     machines = json.loads(run("report", *held_out, "--json", "--out", out, "--seeds", "0").stdout)

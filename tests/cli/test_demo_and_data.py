@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 import dafh
 from cases import first_by_default
+from dafh import Recipe
 from dafh.cli import main
 from dafh.cli.synthetic import run_synthetic
 from dafh.datasets import registry
@@ -17,12 +18,20 @@ def run(*arguments):
     return CliRunner().invoke(main, arguments)
 
 
+class FewSteps:
+    """In place of recipes: enough for a table and a figure."""
+
+    @staticmethod
+    def random_starts():
+        return Recipe.random_starts(n_replicas=2, n_folds=1, max_epochs=4)
+
+
 # Several tests look at the same experiment, and none changes it: the first one runs it.
-run_once = functools.cache(run_synthetic)
-
-
-def experiment_of_the_paper():
-    return run_once(400, random_state=7, verbose=1)
+@functools.cache
+def run_once(*samples, **options):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dafh.cli.synthetic.Recipe", FewSteps)
+        return run_synthetic(*samples, **options)
 
 
 def test_help_lists_the_commands():
@@ -41,7 +50,7 @@ def test_every_command_has_help_with_an_example(command):
     assert "Example" in run(command, "--help").output
 
 
-@pytest.mark.usefixtures("optimized")
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 @pytest.mark.parametrize("suffix", first_by_default(["png", "html"], 1))
 def test_demo_prints_the_table_and_says_where_the_figure_is(tmp_path, suffix, monkeypatch):
     out, asked = tmp_path / f"figure.{suffix}", []
@@ -107,8 +116,9 @@ def test_bad_options_exit_with_2_and_one_sentence(arguments, message):
     assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_the_experiment_is_the_paper_s():
-    experiment = experiment_of_the_paper()
+    experiment = run_synthetic(400, random_state=7)
     table = experiment.table()
     assert table.index.tolist() == ["Pooled", "Partition by s1", "Partition by s2", "DAFH"]
     assert table.accuracy["DAFH"] > 0.95
@@ -117,10 +127,11 @@ def test_the_experiment_is_the_paper_s():
     assert len(experiment.y) == 100
 
 
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 def test_colours_and_percentages_reach_the_figure():
     from dafh.plots import synthetic_panels
 
-    chart = synthetic_panels(experiment_of_the_paper(), n_points=50).to_dict()
+    chart = synthetic_panels(run_once(400, random_state=7, verbose=1), n_points=50).to_dict()
     subtitles = [panel["title"]["subtitle"] for panel in chart["concat"]]
     assert re.fullmatch(r"accuracy \d+\.\d%", subtitles[0])
     assert re.fullmatch(r"Pr without harm \d+\.\d%, accuracy \d+\.\d%", subtitles[3])

@@ -65,12 +65,12 @@ def test_known_group_sizes():
 @pytest.mark.parametrize(
     ("name", "options", "n_splits", "least"),
     [
-        ("adult", {}, 2, 0.849),
+        pytest.param("adult", {}, 2, 0.849, marks=pytest.mark.slow),
         ("arrest", {}, 5, 0.670),
-        ("violent", {}, 5, 0.837),
+        pytest.param("violent", {}, 5, 0.837, marks=pytest.mark.slow),
         ("german", {}, 10, 0.745),
-        ("bank", {"include_duration": True}, 2, 0.898),
-        ("bank", {}, 2, 0.890),
+        pytest.param("bank", {"include_duration": True}, 2, 0.898, marks=pytest.mark.slow),
+        pytest.param("bank", {}, 2, 0.890, marks=pytest.mark.slow),
     ],
 )
 def test_pooled_logistic_regression_is_as_strong_as_it_should_be(name, options, n_splits, least):

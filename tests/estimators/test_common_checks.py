@@ -19,9 +19,23 @@ def public_estimators():
     ]
 
 
+def first_variants_fast(checks):
+    """Leave to `make slow` what differs from another check in the memory or in the class of the same rows only."""
+    names, pairs = checks.args
+    cases = [pytest.param(*pair, marks=pytest.mark.slow if is_variant(pair[1]) else ()) for pair in pairs]
+    return pytest.mark.parametrize(names, cases, ids=checks.kwargs["ids"])
+
+
+def is_variant(check):
+    return "readonly_memmap" in check.keywords or check.func.__name__ in (
+        "check_estimator_sparse_matrix",
+        "check_sample_weight_equivalence_on_sparse_data",
+    )
+
+
 # On the checks' tiny and easy data the groups often are the label, and saying so is right.
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
-@parametrize_with_checks(public_estimators())
+@first_variants_fast(parametrize_with_checks(public_estimators()))
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

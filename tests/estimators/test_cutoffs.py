@@ -47,7 +47,7 @@ def test_our_classifiers_decide_at_their_threshold(kind):
 # ---- end to end ----
 
 
-@pytest.mark.parametrize("guard", ["veto", "proof", None])
+@pytest.mark.parametrize("guard", ["veto", pytest.param("proof", marks=pytest.mark.slow), None])
 def test_own_classifiers_flag_at_the_cut_off_of_the_incumbent(guard):
     X, y = two_patterns()
     incumbent = FixedThresholdClassifier(LogisticRegression(), threshold=0.25, response_method="predict_proba")
@@ -77,7 +77,7 @@ class Contrary(LogisticRegression):
         return 1 - super().predict(X)
 
 
-@pytest.mark.parametrize("pooled", ["scorecard", "linear"])
+@pytest.mark.parametrize("pooled", [pytest.param("scorecard", marks=pytest.mark.slow), "linear"])
 def test_a_threshold_holds_for_own_and_for_named_pooled_classifiers(pooled):
     model, X, _ = fit(pooled, guard=None, threshold=0.2)
     assert model.threshold_ == 0.2

@@ -9,12 +9,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
+from cases import checkerboard
 from dafh import PreferenceMatrix
 from dafh.datasets import make_paper_synthetic
 from dafh.exceptions import GroupsEncodeLabelWarning
 from models import model_of
 
 QUICK = {"n_replicas": 4, "max_epochs": 8, "n_folds": 1, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def paper_data():
+    """Fewer rows than other tests have: these fit more than thirty networks."""
+    return make_paper_synthetic(1_500, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +84,12 @@ def test_outputs_agree_with_each_other(fitted, paper_data):
 
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
-@pytest.mark.parametrize("pooled", ["linear", GaussianNB()])
-@pytest.mark.parametrize("layers", [{}, {"group_hidden": ()}, {"group_hidden": (9, 8), "classifier_hidden": (5, 4)}])
+@pytest.mark.parametrize(
+    ("layers", "pooled"),
+    checkerboard(
+        [{}, {"group_hidden": ()}, {"group_hidden": (9, 8), "classifier_hidden": (5, 4)}], ["linear", GaussianNB()]
+    ),
+)
 def test_what_is_served_is_as_good_as_what_was_trained(paper_data, layers, pooled):
     # Accuracy in training is computed by the engine, over the rows as it sees them; nothing is averaged or held out.
     exact = {"average_steps": 1, "n_folds": 1, "final_rate": 1.0, "select": "last", "group_learning_rate": 1e-12}
@@ -116,7 +127,7 @@ LABELS = [["no", "yes"], [False, True], [-1, 1], [10, 20], np.array(["a", "b"], 
 @pytest.mark.parametrize("groups", ["rules", pytest.param("network", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("names", LABELS)
 def test_labels_of_any_type_come_back_as_given(paper_data, names, groups):
-    X, y = paper_data.X[:1500], np.asarray(names)[(paper_data.y[:1500] > 0).astype(int)]
+    X, y = paper_data.X[:600], np.asarray(names)[(paper_data.y[:600] > 0).astype(int)]
     model = model_of(**{} if groups == "rules" else QUICK | {"max_epochs": 60}).fit(X, y)
     assert model.predict(X).dtype == y.dtype
     assert set(model.predict_all(X).ravel().tolist()) <= set(np.asarray(names).tolist())
@@ -219,12 +230,13 @@ def test_a_rare_class_survives_the_folds(grouped_data):
 def test_rows_of_weight_zero_count_for_nothing(paper_data):
     X, y = paper_data.X.to_numpy(), paper_data.y
     weight = np.ones(len(y))
-    weight[2000:] = 0
+    weight[700:] = 0
     with_zeros = model_of(**QUICK).fit(X, np.where(weight, y, -y), sample_weight=weight)
-    without = model_of(**QUICK).fit(X[:2000], y[:2000])
+    without = model_of(**QUICK).fit(X[:700], y[:700])
     np.testing.assert_allclose(with_zeros.decision_function(X), without.decision_function(X), atol=1e-4)
 
 
+@pytest.mark.usefixtures("optimized")
 def test_a_warning_says_when_groups_are_the_label():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
@@ -232,7 +244,7 @@ def test_a_warning_says_when_groups_are_the_label():
     # Classifiers that can only say always yes or always no leave the whole prediction to the groups.
     constant = {"pooled": DummyClassifier(strategy="prior"), "shrinkage": 1e4}
     with pytest.warns(GroupsEncodeLabelWarning, match="encode the predicted label"):
-        model = model_of(random_state=0, n_replicas=2, n_folds=1, **constant).fit(X, y)
+        model = model_of(random_state=0, n_replicas=2, n_folds=1, max_epochs=80, **constant).fit(X, y)
     assert model.label_information_ > 0.5
 
 

@@ -92,6 +92,7 @@ def test_without_a_guard_every_group_keeps_its_own():
     assert model.serves_.tolist() == [0, 1, 2]
 
 
+@pytest.mark.usefixtures("optimized")
 def test_proof_keeps_good_classifiers_and_its_rows_from_everything(paper_data):
     X, y = paper_data.X[:2500], paper_data.y[:2500]
     model = model_of(guard="proof", **QUICK | {"n_replicas": 4, "max_epochs": 40}).fit(X, y)
@@ -101,18 +102,20 @@ def test_proof_keeps_good_classifiers_and_its_rows_from_everything(paper_data):
     assert (model.guard_report_.table["excluded_harm"] < 0).all()
 
 
+@pytest.mark.usefixtures("optimized")
 def test_recalibration_decides_anew_and_refits_nothing(paper_data):
-    model = model_of(**QUICK | {"n_replicas": 4, "max_epochs": 40}).fit(paper_data.X, paper_data.y)
-    before, kept = model.decision_function(paper_data.X), model.predict_group(paper_data.X)
+    X, y = paper_data.X[:2000], paper_data.y[:2000]
+    model = model_of(**QUICK | {"n_replicas": 4, "max_epochs": 40}).fit(X, y)
+    before, kept = model.decision_function(X), model.predict_group(X)
     assert model.serves_.tolist() == [0, 1]
     # Labels that the pooled classifier always gets right.
-    model.recalibrate(paper_data.X, model.pooled_.predict(paper_data.X))
+    model.recalibrate(X, model.pooled_.predict(X))
     assert model.serves_.tolist() == [2, 2]
-    np.testing.assert_array_equal(model.predict(paper_data.X), model.pooled_.predict(paper_data.X))
-    model.set_params(guard="proof").recalibrate(paper_data.X, paper_data.y)
+    np.testing.assert_array_equal(model.predict(X), model.pooled_.predict(X))
+    model.set_params(guard="proof").recalibrate(X, y)
     assert model.serves_.tolist() == [0, 1]
-    np.testing.assert_array_equal(model.predict_group(paper_data.X), kept)
-    np.testing.assert_array_equal(model.decision_function(paper_data.X), before)
+    np.testing.assert_array_equal(model.predict_group(X), kept)
+    np.testing.assert_array_equal(model.decision_function(X), before)
 
 
 def test_calibration_rows_that_make_no_sense_are_refused(paper_data):
@@ -137,19 +140,18 @@ def test_a_group_given_back_gets_the_incumbents_own_word():
     X = rng.normal(size=(800, 3))
     y = (X[:, 0] + rng.normal(size=800) > 0) * 1
     thresholded = FixedThresholdClassifier(LogisticRegression(), threshold=0.7).fit(X, y)
-    for pooled in (thresholded, HistGradientBoostingClassifier(max_iter=5)):
-        for start in ("pooled", "cold"):
-            model = model_of(pooled=pooled, start=start, guard="proof", noise=2.0, **QUICK).fit(X, y)
-            assert 2 in model.serves_
-            rows = model.serves_[model.predict_group(X)] == 2
-            np.testing.assert_array_equal(model.predict(X)[rows], model.pooled_.predict(X)[rows])
-            expected = model.pooled_.predict_proba(X)[rows]
-            np.testing.assert_allclose(model.predict_proba(X)[rows], expected, atol=1e-5)
+    for pooled, start in ((thresholded, "pooled"), (HistGradientBoostingClassifier(max_iter=5), "cold")):
+        model = model_of(pooled=pooled, start=start, guard="proof", noise=2.0, **QUICK).fit(X, y)
+        assert 2 in model.serves_
+        rows = model.serves_[model.predict_group(X)] == 2
+        np.testing.assert_array_equal(model.predict(X)[rows], model.pooled_.predict(X)[rows])
+        expected = model.pooled_.predict_proba(X)[rows]
+        np.testing.assert_allclose(model.predict_proba(X)[rows], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("estimator", [model_of(guard="veto", **QUICK), DecoupledClassifier(random_state=0)])
 def test_an_empty_calibration_part_is_refused_or_proves_nothing(estimator, paper_data):
-    X, y = paper_data.X, paper_data.y
+    X, y = paper_data.X[:600], paper_data.y[:600]
     model = estimator.fit(X, y).set_params(guard="proof")
     with pytest.raises(ValueError, match="0 sample"):
         model.recalibrate(X[:0], y[:0])

@@ -159,6 +159,7 @@ def test_rules_are_fitted_and_served_without_jax():
     code = """
 import sys
 import numpy as np
+import dafh.estimators.decoupled, dafh.evaluation, dafh.partitions
 from dafh import DAFHClassifier
 X = np.random.default_rng(0).normal(size=(300, 2))
 model = DAFHClassifier(2, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)

@@ -6,6 +6,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
+from cases import checkerboard
 from dafh import Scorecard
 from dafh.estimators.pooled import choose_n_folds, fit_pooled, nested_pooled_logits
 from dafh.groups.corrections import CorrectionDesign
@@ -46,8 +47,7 @@ def problem(pooled, label):
     )
 
 
-@pytest.mark.parametrize("block", range(N_FOLDS))
-@pytest.mark.parametrize("pooled", POOLED.values(), ids=list(POOLED))
+@pytest.mark.parametrize(("pooled", "block"), checkerboard(POOLED.values(), range(N_FOLDS)))
 def test_labels_of_a_fold_change_nothing_that_the_fold_judges(pooled, block):
     _, label = table_and_labels()
     other = np.where(block == FOLD, np.random.default_rng(block).integers(0, 2, N), label)

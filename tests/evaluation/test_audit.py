@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audited import rows, run, verdicts
-from cases import examples
+from cases import checkerboard, examples
 from dafh import audit
 from dafh.stats import Differences, holm, mcnemar_p, rows_needed
 
@@ -360,8 +360,7 @@ def random_rows(n=120):
     return y, predictions, groups, pooled, town, rng.choice([0.25, 1.0], n), np.arange(n) // 3
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("by_person", [False, True])
+@pytest.mark.parametrize(("weighted", "by_person"), checkerboard([False, True], [True, False]))
 def test_named_groups_are_answered_for_every_loss_as_if_they_were_segments(weighted, by_person):
     y, predictions, groups, pooled, town, weight, person = random_rows()
     options = {

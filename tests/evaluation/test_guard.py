@@ -198,6 +198,7 @@ def harmful_world(rng, n_groups=3, n=300, harm=0.01, discordance=0.2):
     return ComparedRows.check(y, np.repeat(own[:, None], n_groups, axis=1), groups, pooled)
 
 
+@pytest.mark.slow
 def test_few_worlds_are_harmed_under_proof_and_many_under_veto():
     """5% of 100 worlds, and three standard deviations of what chance adds."""
     rng = np.random.default_rng(1)

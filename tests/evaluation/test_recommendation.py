@@ -180,7 +180,9 @@ def test_costs_are_tolerated_up_to_the_margin_only():
 # ---- how often it is wrong ----
 
 
-@pytest.mark.parametrize("world", [NOBODY_GAINS, ALL_LOSE], ids=lambda world: world.name)
+@pytest.mark.parametrize(
+    "world", [pytest.param(NOBODY_GAINS, marks=pytest.mark.slow), ALL_LOSE], ids=lambda world: world.name
+)
 def test_it_is_seldom_wrong_to_deploy(world):
     """Fifteen worlds; research/tests has five hundred."""
     kinds, _ = world.recommended(15)

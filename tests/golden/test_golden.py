@@ -4,9 +4,18 @@ import pytest
 
 from golden import record
 
+# Every kind of column and option once; a network is in the one with weights, and proof in the one with dates.
+FAST = {"weights", "persons", "classes", "dates", "gaps", "incumbent", "costs"}
+
 
 @pytest.mark.filterwarnings("always::dafh.exceptions.GroupsEncodeLabelWarning")
-@pytest.mark.parametrize(("name", "make"), list(record.worlds()), ids=[name for name, _ in record.worlds()])
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        pytest.param(name, make, id=name, marks=() if name in FAST else pytest.mark.slow)
+        for name, make in record.worlds()
+    ],
+)
 def test_a_table_gets_the_kept_predictions_audit_and_words(name, make):
     world = make()
     if world is None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
+from cases import checkerboard
 from dafh import DAFHClassifier, Recipe
 from dafh.engine.objective import Rows, Settings
 from dafh.engine.population import Plan, init_population, train_population
@@ -58,8 +59,7 @@ def engine_parts(params):
     return theta, [np.float64(layer.weight[:, :, 0]), np.float64(layer.bias[:, 0])]
 
 
-@pytest.mark.parametrize("kind", ["margin", "paper"])
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize(("kind", "momentum"), checkerboard(["margin", "paper"], [0.0, 0.9]))
 @pytest.mark.parametrize(("n", "batch"), [(64, 64), (150, 64)])
 def test_engine_follows_algorithm_1_step_by_step(kind, momentum, n, batch):
     rng = np.random.default_rng(3)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cases import checkerboard
+from cases import slow_but
 from dafh import DAFHClassifier
 from dafh.datasets import DATASETS, FETCHERS
 from dafh.datasets.sources import is_available
@@ -188,7 +188,8 @@ def with_gaps_and_news(X, rng):
     return X
 
 
-@pytest.mark.parametrize(("dataset", "pooled"), checkerboard(DATASETS, ["scorecard", "linear"]))
+@pytest.mark.parametrize("pooled", ["linear", pytest.param("scorecard", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dataset", slow_but(DATASETS, "german", "arrest"))
 def test_printed_rules_give_every_row_of_the_papers_data_its_group(dataset, pooled):
     if not all(is_available(file) for file in DATASETS[dataset].files):
         pytest.skip(f"needs the data set {dataset} at hand: DAFH_DATA names no folder")

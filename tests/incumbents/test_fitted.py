@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
+from cases import checkerboard
 from dafh import DAFHClassifier, Incumbent, Recipe, Scorecard, load, save, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.incumbents import LabelShares, ScoreCurve
@@ -75,8 +76,7 @@ def fitted_shape(name):
     return clone(unfitted).fit(X[columns], Y), columns
 
 
-@pytest.mark.parametrize("behind", [False, True], ids=["alone", "tabular_pipeline"])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(("name", "behind"), checkerboard(SHAPES, [False, True]))
 def test_an_incumbent_says_the_same_before_and_after(name, behind):
     incumbent, columns = fitted_shape(name)
     before, probability = incumbent.predict(X[columns]), incumbent.predict_proba(X[columns])
@@ -232,7 +232,7 @@ def test_shares_count_weights_and_a_label_that_never_occurs_has_those_of_all_row
         Scorecard().fit(X[OWN], Y),
         Incumbent(LogisticRegression().fit(X[["experience"]], CODES), labels=["no", "yes"]),
         Incumbent(LogisticRegression().fit(X[["experience"]].to_numpy(), Y), columns=["experience"]),
-        Incumbent(Scorecard().fit(X, Y)),
+        pytest.param(Incumbent(Scorecard().fit(X, Y)), marks=pytest.mark.slow),
     ],
     ids=["only", "fewer columns", "labels", "array", "nothing"],
 )

@@ -6,6 +6,7 @@ import pytest
 from scipy.special import expit
 from sklearn.base import clone
 
+from cases import checkerboard
 from dafh import DAFHClassifier, IncumbentColumns, Recipe, load, save, tabular_pipeline
 from dafh.exceptions import InputError
 from models import workers
@@ -108,8 +109,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("behind", [False, True], ids=["alone", "tabular_pipeline"])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(("name", "behind"), checkerboard(SHAPES, [False, True]))
 def test_the_columns_are_the_pooled_classifier_and_no_features(name, behind, tmp_path):
     pooled, columns = SHAPES[name]
     table = without(*columns)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from cases import slow_but
 from dafh import Scorecard
 from dafh.classifiers.fitting import stratified_folds
 from dafh.datasets import DATASETS, FETCHERS
@@ -80,7 +81,7 @@ def with_gaps_and_news(table, seed=1):
     return table
 
 
-@pytest.mark.parametrize("dataset", list(DATASETS))
+@pytest.mark.parametrize("dataset", slow_but(DATASETS, "german", "arrest"))
 def test_printed_points_add_up_to_the_scores_on_the_papers_data(dataset):
     if not all(is_available(file) for file in DATASETS[dataset].files):
         pytest.skip(f"needs the data set {dataset} at hand: DAFH_DATA names no folder")
@@ -186,7 +187,13 @@ def test_a_large_factor_leads_to_the_share_of_positives():
 
 @pytest.mark.parametrize(
     ("n_rows", "n_columns", "n_classes", "most"),
-    [(2000, 1, 2, 128), (2000, 20, 2, 40), (300, 10, 2, 20), (300, 10, 4, 5), (300, 200, 2, 2)],
+    [
+        (2000, 1, 2, 128),
+        (2000, 20, 2, 40),
+        (300, 10, 2, 20),
+        (300, 10, 4, 5),
+        pytest.param(300, 200, 2, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_many_columns_or_few_rows_have_fewer_bins(n_rows, n_columns, n_classes, most):
     X = np.random.default_rng(0).normal(size=(n_rows, n_columns))

@@ -112,7 +112,7 @@ anything = st.recursive(
 )
 
 
-@examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(details=st.dictionaries(st.text(), anything, max_size=4))
 def test_whatever_details_hold_a_file_that_was_written_can_be_read(details, saved, tmp_path):
     path = tmp_path / "model.dafh"

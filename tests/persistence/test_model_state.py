@@ -1,5 +1,6 @@
 """Every kind of model comes back from its file as it went: predictions, words, parameters and shared objects."""
 
+import functools
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import dafh
+from cases import checkerboard, slow_but
 from dafh import (
     AuditResult,
     DAFHClassifier,
@@ -100,10 +102,18 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_model_of_a_table_comes_back_as_it_went(name, tmp_path):
+@functools.cache  # No test changes it.
+def model_of_table(name):
     table, y, _ = people()
-    model = quick(**TABLES[name]).fit(table, y)
+    return quick(**TABLES[name]).fit(table, y)
+
+
+SECOND = {"rules on logistic regression", "threshold", "network on a scorecard"}
+
+
+@pytest.mark.parametrize("name", slow_but(TABLES, *TABLES.keys() - SECOND))
+def test_a_model_of_a_table_comes_back_as_it_went(name, tmp_path):
+    model = model_of_table(name)
     loaded = there_and_back(model, tmp_path)
     check_equal(loaded, model, new_rows())
     # Rows are looked at once because these are the same objects, and not only equal ones.
@@ -113,14 +123,17 @@ def test_a_model_of_a_table_comes_back_as_it_went(name, tmp_path):
         assert loaded.pooled_.steps[0][1] is loaded._view.encoder
 
 
-@pytest.mark.parametrize("changes", [{}, {"pooled": Scorecard(6)}, NETWORK], ids=str)
+THREE_SLOW = [pytest.param(changes, marks=pytest.mark.slow) for changes in ({}, NETWORK)]
+
+
+@pytest.mark.parametrize("changes", [{"pooled": Scorecard(6)}, *THREE_SLOW], ids=str)
 def test_a_model_of_three_classes_comes_back_as_it_went(changes, tmp_path):
     table, _, _ = people()
     model = quick(n_groups=3, **changes).fit(table, in_three(table))
     check_equal(there_and_back(model, tmp_path), model, new_rows())
 
 
-@pytest.mark.parametrize("changes", [{}, NETWORK], ids=str)
+@pytest.mark.parametrize("changes", [{}, pytest.param(NETWORK, marks=pytest.mark.slow)], ids=str)
 def test_a_model_of_an_array_comes_back_as_it_went(changes, tmp_path):
     table, y, _ = people()
     X = table[["age", "income"]].to_numpy(float)
@@ -175,8 +188,7 @@ np.save(sys.argv[2], model.predict_proba(people(60, seed=1)[0]))
 
 
 def test_a_network_predicts_without_jax(tmp_path):
-    table, y, _ = people()
-    model = quick(**NETWORK).fit(table, y)
+    model = model_of_table("network")
     dafh.save(model, tmp_path / "model.dafh")
     arguments = [sys.executable, "-c", WITHOUT_JAX, tmp_path / "model.dafh", tmp_path / "found.npy"]
     tests = next(path for path in sys.path if path.endswith("tests"))
@@ -195,7 +207,7 @@ INCUMBENTS = {
 }
 
 
-@pytest.mark.parametrize("name", INCUMBENTS)
+@pytest.mark.parametrize("name", slow_but(INCUMBENTS, "scorecard", "boosting in a pipeline", "model of groups"))
 def test_an_incumbent_comes_back_as_the_pooled_classifier(name, tmp_path):
     table, y, _ = people()
     model = quick(pooled=clone(INCUMBENTS[name]).fit(table, y)).fit(table, y)
@@ -212,7 +224,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", slow_but(SAID, "score", "decision"))
 def test_scores_and_decisions_in_the_table_come_back(name, tmp_path):
     table, y, _ = people()
     table = table.assign(score=np.linspace(0.01, 0.99, len(table)), points=np.arange(len(table)), decided=y)
@@ -252,8 +264,7 @@ PARTITIONS = {
 }
 
 
-@pytest.mark.parametrize("guard", [None, "veto"])
-@pytest.mark.parametrize("name", PARTITIONS)
+@pytest.mark.parametrize(("name", "guard"), checkerboard(PARTITIONS, [None, "veto"]))
 def test_every_partition_comes_back_and_can_be_fitted_again(name, guard, tmp_path):
     table, y, attributes = people()
     X = table[["age"]].to_numpy(float)
@@ -271,8 +282,8 @@ def test_every_partition_comes_back_and_can_be_fitted_again(name, guard, tmp_pat
 
 def test_a_tree_serves_values_that_were_not_seen_in_training_as_before(tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 1))
-    attributes = pd.DataFrame({"a": rng.integers(0, 2, 3000), "b": rng.choice(["x", "y"], 3000)})
+    X = rng.normal(size=(1000, 1))
+    attributes = pd.DataFrame({"a": rng.integers(0, 2, 1000), "b": rng.choice(["x", "y"], 1000)})
     turned = np.where(attributes["a"] == 1, attributes["b"].map({"x": 1, "y": -1}), 1)
     y = (X[:, 0] * turned > 0).astype(int)
     model = DecoupledClassifier(TreePartition(), random_state=0).fit(X, y, sensitive_features=attributes)
@@ -294,8 +305,7 @@ CLASSIFIERS = {
 }
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize(("name", "n_classes"), checkerboard(CLASSIFIERS, [2, 3]))
 def test_classifiers_of_scikit_learn_come_back_with_the_same_predictions(name, n_classes, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))

@@ -13,6 +13,7 @@ import vl_convert
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from cases import checkerboard
 from dafh import DecoupledClassifier, Scorecard, audit, plots
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError
@@ -440,8 +441,9 @@ def test_bins_of_a_scorecard_are_those_of_its_table():
     np.testing.assert_allclose(bins.groupby("column")["rows"].sum(), 1)
 
 
-@pytest.mark.parametrize("column", ["experience", "job", "hours", "since", "remote"])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("column", "n_classes"), checkerboard(["experience", "job", "hours", "since", "remote"], [2, 3])
+)
 def test_every_column_of_a_scorecard_is_drawn_from_it_as_from_its_bins(column, n_classes):
     chart = points_of(column, n_classes)
     assert chart.to_dict() == plots.scorecard_chart(scorecard_bins(scorecard(n_classes)), column).to_dict()

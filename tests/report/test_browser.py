@@ -168,7 +168,7 @@ def test_tooltips_say_what_a_mark_stands_for(seen):
         tooltip.wait_for(state="hidden", timeout=3000)
 
 
-@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("width", [360, pytest.param(1400, marks=pytest.mark.slow)])
 def test_nothing_overflows(seen, width):
     page, _, _ = seen(width)
     for entry in page.locator("summary").all():
@@ -215,7 +215,7 @@ def test_it_can_be_walked_through_by_keyboard(opened):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     seen = set()
-    for _ in range(30):
+    for _ in range(15):
         page.keyboard.press("Tab")
         seen.add(page.evaluate("document.activeElement.tagName"))
     assert {"SUMMARY", "DIV"} <= seen

@@ -109,12 +109,14 @@ def test_a_table_and_the_chart_above_it_have_the_same_figures():
     assert [row["label"] for row in drawn] == [row["error"].split()[0] for row in table(page, "Error rates")]
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_an_undecided_question_says_how_many_rows_it_needs_where_that_is_known():
     rows = table(render(summarize(result=result((0.29, 0.3), n=400))), "Gains over the pooled classifier")
     assert re.fullmatch(r"◆ undecided \(needs about [\d,]+ people of this group\)", rows[0]["answer"])
     assert rows[1]["answer"] == "◆ undecided"  # With a gain of zero, no number of rows decides.
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_what_is_unknown_is_a_dash():
     y = np.array([0, 1] * 20)
     empty = audit(y, np.column_stack([y, y]), np.zeros(40, int), pooled=1 - y)
@@ -143,6 +145,7 @@ def test_the_counts_of_named_verdicts_are_those_of_the_table():
     )
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_one_group_has_no_section_on_other_groups_classifiers():
     y = np.arange(100) % 2
     page = render(summarize(result=audit(y, y[:, None], np.zeros(100, int), pooled=1 - y)))
@@ -150,6 +153,7 @@ def test_one_group_has_no_section_on_other_groups_classifiers():
     assert section(page, "gains") is not None
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_groups_in_words_have_a_heading_and_a_line_for_each_fact():
     rule = Rule("age is <30 & more>", 0.9, 0.8)
     words = Explanation((GroupInWords(0, "Group 0", 1_234, 0.4, "its own classifier", rule, difference=0.01),), 0.9)
@@ -184,6 +188,7 @@ def test_the_same_summary_makes_the_same_page():
     assert render(summary) == render(json.loads(json.dumps(summary)))
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_every_heading_that_is_referred_to_exists_once():
     words = Explanation(tuple(GroupInWords(k, f"Group {k}", 5, 0.5, "its own classifier") for k in (0, 1)))
     page = render(summarize(result=result(), explanation=words, card=CARD))
@@ -282,6 +287,7 @@ def test_every_rule_has_a_box_with_size_gain_and_server():
     assert "approximate" not in text.lower()
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_rules_of_several_parts_are_lists_and_text_is_never_markup():
     summary = summarize(rules_case().model)
     summary["rules"][0] |= {"conditions": ["a is <b>", "c is d"], "gain": None, "share": None}
@@ -309,6 +315,7 @@ def test_the_scorecard_has_a_chart_for_each_important_column_and_all_points_in_a
         assert {row["column"] for row in values if "column" in row} <= {name}
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_more_than_two_classes_have_points_each():
     data = workers(400)
     label = np.where(data.X["experience"] > 30, "old", data.y)
@@ -401,6 +408,7 @@ def protected_model():
     return model.fit(data.X, data.y, guard_features=data.sensitive)
 
 
+@pytest.mark.usefixtures("blank_charts")
 @pytest.mark.parametrize("kind", ["veto", "proof"])
 def test_the_guards_section_says_what_was_asked_about_whom(kind):
     data = workers(seed=1)
@@ -421,6 +429,7 @@ def test_the_guards_section_says_what_was_asked_about_whom(kind):
         assert row["passed"] == ("✔ yes" if passed else "✖ no")
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_a_guard_that_was_asked_one_question_a_group_lists_none_twice():
     assert "Everything that the guard asked" not in render(summarize(rules_case().model))
 
@@ -491,6 +500,7 @@ def test_a_model_that_changes_nothing_says_so_and_draws_no_dots():
     assert 'class="chart"' not in page
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_attributes_that_the_model_was_trained_with_are_not_called_kept_out():
     card = nasty_card() | {"columns": [{"name": "sex", "type": "category"}]}
     assert "used in training: sex." in render(summarize(result=audited(), card=card))
@@ -499,6 +509,7 @@ def test_attributes_that_the_model_was_trained_with_are_not_called_kept_out():
     assert "used in training" not in render(summarize(result=audited()))
 
 
+@pytest.mark.usefixtures("blank_charts")
 def test_a_report_without_rows_says_that_nobody_was_asked():
     page = render(summarize(rules_case().model))
     assert "Not audited" in page

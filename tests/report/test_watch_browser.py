@@ -63,15 +63,15 @@ def test_the_verdict_alarms_and_changes_are_there_to_read(page):
     assert "harm was shown at row" in opened.locator("section[aria-labelledby=h-service]").inner_text()
 
 
-def test_axe_finds_nothing_serious(page, browser):
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_axe_finds_nothing_serious(page, browser, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    for scheme in ("light", "dark"):
-        context = browser.new_context(color_scheme=scheme, bypass_csp=True)
-        opened = context.new_page()
-        opened.goto(page[0].url)
-        violations = axe.Axe().run(opened).response["violations"]
-        assert [v["id"] for v in violations if v["impact"] in ("serious", "critical")] == []
-        context.close()
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)
+    opened = context.new_page()
+    opened.goto(page[0].url)
+    violations = axe.Axe().run(opened).response["violations"]
+    assert [v["id"] for v in violations if v["impact"] in ("serious", "critical")] == []
+    context.close()
 
 
 @pytest.mark.parametrize("width", [390, 1200])

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sqlglot import exp
 
 import dafh
-from cases import checkerboard, first_by_default
+from cases import checkerboard, examples, first_by_default
 from command_line import people, run
 from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
 from dafh.cli.use import DIALECTS as OFFERED
@@ -51,21 +51,29 @@ def disturbed(table, rng):
     return table
 
 
+REAL_CASES = [("german", "scorecard", "duckdb"), ("arrest", "linear", "sqlite")]
+
+
 @functools.cache
 def real_case(dataset, pooled):
-    """Rows of one of the paper's data sets, and a model with two groups that was fitted on 1,500 others."""
+    """Rows of one of the paper's data sets, and a model with two groups that was fitted on 700 others."""
     data = FETCHERS[dataset]()
     rows = np.random.default_rng(100).permutation(len(data.y))
     table = data.X.iloc[rows].reset_index(drop=True).assign(target=np.asarray(data.y)[rows])
     schema = TableSchema.guess(table, "target")
-    few = table[: min(1500, len(table) - 300)]
+    few = table[:700]
     model = DAFHClassifier(2, groups="rules", pooled=pooled, guard=None, random_state=0)
     fitted = tabular_pipeline(model, schema.features).fit(schema.features_of(few), few["target"].to_numpy())
     return fitted, schema, disturbed(table.drop(columns="target")[-300:], np.random.default_rng(0))
 
 
-@pytest.mark.parametrize(("dataset", "engine"), checkerboard(FETCHERS, ENGINES))
-@pytest.mark.parametrize("pooled", first_by_default(["scorecard", "linear"], 1))
+@pytest.mark.parametrize(
+    ("dataset", "pooled", "engine"),
+    [
+        pytest.param(*case, marks=() if case in REAL_CASES else pytest.mark.slow)
+        for case in itertools.product(FETCHERS, ["scorecard", "linear"], ENGINES)
+    ],
+)
 def test_sql_scores_the_papers_data_as_the_model_does(dataset, pooled, engine):
     if not all(is_available(file) for file in registry.DATASETS[dataset].files):
         pytest.skip(f"needs the data set {dataset} at hand: DAFH_DATA names no folder")
@@ -93,7 +101,7 @@ def test_flags_dates_and_gaps_are_read_as_in_a_data_frame(engine):
     check(data.model, as_stored(table, engine), engine, features=table)
 
 
-def three_classes(n=900, seed=0):
+def three_classes(n=500, seed=0):
     data = workers(n, seed)
     rng = np.random.default_rng(seed)
     steep = np.where(data.X["job"] == "cook", 1, -1) * (data.X["experience"] - 20) / 6
@@ -103,8 +111,8 @@ def three_classes(n=900, seed=0):
 @functools.cache
 def fitted(kind):
     """Models of many kinds, fitted on rows of mixed types."""
-    data, (X, y) = workers(900), three_classes()
-    numbers = data.X[["experience"]].assign(z=np.arange(900) % 7)
+    data, (X, y) = workers(500), three_classes()
+    numbers = data.X[["experience"]].assign(z=np.arange(500) % 7)
     incumbent = StandardizedLogisticRegression(threshold=0.4).fit(numbers, data.y)
     rules = {"groups": "rules", "random_state": 0, "guard": None}
     make = {
@@ -149,8 +157,9 @@ def test_every_kind_of_model_is_scored_as_it_predicts(kind, engine):
     check(fitted(kind), table if kind == "incumbent" else as_stored(table, engine), engine, features=table)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", ["linear", "three classes", "three classes, linear", "incumbent"])
+@pytest.mark.parametrize(
+    ("kind", "engine"), checkerboard(["linear", "three classes", "incumbent", "three classes, linear"], ENGINES)
+)
 def test_sql_serves_groups_as_the_guard_has_decided(kind, engine):
     model, table = fitted(kind), rows_for(kind)
     own, k = np.arange(model.n_groups_), model.n_groups_
@@ -298,6 +307,7 @@ def random_statement(pooled, engine):
     return to_sql(models[pooled], engine, "people", schema=schema, keep=["id"])
 
 
+@examples(0.4)
 @given(rows=st.lists(st.tuples(VALUES, NUMBERS, FLAGS), min_size=1, max_size=30), engine=st.sampled_from(ENGINES))
 def test_any_values_are_scored_alike(rows, engine):
     models, schema = random_case()
@@ -310,8 +320,10 @@ def test_any_values_are_scored_alike(rows, engine):
         check(model, table, engine, schema, statement=random_statement(pooled, engine))
 
 
-@pytest.mark.parametrize("text", ["12", " 12 ", "1e1", ".5", "+5", "7.", "unknown", "", "12 b", "inf", "nan", "0x10"])
-@pytest.mark.parametrize("engine", ENGINES)
+NUMBERS_AND_WORDS = ["12", " 12 ", "1e1", ".5", "+5", "7.", "unknown", "", "12 b", "inf", "nan", "0x10"]
+
+
+@pytest.mark.parametrize(("text", "engine"), checkerboard(NUMBERS_AND_WORDS, ENGINES))
 def test_numbers_in_columns_of_text_are_read_and_other_words_are_gaps(text, engine):
     models, schema = random_case()
     table = pd.DataFrame({"name": "1", "size": [text, "2.5", "0.1"], "open": "1"})
@@ -321,8 +333,7 @@ def test_numbers_in_columns_of_text_are_read_and_other_words_are_gaps(text, engi
 # ---- names and refusals ----
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", ["cleaned", "source", "Grouped"])
+@pytest.mark.parametrize(("name", "engine"), checkerboard(["cleaned", "source", "Grouped"], ENGINES))
 def test_a_table_may_be_called_like_a_step(name, engine):
     table = rows_for("")
     check(fitted("scorecard"), as_stored(table, engine), engine, features=table, name=name)

@@ -44,7 +44,7 @@ def test_where_own_classifiers_do_harm_an_alarm_says_whom_and_when(model):
     assert monitor.table()["alarm_row"].max() == max(found.row for found in monitor.alarms)
 
 
-@pytest.mark.parametrize("size", [3, 70])
+@pytest.mark.parametrize("size", [pytest.param(3, marks=pytest.mark.slow), 13, 70])
 def test_neither_evidence_nor_the_first_alarm_depends_on_the_batches(model, size):
     for rows in (good_rows(60), bad_rows(150)):
         whole, parts = (Monitor(model, losses=("error", "fpr", "fnr")) for _ in range(2))

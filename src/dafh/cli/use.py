@@ -74,8 +74,8 @@ _SEEDS = click.option(
     type=click.IntRange(0, 20),
     default=None,
     help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
-    "rows, networks with other seeds; 0 skips this.  [default: in report, as many as fit into 30 seconds and at most "
-    "5; in explain, 0]",
+    "rows, networks with other seeds; 0 skips this.  [default: in report, 3, on at most 10,000 rows; in explain, "
+    "0]",
 )
 
 
