@@ -33,7 +33,7 @@ def written_in_files(folder, table, n_files):
     return str(folder / "*.parquet")
 
 
-def fitted(X, y="y", n_groups=2, groups="rules", **options):
+def fitted(X, y="y", n_groups=2, **options):
     known = {name: options.pop(name) for name in KNOWN if name in options}
     return DAFHClassifier(n_groups, groups=groups, random_state=0, **options).fit(X, y, **known)
 

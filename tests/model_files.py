@@ -12,12 +12,12 @@ import pandas as pd
 import dafh
 from dafh import DAFHClassifier, Recipe
 
-NETWORK = {"groups": "network", "recipe": Recipe(max_epochs=2, n_replicas=2, n_folds=1)}
+NETWORK = {"method": "network", "recipe": Recipe(max_epochs=2, n_replicas=2, n_folds=1)}
 
 
 def quick(**changes):
     """A classifier that is fitted in a fraction of a second."""
-    return DAFHClassifier(**{"n_groups": 2, "groups": "rules", "pooled": "linear", "random_state": 0, **changes})
+    return DAFHClassifier(**{"n_groups": 2, "method": "exceptions", "pooled": "linear", "random_state": 0, **changes})
 
 
 # What skops does not trust unasked of a HistGradientBoostingClassifier.

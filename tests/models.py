@@ -16,9 +16,9 @@ def model_of(n_groups=2, **settings):
     """A DAFHClassifier with rules; with a setting of a recipe, the network with random starts that this is about."""
     recipe = {name: settings.pop(name) for name in RECIPE_SETTINGS & set(settings)}
     if not recipe:
-        return DAFHClassifier(n_groups, **{"groups": "rules"} | settings)
+        return DAFHClassifier(n_groups, **{"method": "exceptions"} | settings)
     return DAFHClassifier(
-        n_groups, recipe=Recipe.random_starts(**recipe), **{"groups": "network", "pooled": "linear"} | settings
+        n_groups, recipe=Recipe.random_starts(**recipe), **{"method": "network", "pooled": "linear"} | settings
     )
 
 
@@ -45,7 +45,7 @@ def workers(n=1200, seed=0, flip=1.0):
 def rules_case():
     """Rows and a pipeline fitted on them, with two groups by rules and a scorecard."""
     data = workers()
-    data.model = tabular_pipeline(DAFHClassifier(2, groups="rules", random_state=0)).fit(data.X, data.y)
+    data.model = tabular_pipeline(DAFHClassifier(2, random_state=0)).fit(data.X, data.y)
     return data
 
 
@@ -53,7 +53,7 @@ def rules_case():
 def additive_case():
     """Rows on which groups add nothing, and a pipeline that was free to find that out."""
     data = workers(flip=0.0)
-    data.model = tabular_pipeline(DAFHClassifier(groups="rules", random_state=0)).fit(data.X, data.y)
+    data.model = tabular_pipeline(DAFHClassifier(random_state=0)).fit(data.X, data.y)
     return data
 
 

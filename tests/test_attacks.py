@@ -65,7 +65,7 @@ def test_columns_that_only_an_incumbent_sees_may_be_none_or_an_array(only):
     X = pd.DataFrame(rng.normal(size=(80, 3)), columns=["x", "y", "z"])
     old = LogisticRegression().fit(X, X["x"] > 0)
     brought = dafh.Incumbent(old, only=only)
-    model = dafh.DAFHClassifier(1, groups="rules", pooled=brought, random_state=0).fit(X, X["x"] > 0)
+    model = dafh.DAFHClassifier(1, pooled=brought, random_state=0).fit(X, X["x"] > 0)
     assert (model.pooled_.predict(X) == old.predict(X)).all()
 
 

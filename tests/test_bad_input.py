@@ -57,8 +57,8 @@ def test_an_estimator_of_numbers_says_how_to_encode_what_is_none(arguments, mess
 
 
 def test_gaps_and_text_are_taken_as_they_are():
-    assert len(DAFHClassifier(1, groups="rules", random_state=0).fit(WITH_NAN, Y).predict(WITH_NAN)) == 80
-    assert len(DAFHClassifier(1, groups="rules", random_state=0).fit(TEXT, Y).predict(TEXT)) == 80
+    assert len(DAFHClassifier(1, random_state=0).fit(WITH_NAN, Y).predict(WITH_NAN)) == 80
+    assert len(DAFHClassifier(1, random_state=0).fit(TEXT, Y).predict(TEXT)) == 80
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_workers_read_the_files_of_a_command_whatever_folder_they_work_in(
     table = grouped_table(4000)
     written_in_files(tmp_path / "rows", table, 3)
     monkeypatch.chdir(tmp_path)
-    arguments = ("--target", "y", "--by", "rules", "--groups", "2", "--test-size", "0.2")
+    arguments = ("--target", "y", "--method", "exceptions", "--groups", "2", "--test-size", "0.2")
     here = run("fit", "rows/*.parquet", *arguments, "--out", "here.dafh")
     there = run("fit", "rows", *arguments, "--out", "there.dafh", "--cluster", two_workers.scheduler.address)
     assert here.exit_code == there.exit_code == 0

@@ -121,7 +121,7 @@ def test_a_sparse_matrix_gives_the_model_of_its_dense_form():
     matrix = scipy.sparse.random(200, 4, density=0.4, random_state=0, format="csr")
     values = matrix.toarray()
     y = (values[:, 0] > 0.3).astype(int)
-    model, same = (DAFHClassifier(2, groups="rules", random_state=0).fit(X, y) for X in (matrix, values))
+    model, same = (DAFHClassifier(2, random_state=0).fit(X, y) for X in (matrix, values))
     np.testing.assert_array_equal(model.predict_proba(matrix), same.predict_proba(values))
     assert AuditResult.of(model, matrix, y).to_dict() == AuditResult.of(same, values, y).to_dict()
     assert str(explain(model, matrix)) == str(explain(same, values))

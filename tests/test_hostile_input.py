@@ -19,7 +19,7 @@ from dafh import DAFHClassifier
 
 # Warnings tell users about odd tables; only here would they be errors.
 pytestmark = pytest.mark.filterwarnings("ignore")
-QUICK = ("--by", "rules", "--groups", "2", "--pooled", "linear")
+QUICK = ("--method", "exceptions", "--groups", "2", "--pooled", "linear")
 N = 60
 # What cells of files hold: gaps in many spellings, numbers at the ends of their range, dates, formulas, odd letters.
 CELLS = [
@@ -168,7 +168,7 @@ VALUES = {
 
 
 def model():
-    return DAFHClassifier(2, groups="rules", pooled="linear", guard=None, random_state=0)
+    return DAFHClassifier(2, pooled="linear", guard=None, random_state=0)
 
 
 @pytest.mark.parametrize("argument", ["X", "y", "sample_weight"])

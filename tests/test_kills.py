@@ -55,7 +55,7 @@ for trial in json.loads(sys.argv[1]):
     signals.append(os.WTERMSIG(os.waitpid(child, 0)[1]))
 print(json.dumps(signals))
 """
-FIT = ("fit", "people.csv", "--target", "hired", "--by", "rules", "--out")
+FIT = ("fit", "people.csv", "--target", "hired", "--method", "exceptions", "--out")
 COMMANDS = {
     "new.dafh": (*FIT, "new.dafh", "--seed", "1"),
     "scored.csv.gz": ("predict", "model.dafh", "people.csv", "--out", "scored.csv.gz"),

@@ -336,9 +336,9 @@ def test_a_network_learns_from_the_sample_and_says_so(small_sample):
     table = grouped_table(3000)[["x0", "x2", "y"]]
     with pytest.warns(FittedOnSampleWarning, match="network was fitted on a sample of"):
         model = fitted(
-            table[["x0", "x2"]], table["y"], groups="network", recipe=Recipe(max_epochs=2, n_folds=1), pooled="linear"
+            table[["x0", "x2"]], table["y"], method="network", recipe=Recipe(max_epochs=2, n_folds=1), pooled="linear"
         )
-    assert model.groups_ == "network"
+    assert model.method_ == "network"
 
 
 def test_fresh_rows_for_the_guard_may_be_files(tmp_path, small_sample):
@@ -435,7 +435,7 @@ def test_test_rows_are_not_trained_on_and_are_written_beside_the_model(tmp_path,
     table.loc[:99, "y"] = None
     path = written_in_files(tmp_path / "rows", table, 3)
     out = tmp_path / "m.dafh"
-    done = run("fit", path, "--target", "y", "--by", "rules", "--groups", "2", "--test-size", "0.3", "--out", out)
+    done = run("fit", path, "--target", "y", "--method", "exceptions", "--groups", "2", "--test-size", "0.3", "--out", out)
     assert done.exit_code == 0
     assert "Left out, no target: 100 rows." in done.stderr
     assert "of 4,000 rows." in done.stderr

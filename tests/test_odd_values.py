@@ -20,7 +20,7 @@ LISTS = pd.Series(pd.array([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64())))
 
 
 def new():
-    return dafh.DAFHClassifier(1, groups="rules", guard=None, random_state=0)
+    return dafh.DAFHClassifier(1, guard=None, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_a_model_of_many_labels_answers_for_few_rows_at_a_time(tmp_path, monkeyp
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.normal(size=300), "b": rng.normal(size=300)})
     y = np.arange(300) % 6
-    model = dafh.DAFHClassifier(2, groups="rules", pooled="linear", guard=None, random_state=0).fit(table, y)
+    model = dafh.DAFHClassifier(2, pooled="linear", guard=None, random_state=0).fit(table, y)
     dafh.save(model, tmp_path / "model.dafh")
     table.assign(y=y).to_csv(tmp_path / "table.csv", index=False)
     servers = np.zeros(model.n_groups_, np.intp)

@@ -55,7 +55,7 @@ def watched_folder():
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder)
     as_table(workers(1200)).to_csv(folder / "train.csv", index=False)
-    options = ("--target", "hired", "--sensitive", "sex", "--groups", "2", "--by", "rules", "--out")
+    options = ("--target", "hired", "--sensitive", "sex", "--groups", "2", "--method", "exceptions", "--out")
     assert run("fit", folder / "train.csv", *options, folder / "model.dafh").exit_code == 0
     for month in range(1, 9):
         rows = workers(300, seed=100 + month, flip=float(month < 5))

@@ -11,9 +11,9 @@ from research.paper.methods import load_split
 
 MODELS = {
     "Scorecard": Scorecard(),
-    "Scorecard + rules": DAFHClassifier(groups="rules", random_state=0),
+    "Scorecard + rules": DAFHClassifier(random_state=0),
     "Scorecard + auto": DAFHClassifier(random_state=0),
-    "linear + rules, K = 2": DAFHClassifier(2, groups="rules", pooled="linear", random_state=0),
+    "linear + rules, K = 2": DAFHClassifier(2, pooled="linear", random_state=0),
     "linear + auto, K = 2": DAFHClassifier(2, pooled="linear", random_state=0),
 }
 

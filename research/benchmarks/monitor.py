@@ -39,7 +39,7 @@ def lines(quick: bool) -> Iterator[dict[str, str]]:
         monitor.update(rows, labels if labelled else None, **known)
 
     for name, pooled in (("a scorecard", "scorecard"), ("logistic regression", "linear")):
-        model = DAFHClassifier(3, groups="rules", pooled=pooled, random_state=0).fit(first, y[:TRAINED])
+        model = DAFHClassifier(3, pooled=pooled, random_state=0).fit(first, y[:TRAINED])
         works: dict[str, Callable[[], object]] = {
             "`predict`": partial(model.predict, rows),
             "`Monitor.update`": partial(update, model),

@@ -22,7 +22,7 @@ way, source, limit = sys.argv[1], sys.argv[2], float(sys.argv[3])
 if limit:
     resource.setrlimit(resource.RLIMIT_DATA, (int(limit * 2**30),) * 2)
 from dafh import DAFHClassifier
-model = DAFHClassifier(groups="rules", random_state=0)
+model = DAFHClassifier(random_state=0)
 start = time.perf_counter()
 if way == "memory":
     import pandas as pd

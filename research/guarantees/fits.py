@@ -54,7 +54,7 @@ def fit_harms(cutoff: float, seed: int, n_rows: int = 500) -> tuple[bool, bool]:
     y = (rng.random(n_rows) < incumbent.predict_proba(X)[:, 1]).astype(np.intp)
     model = DAFHClassifier(
         2,
-        groups="rules",
+        method="exceptions",
         pooled=incumbent,
         guard="proof",
         guard_losses=("cost",),

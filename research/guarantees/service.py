@@ -43,7 +43,7 @@ def outcomes(scenario: Scenario, rng: np.random.Generator) -> NDArray[np.int8]:
 def by_recalibration(found: NDArray[np.int8], guard: str) -> NDArray[np.bool_]:
     """Which classifiers serve after each month, (months, groups), if the guard decides anew on its rows."""
     worse, better = (found > 0).sum(axis=2), (found < 0).sum(axis=2)
-    if guard == "veto":
+    if guard == "evidence":
         return better > worse
     return np.stack([holm(mcnemar_p(b, c)) <= 0.05 for b, c in zip(better, worse, strict=True)])
 
@@ -75,7 +75,7 @@ def service_table(n_worlds: int = 1000) -> pd.DataFrame:
         kept_by: dict[str, list[tuple[bool, float, float]]] = {}
         for world in range(n_worlds):
             found = outcomes(scenario, np.random.default_rng([number, world]))
-            ways = {f"recalibrate, {guard}": by_recalibration(found, guard) for guard in ("veto", "proof")}
+            ways = {f"recalibrate, {guard}": by_recalibration(found, guard) for guard in ("evidence", "proof")}
             ways["monitor"] = by_monitor(scenario, found, on_warnings=False)
             ways["monitor, on warnings"] = by_monitor(scenario, found, on_warnings=True)
             for way, after in ways.items():

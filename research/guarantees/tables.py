@@ -24,7 +24,7 @@ GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
     'Worlds harmed by "proof" at level 5%, by number of groups': guard_table,
     'Worlds harmed by "proof" at level 5%, by scenario': scenario_table,
     'Fits harmed by "proof" at level 5%, labels that cannot be predicted better': fit_table,
-    'Own classifiers kept by "veto"': veto_table,
+    'Own classifiers kept by "evidence"': veto_table,
     "Audits with a wrong answer": audit_table,
     "Recommendations": recommendation_table,
 }

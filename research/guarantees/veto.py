@@ -1,4 +1,4 @@
-"""What "veto" keeps, by enumeration."""
+"""What "evidence" keeps, by enumeration."""
 
 import numpy as np
 import pandas as pd

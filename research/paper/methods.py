@@ -111,7 +111,7 @@ def _groups(model: DAFHClassifier, data: Split) -> Row:
     row["seconds"] = round(seconds, 3)
     row["n_models"] = len(set(model.serves_.tolist()))
     row["n_found"] = model.n_groups_
-    row["by_network"] = model.groups_ == "network"
+    row["by_network"] = model.method_ == "network"
     row["label_information"] = round(model.label_information_, 6)
     row["pooled_groups"] = int((model.serves_ == model.n_groups_).sum())
     return row
@@ -133,7 +133,7 @@ def _stability(job: Job, data: Split) -> list[Row]:
     """How alike the rules of refits on resampled rows are."""
     from dafh.explanation import stability
 
-    model = DAFHClassifier(job.n_groups, groups="rules", pooled="linear", random_state=job.split)
+    model = DAFHClassifier(job.n_groups, pooled="linear", random_state=job.split)
     return [{"stability": stability(model, data.table, data.y, resamples=_RESAMPLES)}]
 
 

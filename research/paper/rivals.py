@@ -99,7 +99,7 @@ def _yardstick(name: str, job: Job, data: Split, judge: "Judge") -> Row:
 
 
 def _dafh(kind: Any, job: Job, data: Split, judge: "Judge", *, guarded: bool) -> Row:
-    guard: Any = "veto" if guarded else None
+    guard: Any = "evidence" if guarded else None
     model = DAFHClassifier(N_GROUPS, groups=kind, pooled="linear", guard=guard, random_state=job.split)
     started = time.perf_counter()
     model.fit(data.table, data.y)
@@ -126,7 +126,7 @@ def _rival(name: str, model: Any, job: Job, data: Split, judge: "Judge") -> list
     fitted: dict[tuple[str, bool], Row] = {}
     for criterion in CRITERIA:
         setting = tuning.best(criterion)
-        for guard in (None, "veto"):
+        for guard in (None, "evidence"):
             key = (repr(setting), guard is not None)
             if key not in fitted:
                 started = time.perf_counter() - spent

@@ -92,7 +92,7 @@ def make_baseline(
     model: ModelClass = "linear",
     n_groups: int | None = None,
     estimator: Any = None,
-    guard: Literal["veto", "proof"] | None = None,
+    guard: Literal["evidence", "proof"] | None = None,
     random_state: Any = None,
     **settings: Any,
 ) -> DecoupledClassifier:
@@ -115,7 +115,7 @@ def make_baseline(
     estimator : classifier or None, default=None
         Own classifiers of all partitions, and the pooled classifier of controls and rivals; None is logistic regression
         fitted to convergence.
-    guard : {"veto", "proof"} or None, default=None
+    guard : {"evidence", "proof"} or None, default=None
         As in `DecoupledClassifier`. For controls and rivals, it chooses between them and the pooled classifier in each
         cluster of rows (K-means), and for ``"zafar"`` in each group of the attribute. Clusters do not depend on labels:
         groups that were made where a rival looks good would be judged by the rows that made them.
@@ -130,7 +130,7 @@ def make_baseline(
     >>> data = make_paper_synthetic(2000, random_state=0)
     >>> make_baseline("boosting", random_state=0).fit(data.X, data.y).score(data.X, data.y) > 0.9
     True
-    >>> make_baseline("dro", alpha=0.7, guard="veto", random_state=0).fit(data.X, data.y).n_groups_
+    >>> make_baseline("dro", alpha=0.7, guard="evidence", random_state=0).fit(data.X, data.y).n_groups_
     8
     """
     if name not in BASELINES:

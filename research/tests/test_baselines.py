@@ -86,9 +86,9 @@ def test_a_rival_is_one_model_for_all_rows_with_its_own_settings(name):
 
 def test_a_rival_under_a_guard_is_judged_in_clusters_against_the_pooled_classifier(rows):
     X, y, _ = rows
-    model = make_baseline("residual-boosting", guard="veto", n_groups=3, random_state=0).fit(X, y)
+    model = make_baseline("residual-boosting", guard="evidence", n_groups=3, random_state=0).fit(X, y)
     assert (type(model.partition), model.n_groups_, len(model.guard_report_.table)) == (ClusterPartition, 3, 3)
-    assert make_baseline("arl", guard="veto").partition.n_groups == 8
+    assert make_baseline("arl", guard="evidence").partition.n_groups == 8
     with pytest.raises(InputError, match="trains no network"):
         make_baseline("residual-boosting", model="network")
 
@@ -96,7 +96,7 @@ def test_a_rival_under_a_guard_is_judged_in_clusters_against_the_pooled_classifi
 def test_zafar_by_name_has_the_group_as_last_column_and_the_pooled_classifier_does_not_see_it(rows):
     X, y, table = rows
     known = np.column_stack([X, table["sex"] == "m"])
-    model = make_baseline("zafar", guard="veto", preference="impact", random_state=0)
+    model = make_baseline("zafar", guard="evidence", preference="impact", random_state=0)
     model.fit(known, y, sensitive_features=table[["sex"]])
     assert model.score(known, y, sensitive_features=table[["sex"]]) > 0.9
     assert len(model.guard_report_.table) == 2

@@ -99,7 +99,7 @@ def test_worlds_can_be_drawn_and_are_harmful(kind, margin):
 
 def test_no_world_is_harmed_where_own_classifiers_are_copies_of_the_pooled_one():
     world = World(np.array([200, 50]), np.zeros((2, 2)), discordance=0.0)
-    assert not any(world.is_harmed(world.guard(rng(), kind=kind)) for kind in ("veto", "proof"))
+    assert not any(world.is_harmed(world.guard(rng(), kind=kind)) for kind in ("evidence", "proof"))
     clear = World(np.full(2, 5000), np.full((2, 2), 0.05), 0.1)
     assert not any(clear.is_harmed(clear.guard(rng(seed), kind="proof")) for seed in range(3))
 
@@ -139,7 +139,7 @@ def test_equal_errors_do_not_hide_more_false_negatives():
 def test_own_classifiers_that_are_clearly_better_are_kept_and_others_are_not():
     assert kept_share(3, 5, seed=0, gain=0.09) == 1
     assert kept_share(3, 5, seed=0, gain=-0.09) == 0
-    assert kept_share(3, 2, seed=0, gain=-0.09, guard="veto") == 0
+    assert kept_share(3, 2, seed=0, gain=-0.09, guard="evidence") == 0
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_chances_to_be_kept_by_veto_agree_with_a_simulation_and_with_the_guard()
     for lost, won in ((3, 4), (4, 4), (4, 3)):
         outcome = np.repeat([1, -1, 0], [lost, won, 40 - lost - won])
         rows = compare_own(np.zeros(40, int), outcome == 1, outcome == -1, 1)
-        assert (choose_servers(rows, kind="veto").serves[0] == 0) == (won > lost)
+        assert (choose_servers(rows, kind="evidence").serves[0] == 0) == (won > lost)
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def nasty(tmp_path_factory):
     table["=target()"] = np.where(table["age"] + rng.normal(0, 9, 200) > 50, "=cmd()", "<b>no</b>")
     table.to_csv(folder / "nasty.csv", index=False)
     arguments = ["--target", "=target()", "--sensitive", NASTY[0], "--test-size", "0.5", "--out", folder / "m.dafh"]
-    result = run("fit", folder / "nasty.csv", *arguments, "--by", "rules")
+    result = run("fit", folder / "nasty.csv", *arguments, "--method", "exceptions")
     assert result.exit_code == 0, result.output
     return folder, table
 

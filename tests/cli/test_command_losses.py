@@ -28,7 +28,7 @@ def visits(tmp_path_factory):
     days = pd.to_timedelta(rng.permutation(1500), unit="D")
     table["customer"], table["seen"] = 1000 + np.arange(1500) // 3, pd.Timestamp("2020-01-01") + days
     table.assign(seen=table["seen"].dt.strftime("%Y-%m-%d")).to_csv(path / "visits.csv", index=False)
-    arguments = ["--target", "paid", "--by", "rules", "--groups", "2", *PROTECTED, "--costs", "fp=1,fn=4"]
+    arguments = ["--target", "paid", "--method", "exceptions", "--groups", "2", *PROTECTED, "--costs", "fp=1,fn=4"]
     result = run("fit", path / "visits.csv", *arguments, "--out", path / "m.dafh")
     assert result.exit_code == 0, result.output
     (path / "fit.txt").write_text(result.output)
@@ -107,7 +107,7 @@ def test_losses_and_a_threshold_can_be_given(visits, tmp_path):
     arguments = [
         "--target",
         "paid",
-        "--by",
+        "--method",
         "rules",
         "--groups",
         "1",
@@ -240,7 +240,7 @@ def test_bad_options_are_refused_in_one_sentence(visits, sentence, monkeypatch):
 
 def test_rates_of_three_labels_are_refused(visits, tmp_path):
     pd.read_csv(visits / "visits.csv").to_csv(tmp_path / "t.csv", index=False)
-    arguments = ["--target", "job", "--by", "rules", "--groups", "1", "--out", tmp_path / "m.dafh"]
+    arguments = ["--target", "job", "--method", "exceptions", "--groups", "1", "--out", tmp_path / "m.dafh"]
     for options in (["--guard-losses", "fpr"], ["--threshold", "0.3"]):
         result = run("fit", tmp_path / "t.csv", *arguments, *options)
         assert result.exit_code == 2

@@ -92,7 +92,7 @@ def test_columns_of_one_name_can_be_dropped_together(folder):
     text = (folder / "people.csv").read_text().splitlines()
     doubled = "\n".join(f"{line},{line.split(',')[1]}" for line in text)
     (folder / "doubled.csv").write_text(doubled)
-    arguments = ["--target", "hired", "--by", "rules", "--groups", "1", "--guard", "none", "--out", folder / "d.dafh"]
+    arguments = ["--target", "hired", "--method", "exceptions", "--groups", "1", "--guard", "none", "--out", folder / "d.dafh"]
     refused = run("fit", folder / "doubled.csv", *arguments)
     assert refused.exit_code == 2
     assert "more than one column called 'age': rename them, or leave them out" in refused.stderr
@@ -109,7 +109,7 @@ def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_pa
     german.loc[3, "wage"] = "unknown"
     table.to_csv(tmp_path / "points.csv", index=False)
     german.to_csv(tmp_path / "commas.csv", sep=";", index=False)
-    quick = ["--target", "hired", "--by", "rules", "--groups", "1", "--guard", "none"]
+    quick = ["--target", "hired", "--method", "exceptions", "--groups", "1", "--guard", "none"]
     for name in ("points", "commas"):
         fitted = run("fit", tmp_path / f"{name}.csv", *quick, "--out", tmp_path / f"{name}.dafh")
         assert fitted.exit_code == 0, fitted.output
@@ -128,7 +128,7 @@ def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_pa
 
 def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path):
     people().to_csv(tmp_path / "people.csv", index=False)
-    quick = ["--target", "hired", "--by", "rules", "--groups", "1", "--guard", "none", "--out", tmp_path / "m.dafh"]
+    quick = ["--target", "hired", "--method", "exceptions", "--groups", "1", "--guard", "none", "--out", tmp_path / "m.dafh"]
     assert "earlier fit" not in run("fit", tmp_path / "people.csv", *quick, "--test-size", "0.3").stderr
     assert "m.test.parquet is from an earlier fit" in run("fit", tmp_path / "people.csv", *quick).stderr
 
@@ -239,7 +239,7 @@ def test_fit_for_machines_prints_nothing_else(folder):
     arguments = [
         "--target",
         "hired",
-        "--by",
+        "--method",
         "rules",
         "--groups",
         "1",
@@ -266,7 +266,7 @@ def ruled(tmp_path_factory):
     for name, flip, groups in (("rules", 1.0, "2"), ("nothing", 0.0, "auto")):
         data = workers(flip=flip)
         data.X.join(data.sensitive).assign(paid=data.y).to_csv(path / f"{name}.csv", index=False)
-        arguments = ["--target", "paid", "--sensitive", "sex", "--by", "rules", "--groups", groups]
+        arguments = ["--target", "paid", "--sensitive", "sex", "--method", "exceptions", "--groups", groups]
         said[name] = run("fit", path / f"{name}.csv", *arguments, "--out", path / f"{name}.dafh")
         assert said[name].exit_code == 0, said[name].output
     return path, said
@@ -278,7 +278,7 @@ def test_fit_tells_what_groups_are_worth_their_rules_and_what_the_guard_did(rule
     order = [
         "2 groups were found; 2 of them have",
         "if job is clerk or pilot",
-        'Guard "veto"',
+        'Guard "evidence"',
         "Model: ",
         "Next: dafh show",
     ]
@@ -346,7 +346,7 @@ def test_rules_are_refitted_on_samples_of_the_rows(ruled):
 @pytest.mark.parametrize(("pooled", "name"), [("linear", "LogisticRegression"), ("scorecard", "Scorecard")])
 def test_the_pooled_classifier_can_be_chosen(ruled, tmp_path, pooled, name):
     path, _ = ruled
-    arguments = ["--target", "paid", "--by", "rules", "--groups", "1", "--pooled", pooled, "--out", tmp_path / "m.dafh"]
+    arguments = ["--target", "paid", "--method", "exceptions", "--groups", "1", "--pooled", pooled, "--out", tmp_path / "m.dafh"]
     assert run("fit", path / "nothing.csv", *arguments).exit_code == 0
     assert f"pooled: {name}" in run("show", tmp_path / "m.dafh").stdout.replace("Standardized", "")
 
@@ -354,7 +354,7 @@ def test_the_pooled_classifier_can_be_chosen(ruled, tmp_path, pooled, name):
 @pytest.mark.slow
 def test_a_network_says_which_epoch_it_kept(ruled, tmp_path):
     path, _ = ruled
-    arguments = ["--target", "paid", "--by", "network", "--groups", "2", "--pooled", "linear"]
+    arguments = ["--target", "paid", "--method", "network", "--groups", "2", "--pooled", "linear"]
     result = run("fit", path / "rules.csv", *arguments, "--out", tmp_path / "net.dafh")
     assert result.exit_code == 0, result.output
     assert "; kept epoch " in result.stderr

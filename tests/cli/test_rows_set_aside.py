@@ -58,7 +58,7 @@ def test_a_link_to_the_model_leads_to_its_test_rows(interrupted):
 
 
 def test_a_model_that_was_fitted_without_test_rows_refuses_those_of_an_earlier_fit(fitted):
-    arguments = ("--target", "hired", "--by", "rules", "--out", fitted / "model.dafh")
+    arguments = ("--target", "hired", "--method", "exceptions", "--out", fitted / "model.dafh")
     assert run("fit", fitted / "people.csv", *arguments).exit_code == 0
     result = run("audit", fitted / "model.dafh", fitted / "model.test.parquet")
     assert result.exit_code == 2
@@ -78,7 +78,7 @@ def test_a_fit_that_cannot_write_its_test_rows_leaves_the_model_as_it_was(fitted
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(TableWriter, "write", full)
-    arguments = ("--target", "hired", "--by", "rules", "--test-size", "0.2", "--out", fitted / "model.dafh")
+    arguments = ("--target", "hired", "--method", "exceptions", "--test-size", "0.2", "--out", fitted / "model.dafh")
     result = run("fit", fitted / "people.csv", *arguments)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1].endswith("model.test.parquet: No space left on device.")

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dafh
 
 # Small where that changes nothing about the contract; everything else at its default.
-NETWORK = dafh.DAFHClassifier(groups="network", recipe=dafh.Recipe(n_replicas=2, max_epochs=10))
+NETWORK = dafh.DAFHClassifier(method="network", recipe=dafh.Recipe(n_replicas=2, max_epochs=10))
 # These learn nothing from the arrays that the checks pass: one reads columns by name, the other needs a fitted model.
 NOT_FOR_ARRAYS = {"Incumbent", "IncumbentColumns"}
 

@@ -22,9 +22,9 @@ def two_patterns(n=1500, seed=0):
     return X, (score + rng.logistic(size=n) > 0) * 1
 
 
-def fit(pooled="linear", guard="veto", n=1500, **options):
+def fit(pooled="linear", guard="evidence", n=1500, **options):
     X, y = two_patterns(n)
-    model = DAFHClassifier(2, groups="rules", pooled=pooled, guard=guard, random_state=0, **options)
+    model = DAFHClassifier(2, pooled=pooled, guard=guard, random_state=0, **options)
     return model.fit(X, y), X, y
 
 
@@ -47,7 +47,7 @@ def test_our_classifiers_decide_at_their_threshold(kind):
 # ---- end to end ----
 
 
-@pytest.mark.parametrize("guard", ["veto", pytest.param("proof", marks=pytest.mark.slow), None])
+@pytest.mark.parametrize("guard", ["evidence", pytest.param("proof", marks=pytest.mark.slow), None])
 def test_own_classifiers_flag_at_the_cut_off_of_the_incumbent(guard):
     X, y = two_patterns()
     incumbent = FixedThresholdClassifier(LogisticRegression(), threshold=0.25, response_method="predict_proba")

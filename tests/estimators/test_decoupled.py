@@ -183,13 +183,13 @@ def test_classifiers_that_memorise_their_rows_do_not_convince_the_guard():
     memory = {"estimator": KNeighborsClassifier(1), "pooled": DummyClassifier(strategy="most_frequent")}
     trusting = DecoupledClassifier(ByFirstColumn(), **memory).fit(X, y)
     assert trusting.score(X, y) == 1.0  # On the rows it was fitted on.
-    guarded = DecoupledClassifier(ByFirstColumn(), **memory, guard="veto", random_state=0).fit(X, y)
+    guarded = DecoupledClassifier(ByFirstColumn(), **memory, guard="evidence", random_state=0).fit(X, y)
     assert guarded.serves_.tolist() == [3, 3, 3]
     assert guarded.guard_report_.cross_fitted
     assert guarded.guard_report_.n_rows == 300  # Every row judges once.
 
 
-@pytest.mark.parametrize("guard", ["veto", "proof"])
+@pytest.mark.parametrize("guard", ["evidence", "proof"])
 def test_rows_of_the_user_judge_the_model_as_it_is(guard):
     X, y = noise()
     fresh, answers = noise(200, seed=1)
@@ -208,7 +208,7 @@ def test_weights_count_when_the_guard_decides_anew():
     X = np.column_stack([np.zeros(80), np.arange(80) % 2]).astype(float)
     y = X[:, 1].astype(int)
     model = DecoupledClassifier(ByFirstColumn(), KNeighborsClassifier(1), pooled=DummyClassifier(), random_state=0)
-    model.fit(X, y).set_params(guard="veto")
+    model.fit(X, y).set_params(guard="evidence")
     answers = np.where(np.arange(80) < 20, y, 0)  # The own classifier is wrong on 30 of the last 60 rows.
     model.recalibrate(X, answers)
     assert model.serves_[0] == 3
@@ -236,7 +236,7 @@ def test_level_and_margin_reach_the_guard():
 
 def test_a_recalibration_that_fails_leaves_the_model_as_it_was():
     X, y = noise()
-    model = DecoupledClassifier(ByFirstColumn(), GaussianNB(), guard="veto", random_state=0).fit(X, y)
+    model = DecoupledClassifier(ByFirstColumn(), GaussianNB(), guard="evidence", random_state=0).fit(X, y)
     before, report = model.serves_.tolist(), model.guard_report_
     with pytest.raises(InputError, match="was not fitted with"):
         model.recalibrate(X, y + 5)
@@ -281,4 +281,4 @@ def test_parameters_that_cannot_be_used_are_named(options):
 )
 def test_rows_that_do_not_belong_together_are_refused(options, message):
     with pytest.raises(InputError, match=message):
-        DecoupledClassifier(ByFirstColumn(), guard="veto").fit(*three_groups(), **options)
+        DecoupledClassifier(ByFirstColumn(), guard="evidence").fit(*three_groups(), **options)

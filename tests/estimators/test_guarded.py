@@ -80,8 +80,8 @@ def test_the_guard_gives_groups_back_to_the_pooled_classifier():
 
 
 def test_veto_is_the_default_and_judges_models_that_did_not_see_the_rows():
-    model, *_ = overfitted("veto")
-    assert DAFHClassifier().guard == "veto"
+    model, *_ = overfitted("evidence")
+    assert DAFHClassifier().guard == "evidence"
     assert model.guard_report_.cross_fitted
     assert model.guard_report_.n_rows == pytest.approx(0.3 * 0.2 * 1200, abs=4)  # Three tenths of one fold.
 
@@ -149,7 +149,7 @@ def test_a_group_given_back_gets_the_incumbents_own_word():
         np.testing.assert_allclose(model.predict_proba(X)[rows], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("estimator", [model_of(guard="veto", **QUICK), DecoupledClassifier(random_state=0)])
+@pytest.mark.parametrize("estimator", [model_of(guard="evidence", **QUICK), DecoupledClassifier(random_state=0)])
 def test_an_empty_calibration_part_is_refused_or_proves_nothing(estimator, paper_data):
     X, y = paper_data.X[:600], paper_data.y[:600]
     model = estimator.fit(X, y).set_params(guard="proof")
@@ -193,7 +193,7 @@ def segments(n=2000, seed=0):
     return X, y, pd.DataFrame({"group": group})
 
 
-@pytest.mark.parametrize("guard", ["veto", "proof"])
+@pytest.mark.parametrize("guard", ["evidence", "proof"])
 def test_a_decoupled_classifier_is_guarded(guard):
     X, y, table = segments()
     model = DecoupledClassifier(AttributePartition("group"), guard=guard, random_state=0).fit(
@@ -201,7 +201,7 @@ def test_a_decoupled_classifier_is_guarded(guard):
     )
     special = model.predict_group(X, table)[table["group"] == "a"][0]
     assert model.serves_[special] == special
-    assert model.guard_report_.n_rows == pytest.approx(2000 if guard == "veto" else 400, abs=1)
+    assert model.guard_report_.n_rows == pytest.approx(2000 if guard == "evidence" else 400, abs=1)
     every, groups = model.predict_all(X), model.predict_group(X, table)
     np.testing.assert_array_equal(model.predict(X, table), every[np.arange(2000), groups])
 
@@ -224,11 +224,11 @@ def test_a_decoupled_classifier_can_be_recalibrated():
 def test_tiny_groups_and_classes_survive_the_folds_of_the_guard():
     X, y, _ = segments(60)
     table = pd.DataFrame({"id": np.arange(60) // 2})
-    model = DecoupledClassifier(IntersectionPartition(), guard="veto").fit(X, y, sensitive_features=table)
+    model = DecoupledClassifier(IntersectionPartition(), guard="evidence").fit(X, y, sensitive_features=table)
     assert model.n_groups_ == 30
     y[:-1] = 0
     y[-1] = 1  # One row of a class: no fold can hold it out.
-    assert DecoupledClassifier(guard="veto", random_state=0).fit(X, y).guard_report_.n_rows == 0
+    assert DecoupledClassifier(guard="evidence", random_state=0).fit(X, y).guard_report_.n_rows == 0
 
 
 class TwoSides(Partition):
@@ -272,7 +272,7 @@ def rows():
 @pytest.fixture(scope="module")
 def guarded(rows):
     model = DecoupledClassifier(
-        TwoSides(), Turned(), pooled=LogisticRegression(), fit_on="all", guard="veto", random_state=0
+        TwoSides(), Turned(), pooled=LogisticRegression(), fit_on="all", guard="evidence", random_state=0
     )
     Turned.fits.clear()
     return model.fit(*rows)

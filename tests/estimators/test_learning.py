@@ -37,7 +37,7 @@ NUMBERS = TABLE.assign(job=(TABLE.job == "cook").astype(float)).to_numpy()
 
 
 def model_of(n_groups="auto", **settings):
-    return DAFHClassifier(n_groups, **{"groups": "rules", "random_state": 0, **settings})
+    return DAFHClassifier(n_groups, **{"method": "exceptions", "random_state": 0, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def test_no_groups_are_made_where_they_add_nothing(pooled):
 
 
 def test_an_effect_that_turns_round_is_found_and_said(fitted):
-    assert set(fitted.rules_.to_frame().rule) in (
+    assert set(fitted.exceptions_.to_frame().rule) in (
         {"job is cook", "job is not cook"},
         {"job is clerk", "job is not clerk"},
     )
     assert fitted.score(TABLE, LABELS) > fitted.pooled_.score(TABLE, LABELS) + 0.1
     assert (fitted.serves_ == [0, 1]).all()
-    assert (fitted.rules_.gain > 0.05).all()
+    assert (fitted.exceptions_.gain > 0.05).all()
 
 
 # ---- pooled classifiers ----
@@ -144,7 +144,7 @@ def test_an_unfitted_model_says_so_and_a_failed_fit_leaves_it_so():
 def test_rows_that_prove_something_are_held_out_of_the_pooled_classifier():
     # Enough rows to prove an effect that is there, whichever of them are held out.
     model = model_of(2, guard="proof", pooled=Scorecard()).fit(*turning(3000))
-    assert (model.rules_.gain > 0).all()
+    assert (model.exceptions_.gain > 0).all()
     assert (model.serves_ == [0, 1]).all()
     # A fifth of the rows is unknown to the scorecard: shares of its bins are multiples of one over the rest.
     counts = model.pooled_.shares_[2] * 2400
@@ -163,7 +163,7 @@ import dafh.estimators.decoupled, dafh.evaluation, dafh.partitions
 from dafh import DAFHClassifier
 X = np.random.default_rng(0).normal(size=(300, 2))
 model = DAFHClassifier(2, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
-model.predict_proba(X), str(model.rules_)
+model.predict_proba(X), str(model.exceptions_)
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"jax", "jaxlib", "optax"}))
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)

@@ -43,15 +43,15 @@ def test_no_person_judges_a_decoupled_classifier_that_knows_it():
     X, y, person = repeated()
     for known, shared in (({"persons": person}, False), ({}, True)):
         Remembering.seen = []
-        DecoupledClassifier(PooledPartition(), Remembering(), guard="veto", random_state=0).fit(X, y, **known)
+        DecoupledClassifier(PooledPartition(), Remembering(), guard="evidence", random_state=0).fit(X, y, **known)
         assert len(Remembering.seen) >= 6
         assert any(fitted & asked for fitted, asked in Remembering.seen) == shared
 
 
-@pytest.mark.parametrize("guard", ["veto", "proof"])
+@pytest.mark.parametrize("guard", ["evidence", "proof"])
 def test_the_guard_counts_persons(guard):
     X, y, person = repeated()
-    options = {"groups": "rules", "pooled": "linear", "guard": guard, "random_state": 0}
+    options = {"method": "exceptions", "pooled": "linear", "guard": guard, "random_state": 0}
     model = DAFHClassifier(2, **options).fit(X, y, persons=person)
     # Four equal rows each: as wide as for a quarter of the rows.
     alone = copy.deepcopy(model).recalibrate(X, y, persons=person).guard_report_
@@ -69,8 +69,8 @@ def test_the_last_rows_judge_a_fit():
     X, time = rng.normal(size=(n, 2)), np.arange(n)
     slope = np.where(X[:, 1] > 0, np.where(time < 1700, -2, 2), 2)
     y = (slope * X[:, 0] + rng.logistic(size=n) > 0) * 1
-    options = {"groups": "rules", "pooled": "linear", "random_state": 0}
-    for guard in ("proof", "veto"):
+    options = {"method": "exceptions", "pooled": "linear", "random_state": 0}
+    for guard in ("proof", "evidence"):
         now, ever = (
             DAFHClassifier(2, guard=guard, calibration_size=0.15 if guard == "proof" else "auto", **options).fit(
                 X, y, **known
@@ -82,7 +82,7 @@ def test_the_last_rows_judge_a_fit():
         k = int(np.bincount(ever.predict_group(X[X[:, 1] > 0.5])).argmax())
         assert ever.serves_[k] == k
     dates = pd.to_datetime("2020-01-01") + pd.to_timedelta(time, unit="D")
-    by_date = DAFHClassifier(2, guard="veto", **options).fit(X, y, time=dates)
+    by_date = DAFHClassifier(2, guard="evidence", **options).fit(X, y, time=dates)
     assert str(by_date.guard_report_) == str(now.guard_report_)
 
 
@@ -95,7 +95,7 @@ def test_the_last_rows_judge_a_fit():
         ({"time": ["soon"] * 1200}, "numbers or dates"),
     ],
 )
-@pytest.mark.parametrize("estimator", [DAFHClassifier(), DecoupledClassifier(guard="veto")])
+@pytest.mark.parametrize("estimator", [DAFHClassifier(), DecoupledClassifier(guard="evidence")])
 def test_persons_and_times_that_cannot_be_used(estimator, known, message):
     X, y, _ = repeated()
     with pytest.raises(InputError, match=message):

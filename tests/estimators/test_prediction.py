@@ -19,7 +19,7 @@ from models import network_case, rules_case, workers
 
 def with_pooled(pooled, **settings):
     data = workers()
-    model = DAFHClassifier(3, groups="rules", pooled=pooled, random_state=0, **settings)
+    model = DAFHClassifier(3, pooled=pooled, random_state=0, **settings)
     data.model = tabular_pipeline(model).fit(data.X, data.y)
     return data
 
@@ -44,7 +44,7 @@ def boosting_case():
 def three_classes_case():
     data = workers()
     data.y = np.where(data.X["hours"].fillna(0) > 45, "maybe", data.y)
-    data.model = tabular_pipeline(DAFHClassifier(2, groups="rules", pooled="linear", random_state=0)).fit(
+    data.model = tabular_pipeline(DAFHClassifier(2, pooled="linear", random_state=0)).fit(
         data.X, data.y
     )
     return data

@@ -28,7 +28,7 @@ def cautious():
 
 def test_the_default_guard_compares_with_what_the_incumbent_really_predicts(cautious):
     incumbent, X, y = cautious
-    model = DAFHClassifier(2, groups="rules", pooled=incumbent, calibration_size=0.9, random_state=0).fit(X, y)
+    model = DAFHClassifier(2, pooled=incumbent, calibration_size=0.9, random_state=0).fit(X, y)
     error = np.average(model.guard_report_.table["pooled_loss"], weights=model.guard_report_.table["rows"])
     at_its_cutoff, at_one_half = ((labels != y).mean() for labels in (
         incumbent.predict(X), incumbent.estimator_.predict(X)
@@ -39,7 +39,7 @@ def test_the_default_guard_compares_with_what_the_incumbent_really_predicts(caut
 
 def test_own_classifiers_flag_at_the_incumbents_cutoff(cautious):
     incumbent, X, y = cautious
-    model = DAFHClassifier(2, groups="rules", pooled=incumbent, guard=None, random_state=0).fit(X, y)
+    model = DAFHClassifier(2, pooled=incumbent, guard=None, random_state=0).fit(X, y)
     assert model.threshold_ == pytest.approx(0.25, abs=0.01)
     assert abs(model.predict(X).mean() - incumbent.predict(X).mean()) < 0.06
 

@@ -112,7 +112,7 @@ def envious(won, lost=0, n_groups=2, against_pooled=100, rival=1):
     return rows_of((1000, first), *[(1000, some) for some in others])
 
 
-@pytest.mark.parametrize("kind", ["veto", "proof"])
+@pytest.mark.parametrize("kind", ["evidence", "proof"])
 def test_a_group_that_does_better_with_another_classifier_gets_it(kind):
     report = choose_servers(envious(60, 5), kind=kind)
     assert report.serves.tolist() == [1, 1]
@@ -120,7 +120,7 @@ def test_a_group_that_does_better_with_another_classifier_gets_it(kind):
     assert report.table["excluded_harm"].max() <= 0
 
 
-@pytest.mark.parametrize("kind", ["veto", "proof"])
+@pytest.mark.parametrize("kind", ["evidence", "proof"])
 def test_a_rival_is_tested_at_the_groups_share_divided_among_its_rivals(kind):
     # 0.05 / 3 groups / 2 rivals = 0.0083: six wins without a loss have p = 0.0156, seven have 0.0078.
     assert serves(envious(6, n_groups=3), kind=kind)[0] == 0
@@ -159,13 +159,13 @@ def test_a_group_that_loses_its_own_classifier_is_offered_another_under_veto_onl
     best = {"010": 80, "011": 10, "001": 20, "101": 5}
     rows = rows_of((1000, best), (1000, {WON[1]: 30}))
     assert serves(rows, kind="proof") == [2, 1]
-    assert serves(rows, kind="veto") == [1, 1]
+    assert serves(rows, kind="evidence") == [1, 1]
 
 
 # ---- rows that say nothing ----
 
 
-@pytest.mark.parametrize("kind", ["veto", "proof"])
+@pytest.mark.parametrize("kind", ["evidence", "proof"])
 def test_without_rows_there_is_no_own_classifier(kind):
     report = choose_servers(ComparedRows.none(2), kind=kind)
     assert report.serves.tolist() == [2, 2]
@@ -173,7 +173,7 @@ def test_without_rows_there_is_no_own_classifier(kind):
     assert "no rows" in report.sentence()
 
 
-@pytest.mark.parametrize("kind", ["veto", "proof"])
+@pytest.mark.parametrize("kind", ["evidence", "proof"])
 def test_a_group_without_rows_is_served_by_the_pooled_classifier_and_the_others_as_before(kind):
     full = (500, {WON[0]: 40, LOST[0]: 5})
     report = choose_servers(rows_of(full, (0, {})), kind=kind)

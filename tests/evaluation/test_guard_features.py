@@ -24,7 +24,7 @@ def rows(n=3000, seed=0):
 
 
 def model(guard, **options):
-    return DAFHClassifier(2, groups="rules", pooled="linear", guard=guard, random_state=0, **options)
+    return DAFHClassifier(2, pooled="linear", guard=guard, random_state=0, **options)
 
 
 @functools.cache  # No test changes it.
@@ -38,7 +38,7 @@ def harmed_group(fitted, X):
     return int(np.bincount(fitted.predict_group(X[X[:, 1] > 0.5])).argmax())
 
 
-@pytest.mark.parametrize("guard", ["veto", "proof"])
+@pytest.mark.parametrize("guard", ["evidence", "proof"])
 def test_a_group_in_which_a_declared_subgroup_is_harmed_loses_its_own_classifier(guard):
     X, y, sex = rows()
     blind = fitted(guard, shown=False)
@@ -54,7 +54,7 @@ def test_a_group_in_which_a_declared_subgroup_is_harmed_loses_its_own_classifier
 
 def test_a_group_is_judged_by_its_own_subgroups_alone():
     X, _, _ = rows()
-    blind, shown = fitted("veto", shown=False), fitted("veto", shown=True)
+    blind, shown = fitted("evidence", shown=False), fitted("evidence", shown=True)
     other = 1 - harmed_group(shown, X)
     assert shown.serves_[other] == blind.serves_[other]
     checks = shown.guard_report_.checks
@@ -63,7 +63,7 @@ def test_a_group_is_judged_by_its_own_subgroups_alone():
     assert failed[["group", "part"]].to_numpy().tolist() == [[1 - other, "sex = f"]]
 
 
-@pytest.mark.parametrize("guard", ["veto", pytest.param("proof", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("guard", ["evidence", pytest.param("proof", marks=pytest.mark.slow)])
 def test_training_never_sees_declared_attributes(guard):
     X, y, sex = rows(800)
     plain = model(guard).fit(X, y)
@@ -71,12 +71,12 @@ def test_training_never_sees_declared_attributes(guard):
         shown = model(guard).fit(X, y, guard_features=table)
         np.testing.assert_array_equal(shown.predict_group(X), plain.predict_group(X))
         np.testing.assert_array_equal(shown.pooled_.predict_proba(X), plain.pooled_.predict_proba(X))
-        shown.set_params(guard="veto").recalibrate(X, y)
-        plain.set_params(guard="veto").recalibrate(X, y)
+        shown.set_params(guard="evidence").recalibrate(X, y)
+        plain.set_params(guard="evidence").recalibrate(X, y)
         np.testing.assert_array_equal(shown.predict_proba(X), plain.predict_proba(X))
 
 
-@pytest.mark.parametrize("guard", [pytest.param("veto", marks=pytest.mark.slow), "proof"])
+@pytest.mark.parametrize("guard", [pytest.param("evidence", marks=pytest.mark.slow), "proof"])
 def test_declared_attributes_count_when_the_guard_decides_anew(guard):
     X, y, sex = rows()
     blind = copy.deepcopy(fitted(guard, shown=False))
@@ -91,7 +91,7 @@ def test_declared_attributes_count_when_the_guard_decides_anew(guard):
     assert len(given.guard_report_.checks) == 6
 
 
-@pytest.mark.parametrize("guard", ["veto", "proof"])
+@pytest.mark.parametrize("guard", ["evidence", "proof"])
 def test_a_decoupled_classifier_checks_declared_subgroups_too(guard):
     X, y, sex = rows()
     half = pd.DataFrame({"half": np.where(X[:, 1] > 0, "up", "down")})
@@ -106,10 +106,10 @@ def test_a_decoupled_classifier_checks_declared_subgroups_too(guard):
 def test_declared_attributes_that_do_not_fit_the_rows_are_refused():
     X, y, sex = rows(300)
     with pytest.raises(InputError, match="guard_features has 299 rows, the data have 300"):
-        model("veto").fit(X, y, guard_features=sex[:-1])
+        model("evidence").fit(X, y, guard_features=sex[:-1])
     with pytest.raises(InputError, match="guard_features has no columns"):
-        model("veto").fit(X, y, guard_features=pd.DataFrame(index=range(300)))
+        model("evidence").fit(X, y, guard_features=pd.DataFrame(index=range(300)))
     with pytest.raises(InputError, match="The guard is off and takes neither calibration rows nor guard_features"):
         model(None).fit(X, y, guard_features=sex)
     with pytest.raises(InputError, match="give guard_features_calibration beside guard_features"):
-        model("veto").fit(X, y, guard_features=sex, X_calibration=X, y_calibration=y)
+        model("evidence").fit(X, y, guard_features=sex, X_calibration=X, y_calibration=y)

@@ -142,7 +142,7 @@ def test_the_tests_of_a_loss_are_exact_among_the_rows_that_count():
     assert checks.loc["error", "p_better"] == pytest.approx(mcnemar_p(11, 8))
 
 
-@pytest.mark.parametrize("kind", ["veto", "proof"])
+@pytest.mark.parametrize("kind", ["evidence", "proof"])
 def test_a_loss_that_no_row_counts_for_is_not_shown(kind):
     report = choose_servers(rows_of((100, {"10": 20})), kind=kind, losses=ALL)  # No positives at all.
     assert report.serves.tolist() == [1]

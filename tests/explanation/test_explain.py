@@ -312,7 +312,7 @@ def test_a_model_with_rules_is_described_by_its_own_rules_exactly():
     words = explain(case.model, case.X)
     assert words.exact
     for number, described in enumerate(words.groups):
-        assert described.rule.text == case.model[-1].rules_.tree.rule(number)
+        assert described.rule.text == case.model[-1].exceptions_.tree.rule(number)
         assert (described.rule.precision, described.rule.recall, described.rule.exact) == (1.0, 1.0, True)
         assert described.gain == case.model[-1].guard_report_.table["gain"][number]
 

@@ -127,7 +127,7 @@ def test_a_quick_answer_compares_three_copies_on_at_most_ten_thousand_rows(n_row
 def test_a_quick_answer_about_rules_compares_samples_of_the_rows():
     X, y = np.arange(100.0)[:, None], np.arange(100) % 2
     model = RowsSeen(random_state=7)
-    model.rules_ = "rules of a fitted model"
+    model.exceptions_ = "rules of a fitted model"
     RowsSeen.fits.clear()
     assert quick_stability(model, X, y) == stability(RowsSeen(random_state=7), X, y, resamples=3)
     assert [(len(rows), seed) for rows, _, _, seed in RowsSeen.fits] == [(80, 7)] * 6
@@ -139,7 +139,7 @@ def test_copies_keep_the_incumbent_of_the_model():
     X = rng.normal(size=(400, 2))
     y = (np.where(X[:, 0] > 0, X[:, 1], -X[:, 1]) + 0.3 * rng.normal(size=400) > 0).astype(int)
     incumbent = CountsItsFits(max_iter=50).fit(X, y)
-    model = DAFHClassifier(2, groups="rules", pooled=incumbent, random_state=0).fit(X, y)
+    model = DAFHClassifier(2, pooled=incumbent, random_state=0).fit(X, y)
     CountsItsFits.n_fits = 0
     assert stability(model, X, y, resamples=2) > 0.5
     assert CountsItsFits.n_fits == 0

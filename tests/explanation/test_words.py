@@ -91,4 +91,4 @@ def test_what_groups_are_worth_in_one_sentence(model, nothing):
 
 def test_the_rules_of_a_model_say_the_same_as_all_other_outputs():
     final = rules_case().model[-1]
-    assert worth_of_groups(final) == final.rules_.sentence()
+    assert worth_of_groups(final) == final.exceptions_.sentence()

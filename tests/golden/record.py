@@ -26,9 +26,9 @@ from golden.worlds import MADE_UP, World  # noqa: E402
 DATA_SETS = {
     "german": ("--drop", "age"),
     "arrest": ("--pooled", "linear"),
-    "violent": ("--by", "rules"),
-    "bank": ("--by", "rules", "--groups", "3", "--pooled", "linear"),
-    "adult": ("--by", "rules", "--groups", "3", "--pooled", "linear"),
+    "violent": ("--method", "exceptions"),
+    "bank": ("--method", "exceptions", "--groups", "3", "--pooled", "linear"),
+    "adult": ("--method", "exceptions", "--groups", "3", "--pooled", "linear"),
 }
 ROWS_OF_DATA_SETS = 2_000
 PROBABILITY_TOLERANCE = 2e-4

@@ -45,7 +45,7 @@ def plain():
 def weights():
     table, logit, rng = _people(2)
     table = table.assign(count=rng.integers(0, 4, len(table)), hired=_decide(logit, rng))
-    return World(table, ("--weight", "count", "--pooled", "linear", "--by", "network", "--groups", "2"))
+    return World(table, ("--weight", "count", "--pooled", "linear", "--method", "network", "--groups", "2"))
 
 
 def persons():
@@ -97,7 +97,7 @@ def semicolons():
     table, logit, rng = _people(9)
     return World(
         table.assign(hired=_decide(logit, rng)),
-        ("--groups", "2", "--by", "rules"),
+        ("--groups", "2", "--method", "exceptions"),
         csv={"sep": ";", "decimal": ","},
         every_command=True,
     )

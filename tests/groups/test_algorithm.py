@@ -105,7 +105,7 @@ def test_the_recipe_of_the_paper_is_algorithm_1():
         group_learning_rate=rates[0],
         classifier_learning_rate=rates[1],
     )
-    model = DAFHClassifier(K, groups="network", pooled="linear", guard=None, recipe=recipe, random_state=0).fit(X, y)
+    model = DAFHClassifier(K, method="network", pooled="linear", guard=None, recipe=recipe, random_state=0).fit(X, y)
 
     seeds = np.random.SeedSequence(np.random.RandomState(0).randint(2**31, size=4).tolist()).spawn(4)
     start = init_population(Plan((D, HIDDEN, K), (D, 1)), np.array([1.0]), seeds[0])

@@ -43,7 +43,7 @@ def with_cutoff(threshold=0.35):
 
 def groups_on(pooled, **settings):
     # Two folds instead of five: what is asked here does not depend on it, and a fit takes half of the time.
-    return DAFHClassifier(2, groups="rules", pooled=pooled, recipe=Recipe(n_folds=2), random_state=0, **settings)
+    return DAFHClassifier(2, pooled=pooled, recipe=Recipe(n_folds=2), random_state=0, **settings)
 
 
 class Rulebook:
@@ -113,8 +113,8 @@ def test_a_column_that_only_the_incumbent_sees_makes_no_groups():
     table = X.drop(columns="job").assign(bureau=(X["job"] == "cook") + 0.0)
     incumbent = LogisticRegression().fit(table[["bureau", "experience"]], Y)
     free, bound = groups_on(incumbent).fit(table, Y), groups_on(Incumbent(incumbent, only=["bureau"])).fit(table, Y)
-    assert "bureau" in str(free.rules_)
-    assert "bureau" not in str(bound.rules_)
+    assert "bureau" in str(free.exceptions_)
+    assert "bureau" not in str(bound.exceptions_)
     assert "bureau" not in bound.feature_names_in_
     np.testing.assert_array_equal(bound.predict_all(table)[:, -1], incumbent.predict(table[["bureau", "experience"]]))
     with pytest.raises(InputError, match="'bureau'"):

@@ -25,7 +25,7 @@ def scored(n=400, seed=0):
     )
 
 
-FIT = ("--target", "hired", "--by", "rules", "--groups", "2", "--test-size", "0.3")
+FIT = ("--target", "hired", "--method", "exceptions", "--groups", "2", "--test-size", "0.3")
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ DATA = workers(500)
 def from_python(tmp_path_factory):
     folder = tmp_path_factory.mktemp("python")
     DATA.X.assign(hired=DATA.y, sex=DATA.sensitive["sex"]).to_csv(folder / "rows.csv", index=False)
-    model = DAFHClassifier(2, groups="rules", random_state=0)
+    model = DAFHClassifier(2, random_state=0)
     save(model.fit(DATA.X, DATA.y), folder / "alone.dafh")
     save(tabular_pipeline(model).fit(DATA.X, DATA.y), folder / "pipeline.dafh")
     save(DAFHClassifier(1).fit(DATA.X[["experience"]].to_numpy(), DATA.y), folder / "array.dafh")

@@ -32,7 +32,7 @@ def boosting(library, kind="Classifier"):
 
 def groups_on(pooled):
     # Two folds instead of five: what is asked here does not depend on it, and a fit takes half of the time.
-    return DAFHClassifier(2, groups="rules", pooled=pooled, recipe=Recipe(n_folds=2), random_state=0)
+    return DAFHClassifier(2, pooled=pooled, recipe=Recipe(n_folds=2), random_state=0)
 
 
 LIBRARIES = ["LightGBM", "XGBoost", "CatBoost"]
@@ -80,7 +80,7 @@ def test_labels_are_those_of_y_whatever_the_library_makes_of_them(library):
 
 @pytest.mark.parametrize("labels", [TEXT, THREE + 5], ids=["text", "numbers from 5 on"])
 def test_an_unfitted_model_is_fitted_on_labels_of_any_kind(library, labels):
-    model = DAFHClassifier(2, groups="rules", pooled=boosting(library), random_state=0).fit(X, labels)
+    model = DAFHClassifier(2, pooled=boosting(library), random_state=0).fit(X, labels)
     assert model.pooled_proba(X).shape == (len(X), len(np.unique(labels)))
     said = model.predict_all(X)[:, -1]
     assert set(said.tolist()) <= set(labels.tolist())

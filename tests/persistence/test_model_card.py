@@ -29,8 +29,8 @@ def test_the_card_says_what_the_model_is_and_holds_no_rows(saved):
     assert card["settings"] == {"n_groups": 2, "pooled": "linear", "random_state": 0}
     assert (card["groups"], card["groups_by"]) == (2, "rules")
     assert card["pooled"] == "StandardizedLogisticRegression"
-    assert card["rules"] == saved[1][-1].rules_.to_frame()["rule"].tolist()
-    assert card["guard"]["summary"].startswith('Guard "veto"')
+    assert card["rules"] == saved[1][-1].exceptions_.to_frame()["rule"].tolist()
+    assert card["guard"]["summary"].startswith('Guard "evidence"')
     assert "scikit-learn" in card["versions"]
     assert json.loads(json.dumps(card, allow_nan=False)) == card
     assert open_model(saved[0]).card == card

@@ -71,7 +71,7 @@ def check_equal(loaded, model, rows):
     for method in METHODS:
         np.testing.assert_array_equal(getattr(loaded, method)(rows), getattr(model, method)(rows), err_msg=method)
     assert set(vars(loaded)) == set(vars(model))
-    assert (str(loaded.rules_), str(loaded.guard_report_)) == (str(model.rules_), str(model.guard_report_))
+    assert (str(loaded.exceptions_), str(loaded.guard_report_)) == (str(model.exceptions_), str(model.guard_report_))
     assert repr(clone(loaded).get_params()) == repr(clone(model).get_params())
     if model.guard_report_ is not None:
         assert loaded.guard_report_.per_check == model.guard_report_.per_check
@@ -98,7 +98,7 @@ TABLES = {
     "number of groups to be chosen": {"n_groups": "auto"},
     "network": NETWORK,
     "network on a scorecard": {**NETWORK, "pooled": "scorecard"},
-    "network from a random start": {"groups": "network", "recipe": Recipe.paper(max_epochs=2)},
+    "network from a random start": {"method": "network", "recipe": Recipe.paper(max_epochs=2)},
 }
 
 
@@ -264,7 +264,7 @@ PARTITIONS = {
 }
 
 
-@pytest.mark.parametrize(("name", "guard"), checkerboard(PARTITIONS, [None, "veto"]))
+@pytest.mark.parametrize(("name", "guard"), checkerboard(PARTITIONS, [None, "evidence"]))
 def test_every_partition_comes_back_and_can_be_fitted_again(name, guard, tmp_path):
     table, y, attributes = people()
     X = table[["age"]].to_numpy(float)

@@ -49,7 +49,7 @@ def nasty_rules():
     data = workers()
     data.X = data.X.rename(columns={"job": NASTY, "hours": "a rather long name of a column that nobody shortened"})
     data.X[NASTY] = data.X[NASTY].replace("clerk", NASTY)
-    data.model = tabular_pipeline(DAFHClassifier(2, groups="rules", random_state=0)).fit(data.X, data.y)
+    data.model = tabular_pipeline(DAFHClassifier(2, random_state=0)).fit(data.X, data.y)
     return data
 
 

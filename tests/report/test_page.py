@@ -273,7 +273,7 @@ def test_every_rule_has_a_box_with_size_gain_and_server():
     text = section(page_of("rules"), "serving")
     assert text.count('<article class="box"') == 2
     assert "Everybody for whom job is clerk or pilot." in text
-    figures = rules_case().model[-1].rules_.to_frame()
+    figures = rules_case().model[-1].exceptions_.to_frame()
     tested = table(page_of("rules"), "Groups and the classifier that serves each, on the people tested")
     for rule, row in zip(figures.itertuples(), tested, strict=True):
         # The figures beside a rule are those of the table below; those of training stand apart and say so.
@@ -319,7 +319,7 @@ def test_the_scorecard_has_a_chart_for_each_important_column_and_all_points_in_a
 def test_more_than_two_classes_have_points_each():
     data = workers(400)
     label = np.where(data.X["experience"] > 30, "old", data.y)
-    model = DAFHClassifier(1, groups="rules", random_state=0).fit(data.X, label)
+    model = DAFHClassifier(1, random_state=0).fit(data.X, label)
     page = render(summarize(model))
     assert {row["class"] for row in table(page, "Points of the scorecard")} == {"no", "old", "yes"}
     assert "points for each class" in section(page, "scorecard")
@@ -404,12 +404,12 @@ def test_a_model_says_which_label_is_flagged():
 @functools.cache
 def protected_model():
     data = workers()
-    model = DAFHClassifier(2, groups="rules", guard_losses=("error", "fnr"), random_state=0)
+    model = DAFHClassifier(2, guard_losses=("error", "fnr"), random_state=0)
     return model.fit(data.X, data.y, guard_features=data.sensitive)
 
 
 @pytest.mark.usefixtures("blank_charts")
-@pytest.mark.parametrize("kind", ["veto", "proof"])
+@pytest.mark.parametrize("kind", ["evidence", "proof"])
 def test_the_guards_section_says_what_was_asked_about_whom(kind):
     data = workers(seed=1)
     model = copy.deepcopy(protected_model()).set_params(guard=kind)

@@ -174,7 +174,7 @@ def test_the_guards_checks_of_subgroups_and_losses_are_there():
 
 def test_rules_come_with_size_gain_and_server():
     case = rules_case()
-    rules, table = summarize(case.model)["rules"], case.model[-1].rules_.to_frame()
+    rules, table = summarize(case.model)["rules"], case.model[-1].exceptions_.to_frame()
     assert [rule["conditions"] for rule in rules] == [["job is clerk or pilot"], ["job is not clerk or pilot"]]
     assert [rule["share"] for rule in rules] == table["rows"].tolist()
     assert [rule["gain"] for rule in rules] == table["gain"].tolist()
@@ -235,7 +235,7 @@ def test_a_report_of_very_many_named_groups_keeps_the_first_of_them():
     assert [row["group"] for row in named["questions"]] == result.worst_named()["group"].tolist()[:200]
 
 
-def guarded(won, lost, n, kind="veto", **options):
+def guarded(won, lost, n, kind="evidence", **options):
     """Something with a guard's report on one group, whose own classifier won and lost some of n rows."""
     if n:
         y, place = np.ones(n, int), np.arange(n)
@@ -250,10 +250,10 @@ def guarded(won, lost, n, kind="veto", **options):
 @pytest.mark.parametrize(
     ("counts", "kind", "why"),
     [
-        ((40, 5, 500), "veto", "the error rate is lower than with the pooled classifier"),
-        ((5, 40, 500), "veto", "the error rate is not lower than with the pooled classifier"),
-        ((0, 0, 500), "veto", "the error rate is not lower than with the pooled classifier"),
-        ((0, 0, 0), "veto", "it has no calibration rows, so the pooled classifier serves it"),
+        ((40, 5, 500), "evidence", "the error rate is lower than with the pooled classifier"),
+        ((5, 40, 500), "evidence", "the error rate is not lower than with the pooled classifier"),
+        ((0, 0, 500), "evidence", "the error rate is not lower than with the pooled classifier"),
+        ((0, 0, 0), "evidence", "it has no calibration rows, so the pooled classifier serves it"),
         ((40, 5, 500), "proof", "it is shown not to be worse than the pooled classifier"),
         ((6, 5, 500), "proof", "the error rate is not shown to be as low as with the pooled classifier"),
         ((0, 0, 0), "proof", "it has no calibration rows, so the pooled classifier serves it"),

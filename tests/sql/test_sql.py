@@ -62,7 +62,7 @@ def real_case(dataset, pooled):
     table = data.X.iloc[rows].reset_index(drop=True).assign(target=np.asarray(data.y)[rows])
     schema = TableSchema.guess(table, "target")
     few = table[:700]
-    model = DAFHClassifier(2, groups="rules", pooled=pooled, guard=None, random_state=0)
+    model = DAFHClassifier(2, pooled=pooled, guard=None, random_state=0)
     fitted = tabular_pipeline(model, schema.features).fit(schema.features_of(few), few["target"].to_numpy())
     return fitted, schema, disturbed(table.drop(columns="target")[-300:], np.random.default_rng(0))
 
@@ -114,7 +114,7 @@ def fitted(kind):
     data, (X, y) = workers(500), three_classes()
     numbers = data.X[["experience"]].assign(z=np.arange(500) % 7)
     incumbent = StandardizedLogisticRegression(threshold=0.4).fit(numbers, data.y)
-    rules = {"groups": "rules", "random_state": 0, "guard": None}
+    rules = {"method": "exceptions", "random_state": 0, "guard": None}
     make = {
         "linear": lambda: DAFHClassifier(3, pooled="linear", **rules).fit(data.X, data.y),
         "three classes": lambda: DAFHClassifier(2, **rules).fit(X, y.astype(int)),
@@ -178,7 +178,7 @@ def test_sql_serves_groups_as_the_guard_has_decided(kind, engine):
 def test_the_pooled_classifier_decides_at_its_own_cut_off_where_it_serves(engine):
     data = workers(900)
     pooled = Scorecard(16, threshold=0.2).fit(data.X, data.y)
-    rules = {"groups": "rules", "random_state": 0, "guard": None}
+    rules = {"method": "exceptions", "random_state": 0, "guard": None}
     model = DAFHClassifier(2, pooled=pooled, threshold=0.8, **rules).fit(data.X, data.y)
     model.serves_ = np.array([2, 1])
     model._apply_serving()
@@ -237,7 +237,7 @@ def hostile_case():
     table = table.assign(group=rng.choice(["a", "b"], 600), Score=rng.normal(size=600), prediction=0.0)
     turned = np.where(table["group"] == "a", 1, -1) * table["Score"]
     y = np.where(turned + rng.normal(0, 0.3, 600) > 0, HOSTILE[0], HOSTILE[2])
-    model = DAFHClassifier(2, groups="rules", guard=None, random_state=0)
+    model = DAFHClassifier(2, guard=None, random_state=0)
     return tabular_pipeline(model).fit(table, y), table
 
 
@@ -296,7 +296,7 @@ def random_case():
     assert list(schema.features.values()) == ["category", "number", "flag"]
     models = {}
     for pooled in ("scorecard", "linear"):
-        model = DAFHClassifier(3, groups="rules", pooled=pooled, guard=None, random_state=0)
+        model = DAFHClassifier(3, pooled=pooled, guard=None, random_state=0)
         models[pooled] = tabular_pipeline(model, schema.features).fit(schema.features_of(table), table["target"])
     return models, schema
 
@@ -383,7 +383,7 @@ def test_what_cannot_be_expressed_is_refused_in_one_sentence():
     X, y = data.X[["experience"]], data.y
     refused(network_case().model, "found by a network, which cannot be exported: fit it with groups by rules")
     boosted = HistGradientBoostingClassifier(max_iter=3).fit(X, y)
-    foreign = DAFHClassifier(2, groups="rules", pooled=boosted, random_state=0).fit(X, y)
+    foreign = DAFHClassifier(2, pooled=boosted, random_state=0).fit(X, y)
     refused(foreign, "needs a HistGradientBoostingClassifier, which cannot be exported")
     refused(DecoupledClassifier(random_state=0).fit(X, y), "needs a DecoupledClassifier, which cannot be exported")
     refused(fitted("scorecard"), "call the columns by different names", schema=TableSchema("y", {"other": "number"}))
@@ -415,7 +415,7 @@ def test_the_command_offers_the_dialects_there_are():
 def model_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("export")
     people().to_csv(folder / "people.csv", index=False)
-    arguments = ["--target", "hired", "--groups", 2, "--by", "rules", "--guard", "none", "--out", folder / "model.dafh"]
+    arguments = ["--target", "hired", "--groups", 2, "--method", "exceptions", "--guard", "none", "--out", folder / "model.dafh"]
     assert run("fit", folder / "people.csv", *arguments).exit_code == 0
     return folder / "model.dafh"
 

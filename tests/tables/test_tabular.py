@@ -135,14 +135,14 @@ def test_a_column_without_any_value_is_kept_harmless():
 
 
 def test_a_fitted_pipeline_can_be_pickled():
-    model = tabular_pipeline(DAFHClassifier(1, groups="rules", random_state=0)).fit(mixed_frame(), LABEL)
+    model = tabular_pipeline(DAFHClassifier(1, random_state=0)).fit(mixed_frame(), LABEL)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(mixed_frame()), model.predict(mixed_frame()))
 
 
 def test_models_of_this_package_in_the_pipeline():
     frame = mixed_frame()
-    model = tabular_pipeline(DAFHClassifier(1, groups="rules", random_state=0)).fit(frame, LABEL)
+    model = tabular_pipeline(DAFHClassifier(1, random_state=0)).fit(frame, LABEL)
     assert model.predict(frame).shape == (N,)
     groups = frame[["member"]]
     decoupled = tabular_pipeline(DecoupledClassifier(AttributePartition()))
