@@ -152,10 +152,10 @@ def grow(rows: ExceptionRows, block: int, most: int, depth: int = DEPTH, *, may_
         ]
         if not gains or (may_stop and max(gains) <= 0):
             break
-        best = int(np.argmax(gains))
-        exceptions.append(finalists[best])
-        rest = rest.without(inside[best])
-        search.remove(finalists[best])
+        best = search.refined(finalists[int(np.argmax(gains))])
+        exceptions.append(best)
+        rest = rest.without(directions.sums(search.rows[search.inside(best)]))
+        search.remove(best)
     return exceptions
 
 

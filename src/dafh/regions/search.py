@@ -1,12 +1,13 @@
 """Search for the region with the best score, where a score is a function of sums over the region's rows.
 
 All that a candidate needs is the sums of some values over its rows, and these come from one histogram by column and
-bin: half-lines of numbers are running sums, lists of categories are sums of a few bins. The best candidates of one
-condition are then divided once more, each with a histogram of its own rows (a beam search).
+bin: half-lines and intervals of numbers are running sums, lists of categories are sums of a few bins. The best
+candidates of one condition are then divided once more, each with a histogram of its own rows (a beam search). What is
+found in this way is refined: each of its intervals is moved to the best cuts there are, while all else stays.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -24,6 +25,8 @@ BEAM = 8
 """Candidates of each depth that are divided further."""
 # Categories with the best scores of their own, among which lists of two and three are tried.
 _CATEGORIES_IN_LISTS = 5
+# Cuts of a column of numbers between which intervals are tried; a further condition on the column narrows them.
+_CUTS_OF_INTERVALS = 12
 MOST_VALUES = 5
 """Longest list of categories in a condition."""
 
@@ -138,6 +141,25 @@ class RegionSearch:
                 nodes = [(one, self._histogram_of(one)) for one in ranked[:beam] if one.n_rows > self.smallest]
         return sorted(found, key=lambda one: -one.score)
 
+    def refined(self, candidate: Candidate) -> Candidate:
+        """Move the ends of each interval of numbers to the best cuts, all other conditions staying as they are."""
+        for column in [column for column in candidate.bins if not self.binning.columns[column].is_category]:
+            others = {other: bins for other, bins in candidate.bins.items() if other != column}
+            rest = replace(candidate, n_rows=float(len(self.rows)), bins=others)
+            rows = self._histogram(self.inside(rest) if others else None)
+            sums = rows[self.first[column] : self.first[column + 1]]
+            below = np.vstack([np.zeros_like(sums[:1]), np.cumsum(sums[:-1], axis=0)])
+            first, last = np.triu_indices(len(below), 1)
+            candidates = below[last] - below[first] + candidate.bins[column][-1] * sums[-1]
+            scores = self._scores(candidates, rest, self.total)
+            best = int(scores.argmax())
+            if scores[best] > candidate.score * (1 + 1e-9):
+                place = np.arange(len(sums) - 1)
+                inside = (place >= first[best]) & (place < last[best])
+                bins = {**candidate.bins, column: np.append(inside, candidate.bins[column][-1])}
+                candidate = Candidate(float(scores[best]), float(candidates[best, 0]), bins)
+        return candidate
+
     def _histogram_of(self, candidate: Candidate) -> NDArray[np.float64]:
         """Histogram of the rows in a region; that of a large one by subtraction."""
         inside = self.inside(candidate)
@@ -195,6 +217,11 @@ class _Lines:
         self.start = np.concatenate([[0], np.cumsum(widths)]).astype(np.intp)
         self.of = np.repeat(np.arange(len(self.columns)), widths)
         self.gap = np.array([first[column + 1] - 1 for column in self.columns], np.intp)
+        # Bins at both ends of intervals, between a few cuts of each column.
+        pairs = [list(combinations(_spread(width - 1), 2)) for width in widths]
+        self.pairs = np.array([(self.start[i] + a, self.start[i] + b) for i, one in enumerate(pairs) for a, b in one])
+        self.pairs = self.pairs.reshape(-1, 2).astype(np.intp)
+        self.start_of_pairs = np.concatenate([[0], np.cumsum([len(one) for one in pairs])]).astype(np.intp)
 
     def best(self, sums: NDArray[np.float64], score: ScoreSums) -> Best:
         if not self.columns:
@@ -216,6 +243,13 @@ class _Lines:
             for column, best, highest, width in _best_by_column(scores, self.columns, self.start):
                 side = np.arange(width) <= best if is_below else np.arange(width) > best
                 yield column, highest, np.append(side, with_gap)
+        low, high = self.pairs.T
+        scores = score(below[high] - below[low])
+        for column, best, highest, _ in _best_by_column(scores, self.columns, self.start_of_pairs):
+            number = self.columns.index(column)
+            first, last = self.pairs[self.start_of_pairs[number] + best] - self.start[number]
+            place = np.arange(self.start[number + 1] - self.start[number])
+            yield column, highest, np.append((place > first) & (place <= last), False)
 
 
 class _Lists:
@@ -255,7 +289,7 @@ class _Lists:
         for number in range(len(self.columns)):
             mine = np.arange(self.start[number], self.start[number + 1])
             some = alone[mine, 0] > 0
-            ranked = mine[some][np.argsort(-score_or_low(scores[mine[some]]), kind="stable")][:_CATEGORIES_IN_LISTS]
+            ranked = mine[some][np.argsort(-_or_lowest(scores[mine[some]]), kind="stable")][:_CATEGORIES_IN_LISTS]
             strongest[number, : len(ranked)] = ranked
         together = np.einsum("lc,kcv->klv", self.member, padded[strongest])
         of_lists = score(together.reshape(-1, sums.shape[1])).reshape(len(self.columns), -1)
@@ -271,7 +305,12 @@ class _Lists:
         return allowed
 
 
-def score_or_low(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _spread(n_cuts: int) -> list[int]:
+    """Positions of a few cuts, evenly spread."""
+    return np.unique(np.linspace(0, n_cuts - 1, _CUTS_OF_INTERVALS).round().astype(int)).tolist() if n_cuts > 0 else []
+
+
+def _or_lowest(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scores to rank by, where candidates that are too small by themselves come last."""
     return np.where(np.isfinite(scores), scores, -1e300)
 
@@ -282,6 +321,8 @@ def _best_by_column(
     """Column, place of its highest score, the score, and the number of its places; columns without any are left out."""
     for number, column in enumerate(columns):
         mine = scores[start[number] : start[number + 1]]
+        if not len(mine):
+            continue
         best = int(mine.argmax())
         if np.isfinite(mine[best]):
             yield column, best, float(mine[best]), len(mine)
