@@ -69,6 +69,8 @@ class RegionSearch:
         Fewest rows in a region.
     largest_share : float
         Most rows in a region, as a share of those that are searched.
+    intervals : bool
+        Whether an interval with two ends counts as one condition; otherwise each end is one.
 
     Examples
     --------
@@ -93,6 +95,8 @@ class RegionSearch:
         score: Score,
         smallest: float,
         largest_share: float = 1.0,
+        *,
+        intervals: bool = True,
     ) -> None:
         self.binning, self.score = binning, score
         self.smallest, self.largest_share = smallest, largest_share
@@ -107,7 +111,7 @@ class RegionSearch:
         ones = np.ones(places.size, values.dtype)
         self._one_hot = csr_array((ones, places.ravel(), ends), (len(codes), int(self.first[-1])))
         self._sums = self._histogram(None)
-        self._lines, self._lists = _Lines(binning, self.first), _Lists(binning, self.first)
+        self._lines, self._lists = _Lines(binning, self.first, intervals=intervals), _Lists(binning, self.first)
 
     @property
     def total(self) -> NDArray[np.float64]:
@@ -150,6 +154,12 @@ class RegionSearch:
             sums = rows[self.first[column] : self.first[column + 1]]
             below = np.vstack([np.zeros_like(sums[:1]), np.cumsum(sums[:-1], axis=0)])
             first, last = np.triu_indices(len(below), 1)
+            # An end that is open stays open.
+            before = np.flatnonzero(candidate.bins[column][:-1])
+            if not len(before):
+                continue
+            kept = ((first == 0) | (before[0] > 0)) & ((last == len(below) - 1) | (before[-1] < len(below) - 2))
+            first, last = first[kept], last[kept]
             candidates = below[last] - below[first] + candidate.bins[column][-1] * sums[-1]
             scores = self._scores(candidates, rest, self.total)
             best = int(scores.argmax())
@@ -210,7 +220,7 @@ ScoreSums = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class _Lines:
     """Half-lines of all columns of numbers and dates, by running sums over their bins."""
 
-    def __init__(self, binning: Binning, first: NDArray[np.intp]) -> None:
+    def __init__(self, binning: Binning, first: NDArray[np.intp], *, intervals: bool) -> None:
         self.columns = [column for column, about in enumerate(binning.columns) if not about.is_category]
         widths = [binning.columns[column].n_bins - 1 for column in self.columns]
         self.bins = _ranges(first[self.columns], widths)
@@ -218,7 +228,7 @@ class _Lines:
         self.of = np.repeat(np.arange(len(self.columns)), widths)
         self.gap = np.array([first[column + 1] - 1 for column in self.columns], np.intp)
         # Bins at both ends of intervals, between a few cuts of each column.
-        pairs = [list(combinations(_spread(width - 1), 2)) for width in widths]
+        pairs = [list(combinations(_spread(width - 1 if intervals else 0), 2)) for width in widths]
         self.pairs = np.array([(self.start[i] + a, self.start[i] + b) for i, one in enumerate(pairs) for a, b in one])
         self.pairs = self.pairs.reshape(-1, 2).astype(np.intp)
         self.start_of_pairs = np.concatenate([[0], np.cumsum([len(one) for one in pairs])]).astype(np.intp)
@@ -243,6 +253,8 @@ class _Lines:
             for column, best, highest, width in _best_by_column(scores, self.columns, self.start):
                 side = np.arange(width) <= best if is_below else np.arange(width) > best
                 yield column, highest, np.append(side, with_gap)
+        if not len(self.pairs):
+            return
         low, high = self.pairs.T
         scores = score(below[high] - below[low])
         for column, best, highest, _ in _best_by_column(scores, self.columns, self.start_of_pairs):
