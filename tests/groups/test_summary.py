@@ -35,7 +35,7 @@ def test_a_terminal_and_a_notebook_show_the_same_words():
         assert words in printed
         assert words in page
     assert "gain, points" in printed
-    assert "+1.0 to +5.0" in printed
+    assert "+1.00 to +5.00" in printed
     assert "gain in cost, per 100 rows" in str(judged(loss="cost"))
     assert "gain" not in str(summary())
 
