@@ -10,8 +10,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from dafh import DAFHClassifier, Scorecard, tabular_pipeline
+from dafh import DAFHClassifier, Recipe, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
+from dafh.groups.exceptions import fit_list
 
 # Boosting learns the interaction itself: what is left for groups may well be the label.
 may_encode_labels = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
@@ -136,6 +137,44 @@ def test_an_unfitted_model_says_so_and_a_failed_fit_leaves_it_so():
         model.fit(TABLE[:4], ["no", "yes"] * 2)
     with pytest.raises(NotFittedError):
         model.predict(TABLE)
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 4])
+def test_a_number_of_groups_is_one_more_than_the_exceptions(n_groups):
+    model = model_of(n_groups, pooled="linear").fit(TABLE[:600], LABELS[:600])
+    assert model.n_groups_ == len(model.exceptions_.rules) == len(model.exceptions_.regions) + 1 == n_groups
+
+
+@may_encode_labels
+def test_there_are_fewer_groups_where_no_region_of_the_smallest_size_is_left():
+    model = model_of(5, pooled="linear").fit(TABLE[["job"]][:600], LABELS[:600])
+    assert model.n_groups_ == 2  # Cooks, and all others.
+
+
+def test_shares_and_groups_are_those_of_the_printed_rules(fitted):
+    group = fitted.predict_group(TABLE)
+    for number, region in enumerate(fitted.exceptions_.regions):
+        np.testing.assert_array_equal(region.holds(TABLE), group == number)
+    np.testing.assert_allclose(fitted.exceptions_.share, np.bincount(group) / len(TABLE))
+
+
+# ---- the network starts at the exceptions ----
+
+
+@pytest.mark.parametrize("select", ["best", "last"])
+def test_a_start_knows_no_row_of_its_fold(select, monkeypatch):
+    trained_on = []
+
+    def observed(rows, block, *others):
+        trained_on.append(len(rows.training(block)))
+        return fit_list(rows, block, *others)
+
+    monkeypatch.setattr("dafh.estimators.learning.fit_list", observed)
+    recipe = Recipe(select=select, n_folds=1, max_epochs=1)
+    model = model_of(2, method="network", pooled="linear", recipe=recipe).fit(TABLE[:600], LABELS[:600])
+    without, everybody = trained_on
+    assert everybody == 600
+    assert without <= 600 - model.guard_report_.n_rows
 
 
 # ---- the guard ----
