@@ -259,14 +259,14 @@ def harmful_world(rng, n_groups=3, n=300, harm=0.01, discordance=0.2):
 
 
 @pytest.mark.slow
-def test_few_worlds_are_harmed_under_proof_and_many_under_evidence():
+def test_few_worlds_are_harmed_under_proof_and_more_under_evidence():
     """5% of 100 worlds, and three standard deviations of what chance adds."""
     rng = np.random.default_rng(1)
     worlds = [harmful_world(rng) for _ in range(100)]
     proved = np.mean([min(serves(rows, kind="proof")) < 3 for rows in worlds])
     assert proved <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 100)
-    # The worlds are ones in which harm can be done.
-    assert np.mean([min(serves(rows)) < 3 for rows in worlds[:20]]) > 0.5
+    # The worlds are ones in which harm can be done: in each of three groups, a fifth of equal classifiers may pass.
+    assert 0.2 < np.mean([min(serves(rows)) < 3 for rows in worlds]) < 1 - 0.8**3
 
 
 def test_classifiers_that_are_truly_better_are_kept():
