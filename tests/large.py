@@ -35,7 +35,7 @@ def written_in_files(folder, table, n_files):
 
 def fitted(X, y="y", n_groups=2, **options):
     known = {name: options.pop(name) for name in KNOWN if name in options}
-    return DAFHClassifier(n_groups, groups=groups, random_state=0, **options).fit(X, y, **known)
+    return DAFHClassifier(n_groups, random_state=0, **options).fit(X, y, **known)
 
 
 @functools.cache
@@ -46,7 +46,7 @@ def in_memory(n_rows):
 
 
 def coefficients(model):
-    """All coefficients of a model with groups by rules."""
+    """All coefficients of a model with exceptions."""
     pooled = model.pooled_
     pooled = pooled[-1] if hasattr(pooled, "steps") else pooled
     own = model._trained.corrections

@@ -201,7 +201,7 @@ def test_passes_with_the_curvature_of_a_sample_end_at_the_exact_solution(n_class
 def test_groups_get_coefficients_of_their_own_in_the_same_passes():
     rows = regression(2000, 2)
     group = (np.arange(2000) % 3).astype(np.uint8)
-    penalty, pull = np.full(4, 5.0), np.stack([np.eye(4)[None] * k for k in range(3)])
+    penalty = np.full(4, 5.0)
     blocks = Blocks([lambda: [{"numbers": rows.design.X, "label": rows.label, "group": group}]])
 
     def curvature(coefficients):
@@ -212,10 +212,10 @@ def test_groups_get_coefficients_of_their_own_in_the_same_passes():
         return np.zeros((len(block["label"]), 1))
 
     problem, start = Problem(1, standard=UNCHANGED, base=nothing), np.zeros((3, 4, 1))
-    matrices = penalty_matrices(penalty, start.shape, pull)
+    matrices = penalty_matrices(penalty, start.shape)
     found = fit_in_passes(blocks, problem, matrices, curvature, start, tolerance=1e-13)
     for part in range(3):
-        alone = fit_penalized(rows.take(np.flatnonzero(group == part)), penalty, free_intercept=False, pull=pull[part])
+        alone = fit_penalized(rows.take(np.flatnonzero(group == part)), penalty, free_intercept=False)
         np.testing.assert_allclose(found[part], alone.coefficients, atol=1e-6)
 
 
@@ -435,7 +435,9 @@ def test_test_rows_are_not_trained_on_and_are_written_beside_the_model(tmp_path,
     table.loc[:99, "y"] = None
     path = written_in_files(tmp_path / "rows", table, 3)
     out = tmp_path / "m.dafh"
-    done = run("fit", path, "--target", "y", "--method", "exceptions", "--groups", "2", "--test-size", "0.3", "--out", out)
+    done = run(
+        "fit", path, "--target", "y", "--method", "exceptions", "--groups", "2", "--test-size", "0.3", "--out", out
+    )
     assert done.exit_code == 0
     assert "Left out, no target: 100 rows." in done.stderr
     assert "of 4,000 rows." in done.stderr

@@ -11,10 +11,9 @@ from research.paper.methods import load_split
 
 MODELS = {
     "Scorecard": Scorecard(),
-    "Scorecard + rules": DAFHClassifier(random_state=0),
-    "Scorecard + auto": DAFHClassifier(random_state=0),
-    "linear + rules, K = 2": DAFHClassifier(2, pooled="linear", random_state=0),
-    "linear + auto, K = 2": DAFHClassifier(2, pooled="linear", random_state=0),
+    "Scorecard + exceptions": DAFHClassifier(random_state=0),
+    "linear + exceptions": DAFHClassifier(pooled="linear", random_state=0),
+    "linear + exceptions, K = 2": DAFHClassifier(2, pooled="linear", random_state=0),
 }
 
 

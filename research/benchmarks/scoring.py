@@ -25,8 +25,8 @@ from research.benchmarks.measure import run
 
 REPEATS, TIMES = 5, 10
 MODELS = {
-    "scorecard + rules, K = 4": ("--method", "exceptions", "--groups", "4"),
-    "linear + rules, K = 4": ("--method", "exceptions", "--groups", "4", "--pooled", "linear"),
+    "scorecard + exceptions, K = 4": ("--method", "exceptions", "--groups", "4"),
+    "linear + exceptions, K = 4": ("--method", "exceptions", "--groups", "4", "--pooled", "linear"),
     "scorecard + network, K = 2": ("--method", "network", "--groups", "2"),
 }
 # What most people would write: read the table, load the pipeline, predict.

@@ -18,11 +18,11 @@ FIT = """
 import sys, time
 import numpy as np
 from dafh import DAFHClassifier
-n, d, groups = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+n, d, method = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
 X = rng.normal(size=(n, d)); y = (X[:, 0] * X[:, 1] + rng.normal(size=n) > 0) * 1
 start = time.perf_counter()
-DAFHClassifier(random_state=0, groups=groups).fit(X, y)
+DAFHClassifier(random_state=0, method=method).fit(X, y)
 print(time.perf_counter() - start, peak_memory())
 """
 
@@ -48,8 +48,8 @@ def auditing(n: int) -> Iterator[tuple[str, str]]:
 def fits(sizes: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, str]]:
     """Fits in processes of their own; networks with an empty and with a filled cache of compiled programs."""
     for n, d in sizes:
-        seconds, peak = alone(FIT, n, d, "rules")
-        yield f"fresh process, {n:,} × {d}: fit by rules, peak memory", f"{seconds:.1f} s, {peak:.0f} MiB"
+        seconds, peak = alone(FIT, n, d, "exceptions")
+        yield f"fresh process, {n:,} × {d}: fit by exceptions, peak memory", f"{seconds:.1f} s, {peak:.0f} MiB"
         with tempfile.TemporaryDirectory() as cache:
             cold, warm = (alone(FIT, n, d, "network", DAFH_COMPILATION_CACHE=cache) for _ in range(2))
         yield f"fresh process, {n:,} × {d}: network, empty / filled cache", f"{cold[0]:.1f} s / {warm[0]:.1f} s"

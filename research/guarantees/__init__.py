@@ -6,7 +6,7 @@ The guarantee, docs/guarantee.md:
 - `worlds`: simulated populations and rows;
 - `proof`: how often "proof" harms a group, and how often it keeps what is better;
 - `fits`: the same from end to end, with real fits;
-- `veto`: which classifiers are kept;
+- `evidence`: which classifiers are kept by default; `harm`: how often that harms, with real fits;
 - `audits`: wrong answers of an audit; `recommendations`: wrong recommendations.
 
 The monitor, docs/watch.md:

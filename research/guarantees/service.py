@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.evaluation import check_losses
+from dafh.evaluation.guard import EVIDENCE_LEVEL
 from dafh.stats import holm, mcnemar_p
 from dafh.watch.evidence import Evidence, JudgedRows
 from dafh.watch.service import changes_needed
@@ -44,7 +45,7 @@ def by_recalibration(found: NDArray[np.int8], guard: str) -> NDArray[np.bool_]:
     """Which classifiers serve after each month, (months, groups), if the guard decides anew on its rows."""
     worse, better = (found > 0).sum(axis=2), (found < 0).sum(axis=2)
     if guard == "evidence":
-        return better > worse
+        return mcnemar_p(better, worse) <= EVIDENCE_LEVEL
     return np.stack([holm(mcnemar_p(b, c)) <= 0.05 for b, c in zip(better, worse, strict=True)])
 
 

@@ -9,12 +9,12 @@ from research.guarantees.alarms import batch_table, level_table
 from research.guarantees.audits import audit_table
 from research.guarantees.coverage import cost_table, limit_table, weighted_table
 from research.guarantees.delays import change_table, delay_table, run_length_table
+from research.guarantees.evidence import evidence_table
 from research.guarantees.fits import fit_table
 from research.guarantees.limits import coverage_table, drift_table
 from research.guarantees.proof import guard_table, scenario_table
 from research.guarantees.recommendations import recommendation_table
 from research.guarantees.service import service_table
-from research.guarantees.veto import veto_table
 from research.pages import markdown
 
 GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
@@ -24,7 +24,7 @@ GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
     'Worlds harmed by "proof" at level 5%, by number of groups': guard_table,
     'Worlds harmed by "proof" at level 5%, by scenario': scenario_table,
     'Fits harmed by "proof" at level 5%, labels that cannot be predicted better': fit_table,
-    'Own classifiers kept by "evidence"': veto_table,
+    'Own classifiers kept by "evidence"': evidence_table,
     "Audits with a wrong answer": audit_table,
     "Recommendations": recommendation_table,
 }

@@ -89,9 +89,9 @@ for all rows, fitted on all training rows: logistic regression, fitted to conver
 scorecard, which shows how much of a gain over logistic regression needs no groups; gradient boosting with the defaults
 of scikit-learn; and the majority class.
 
-DAFH has logistic regression as its pooled classifier, as in the paper. "DAFH" takes rules or a network, whichever is
-better on held-out rows; "DAFH, rules" and "DAFH, network" take one of them. "Scorecard and groups" is the default of
-`DAFHClassifier`: the scorecard is the pooled classifier, and held-out rows choose the number of groups.
+DAFH has logistic regression as its pooled classifier, as in the paper. "DAFH" has exceptions, and "DAFH, network"
+a network that starts at them. "Scorecard and groups" is the default of `DAFHClassifier`: the scorecard is the pooled
+classifier, and held-out rows choose the number of groups.
 
 Copies of the pooled classifier would have a Pr without harm of 100%. Accuracy against the pooled classifier,
 disagreement and the size of the smallest group are therefore shown beside it. Where a method has probabilities, tables

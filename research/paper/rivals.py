@@ -49,7 +49,7 @@ def rival_jobs(splits: range) -> list[Job]:
     """All jobs of the table, the longest data sets first."""
     methods = [
         *((name, 1) for name in YARDSTICKS),
-        *((f"dafh-{kind}", N_GROUPS) for kind in ("rules", "network")),
+        *((f"dafh-{kind}", N_GROUPS) for kind in ("exceptions", "network")),
         *((f"{name}-{model}", N_CLUSTERS) for name in TRAINED for model in ("linear", "network")),
         ("residual-boosting", N_CLUSTERS),
         ("zafar", 2),
@@ -100,7 +100,7 @@ def _yardstick(name: str, job: Job, data: Split, judge: "Judge") -> Row:
 
 def _dafh(kind: Any, job: Job, data: Split, judge: "Judge", *, guarded: bool) -> Row:
     guard: Any = "evidence" if guarded else None
-    model = DAFHClassifier(N_GROUPS, groups=kind, pooled="linear", guard=guard, random_state=job.split)
+    model = DAFHClassifier(N_GROUPS, method=kind, pooled="linear", guard=guard, random_state=job.split)
     started = time.perf_counter()
     model.fit(data.table, data.y)
     found = _row(judge, model.predict(data.table_test), model.predict_proba(data.table_test), started)

@@ -13,7 +13,7 @@ NAMES = {
     "mlp": "Network, plain",
     "scorecard": "Scorecard",
     "boosting": "Gradient boosting",
-    "dafh-rules": "DAFH, rules",
+    "dafh-exceptions": "DAFH, exceptions",
     "dafh-network": "DAFH, network",
     "dro": "DRO",
     "arl": "ARL",
@@ -62,7 +62,13 @@ def _parts(name: str) -> tuple[str, str]:
     for method in TRAINED:
         if name.startswith(f"{method}-"):
             return method, name.removeprefix(f"{method}-")
-    plain = {"pooled": "linear", "mlp": "network", "dafh-rules": "linear", "dafh-network": "linear", "zafar": "linear"}
+    plain = {
+        "pooled": "linear",
+        "mlp": "network",
+        "dafh-exceptions": "linear",
+        "dafh-network": "linear",
+        "zafar": "linear",
+    }
     return name, plain.get(name, "–")
 
 
@@ -93,7 +99,7 @@ def _ordered(summary: pd.DataFrame) -> pd.DataFrame:
         "tuned by": ["–", "log-loss", "antigone"],
         "guard": ["no", "yes"],
     }
-    first = [NAMES[name] for name in (*YARDSTICKS, "dafh-rules", "dafh-network")]
+    first = [NAMES[name] for name in (*YARDSTICKS, "dafh-exceptions", "dafh-network")]
     keys = {name: summary[name].map(places[name].index) for name in places if name in summary}
     keys["model"] = keys["model"].where(~summary["method"].isin(first), -1)
     order = pd.DataFrame(keys).sort_values(list(keys), kind="stable").index
@@ -166,7 +172,7 @@ def verdict_sentences(results: pd.DataFrame) -> list[str]:
 def _families(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     lines = lines_of(results)
     rival = lines["method"].isin([NAMES[name] for name in TRAINED])
-    ours = lines["method"].isin([NAMES["dafh-rules"], NAMES["dafh-network"]])
+    ours = lines["method"].isin([NAMES["dafh-exceptions"], NAMES["dafh-network"]])
     mild = lines["method"].isin([NAMES["dro"], NAMES["arl"]]) & (lines["tuned by"] == "log-loss")
     strong = lines["method"].isin([NAMES["scorecard"], NAMES["boosting"]])
     guard = lines["guard"] == "yes"
@@ -201,7 +207,7 @@ def _change(part: pd.DataFrame) -> str:
 def figure_points(summary: pd.DataFrame) -> pd.DataFrame:
     """Points of the figure; methods without settings to tune stand in both rows of panels."""
     families = dict.fromkeys((NAMES[name] for name in YARDSTICKS), "plain model")
-    families |= dict.fromkeys((NAMES["dafh-rules"], NAMES["dafh-network"]), "DAFH")
+    families |= dict.fromkeys((NAMES["dafh-exceptions"], NAMES["dafh-network"]), "DAFH")
     short = {NAMES["bpf"]: "BPF", NAMES["zafar"]: "Zafar"}
     trained = summary["model"].isin(["linear", "network"]) & ~summary["method"].isin([*families, NAMES["zafar"]])
     points = pd.DataFrame(

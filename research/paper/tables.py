@@ -18,7 +18,7 @@ DATASETS = ("adult", "arrest", "violent", "german", "bank")
 _HARM_DATASETS = ("adult", "arrest", "violent")
 YARDSTICKS = ("pooled", "scorecard", "boosting", "majority")
 # Ways to divide rows that the paper does not have: shown beside its own, under the honest protocol only.
-OTHER_WAYS = ("dafh-rules", "dafh-network")
+OTHER_WAYS = ("dafh-network",)
 OURS = ("dafh", *OTHER_WAYS)
 _PERCENT = {
     "pr",
@@ -33,7 +33,6 @@ _PERCENT = {
 }
 NAMES = {
     "dafh": "DAFH",
-    "dafh-rules": "DAFH, rules",
     "dafh-network": "DAFH, network",
     "default": "Scorecard and groups",
     "pooled": "Pooled, converged",

@@ -9,8 +9,19 @@ from scipy.stats import multinomial
 
 from dafh.evaluation import Loss, choose_servers
 from dafh.exceptions import InputError
-from dafh.stats import Differences
-from research.guarantees import alarms, audits, coverage, delays, fits, limits, proof, recommendations, service, veto
+from dafh.stats import Differences, mcnemar_p
+from research.guarantees import (
+    alarms,
+    audits,
+    coverage,
+    delays,
+    evidence,
+    fits,
+    limits,
+    proof,
+    recommendations,
+    service,
+)
 from research.guarantees.coverage import COST_OUTCOMES, missed
 from research.guarantees.proof import harmed_share, kept_by_proof, kept_share
 from research.guarantees.tables import as_markdown, in_percent
@@ -149,16 +160,26 @@ def test_proof_on_noise_harms_few_fits_at_any_cutoff():
     assert found[:, 0].sum() <= 2  # Three or more of 8 would happen once in 170 times at 5 %.
 
 
-# ---- veto, audits, recommendations ----
+# ---- evidence, audits, recommendations ----
 
 
-def test_chances_to_be_kept_by_veto_agree_with_a_simulation_and_with_the_guard():
-    counts = rng().multinomial(50, [0.06, 0.04, 0.9], 20_000)
-    assert veto.kept_chance(50, -0.02, 0.1) == pytest.approx((counts[:, 1] > counts[:, 0]).mean(), abs=0.01)
-    for lost, won in ((3, 4), (4, 4), (4, 3)):
+def test_chances_to_be_kept_by_evidence_agree_with_a_simulation_and_with_the_guard():
+    for gain in (-0.02, 0.04):
+        lost, won, _ = rng().multinomial(50, [0.05 - gain / 2, 0.05 + gain / 2, 0.9], 20_000).T
+        kept = mcnemar_p(won, lost) <= 0.2
+        assert evidence.kept_chance(50, gain, 0.1) == pytest.approx(kept.mean(), abs=0.01)
+    # P[at least 7 of 10] = 0.17, P[at least 6 of 9] = 0.25, P[3 of 3] = 0.125, P[2 of 2] = 0.25.
+    for lost, won, is_kept in ((3, 7, True), (3, 6, False), (0, 3, True), (0, 2, False), (4, 3, False)):
         outcome = np.repeat([1, -1, 0], [lost, won, 40 - lost - won])
         rows = compare_own(np.zeros(40, int), outcome == 1, outcome == -1, 1)
-        assert (choose_servers(rows, kind="evidence").serves[0] == 0) == (won > lost)
+        assert (choose_servers(rows, kind="evidence").serves[0] == 0) == is_kept
+
+
+def test_evidence_keeps_more_than_a_fifth_of_equal_classifiers_nowhere():
+    table = evidence.evidence_table((20, 50, 1000))
+    assert table["equal"].max() <= 0.2
+    assert (table["5 worse"] <= table["1 worse"]).all()
+    assert table["5 better"].iloc[-1] > 0.99
 
 
 @pytest.mark.slow

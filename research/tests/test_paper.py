@@ -141,7 +141,7 @@ def test_methods_by_attributes_solve_the_problem_and_get_no_sensitive_column(toy
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 def test_a_row_of_dafh_has_the_figures_of_its_tables(toy):
-    row = row_of("dafh-rules", 3)
+    row = row_of("dafh", 3)
     metrics = {"pr", "accuracy", "violations", "max_gain", "log_loss", "auc", "seconds", "n_found", "p_values"}
     assert metrics <= set(row)
     assert row["accuracy"] >= row["pooled_accuracy"] - 0.02
@@ -239,7 +239,7 @@ def test_paired_mean_by_hand():
 
 
 def test_the_papers_protocol_runs_methods_on_the_grid_and_chooses_on_test_rows():
-    table = Table("small", "", [Line("adult", m, 2, {}) for m in ("dafh", "dafh-rules", "lr-all", "pooled")], ("pr",))
+    table = Table("small", "", [Line("adult", m, 2, {}) for m in ("dafh", "dafh-network", "lr-all", "pooled")], ("pr",))
     jobs = [(job.protocol, job.method) for job in table.jobs("paper", 1)]
     assert sorted(jobs) == [("honest", "pooled"), ("paper", "grid"), ("paper", "lr-all")]
     settings = dict.fromkeys(Setting._fields, 0.0)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 
-from dafh import AuditResult, DAFHClassifier
+from dafh import AuditResult, DAFHClassifier, DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
@@ -60,7 +60,7 @@ def test_own_classifiers_flag_at_the_cut_off_of_the_incumbent(guard):
     np.testing.assert_array_equal(model.predict(X), every[np.arange(len(X)), group])
 
 
-def test_the_incumbents_own_predict_is_the_rival_in_the_folds_of_a_veto():
+def test_the_incumbents_own_predict_is_the_rival_in_the_folds_of_the_guard():
     """An incumbent that says the opposite of its scores has no cut-off; its word is compared all the same."""
     X, y = two_patterns()
     model, X, y = fit(Contrary().fit(X, y))
@@ -108,6 +108,28 @@ def test_the_losses_of_the_guard_are_those_of_the_audit_unless_others_are_asked_
     assert result.totals.loc[1, "own_loss"] == pytest.approx((own[y == 1] == 0).mean())
 
 
+def test_without_wishes_the_cut_off_says_what_is_lost():
+    """At 0.2, a false negative counts four false positives; at one half, errors are counted."""
+    model, X, y = fit(threshold=0.2)
+    (loss,) = model.losses_
+    assert (loss.name, loss.costs.fp, loss.costs.fn) == ("cost", 1, pytest.approx(4))
+    assert model.guard_report_.losses == ("cost",)
+    assert model.recalibrate(X, y).guard_report_.losses == ("cost",)
+    np.testing.assert_array_equal(fit(threshold=0.2, guard_losses="cost")[0].serves_, model.serves_)
+    assert [one.name for one in fit(threshold=0.2, guard_losses="error")[0].losses_] == ["error"]
+    assert [one.name for one in fit()[0].losses_] == ["error"]
+
+
+def test_costs_are_what_the_guard_counts_unless_others_are_asked_for():
+    (loss,) = fit(costs={"fp": 1, "fn": 3}, threshold=0.4)[0].losses_
+    assert (loss.name, loss.costs.fn) == ("cost", 3)
+    X, y = two_patterns()
+    groups = DecoupledClassifier(guard="evidence", costs={"fp": 1, "fn": 3}, random_state=0).fit(X, y)
+    assert [(one.name, one.costs.fn) for one in groups.losses_] == [("cost", 3)]
+    assert [one.name for one in DecoupledClassifier(guard_losses="fnr", random_state=0).fit(X, y).losses_] == ["fnr"]
+    assert [one.name for one in DecoupledClassifier(random_state=0).fit(X, y).losses_] == ["error"]
+
+
 # ---- refused ----
 
 
@@ -124,15 +146,14 @@ def test_three_classes_have_no_cut_off_and_no_false_positives(options):
     ("options", "word"),
     [
         ({"threshold": 0.0}, "'threshold' parameter"),
-        ({"guard_losses": "fnr"}, "'guard_losses' parameter"),
+        ({"guard_losses": "recall"}, "'guard_losses' parameter"),
         ({"guard_losses": ("recall",)}, "'guard_losses' parameter"),
         ({"guard_losses": ()}, "Losses"),
-        ({"guard_losses": ("cost",)}, "needs costs"),
         ({"costs": 5}, "'costs' parameter"),
         ({"costs": {"fp": 1}}, "'fp' and 'fn'"),
     ],
 )
 def test_parameters_that_cannot_be_used(options, word):
-    X, y = two_patterns()
+    X, y = two_patterns(100)
     with pytest.raises(ValueError, match=word):
         DAFHClassifier(**options).fit(X, y)

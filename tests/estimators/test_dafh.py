@@ -90,15 +90,16 @@ def test_outputs_agree_with_each_other(fitted, paper_data):
         [{}, {"group_hidden": ()}, {"group_hidden": (9, 8), "classifier_hidden": (5, 4)}], ["linear", GaussianNB()]
     ),
 )
-def test_what_is_served_is_as_good_as_what_was_trained(paper_data, layers, pooled):
+def test_what_is_served_is_as_good_as_what_was_trained(layers, pooled):
+    data = make_paper_synthetic(4_000, random_state=0)
     # Accuracy in training is computed by the engine, over the rows as it sees them; nothing is averaged or held out.
     exact = {"average_steps": 1, "n_folds": 1, "final_rate": 1.0, "select": "last", "group_learning_rate": 1e-12}
     settings = exact | {"classifier_learning_rate": 1e-12, "noise": 0.5, "n_replicas": 1, "max_epochs": 1}
-    model = model_of(3, pooled=pooled, guard=None, random_state=0, **settings, **layers).fit(paper_data.X, paper_data.y)
+    model = model_of(3, pooled=pooled, guard=None, random_state=0, **settings, **layers).fit(data.X, data.y)
     trained = model.history_["selection_accuracy"].iloc[-1]
     # The pooled logits of training are out of fold, those of serving are not: they differ by less than this.
-    assert model.score(paper_data.X, paper_data.y) == pytest.approx(trained, abs=0.01)
-    assert (model.predict(paper_data.X) != model.pooled_.predict(paper_data.X)).mean() > 0.02
+    assert model.score(data.X, data.y) == pytest.approx(trained, abs=0.01)
+    assert (model.predict(data.X) != model.pooled_.predict(data.X)).mean() > 0.02
 
 
 def named(X):
@@ -124,11 +125,13 @@ def test_a_row_is_served_the_same_alone_and_in_company(fitted):
 LABELS = [["no", "yes"], [False, True], [-1, 1], [10, 20], np.array(["a", "b"], dtype=object)]
 
 
-@pytest.mark.parametrize("groups", ["rules", pytest.param("network", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", ["exceptions", pytest.param("network", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("names", LABELS)
-def test_labels_of_any_type_come_back_as_given(paper_data, names, groups):
+def test_labels_of_any_type_come_back_as_given(paper_data, names, method):
     X, y = paper_data.X[:600], np.asarray(names)[(paper_data.y[:600] > 0).astype(int)]
-    model = model_of(**{} if groups == "rules" else QUICK | {"max_epochs": 60}).fit(X, y)
+    # Two groups would not do: each of four corners has a line of its own.
+    settings = {"n_groups": "auto"} if method == "exceptions" else QUICK | {"max_epochs": 60}
+    model = model_of(**settings).fit(X, y)
     assert model.predict(X).dtype == y.dtype
     assert set(model.predict_all(X).ravel().tolist()) <= set(np.asarray(names).tolist())
     assert model.score(X, y) > 0.9
@@ -151,8 +154,7 @@ def test_corrections_are_trained_on_out_of_fold_logits_and_the_pooled_classifier
     CountingClassifier.fitted_on.clear()
     model_of(pooled=CountingClassifier(), **QUICK | {"n_folds": 4}).fit(paper_data.X[:400], paper_data.y[:400])
     assert CountingClassifier.fitted_on[0] == 400
-    # Without each fold, for the rows that judge, and without each two, for the rows that learn in their absence.
-    np.testing.assert_allclose(sorted(CountingClassifier.fitted_on[1:]), [200] * 6 + [300] * 4, atol=2)
+    np.testing.assert_allclose(CountingClassifier.fitted_on[1:], [300] * 4, atol=2)  # Without each fold.
 
 
 def test_without_noise_and_training_the_model_is_the_pooled_classifier(paper_data):

@@ -79,7 +79,7 @@ def test_the_guard_gives_groups_back_to_the_pooled_classifier():
     assert PreferenceMatrix.of(model, X, model.predict(X)).violations == 0
 
 
-def test_veto_is_the_default_and_judges_models_that_did_not_see_the_rows():
+def test_evidence_is_the_default_and_judges_models_that_did_not_see_the_rows():
     model, *_ = overfitted("evidence")
     assert DAFHClassifier().guard == "evidence"
     assert model.guard_report_.cross_fitted

@@ -1,4 +1,4 @@
-"""DAFHClassifier with rules: groups where they help and none where they do not, with any pooled classifier."""
+"""DAFHClassifier with exceptions: groups where they help and none where they do not, with any pooled classifier."""
 
 import subprocess
 import sys
@@ -10,8 +10,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from dafh import DAFHClassifier, Scorecard, tabular_pipeline
+from dafh import DAFHClassifier, Recipe, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
+from dafh.groups.exceptions import fit_list
 
 # Boosting learns the interaction itself: what is left for groups may well be the label.
 may_encode_labels = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
@@ -60,10 +61,7 @@ def test_no_groups_are_made_where_they_add_nothing(pooled):
 
 
 def test_an_effect_that_turns_round_is_found_and_said(fitted):
-    assert set(fitted.exceptions_.to_frame().rule) in (
-        {"job is cook", "job is not cook"},
-        {"job is clerk", "job is not clerk"},
-    )
+    assert fitted.exceptions_.rules in (["job is cook", "everybody else"], ["job is clerk", "everybody else"])
     assert fitted.score(TABLE, LABELS) > fitted.pooled_.score(TABLE, LABELS) + 0.1
     assert (fitted.serves_ == [0, 1]).all()
     assert (fitted.exceptions_.gain > 0.05).all()
@@ -108,10 +106,13 @@ def test_gaps_and_unseen_categories_are_served(pooled):
 
 
 @may_encode_labels
-def test_gaps_where_training_had_none_are_refused_and_not_served_blindly():
-    model = model_of(2, pooled=BOOSTING, guard=None).fit(NUMBERS, LABELS)
+def test_gaps_where_training_had_none_are_served_by_bins_and_refused_by_coefficients():
+    gaps = np.full((1, 3), np.nan)
+    binned = model_of(2, pooled=BOOSTING, guard=None).fit(NUMBERS[:600], LABELS[:600])
+    assert np.isfinite(binned.predict_proba(gaps)).all()
+    linear = model_of(2, pooled="linear", guard=None).fit(NUMBERS[:600], LABELS[:600])
     with pytest.raises(InputError, match="missing or infinite values"):
-        model.predict(np.full((1, 3), np.nan))
+        linear.predict(gaps)
 
 
 def test_every_view_of_a_model_tells_the_same_story(fitted):
@@ -138,6 +139,44 @@ def test_an_unfitted_model_says_so_and_a_failed_fit_leaves_it_so():
         model.predict(TABLE)
 
 
+@pytest.mark.parametrize("n_groups", [1, 2, 4])
+def test_a_number_of_groups_is_one_more_than_the_exceptions(n_groups):
+    model = model_of(n_groups, pooled="linear").fit(TABLE[:600], LABELS[:600])
+    assert model.n_groups_ == len(model.exceptions_.rules) == len(model.exceptions_.regions) + 1 == n_groups
+
+
+@may_encode_labels
+def test_there_are_fewer_groups_where_no_region_of_the_smallest_size_is_left():
+    model = model_of(5, pooled="linear").fit(TABLE[["job"]][:600], LABELS[:600])
+    assert model.n_groups_ == 2  # Cooks, and all others.
+
+
+def test_shares_and_groups_are_those_of_the_printed_rules(fitted):
+    group = fitted.predict_group(TABLE)
+    for number, region in enumerate(fitted.exceptions_.regions):
+        np.testing.assert_array_equal(region.holds(TABLE), group == number)
+    np.testing.assert_allclose(fitted.exceptions_.share, np.bincount(group) / len(TABLE))
+
+
+# ---- the network starts at the exceptions ----
+
+
+@pytest.mark.parametrize("select", ["best", "last"])
+def test_a_start_knows_no_row_of_its_fold(select, monkeypatch):
+    trained_on = []
+
+    def observed(rows, block, *others):
+        trained_on.append(len(rows.training(block)))
+        return fit_list(rows, block, *others)
+
+    monkeypatch.setattr("dafh.estimators.learning.fit_list", observed)
+    recipe = Recipe(select=select, n_folds=1, max_epochs=1)
+    model = model_of(2, method="network", pooled="linear", recipe=recipe).fit(TABLE[:600], LABELS[:600])
+    without, everybody = trained_on
+    assert everybody == 600
+    assert without <= 600 - model.guard_report_.n_rows
+
+
 # ---- the guard ----
 
 
@@ -155,7 +194,7 @@ def test_rows_that_prove_something_are_held_out_of_the_pooled_classifier():
 # ---- weight of an import ----
 
 
-def test_rules_are_fitted_and_served_without_jax():
+def test_exceptions_are_fitted_and_served_without_jax():
     code = """
 import sys
 import numpy as np

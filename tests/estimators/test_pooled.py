@@ -1,18 +1,21 @@
-"""The pooled classifier of a DAFHClassifier, taken as it is or fitted here, and its nested logits."""
+"""The pooled classifier of a DAFHClassifier, taken as it is or fitted here, and its logits out of fold."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier
 
-from dafh import DAFHClassifier
+from dafh import DAFHClassifier, Scorecard
 from dafh.classifiers.logits import SMALLEST_PROBABILITY
-from dafh.estimators.pooled import fit_pooled, nested_pooled_logits, pooled_logits
+from dafh.estimators.pooled import choose_n_folds, fit_pooled, out_of_fold_pooled_logits, pooled_logits
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.rows.checked import CheckedRows
 
@@ -32,10 +35,10 @@ def logits_of(pooled, rows):
     return pooled_logits(fitted.model, fitted.view.see(rows.given), rows.classes)
 
 
-def nested(pooled, rows, n_folds=3):
+def out_of_fold(pooled, rows, n_folds=3):
     fitted = fit_pooled(pooled, rows, 0)
     fold = np.arange(len(rows)) % n_folds
-    return fold, nested_pooled_logits(pooled, fitted, rows, fitted.view.see(rows.given), fold, n_folds)
+    return fold, out_of_fold_pooled_logits(pooled, fitted, rows, fitted.view.see(rows.given), fold)
 
 
 # ---- an incumbent ----
@@ -73,16 +76,43 @@ def test_an_incumbent_that_is_certain_can_still_be_corrected():
 @pytest.mark.parametrize(
     ("pooled", "close"), [(StandardizedLogisticRegression(C=1.0), 0.15), (LogisticRegression(), 1e-5)]
 )
-def test_logits_of_a_block_come_from_fits_without_its_fold_and_without_the_rows_own(pooled, close):
+def test_logits_of_a_row_come_from_a_fit_without_its_fold(pooled, close):
     rows = rows_of()
-    fold, blocks = nested(pooled, rows)
-    without = fold != 0
-    alone = pooled.fit(rows.given[without], rows.y[without]).decision_function(rows.given[fold == 0])
-    np.testing.assert_allclose(blocks[0, fold == 0, 0], alone, atol=close)
-    np.testing.assert_array_equal(blocks[0, fold == 0], blocks[3, fold == 0])
-    two = fold == 2
-    pair = pooled.fit(rows.given[two], rows.y[two]).decision_function(rows.given[fold == 1])
-    np.testing.assert_allclose(blocks[0, fold == 1, 0], pair, atol=close)
+    fold, found = out_of_fold(pooled, rows)
+    for number in range(3):
+        inside = fold == number
+        alone = clone(pooled).fit(rows.given[~inside], rows.y[~inside]).decision_function(rows.given[inside])
+        np.testing.assert_allclose(found[inside, 0], alone, atol=close)
+
+
+# Strengths that cross-validation would choose once for all rows are fixed here.
+@pytest.mark.parametrize(
+    "pooled",
+    [Scorecard(strength=1.0), StandardizedLogisticRegression(C=1.0), DecisionTreeClassifier(max_depth=3)],
+    ids=["scorecard", "linear", "tree"],
+)
+def test_labels_of_a_fold_change_nothing_about_its_own_logits(pooled):
+    rows = rows_of(600)
+    turned = replace(rows, label=np.where(np.arange(600) % 3 == 1, 1 - rows.label, rows.label))
+    (fold, before), (_, after) = (out_of_fold(pooled, some) for some in (rows, turned))
+    np.testing.assert_allclose(before[fold == 1], after[fold == 1], atol=1e-5)
+    assert np.abs(before[fold != 1] - after[fold != 1]).max() > 0.1
+
+
+def test_a_fitted_classifier_and_a_single_fold_have_the_logits_of_all_rows():
+    rows = rows_of()
+    incumbent = LogisticRegression().fit(rows.given, rows.y)
+    np.testing.assert_array_equal(out_of_fold(incumbent, rows)[1], logits_of(incumbent, rows))
+    ours = StandardizedLogisticRegression(C=1.0)
+    np.testing.assert_array_equal(out_of_fold(ours, rows, n_folds=1)[1], logits_of(ours, rows))
+
+
+def test_folds_are_five_where_fits_are_cheap_and_three_where_they_are_not():
+    fitted = GaussianNB().fit([[0.0], [1.0]], [0, 1])
+    assert choose_n_folds(fitted, 1000) == choose_n_folds(StandardizedLogisticRegression(), 1000) == 5
+    assert (
+        choose_n_folds(GaussianNB(), 1000) == choose_n_folds(Scorecard(), 1000) == choose_n_folds(fitted, 20_000) == 3
+    )
 
 
 def test_a_frame_with_text_is_encoded_for_classifiers_of_numbers():
@@ -114,6 +144,6 @@ class Counting(ClassifierMixin, BaseEstimator):
 
 def test_weights_reach_the_pooled_classifier_and_its_copies():
     Counting.seen.clear()
-    nested(Counting(), rows_of(weight=np.full(120, 2.0)))
+    out_of_fold(Counting(), rows_of(weight=np.full(120, 2.0)))
     assert Counting.seen[0] == 240
-    assert sorted(Counting.seen[1:]) == [80.0] * 3 + [160.0] * 3
+    assert sorted(Counting.seen[1:]) == [160.0] * 3

@@ -61,7 +61,7 @@ def test_the_sentence_of_a_group_has_the_two_figures_that_decide():
 # ---- certificates ----
 
 
-def test_certificates_of_veto_divide_the_level_among_all_that_could_have_been_chosen():
+def test_certificates_of_evidence_divide_the_level_among_all_that_could_have_been_chosen():
     assert certificates(one_group(40, 5, 500)) == pytest.approx([limit(5, 40, 500, level=0.05)])
     two = rows_of((500, {"100": 40, "011": 5}), (500, {"010": 40, "101": 5}))
     assert certificates(two) == pytest.approx([limit(5, 40, 500, level=0.05 / 2 / 2)] * 2)
@@ -96,7 +96,7 @@ def test_certificates_of_proof_are_what_holm_leaves():
 SHIFTED = ((100, 100), {"10": 10, "+01": 4})
 
 
-def test_under_veto_no_loss_may_be_higher():
+def test_under_evidence_no_loss_may_be_higher():
     rows = rows_of(SHIFTED)
     assert choose_servers(rows, losses=(ERROR,)).serves.tolist() == [0]
     report = choose_servers(rows, losses=ALL)
@@ -108,7 +108,7 @@ def test_under_veto_no_loss_may_be_higher():
     assert checks["gain"].to_dict() == pytest.approx({"error": 6 / 200, "fpr": 10 / 100, "fnr": -4 / 100})
 
 
-def test_under_veto_a_loss_that_stays_the_same_is_no_harm_but_the_main_one_must_be_lower():
+def test_under_evidence_a_loss_that_stays_the_same_is_no_harm_but_the_main_one_must_be_lower():
     rows = rows_of(((100, 100), {"10": 10, "+10": 3, "+01": 3}))
     assert choose_servers(rows, losses=ALL).serves.tolist() == [0]
     assert choose_servers(rows, losses=check_losses(("fnr", "error"))).serves.tolist() == [1]
@@ -116,7 +116,7 @@ def test_under_veto_a_loss_that_stays_the_same_is_no_harm_but_the_main_one_must_
 
 def test_costs_weigh_both_kinds_of_error():
     rows = rows_of(SHIFTED)  # 10 false positives fewer, 4 false negatives more.
-    for costs, kept in (({"fp": 1, "fn": 2}, True), ({"fp": 1, "fn": 2.5}, False), ({"fp": 1, "fn": 3}, False)):
+    for costs, kept in (({"fp": 1, "fn": 1}, True), ({"fp": 1, "fn": 2.5}, False), ({"fp": 1, "fn": 3}, False)):
         report = choose_servers(rows, losses=check_losses("cost", costs))
         assert (report.serves[0] == 0) == kept
         assert report.table["gain"].iloc[0] == pytest.approx((10 - 4 * costs["fn"]) / 200)
@@ -159,7 +159,7 @@ def declared(n=200, lost=8, won=40):
     )
 
 
-def test_under_veto_a_group_in_which_a_declared_subgroup_is_harmed_loses_its_own_classifier():
+def test_under_evidence_a_group_in_which_a_declared_subgroup_is_harmed_loses_its_own_classifier():
     report = choose_servers(declared())
     assert report.serves.tolist() == [1]
     assert "sex = f" in report.reasons()[0]
@@ -169,7 +169,7 @@ def test_under_veto_a_group_in_which_a_declared_subgroup_is_harmed_loses_its_own
     assert checks.loc["", "gain"] == pytest.approx(32 / 200)
 
 
-def test_under_veto_one_row_lost_or_two_are_no_reason():
+def test_under_evidence_one_row_lost_or_two_are_no_reason():
     """A fair coin says so in one of four cases: only at one of five do rows speak against a subgroup."""
 
     def kept(lost):
@@ -228,6 +228,6 @@ def test_rows_of_one_person_are_one_piece_of_evidence():
     assert choose_servers(one_group(8, 0, 80), kind="proof").serves.tolist() == [0]
     one = one_group(8, 0, 80, persons=[0] * 8 + list(range(1, 73)))
     assert choose_servers(one, kind="proof").serves.tolist() == [1]
-    assert choose_servers(one).serves.tolist() == [0]
+    assert choose_servers(one).serves.tolist() == [1]  # A fair coin wins once in one of two cases.
     each = one_group(8, 0, 80, persons=[f"id {k}" for k in range(80)])
     assert str(choose_servers(each, kind="proof")) == str(choose_servers(one_group(8, 0, 80), kind="proof"))

@@ -154,11 +154,12 @@ def test_mean_losses_are_unknown_without_rows_and_weighted_otherwise(rows):
 @given(compared(weighted=True, persons=True), st.integers(1, 39))
 def test_parts_put_together_are_all_rows(rows, cut):
     people = pd.DataFrame({"sex": np.where(rows.positive, "f", "m")})
-    rows = ComparedRows(**vars(rows) | {"attributes": people})
-    parts = []
+    gain = np.arange(len(rows.group)) / 10
+    rows = ComparedRows(**vars(rows) | {"attributes": people, "log_gain": gain, "honest_share": 0.7})
+    parts, whole = [], ("own", "attributes", "honest_share")
     for part in (slice(0, cut), slice(cut, None)):
-        cutouts = {name: value[part] for name, value in vars(rows).items() if name not in ("own", "attributes")}
-        parts.append(ComparedRows(**cutouts, own=rows.own, attributes=people[part]))
+        cutouts = {name: value[part] for name, value in vars(rows).items() if name not in whole}
+        parts.append(ComparedRows(**cutouts, own=rows.own, attributes=people[part], honest_share=0.7))
     for name, values in vars(ComparedRows.concatenate(parts)).items():
         np.testing.assert_array_equal(values, getattr(rows, name))
 

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from dafh.groups.corrections import CorrectionDesign
-from dafh.groups.rules import Question, RuleTree
-from dafh.groups.rules_in_use import RulesInUse
-from dafh.groups.trained import RuleModel
+from dafh.groups.trained import ExceptionModel
+from dafh.regions.conditions import Condition, Region
 from dafh.rows.seen import TableView
 
 N, K = 80, 3
@@ -27,9 +26,9 @@ def fitted_and_served(kind, n_outputs=1, seed=0):
     """Pooled logits, what random coefficients add to them as they are fitted, and the same as it is served."""
     rng, seen = np.random.default_rng(seed), seen_rows()
     base = rng.normal(size=(N, n_outputs))
-    design = CorrectionDesign(kind, seen, np.ones(N))
-    coefficients = rng.normal(size=(K, design.block(base).n_coefficients, n_outputs))
-    fitted = np.stack([design.block(base).logits(part) for part in coefficients], axis=1)
+    design = CorrectionDesign(kind, seen, np.ones(N), base)
+    coefficients = rng.normal(size=(K, design.design.n_coefficients, n_outputs))
+    fitted = np.stack([design.design.logits(part) for part in coefficients], axis=1)
     return seen, base, fitted, design.served(coefficients)
 
 
@@ -51,42 +50,47 @@ def test_a_group_may_be_served_by_another_classifier_or_by_none(kind):
     np.testing.assert_allclose(chosen.of_group(seen, base, 2), fitted[:, 0], atol=1e-9)
 
 
-# ---- served with rules ----
+def test_a_classifier_that_is_too_sure_of_itself_can_be_corrected_by_its_own_logits():
+    """Points for bins of the logits, which the columns do not have."""
+    seen, base, _, served = fitted_and_served("logits")
+    assert [len(served.points), len(served.logits)] == [4, 1]
+    surer = served.of_group(seen, 5 * base, 0)
+    assert (surer != served.of_group(seen, base, 0)).any()
 
 
-def rule_model(kind="columns"):
-    """Groups by job: a, b, and the rest."""
+def test_with_very_many_columns_the_logits_are_shifted_and_stretched_and_nothing_else():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(N, 260)), columns=[f"x{number}" for number in range(260)])
+    seen, base = TableView.learn(table, np.ones(N)).see(table), rng.normal(size=(N, 1))
+    for kind in KINDS:
+        design = CorrectionDesign(kind, seen, np.ones(N), base)
+        assert (design.has_columns, design.design.n_coefficients) == (False, 2)
+        np.testing.assert_allclose(design.served(np.array([[[1.0], [0.5]]])).of_group(seen, base, 0), 1 + 0.5 * base)
+
+
+# ---- served with exceptions ----
+
+
+def exception_model(kind="columns"):
+    """Groups by job: a, b, and everybody else."""
     seen, base, fitted, served = fitted_and_served(kind)
-    questions = (Question(0, 2, (0,)), Question(1, 2, (1,)))
-    return RuleModel(RuleTree(seen.view.binning, questions, np.arange(3)), served), seen, base, fitted
+    regions = tuple(Region((Condition("job", "category", values=(job,)),)) for job in "ab")
+    return ExceptionModel(regions, served), seen, base, fitted
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_row_is_served_by_the_classifier_of_its_group(kind):
-    model, seen, base, fitted = rule_model(kind)
+    model, seen, base, fitted = exception_model(kind)
     group, logits = model.route(seen, base)
     np.testing.assert_array_equal(group, seen.given.job.map({"a": 0, "b": 1, "c": 2}))
+    np.testing.assert_array_equal(model.assign(seen), group)
+    np.testing.assert_array_equal(model.group_proba(seen), np.eye(K)[group])
     np.testing.assert_allclose(logits, base + fitted[np.arange(N), group], atol=1e-9)
     np.testing.assert_allclose(model.every(seen, base), base[:, None] + fitted, atol=1e-9)
 
 
 def test_a_group_that_the_pooled_classifier_serves_gets_its_logits():
-    model, seen, base, _ = rule_model()
+    model, seen, base, _ = exception_model()
     group, logits = model.serving(np.array([K, 1, K])).route(seen, base)
     np.testing.assert_array_equal(logits[group != 1], base[group != 1])
     assert (logits[group == 1] != base[group == 1]).all()
-
-
-# ---- rules in use ----
-
-
-def in_use(serves, gain=None):
-    tree = rule_model()[0].tree
-    return RulesInUse(tree, np.array(serves), None if gain is None else np.array(gain), np.array([0.5, 0.3, 0.2]))
-
-
-def test_rules_are_also_a_frame_and_a_page():
-    frame = in_use([0, 1, 2], [0.1, 0.2, 0.3]).to_frame()
-    assert frame.rule.tolist() == ["job is a", "job is b", "job is not a or b"]
-    assert frame["rows"].tolist() == [0.5, 0.3, 0.2]
-    assert "job is not a or b" in in_use([0, 1, 2])._repr_html_()

@@ -1,9 +1,9 @@
-"""Out-of-fold and nested logits: each is that of a plain fit without the rows it may not see."""
+"""Out-of-fold logits: each is that of a plain fit without the fold of its row."""
 
 import numpy as np
 import pytest
 
-from dafh.linear.crossfit import Folds, nested_logits, nested_probabilities
+from dafh.linear.crossfit import Folds, out_of_fold_logits
 from dafh.linear.designs import DenseDesign
 from dafh.linear.newton import Regression, fit_penalized
 
@@ -51,32 +51,21 @@ def test_out_of_fold_logits_with_another_penalty_are_fitted_with_it():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_block_is_made_without_its_fold_and_without_the_fold_of_each_row(n_classes):
+def test_logits_of_refits_are_those_of_fits_without_the_fold(n_classes):
     rows = problem(n_classes)
-    blocks = nested_logits(rows, FOLD, refit)
-    for block in range(3):
-        for fold in range(3):
-            asked = np.flatnonzero(fold == FOLD)
-            expected = plain_logits(rows, (fold != FOLD) & (block != FOLD), asked)
-            np.testing.assert_allclose(centered(blocks[block, asked]), expected, atol=5e-4)
-
-
-def test_the_last_block_is_made_without_the_fold_of_each_row():
-    blocks = nested_logits(problem(), FOLD, refit)
-    assert blocks.shape == (4, 150, 1)
+    found = out_of_fold_logits(rows, FOLD, refit)
+    assert found.shape == rows.offset.shape
     for fold in range(3):
-        np.testing.assert_array_equal(blocks[3, fold == FOLD], blocks[fold, fold == FOLD])
+        asked = np.flatnonzero(fold == FOLD)
+        np.testing.assert_allclose(centered(found[asked]), plain_logits(rows, fold != FOLD, asked), atol=1e-9)
 
 
-def test_nested_probabilities_are_asked_of_the_right_rows():
-    """A classifier that predicts which folds it was fitted on, as a number in base two."""
+def test_a_refit_is_given_no_row_of_the_fold():
+    rows, given = problem(), []
 
-    def fit_and_predict(train, asked):
-        assert not set(FOLD[train]) & set(FOLD[asked])
-        return np.full((len(asked), 2), sum(2 ** int(fold) for fold in set(FOLD[train])))
+    def observed(some):
+        given.append(sorted(some.weight.tolist()))
+        return refit(some)
 
-    blocks = nested_probabilities(fit_and_predict, FOLD, (150, 2))
-    for block in range(4):
-        for fold in range(3):
-            expected = sum(2**other for other in range(3) if other not in (block, fold))
-            assert (blocks[block, fold == FOLD] == expected).all()
+    out_of_fold_logits(rows, FOLD, observed)
+    assert sorted(given) == sorted(sorted(rows.weight[fold != FOLD].tolist()) for fold in range(3))

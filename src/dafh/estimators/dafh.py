@@ -431,7 +431,7 @@ class _Seeds(NamedTuple):
 
 def _fold_calibration(size: float | str) -> float:
     """Share of each fold for the guard, where rows cannot both select and judge; the rest of the fold selects."""
-    # Rows that select decide more than rows that veto: of 0.3 and 0.5, 0.3 gained 0.1 points more on Arrest.
+    # Rows that select decide more than rows that judge: of 0.3 and 0.5, 0.3 gained 0.1 points more on Arrest.
     return 0.3 if size == "auto" else float(size)
 
 

@@ -70,8 +70,8 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
     min_group_size : int, default=1
         Rows that a group needs for a classifier of its own.
     guard : {"evidence", "proof"} or None, default=None
-        When a group keeps its own classifier; see `dafh.evaluation.guard`. "veto": only if it has a lower loss than the
-        pooled one; in five folds (three from 20,000 rows on), all rows judge classifiers that were fitted without them
+        When a group keeps its own classifier; see `dafh.evaluation.guard`. "evidence": only if rows favour it, with
+        p ≤ 0.2; in five folds (three from 20,000 rows on), all rows judge classifiers that were fitted without them
         (the partition stays as it is). "proof": only if calibration rows, held out of everything else, show that it is
         not worse. None: always.
     guard_level, guard_margin, guard_losses, costs

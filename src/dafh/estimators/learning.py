@@ -267,7 +267,8 @@ def _network_starts(exceptions: LearnedExceptions, rows: CheckedRows) -> list[Ne
     assert fitted.settings is not None
     n_groups = len(fitted.chosen.exceptions) + 1
     design = CorrectionDesign("columns", exceptions.seen, rows.weight, problem.base)
-    linear = replace(problem, design=design.design)
+    # A network that takes its last epoch may hold out rows that only judge; its start must not know these either.
+    linear = replace(problem, design=design.design, selects=exceptions.held_out.fold >= 0)
     answers = np.column_stack([one.rows(problem.codes) for one in fitted.chosen.exceptions])
     # The way to an exception: no to all before it, and yes to itself.
     leaves = tuple(

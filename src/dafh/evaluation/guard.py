@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import stdtr
 
 from dafh.evaluation.guard_report import GuardKind, GuardReport, certificate_in_words, server_in_words
 from dafh.evaluation.losses import ERROR, TITLES, Loss
@@ -32,7 +32,7 @@ from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 from dafh.exceptions import InputError
 from dafh.frames import PlainTable
-from dafh.stats import holm
+from dafh.stats import Differences, holm
 from dafh.text import percent, points
 
 # Under "evidence", the own classifier must be better with at most this p-value. A declared subgroup shows signs of harm
@@ -166,10 +166,14 @@ def proved(checks: pd.DataFrame, n_groups: int, level: float) -> NDArray[np.bool
 
 
 def _optimism(rows: ComparedRows, loss: Loss) -> NDArray[np.float64]:
-    """Gain of each group that is owed to the search, which has seen these rows, (K,)."""
+    """Gain of each group's own classifier that is owed to the search, (K,)."""
     n_groups = len(rows.own)
-    gain = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)]).gain
-    return (1 - rows.honest_share) * np.maximum(np.nan_to_num(gain), 0.0)
+    return _owed_to_search(rows, rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)]))
+
+
+def _owed_to_search(rows: ComparedRows, found: Differences) -> NDArray[np.float64]:
+    """Part of each gain that is owed to the search, which has seen these rows."""
+    return (1 - rows.honest_share) * np.maximum(np.nan_to_num(found.gain), 0.0)
 
 
 def _spoken_for(
@@ -202,11 +206,14 @@ def p_of_log_loss(rows: ComparedRows) -> NDArray[np.float64]:
         unit = members if rows.person is None else rows.person[members]
         unit = np.unique(unit, return_inverse=True)[1]
         weight = np.bincount(unit, rows.weight[members])
-        gain = np.bincount(unit, rows.log_gain[members] * rows.weight[members])
-        if weight.sum() > 0:
+        gain = np.bincount(unit, rows.log_gain[members] * rows.weight[members])[weight > 0]
+        weight = weight[weight > 0]
+        n_units = len(weight)
+        if n_units > 1:  # One alone says nothing about how much they differ.
             mean = gain.sum() / weight.sum()
-            error = np.sqrt(((gain - mean * weight) ** 2).sum()) / weight.sum()
-            p[g] = ndtr(-rows.honest_share * mean / error) if error > 0 else 1.0
+            squares = ((gain - mean * weight) ** 2).sum() * n_units / (n_units - 1)
+            error = np.sqrt(squares) / weight.sum()
+            p[g] = stdtr(n_units - 1, -rows.honest_share * mean / error) if error > _ROUNDING else 1.0
     return p
 
 
@@ -231,13 +238,14 @@ def _repair_envy(
 
     A rival must be shown better than the classifier in place, and not worse than the pooled one by more than the
     margin, in everything that is asked about. Both are tested at the group's share of the level, divided among its
-    K − 1 rivals.
+    K − 1 rivals. A group's own classifier is none of them: where it does not serve, it has been refused.
     """
     n_groups = len(rows.own)
     share = level / n_groups / max(n_groups - 1, 1)
-    rivals = [rival for rival in range(n_groups) if rival != served_by]
+    rivals = [rival for rival in range(n_groups) if rival != group]
     found = rows.compare(losses[0], [(group, rival, served_by) for rival in rivals])
-    better = [(found.harm[i], rival) for i, rival in enumerate(rivals) if found.p_within(0.0)[i] <= share]
+    p_better = found.p_within(-_owed_to_search(rows, found))
+    better = [(found.harm[i], rival) for i, rival in enumerate(rivals) if p_better[i] <= share]
     for _, rival in sorted(better):
         checks = check_servers(rows, losses, np.full(n_groups, rival), margin)
         if (checks["p_better"][checks["group"] == group] <= share).all():

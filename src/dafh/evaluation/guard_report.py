@@ -64,9 +64,9 @@ class GuardReport:
         """One row per group, about the first loss.
 
         Columns: rows; own_loss and pooled_loss; gain with the interval low to high, as fresh rows will show them;
-        own_worse (b) and own_better (c); the tests p_worse ("not worse") and p_better ("not better"); served_by; excluded_harm (the certificate as a
-        number, for all groups together at `level`); certificate (the same in words); and reason (why the group kept or
-        lost its own classifier).
+        own_worse (b) and own_better (c); the tests p_worse ("not worse") and p_better ("not better"); served_by;
+        excluded_harm (the certificate as a number, for all groups together at `level`); certificate (the same in
+        words); and reason (why the group kept or lost its own classifier).
         """
         return self.per_group.to_frame()
 

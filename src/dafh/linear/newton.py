@@ -127,7 +127,6 @@ def fit_penalized(
     curvatures: NDArray[np.float64] | None = None,
     free_intercept: bool = True,
     tolerance: float = 1e-10,
-    pull: NDArray[np.float64] | None = None,
 ) -> Solution:
     """Minimise the penalised loss.
 
@@ -144,8 +143,6 @@ def fit_penalized(
         Whether the intercept is not penalised, whatever `penalty` says.
     tolerance : float
         Stop when a step promises less than this, per unit of weight.
-    pull : array of shape (m, p, p), optional
-        A further penalty: half of coefficients · pull · coefficients, for each output.
 
     Examples
     --------
@@ -155,7 +152,7 @@ def fit_penalized(
     array([-0.549,  1.098])
     """
     penalty = _with_free_intercept(penalty) if free_intercept else penalty
-    quadratic = _Quadratic(penalty, pull)
+    quadratic = _Quadratic(penalty)
     coefficients = np.zeros((len(penalty), rows.offset.shape[1])) if start is None else start
     logits = rows.offset + rows.design.logits(coefficients)
     value = rows.loss(logits) + quadratic.value(coefficients)
@@ -272,24 +269,22 @@ def _factor(matrix: NDArray[np.float64]) -> _Factor:
 
 @dataclass(frozen=True, eq=False)
 class _Quadratic:
-    """Half the sum of penalty × coefficient², and of coefficients · pull · coefficients where there is a pull."""
+    """Half the sum of penalty × coefficient²."""
 
     penalty: NDArray[np.float64]
-    pull: NDArray[np.float64] | None = None
 
     def value(self, coefficients: NDArray[np.float64]) -> float:
         return float((coefficients * self.gradient(coefficients)).sum()) / 2
 
     def gradient(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        slope = self.penalty[:, None] * coefficients
-        return slope if self.pull is None else slope + np.einsum("mpq,qm->pm", self.pull, coefficients)
+        return self.penalty[:, None] * coefficients
 
-    def curvature(self, output: int) -> NDArray[np.float64]:
-        return np.diag(self.penalty) if self.pull is None else np.diag(self.penalty) + self.pull[output]
+    def curvature(self) -> NDArray[np.float64]:
+        return np.diag(self.penalty)
 
 
 def _factors(curvatures: NDArray[np.float64], quadratic: _Quadratic) -> list[_Factor]:
-    return [_factor(curvature + quadratic.curvature(output)) for output, curvature in enumerate(curvatures)]
+    return [_factor(curvature + quadratic.curvature()) for curvature in curvatures]
 
 
 def _direction(
