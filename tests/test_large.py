@@ -435,7 +435,9 @@ def test_test_rows_are_not_trained_on_and_are_written_beside_the_model(tmp_path,
     table.loc[:99, "y"] = None
     path = written_in_files(tmp_path / "rows", table, 3)
     out = tmp_path / "m.dafh"
-    done = run("fit", path, "--target", "y", "--method", "exceptions", "--groups", "2", "--test-size", "0.3", "--out", out)
+    done = run(
+        "fit", path, "--target", "y", "--method", "exceptions", "--groups", "2", "--test-size", "0.3", "--out", out
+    )
     assert done.exit_code == 0
     assert "Left out, no target: 100 rows." in done.stderr
     assert "of 4,000 rows." in done.stderr

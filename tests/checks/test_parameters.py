@@ -30,7 +30,12 @@ NAN, INF = float("nan"), float("inf")
         (number(0, 1, closed="left"), "a float in the range [0, 1)", [0, 0.0, 0.99], [1, -1e-9, INF]),
         (number(0, 1, closed="right"), "a float in the range (0, 1]", [1, 0.5], [0, 1.01, NAN]),
         (number(0, closed="left"), "a float in the range [0, inf)", [0, 3, 1e300], [INF, -0.1, NAN]),
-        (one_of("evidence", "proof"), "a str among {'proof', 'evidence'}", ["evidence", "proof"], ["VETO", "", None, 1, ["evidence"]]),
+        (
+            one_of("evidence", "proof"),
+            "a str among {'proof', 'evidence'}",
+            ["evidence", "proof"],
+            ["VETO", "", None, 1, ["evidence"]],
+        ),
         (having("fit", "predict"), "an object that has 'fit', 'predict'", [LogisticRegression()], [None, 3, "fit"]),
         (instance_of(dict), "an instance of dict", [{}], [[], None, dict]),
         (NOTHING, "None", [None], [0, "", False, NAN]),

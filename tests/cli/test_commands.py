@@ -92,7 +92,18 @@ def test_columns_of_one_name_can_be_dropped_together(folder):
     text = (folder / "people.csv").read_text().splitlines()
     doubled = "\n".join(f"{line},{line.split(',')[1]}" for line in text)
     (folder / "doubled.csv").write_text(doubled)
-    arguments = ["--target", "hired", "--method", "exceptions", "--groups", "1", "--guard", "none", "--out", folder / "d.dafh"]
+    arguments = [
+        "--target",
+        "hired",
+        "--method",
+        "exceptions",
+        "--groups",
+        "1",
+        "--guard",
+        "none",
+        "--out",
+        folder / "d.dafh",
+    ]
     refused = run("fit", folder / "doubled.csv", *arguments)
     assert refused.exit_code == 2
     assert "more than one column called 'age': rename them, or leave them out" in refused.stderr
@@ -128,7 +139,18 @@ def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_pa
 
 def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path):
     people().to_csv(tmp_path / "people.csv", index=False)
-    quick = ["--target", "hired", "--method", "exceptions", "--groups", "1", "--guard", "none", "--out", tmp_path / "m.dafh"]
+    quick = [
+        "--target",
+        "hired",
+        "--method",
+        "exceptions",
+        "--groups",
+        "1",
+        "--guard",
+        "none",
+        "--out",
+        tmp_path / "m.dafh",
+    ]
     assert "earlier fit" not in run("fit", tmp_path / "people.csv", *quick, "--test-size", "0.3").stderr
     assert "m.test.parquet is from an earlier fit" in run("fit", tmp_path / "people.csv", *quick).stderr
 
@@ -346,7 +368,18 @@ def test_rules_are_refitted_on_samples_of_the_rows(ruled):
 @pytest.mark.parametrize(("pooled", "name"), [("linear", "LogisticRegression"), ("scorecard", "Scorecard")])
 def test_the_pooled_classifier_can_be_chosen(ruled, tmp_path, pooled, name):
     path, _ = ruled
-    arguments = ["--target", "paid", "--method", "exceptions", "--groups", "1", "--pooled", pooled, "--out", tmp_path / "m.dafh"]
+    arguments = [
+        "--target",
+        "paid",
+        "--method",
+        "exceptions",
+        "--groups",
+        "1",
+        "--pooled",
+        pooled,
+        "--out",
+        tmp_path / "m.dafh",
+    ]
     assert run("fit", path / "nothing.csv", *arguments).exit_code == 0
     assert f"pooled: {name}" in run("show", tmp_path / "m.dafh").stdout.replace("Standardized", "")
 

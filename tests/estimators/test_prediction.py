@@ -44,9 +44,7 @@ def boosting_case():
 def three_classes_case():
     data = workers()
     data.y = np.where(data.X["hours"].fillna(0) > 45, "maybe", data.y)
-    data.model = tabular_pipeline(DAFHClassifier(2, pooled="linear", random_state=0)).fit(
-        data.X, data.y
-    )
+    data.model = tabular_pipeline(DAFHClassifier(2, pooled="linear", random_state=0)).fit(data.X, data.y)
     return data
 
 

@@ -415,7 +415,18 @@ def test_the_command_offers_the_dialects_there_are():
 def model_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("export")
     people().to_csv(folder / "people.csv", index=False)
-    arguments = ["--target", "hired", "--groups", 2, "--method", "exceptions", "--guard", "none", "--out", folder / "model.dafh"]
+    arguments = [
+        "--target",
+        "hired",
+        "--groups",
+        2,
+        "--method",
+        "exceptions",
+        "--guard",
+        "none",
+        "--out",
+        folder / "model.dafh",
+    ]
     assert run("fit", folder / "people.csv", *arguments).exit_code == 0
     return folder / "model.dafh"
 
