@@ -98,7 +98,7 @@ class ExceptionSummary:
             # Not "none gains": under "proof" a group may gain much and still lack the rows to show it.
             return f"{exceptions} found, but the guard let no group keep its own classifier: the pooled one serves all."
         kept = f"{n_own} of {self.n_groups} groups {'has its' if n_own == 1 else 'have their'} own classifier"
-        order = ", asked in this order: the first that holds decides. " if several else ", and everybody else: "
+        order = ", asked in this order; the first that holds decides. " if several else ", and everybody else: "
         return f"{exceptions}{order}{kept}."
 
     def _display(self) -> pd.DataFrame:
