@@ -108,7 +108,7 @@ def test_losses_and_a_threshold_can_be_given(visits, tmp_path):
         "--target",
         "paid",
         "--method",
-        "rules",
+        "exceptions",
         "--groups",
         "1",
         "--guard-losses",
@@ -122,6 +122,31 @@ def test_losses_and_a_threshold_can_be_given(visits, tmp_path):
     text = run("show", tmp_path / "m.dafh").stdout
     assert "Losses:      false negative rate, error rate\n" in text
     assert "Cut-off:     a probability of 0.3\n" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--threshold", "0.3"),
+            "Decisions at 0.3 imply that a false negative counts 2.3 false positives: classifiers",
+        ),
+        (("--threshold", "0.8"), "Decisions at 0.8 imply that a false positive counts 4 false negatives: classifiers"),
+        (("--costs", "fp=1,fn=4"), None),  # Who gives costs knows them.
+        ((), None),
+    ],
+)
+def test_fit_says_which_cost_a_cut_off_implies(visits, tmp_path, options, said):
+    result = run(
+        "fit", visits / "visits.csv", "--target", "paid", "--groups", "1", *options, "--out", tmp_path / "m.dafh"
+    )
+    assert result.exit_code == 0, result.output
+    notes = load(tmp_path / "m.dafh")[-1].guard_report_.notes
+    if said is None:
+        assert "imply" not in result.output
+    else:
+        assert said in result.stdout
+        assert notes[0].startswith(said)
 
 
 def test_a_protected_column_may_be_sensitive_too(visits):
@@ -216,7 +241,6 @@ def bad_options(model="model.dafh", csv="visits.csv"):
         "an empty list is not a loss": ["audit", model, csv, "--losses", " , "],
         "1.0 is not in the range 0<x<1": [*fit, "--threshold", "1"],
         "0.0 is not in the range 0<x<1": [*fit, "--threshold", "0"],
-        "The loss 'cost' needs costs": [*fit, "--guard-losses", "cost"],
         "no column 'sx'; did you mean 'sex'?": [*fit, "--protect", "sx"],
         "no column 'custom'; did you mean 'customer'?": [*fit, "--person", "custom"],
         "no column 'sen'; did you mean 'seen'?": [*fit, "--time", "sen"],

@@ -112,7 +112,7 @@ def test_a_misspelt_option_gets_a_suggestion_and_a_misspelt_command_an_error():
         (["fit", "x.csv", "--target", "y", "--groups", "-1"], "-1 is not in the range 1<=x<=50"),
         (["fit", "x.csv", "--target", "y", "--groups", "51"], "51 is not in the range 1<=x<=50"),
         (["fit", "x.csv", "--target", "y", "--groups", "many"], "'many' is neither a number from 1 to 50 nor auto"),
-        (["fit", "x.csv", "--target", "y", "--method", "sex"], "'sex' is not one of 'rules', 'network'"),
+        (["fit", "x.csv", "--target", "y", "--method", "sex"], "'sex' is not one of 'exceptions', 'network'"),
         (["fit", "x.csv", "--target", "y", "--pooled", "lr"], "'lr' is not one of 'scorecard', 'linear'"),
         (["fit", "x.csv", "--target", "y", "--test-size", "1"], "1.0 is not in the range 0<=x<=0.9"),
         (["fit", "x.csv", "--target", "y", "--guard", "hope"], "'hope' is not one of 'evidence', 'proof', 'none'"),

@@ -7,12 +7,13 @@ from scipy.special import expit
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dafh import AuditResult, DecoupledClassifier, explain
+from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, explain
 from dafh.exceptions import InputError
 from dafh.explanation import stability
 from dafh.explanation.words import Contrast
 from dafh.partitions import AttributePartition
 from models import additive_case, network_case, rules_case
+from rule_words import groups_by_words
 
 
 class KnownGroups:
@@ -312,17 +313,63 @@ def test_a_model_with_rules_is_described_by_its_own_rules_exactly():
     words = explain(case.model, case.X)
     assert words.exact
     for number, described in enumerate(words.groups):
-        assert described.rule.text == case.model[-1].exceptions_.tree.rule(number)
+        assert described.rule.text == case.model[-1].exceptions_.rules[number]
         assert (described.rule.precision, described.rule.recall, described.rule.exact) == (1.0, 1.0, True)
-        assert described.gain == case.model[-1].guard_report_.table["gain"][number]
+        table = case.model[-1].guard_report_.table
+        assert (described.gain, described.low, described.high) == tuple(table.loc[number, ["gain", "low", "high"]])
 
 
 def test_the_rule_that_is_told_holds_for_the_rows_of_the_group_and_no_others():
     case = rules_case()
-    told = [described.rule.text for described in explain(case.model, case.X).groups]
-    assert told == ["job is clerk or pilot", "job is not clerk or pilot"]
+    words = explain(case.model, case.X).groups
+    assert [described.rule.text for described in words] == ["job is cook", "everybody else"]
     first = case.model[-1].predict_group(case.model[:-1].transform(case.X)) == 0
-    np.testing.assert_array_equal(first, case.X["job"].isin(["clerk", "pilot"]))
+    np.testing.assert_array_equal(first, case.X["job"] == "cook")
+    assert words[0].lines()[0] == "Exactly the rows for which job is cook."
+    assert words[1].lines()[0] == "Everybody else: the rows of no exception above."
+
+
+def patients(n=3000, seed=0):
+    """Rows with three exceptions, in columns of all kinds, with gaps and names that look like parts of a rule."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n).astype(float),
+            "town and land": rng.choice(["a or b", "c, d", "missing", "e"], n).astype(object),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1000, n), unit="D"),
+            "dose": rng.lognormal(2, 1, n),
+        }
+    )
+    table.loc[rng.random(n) < 0.15, "dose"] = np.nan
+    table.loc[rng.random(n) < 0.1, "town and land"] = None
+    effect = 0.1 * (table["age"] - 50)
+    effect = effect.where(table["town and land"] != "a or b", -effect)
+    effect = effect.where(table["since"] > "2020-06-01", effect + 3)
+    effect = effect.where(table["dose"].notna(), -effect - 1)
+    return table, (effect + rng.logistic(size=n) > 0).to_numpy()
+
+
+@pytest.mark.parametrize("n_groups", [3, pytest.param(6, marks=pytest.mark.slow)])
+def test_words_alone_give_every_row_the_group_of_the_model_gaps_and_unseen_categories_included(n_groups):
+    X, y = patients()
+    model = DAFHClassifier(n_groups, guard=None, random_state=0).fit(X, y)
+    assert model.n_groups_ == n_groups
+    odd = X.head(200).copy()
+    odd.loc[:50, "age"] = np.nan
+    odd.loc[30:80, "since"] = pd.NaT
+    odd.loc[60:120, "town and land"] = "never seen"
+    odd.loc[100:150, "dose"] = [0.0, 1e6, np.nan] * 17
+    odd.loc[140:, "town and land"] = None
+    rows = pd.concat([X, odd], ignore_index=True)
+    told = [described.rule.text for described in explain(model, X).groups]
+    np.testing.assert_array_equal(groups_by_words(told, rows), model.predict_group(rows))
+    assert len(np.unique(model.predict_group(rows))) == n_groups
+
+
+def test_what_a_rule_says_already_is_no_contrast():
+    case = rules_case()
+    for described in explain(case.model, case.X).groups:
+        assert "job" not in [contrast.column for contrast in described.contrasts]
 
 
 def test_groups_that_add_nothing_are_said_to_before_anything_else():

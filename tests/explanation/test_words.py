@@ -46,7 +46,16 @@ def test_effects_in_words(own, pooled, words):
 
 @pytest.mark.parametrize(
     ("value", "word"),
-    [(0.399, "a lot"), (0.4, "somewhat"), (0.799, "somewhat"), (0.8, "barely"), (None, "not measured")],
+    [
+        (0.499, "change a lot"),
+        (0.5, "change in part"),
+        (0.799, "change in part"),
+        (0.8, "change little"),
+        (0.949, "change little"),
+        (0.95, "barely change"),
+        (1.0, "barely change"),
+        (None, "not measured"),
+    ],
 )
 def test_stability_in_words(value, word):
     assert word in Explanation((), value).stability_text()
@@ -71,7 +80,7 @@ def test_a_rule_that_is_no_better_than_all_rows_is_not_praised(share, precision,
 
 
 def served(serves, n_groups, pooled=None):
-    return SimpleNamespace(n_groups_=n_groups, serves_=np.array(serves), pooled_=pooled, groups_="rules")
+    return SimpleNamespace(n_groups_=n_groups, serves_=np.array(serves), pooled_=pooled, method_="network")
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,12 @@ def test_the_card_says_what_the_model_is_and_holds_no_rows(saved):
     assert card["rows"] == 300
     assert {"name": "job", "type": "category"} in card["columns"]
     assert card["settings"] == {"n_groups": 2, "pooled": "linear", "random_state": 0}
-    assert (card["groups"], card["groups_by"]) == (2, "rules")
+    assert (card["groups"], card["groups_by"]) == (2, "exceptions")
     assert card["pooled"] == "StandardizedLogisticRegression"
-    assert card["rules"] == saved[1][-1].exceptions_.to_frame()["rule"].tolist()
+    exceptions = saved[1][-1].exceptions_
+    assert [entry["rule"] for entry in card["exceptions"]] == exceptions.rules
+    assert [entry["gain"] for entry in card["exceptions"]] == exceptions.gain.tolist()
+    assert [entry["served_by"] for entry in card["exceptions"]] == [exceptions.server(k) for k in (0, 1)]
     assert card["guard"]["summary"].startswith('Guard "evidence"')
     assert "scikit-learn" in card["versions"]
     assert json.loads(json.dumps(card, allow_nan=False)) == card
@@ -39,7 +42,7 @@ def test_the_card_says_what_the_model_is_and_holds_no_rows(saved):
 MODELS = {
     "scorecard": (Scorecard(8), ("Scorecard", 1, "nothing", "Scorecard")),
     "network": (quick(**NETWORK), ("DAFHClassifier", 2, "network", "StandardizedLogisticRegression")),
-    "one group": (quick(n_groups=1, pooled="scorecard"), ("DAFHClassifier", 1, "rules", "Scorecard")),
+    "one group": (quick(n_groups=1, pooled="scorecard"), ("DAFHClassifier", 1, "exceptions", "Scorecard")),
 }
 
 
@@ -51,7 +54,8 @@ def test_the_card_says_how_rows_are_divided_and_by_what_the_rest_is_served(name,
     card = read_card(tmp_path / "model.dafh")
     assert (card["model"], card["groups"], card["groups_by"], card["pooled"]) == expected
     assert card["columns"][2:] == [{"name": "job", "type": "category"}, {"name": "since", "type": "date ISO8601"}]
-    assert card["rules"] == (["all rows"] if name == "one group" else None)
+    rules = None if card["exceptions"] is None else [entry["rule"] for entry in card["exceptions"]]
+    assert rules == (["everybody"] if name == "one group" else None)
 
 
 def test_details_with_an_obvious_plain_form_are_converted(saved, tmp_path):
@@ -131,7 +135,8 @@ MALFORMED = {
     "a cut-off of more than 1": {"threshold": 1.5},
     "a guard without a summary": {"guard": {}},
     "columns without names": {"columns": [{"type": "number"}]},
-    "rules that are no texts": {"rules": [1]},
+    "exceptions that are no entries": {"exceptions": ["job is cook"]},
+    "exceptions without a rule": {"exceptions": [{"gain": 0.1}]},
     "a schema without features": {"schema": {}},
 }
 

@@ -75,7 +75,7 @@ def check_equal(loaded, model, rows):
     assert repr(clone(loaded).get_params()) == repr(clone(model).get_params())
     if model.guard_report_ is not None:
         assert loaded.guard_report_.per_check == model.guard_report_.per_check
-    for name in ("losses_", "threshold_", "n_groups_", "groups_", "best_epoch_", "label_information_"):
+    for name in ("losses_", "threshold_", "n_groups_", "method_", "best_epoch_", "label_information_"):
         assert getattr(loaded, name) == getattr(model, name)
     for name in ("candidates_", "history_", "population_"):
         if getattr(model, name) is not None:

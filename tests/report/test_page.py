@@ -160,7 +160,7 @@ def test_groups_in_words_have_a_heading_and_a_line_for_each_fact():
     text = section(render(summarize(explanation=words)), "serving")
     assert "Group 0: 1,234 people (40.0%), served by its own classifier" in text
     assert "<li>Approximate rule: age is <30 & more>." in text
-    assert "The groups barely change with the seed" in text
+    assert "The groups change little with the seed" in text
     assert "do not read much into the groups" in text
 
 
@@ -269,33 +269,38 @@ def page_of(name):
     return render(summarize(case.model, audited, explain(case.model, case.X)))
 
 
-def test_every_rule_has_a_box_with_size_gain_and_server():
+def test_the_exceptions_are_a_table_in_order_with_size_gain_and_server():
     text = section(page_of("rules"), "serving")
-    assert text.count('<article class="box"') == 2
-    assert "Everybody for whom job is clerk or pilot." in text
-    figures = rules_case().model[-1].exceptions_.to_frame()
-    tested = table(page_of("rules"), "Groups and the classifier that serves each, on the people tested")
-    for rule, row in zip(figures.itertuples(), tested, strict=True):
-        # The figures beside a rule are those of the table below; those of training stand apart and say so.
-        assert (
-            f"{row['people']} of the people tested ({row['share']}), in this model served by its own classifier" in text
-        )
-        told = f"In training it had {percent(rule.rows)} of the rows, and its own classifier a gain of"
-        assert f"{told} {points(rule.gain)} percentage points on calibration rows." in text
-    assert "More about group 1" in text
-    assert "Compared with the other rows" in text
+    final = rules_case().model[-1]
+    tested = table(page_of("rules"), "The exceptions in order, and everybody else, on the people tested")
+    assert [row["rule"] for row in tested] == ["job is cook", "everybody else"]
+    assert [row["served by"] for row in tested] == [final.exceptions_.server(group) for group in (0, 1)]
+    inside = rules_case().X["job"] == "cook"
+    assert [row["people"] for row in tested] == [f"{inside.sum():,}", f"{(~inside).sum():,}"]
+    for group, told in enumerate(final.exceptions_.to_frame().itertuples()):
+        # Figures of training stand apart from those of the people tested, and say so.
+        gain = f"a gain of {points(told.gain)} percentage points on calibration rows."
+        assert f"In training it had {percent(told.rows)} of the rows, and its own classifier {gain}" in text
+        assert f"More about group {group}: {told.rule}" in text
     assert "approximate" not in text.lower()
+    assert "Groups and the classifier that serves each" not in text  # It would say the same again.
 
 
 @pytest.mark.usefixtures("blank_charts")
-def test_rules_of_several_parts_are_lists_and_text_is_never_markup():
+def test_exceptions_of_a_model_alone_have_the_figures_of_training():
+    rows = table(render(summarize(rules_case().model)), "The exceptions in order, and everybody else")
+    for row, told in zip(rows, rules_case().model[-1].exceptions_.to_frame().itertuples(), strict=True):
+        assert (row["rule"], row["share"]) == (told.rule, percent(told.rows))
+        assert row["gain, points"].startswith(points(told.gain))
+
+
+@pytest.mark.usefixtures("blank_charts")
+def test_rules_are_never_markup_and_figures_may_be_unknown():
     summary = summarize(rules_case().model)
-    summary["rules"][0] |= {"conditions": ["a is <b>", "c is d"], "gain": None, "share": None}
+    summary["exceptions"][0] |= {"rule": "a is <b>", "gain": None, "low": None, "high": None, "share": None}
     page = render(summary)
-    assert "<li>a is &lt;b&gt;</li>" in page
-    text = section(page, "serving")
-    assert "one of these holds" in text
-    assert '<p class="facts">served by its own classifier</p>' in text
+    assert ">a is &lt;b&gt;</td>" in page
+    assert table(page, "The exceptions in order, and everybody else")[0]["share"] == "–"
 
 
 def test_the_scorecard_has_a_chart_for_each_important_column_and_all_points_in_a_table():
@@ -328,7 +333,7 @@ def test_more_than_two_classes_have_points_each():
 def test_a_page_says_first_that_groups_add_nothing():
     page = page_of("additive")
     header = page.split("</header>")[0]
-    assert "Groups add nothing to the pooled classifier: keep one scorecard for all rows." in header
+    assert "No exceptions: groups add nothing to the pooled classifier, which serves everybody." in header
     assert "<h1>Keep the pooled classifier: it serves every group already</h1>" in header
     for about_groups in ("serving", "guard", "composition"):
         assert section(page, about_groups) is None

@@ -16,7 +16,7 @@ from models import additive_case, network_case, rules_case
 
 KEYS = [
     "title", "dafh", "recommendation", "verdict", "notes", "worth", "tiles", "figures", "losses", "totals", "rates",
-    "positive", "serving", "rules", "guard", "cells", "questions", "named", "composition", "groups", "scorecard",
+    "positive", "serving", "exceptions", "guard", "cells", "questions", "named", "composition", "groups", "scorecard",
     "training", "card",
 ]  # fmt: skip
 
@@ -172,21 +172,22 @@ def test_the_guards_checks_of_subgroups_and_losses_are_there():
     }
 
 
-def test_rules_come_with_size_gain_and_server():
+def test_exceptions_come_with_size_gain_and_server():
     case = rules_case()
-    rules, table = summarize(case.model)["rules"], case.model[-1].exceptions_.to_frame()
-    assert [rule["conditions"] for rule in rules] == [["job is clerk or pilot"], ["job is not clerk or pilot"]]
-    assert [rule["share"] for rule in rules] == table["rows"].tolist()
-    assert [rule["gain"] for rule in rules] == table["gain"].tolist()
-    assert [rule["served_by"] for rule in rules] == ["its own classifier"] * 2
-    assert [rule["tested"] for rule in rules] == [None, None]
+    exceptions, table = summarize(case.model)["exceptions"], case.model[-1].exceptions_.to_frame()
+    assert [entry["rule"] for entry in exceptions] == ["job is cook", "everybody else"]
+    assert [entry["share"] for entry in exceptions] == table["rows"].tolist()
+    for name in ("gain", "low", "high"):
+        assert [entry[name] for entry in exceptions] == table[name].tolist()
+    assert [entry["served_by"] for entry in exceptions] == ["its own classifier"] * 2
+    assert [entry["tested"] for entry in exceptions] == [None, None]
     assert summarize(case.model)["training"] is None
 
 
-def test_rules_come_with_the_figures_of_the_rows_that_were_tested():
+def test_exceptions_come_with_the_figures_of_the_rows_that_were_tested():
     case = rules_case()
     summary = summarize(case.model, AuditResult.of(case.model, case.X, case.y))
-    assert [rule["tested"] for rule in summary["rules"]] == summary["serving"]
+    assert [entry["tested"] for entry in summary["exceptions"]] == summary["serving"]
 
 
 def test_a_scorecard_is_there_column_by_column_the_most_important_first():
@@ -203,8 +204,8 @@ def test_a_scorecard_is_there_column_by_column_the_most_important_first():
 
 def test_groups_that_add_nothing_have_no_rules_and_say_so():
     summary = summarize(additive_case().model)
-    assert summary["worth"] == "Groups add nothing to the pooled classifier: keep one scorecard for all rows."
-    assert summary["rules"] is None
+    assert summary["worth"] == "No exceptions: groups add nothing to the pooled classifier, which serves everybody."
+    assert summary["exceptions"] is None
     assert summary["scorecard"] is not None
 
 
@@ -212,7 +213,7 @@ def test_a_network_has_a_course_of_training_and_neither_rules_nor_a_scorecard():
     model = network_case().model
     summary = summarize(model)
     assert len(summary["training"]["history"]) == len(model[-1].history_)
-    assert (summary["rules"], summary["scorecard"]) == (None, None)
+    assert (summary["exceptions"], summary["scorecard"]) == (None, None)
     assert summary["worth"].startswith("2 groups")
 
 
@@ -251,8 +252,8 @@ def guarded(won, lost, n, kind="evidence", **options):
     ("counts", "kind", "why"),
     [
         ((40, 5, 500), "evidence", "the error rate is lower than with the pooled classifier"),
-        ((5, 40, 500), "evidence", "the error rate is not lower than with the pooled classifier"),
-        ((0, 0, 500), "evidence", "the error rate is not lower than with the pooled classifier"),
+        ((5, 40, 500), "evidence", "the error rate is not shown to be below that of the pooled classifier"),
+        ((0, 0, 500), "evidence", "the error rate is not shown to be below that of the pooled classifier"),
         ((0, 0, 0), "evidence", "it has no calibration rows, so the pooled classifier serves it"),
         ((40, 5, 500), "proof", "it is shown not to be worse than the pooled classifier"),
         ((6, 5, 500), "proof", "the error rate is not shown to be as low as with the pooled classifier"),

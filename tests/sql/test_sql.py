@@ -381,7 +381,7 @@ def refused(model, match, **options):
 def test_what_cannot_be_expressed_is_refused_in_one_sentence():
     data = workers(300)
     X, y = data.X[["experience"]], data.y
-    refused(network_case().model, "found by a network, which cannot be exported: fit it with groups by rules")
+    refused(network_case().model, "found by a network, which cannot be exported: use method='exceptions'")
     boosted = HistGradientBoostingClassifier(max_iter=3).fit(X, y)
     foreign = DAFHClassifier(2, pooled=boosted, random_state=0).fit(X, y)
     refused(foreign, "needs a HistGradientBoostingClassifier, which cannot be exported")

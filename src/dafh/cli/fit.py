@@ -256,17 +256,18 @@ def _incumbent(score: str | None, decision: str | None, threshold: float | None,
 
 
 def _print_groups(fitted: Any) -> None:
-    """Say what groups were worth, which rules they are, and what the guard decided."""
+    """Say what groups are worth, list the exceptions, and say what the guard decided."""
     from dafh.explanation.words import adds_nothing, worth_of_groups
 
     # Exceptions that nobody is served by need not be read.
     exceptions = fitted.exceptions_
     with_list = exceptions is not None and not adds_nothing(fitted)
     click.echo(f"\n{exceptions if with_list else worth_of_groups(fitted)}")
-    # For a single group the guard has nothing to add.
     report = fitted.guard_report_
-    if report is not None and fitted.n_groups_ > 1:
-        click.echo(f"\n{report}{'' if report.reasons() else chr(10)}")
-        for group, server in enumerate(report.serves):
-            if server == group:  # The others' reasons are part of the report.
-                click.echo(report.sentence_of(group))
+    if report is None:
+        return
+    if fitted.n_groups_ == 1:  # The guard has nothing to add but how it judged.
+        click.echo("\n".join(report.notes), nl=bool(report.notes))
+        return
+    # The list has gains and servers already; for groups by a network, the guard's table is the only one.
+    click.echo(f"\n{report.brief() if with_list else report}")

@@ -73,8 +73,8 @@ _SEEDS = click.option(
     "--seeds",
     type=click.IntRange(0, 20),
     default=None,
-    help="Refit on DATA this many times, 2 to 20, to see how much the groups change: rules on random samples of the "
-    "rows, networks with other seeds; 0 skips this.  [default: in report, 3, on at most 10,000 rows; in explain, "
+    help="Refit on DATA this many times, 2 to 20, to see how much the groups change: exceptions on random samples of "
+    "the rows, networks with other seeds; 0 skips this.  [default: in report, 3, on at most 10,000 rows; in explain, "
     "0]",
 )
 
@@ -161,8 +161,8 @@ def explain(
 
     Says first whether groups help at all, and then describes each group: its size, its rule, the gain of its
     classifier, the columns in which it differs from the other rows, how its classifier differs from the pooled one,
-    and how common each value of a sensitive attribute is in it. If rows are divided by rules, these are exact. For a
-    network, the best short rule is shown, with its precision and recall.
+    and how common each value of a sensitive attribute is in it. The rules of exceptions are exact. For a network, the
+    best short rule is shown, with its precision and recall.
     """
     from dafh.scoring import FileModel
 
@@ -237,7 +237,7 @@ def report(
 def show(model: Path, as_json: bool) -> None:
     """Show what a model file contains.
 
-    Version, settings, columns, rules of the groups, and what the guard did. Nothing in the file is run.
+    Version, settings, columns, the list of exceptions, and what the guard did. Nothing in the file is run.
     """
     from dafh.persistence.files import read_card
 
@@ -265,13 +265,13 @@ def _card_lines(card: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
     def pairs(values: dict[str, Any], sign: str) -> str:
         return ", ".join(f"{text(name)}{sign}{text(value)}" for name, value in values.items())
 
-    schema, rules, columns = schema_of_card(card, path), card.get("rules") or [], card["columns"]
+    schema, exceptions, columns = schema_of_card(card, path), card.get("exceptions") or [], card["columns"]
     counted = f"{card['groups']} group{'' if card['groups'] == 1 else 's'}"
     yield "Model", f"{text(card['model'])}, {counted}, pooled: {text(card['pooled'])}"
     if card.get("worth"):
         yield "Groups", text(card["worth"])
-    for number, rule in enumerate(rules if len(rules) > 1 else []):
-        yield f"Group {number}", text(rule)
+    for number, entry in enumerate(exceptions if len(exceptions) > 1 else []):
+        yield f"Group {number}", f"{text(entry['rule'])}; {_about_group(entry)}{text(entry['served_by'])}"
     yield "Labels", listed(card["labels"])
     yield "Settings", pairs(card["settings"], " = ") or "all defaults"
     yield "Columns", f"{len(columns)}: {listed([column['name'] for column in columns])}"
@@ -290,6 +290,19 @@ def _card_lines(card: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
     yield "Guard", text(card["guard"]["summary"]).removeprefix("Guard ") if card.get("guard") else "off"
     yield "Written", f"{text(card['written'])} by dafh {text(card['dafh'])}"
     yield "Libraries", pairs(card["versions"], " ")
+
+
+def _about_group(entry: dict[str, Any]) -> str:
+    """Share of the rows, and gain with its limits, where they are known."""
+    from dafh.evaluation.losses import Loss
+    from dafh.text import percent, points
+
+    share = "" if entry["rows"] is None else f"{percent(entry['rows'])} of rows; "
+    if None in (entry["gain"], entry["low"], entry["high"]):
+        return share
+    gain, low, high = (points(entry[name]) for name in ("gain", "low", "high"))
+    loss = Loss(entry["loss"])
+    return f"{share}gain {gain} {loss.unit}{loss.of_gain} ({low} to {high}); "
 
 
 @click.command(

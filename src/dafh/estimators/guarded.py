@@ -7,6 +7,7 @@ compared by cross-fitting.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -163,7 +164,7 @@ class GuardedMixin(BaseEstimator):
 
     def _decide(self, rows: ComparedRows, *, cross_fitted: bool) -> GuardReport:
         assert self.guard is not None  # Callers have asked; this tells the type checker.
-        return choose_servers(
+        report = choose_servers(
             rows,
             kind=self.guard,
             level=self.guard_level,
@@ -171,6 +172,12 @@ class GuardedMixin(BaseEstimator):
             losses=self.losses_,
             cross_fitted=cross_fitted,
         )
+        return replace(report, notes=(*self._implied_cost(), *report.notes))
+
+    def _implied_cost(self) -> tuple[str, ...]:
+        """Say which cost the cut-off implies, where that is a loss of the guard and nobody has asked for it."""
+        implied = [loss.costs for loss in self.losses_ if loss.costs is not None and self.costs is None]
+        return tuple(costs.in_words() for costs in implied if costs.fp != costs.fn)
 
     def _serve(self, report: GuardReport | None) -> None:
         """Serve as the guard has decided; without a guard, every classifier serves its own group."""

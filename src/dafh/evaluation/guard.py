@@ -33,7 +33,7 @@ from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 from dafh.exceptions import InputError
 from dafh.frames import PlainTable
 from dafh.stats import Differences, holm
-from dafh.text import percent, points
+from dafh.text import percent
 
 # Under "evidence", the own classifier must be better with at most this p-value. A declared subgroup shows signs of harm
 # if the test of "not worse" has one of at most this: of a dozen subgroups some always lose a row.
@@ -227,8 +227,8 @@ def _notes(rows: ComparedRows, serves: NDArray[np.intp]) -> Iterator[str]:
         for g, server in enumerate(serves.tolist()):
             own, pooled = rates[server][g], rates[n_groups][g]
             if own - pooled > _NOTED_RISE:
-                change = f"{points(own - pooled)} percentage points, to {percent(own)}"
-                yield f"Group {g}: the {loss.title} rises by {change}, with the classifier that serves it."
+                change = f"from {percent(pooled)} to {percent(own)}"
+                yield f"Group {g}: the {loss.title} rises {change}, with the classifier that serves it."
 
 
 def _repair_envy(

@@ -57,7 +57,7 @@ class GuardReport:
     cross_fitted: bool = False
     """Whether the rows judged models of the same kind that were trained without them, not this one."""
     notes: tuple[str, ...] = ()
-    """Sentences about what else changes: false positive and false negative rates that rise."""
+    """Sentences about the cost that a cut-off implies, and about false positive and false negative rates that rise."""
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -109,6 +109,12 @@ class GuardReport:
     def reasons(self) -> list[str]:
         """One sentence for each group that is not served by its own classifier, saying why."""
         return [self.sentence_of(k) for k, s in enumerate(self.serves) if s != k]
+
+    def brief(self) -> str:
+        """Say what the guard decided and why, without the table; for whoever has seen gains and servers elsewhere."""
+        # A group that keeps its own classifier without a gain needs a reason, too.
+        kept = [k for k, s in enumerate(self.serves) if s == k and not self.table["gain"].iloc[k] > 0]
+        return "\n".join([self.sentence(), *self.reasons(), *map(self.sentence_of, kept), *self.notes])
 
     def sentence_of(self, group: int) -> str:
         """Say why a group kept or lost its own classifier, with the two figures that decide."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.text import listed, shown
+from dafh.text import listed, shown, write_number
 
 LossName = Literal["error", "fpr", "fnr", "cost"]
 LOSS_NAMES: tuple[LossName, ...] = get_args(LossName)
@@ -67,6 +67,19 @@ class Costs:
         """Probability of the positive class from which predicting it costs less: fp / (fp + fn)."""
         return self.fp / (self.fp + self.fn)
 
+    def in_words(self) -> str:
+        """Say what a cut-off implies, where that is how classifiers are judged.
+
+        Examples
+        --------
+        >>> Costs(fp=1.0, fn=7 / 3).in_words()
+        'Decisions at 0.3 imply that a false negative counts 2.3 false positives: classifiers are judged by that cost.'
+        """
+        names = ("negative", "positive") if self.fn > self.fp else ("positive", "negative")
+        ratio = max(self.fn, self.fp) / min(self.fn, self.fp)
+        counts = f"a false {names[0]} counts {write_number(ratio, 2)} false {names[1]}s"
+        return f"Decisions at {self.threshold:.2g} imply that {counts}: classifiers are judged by that cost."
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -94,6 +107,11 @@ class Loss:
     def unit(self) -> str:
         """Unit of 100 times the loss."""
         return "per 100 rows" if self.name == "cost" else "percentage points"
+
+    @property
+    def of_gain(self) -> str:
+        """What follows the unit of a gain: nothing for the error rate, which gains are in unless they say otherwise."""
+        return "" if self.name == "error" else f" in {self.title}"
 
     @property
     def worst(self) -> float:

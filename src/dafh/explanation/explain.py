@@ -1,6 +1,6 @@
 """Describe the groups of a fitted model: size, rule, contrasts, differences between classifiers, members.
 
-Where a model divides rows by rules, these are its own, and exact. The groups of a network depend on all columns
+Where a model divides rows by exceptions, their rules are exact. The groups of a network depend on all columns
 together, and no short sentence can say that exactly: the rule that is found for each comes with its precision and
 recall, measured on rows that were not used to find it. Everything else compares the rows of a group with all other
 rows.
@@ -114,23 +114,24 @@ def explain(
                 share=float(everywhere.mean()),
                 served_by=server_words(final, group),
                 rule=own_rule(final, group) or find_rule(some, inside, rng),
-                contrasts=_contrasts(seen, inside, n_contrasts),
+                contrasts=_contrasts(seen, inside, n_contrasts, _told_columns(final, group)),
                 effects=effects,
                 members=() if attributes is None else _members(attributes, everywhere),
                 difference=difference,
-                gain=_gain(final, group),
+                **_gain(final, group),
                 loss=getattr(getattr(final, "exceptions_", None), "loss", "error"),
             )
         )
     return Explanation(tuple(described), worth=worth_of_groups(model))
 
 
-def _gain(final: Any, group: int) -> float | None:
-    """Gain of a group's own classifier on calibration rows, where groups are exceptions and a guard has tested them."""
-    gains = getattr(getattr(final, "exceptions_", None), "gain", None)
-    if gains is None or group >= len(gains) or len(gains) == 1 or np.isnan(gains[group]):
-        return None
-    return float(gains[group])
+def _gain(final: Any, group: int) -> dict[str, float]:
+    """Gain of a group's own classifier with its limits, where groups are exceptions and a guard has tested them."""
+    exceptions = getattr(final, "exceptions_", None)
+    if exceptions is None or exceptions.gain is None or not group < exceptions.n_groups > 1:
+        return {}
+    found = exceptions.to_frame().iloc[group]
+    return {name: float(found[name]) for name in ("gain", "low", "high") if not np.isnan(found[name])}
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,18 @@ def _views(name: str, column: pd.Series) -> list[tuple[_View, NDArray[np.float64
     return [*((_View(name, str(value)), ((texts == value) & ~gaps).to_numpy(float)) for value in frequent), *flags]
 
 
-def _contrasts(seen: _Described, inside: NDArray[np.bool_], n_contrasts: int) -> tuple[Contrast, ...]:
-    """Columns with the largest differences of means, in standard deviations; each column once."""
+def _told_columns(final: Any, group: int) -> set[str]:
+    """Columns that the model's own rule is about: that the group differs in them goes without saying."""
+    exceptions = getattr(final, "exceptions_", None)
+    if exceptions is None or group >= exceptions.n_groups:
+        return set()
+    # Everybody else is who no exception holds for, and depends on all of their columns.
+    regions = exceptions.regions[group : group + 1] or exceptions.regions
+    return {clipped(name) for region in regions for name in region.columns}
+
+
+def _contrasts(seen: _Described, inside: NDArray[np.bool_], n_contrasts: int, told: set[str]) -> tuple[Contrast, ...]:
+    """Columns with the largest differences of means, in standard deviations; each once, and none that is told."""
     if inside.all() or not inside.any():
         return ()
     standard = seen.standardized
@@ -219,7 +230,7 @@ def _contrasts(seen: _Described, inside: NDArray[np.bool_], n_contrasts: int) ->
         view, size = seen.views[position], float(difference[position])
         if len(found) == n_contrasts or abs(size) < _SMALLEST_CONTRAST:
             break
-        text = _contrast_text(view, seen.observed[:, position], inside)
+        text = "" if view.column in told else _contrast_text(view, seen.observed[:, position], inside)
         if text:
             found.setdefault(view.column, Contrast(view.column, text, size))
     return tuple(found.values())

@@ -12,15 +12,15 @@ from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.losses import Loss, LossName
 from dafh.explanation.rules import Rule
 from dafh.frames import Table
+from dafh.groups.summary import EVERYBODY_ELSE
 from dafh.incumbents import Incumbent, IncumbentColumns
-from dafh.linear.scorecard import Scorecard
 from dafh.text import clipped, percent, plain, points, render_html
 
 SMALLEST_EFFECT = 0.05
 """Smaller differences in log-odds are not mentioned: this one moves a probability by 1.25 percentage points at most."""
 _POOLED = "the pooled classifier"
 OWN = "its own classifier"
-"""Who serves a group that has its own classifier."""
+"""Who serves a group that has its own classifier; more may follow on what that is like."""
 # A good rule comes this much of the way from "all rows" to a perfect rule, in F1. A fixed limit of F1 would praise
 # useless rules of large groups: for half of the rows, calling every row a member already gives an F1 of 0.67.
 _GOOD_RULE = 0.2
@@ -29,6 +29,8 @@ _MOST_ATTRIBUTES = 4
 _SMALLEST_GAIN = 0.01
 # Standard errors beyond which a difference on the same rows is no chance.
 _SURE = 3.0
+# Adjusted Rand indices below each limit, in words.
+_CHANGES = ((0.5, "change a lot"), (0.8, "change in part"), (0.95, "change little"), (np.inf, "barely change"))
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,9 @@ class GroupInWords:
     """
     gain: float | None = None
     """Pooled loss minus the loss of the own classifier, on calibration rows; None if that is not known."""
+    low: float | None = None
+    high: float | None = None
+    """Limits of the 95% interval of the gain, where they are known."""
     loss: LossName = "error"
     """What the gain is a gain in."""
 
@@ -138,16 +143,27 @@ class GroupInWords:
         return lines
 
     def _gain_line(self, gain: float) -> str:
-        who = "its classifier" if self.served_by == OWN else "its own classifier, which is not in use,"
+        who = "its classifier" if self.served_by.startswith(OWN) else "its own classifier, which is not in use,"
         loss = Loss(self.loss)
-        of_loss = "" if loss.name == "error" else f" in {loss.title}"
-        return f"Gain of {who} over the pooled classifier on calibration rows: {points(gain)} {loss.unit}{of_loss}."
+        over = "over the pooled classifier on calibration rows"
+        return f"Gain of {who} {over}: {points(gain)} {loss.unit}{loss.of_gain}{self._limits()}."
+
+    def _limits(self) -> str:
+        return (
+            ""
+            if self.low is None or self.high is None
+            else f" (95% interval {points(self.low)} to {points(self.high)})"
+        )
 
     def _rule_line(self) -> str:
         if self.rule is None:
             return "No short rule was found for this group."
+        if self.rule.exact and self.rule.text == EVERYBODY_ELSE:
+            return "Everybody else: the rows of no exception above."
         if self.rule.exact:
-            return f"Exactly the rows for which {self.rule.text}."
+            return (
+                f"Exactly the rows for which {self.rule.text}{', and no exception above holds' if self.group else ''}."
+            )
         precision, recall = self.rule.precision, self.rule.recall
         f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
         all_rows = 2 * self.share / (1 + self.share)
@@ -165,8 +181,8 @@ class GroupInWords:
         if self.effects:
             told = "; ".join(effect.text for effect in self.effects)
             label = clipped(self.effects[0].label)
-            unit = f"changes in the log-odds of class {label} when the column rises by one standard deviation"
-            return [f"Its classifier differs from the pooled classifier: {told}. Effects are {unit}."]
+            unit = f"in log-odds of class {label} per standard deviation"
+            return [f"Its classifier differs from the pooled one, {unit}: {told}."]
         if self.difference < SMALLEST_EFFECT:
             return ["Its classifier barely differs from the pooled classifier."]
         return [f"Its log-odds differ from those of the pooled classifier by {self.difference:.2f} on average."]
@@ -183,7 +199,7 @@ class Explanation:
     Group 0: 40 rows (40.0% of all), served by the pooled classifier.
       Approximate rule: age is 30 or less. It matches 80.0% of the group, and 90.0% of the rows it matches are in the
     group.
-    The groups barely change with the seed: the adjusted Rand index between fits is 0.90 (1: the same groups, 0: no more
+    The groups change little with the seed: the adjusted Rand index between fits is 0.90 (1: the same groups, 0: no more
     alike than random groups).
     """
 
@@ -232,9 +248,7 @@ class Explanation:
         cause = "rows they are learned from" if self.resampled or (self.stability is None and self.exact) else "seed"
         if self.stability is None:
             return f"How much the groups change with the {cause} was not measured."
-        change = (
-            "change a lot" if self.stability < 0.4 else "change somewhat" if self.stability < 0.8 else "barely change"
-        )
+        change = next(words for limit, words in _CHANGES if self.stability < limit)
         number = f"{self.n_fits} " if self.n_fits else ""
         fits = f"{number}fits on random samples of 80% of the rows" if self.resampled else f"{number}fits"
         return (
@@ -273,6 +287,9 @@ def server_words(final: GroupModel, group: int) -> str:
     serves = int(final.serves_[group]) if group < final.n_groups_ else final.n_groups_
     if serves == final.n_groups_:
         return _POOLED
+    exceptions = getattr(final, "exceptions_", None)
+    if exceptions is not None:
+        return str(exceptions.server(group))
     return OWN if serves == group else f"the classifier of group {serves}"
 
 
@@ -295,12 +312,13 @@ def worth_of_groups(model: GroupModel | Pipeline) -> str | None:
     final = final_classifier(model)
     if not hasattr(final, "method_"):  # Only groups that were learned are worth more or less.
         return None
+    if getattr(final, "exceptions_", None) is not None:
+        return str(final.exceptions_.sentence())
     if adds_nothing(final) and final.n_groups_ > 1:
         none = "but the guard let none keep its own classifier: the pooled one serves all rows"
         return f"{final.n_groups_} groups were found, {none}."
     if adds_nothing(final):
-        keep = "one scorecard for all rows" if isinstance(final.pooled_, Scorecard) else "the pooled classifier"
-        return f"Groups add nothing to the pooled classifier: keep {keep}."
+        return "Groups add nothing to the pooled classifier, which serves everybody."
     if final.n_groups_ == 1:  # Without a guard, the one classifier of a single group stays.
         return "There is one group: one classifier serves all rows."
     own = int((final.serves_ < final.n_groups_).sum())

@@ -83,21 +83,23 @@ class ExceptionSummary:
         if np.isnan(self.shift[group]):
             return "its own classifier"
         cutoff = float(expit(logit(self.threshold) - self.shift[group]))
-        return f"the pooled classifier with another cut-off, {cutoff:.2f}"
+        return f"its own classifier (about the pooled one at a cut-off of {cutoff:.2f})"
 
     def sentence(self) -> str:
         """Say in one sentence what groups are worth."""
         n_own = int((self.serves < self.n_groups).sum())
         if self.n_groups == 1:
             if n_own:
-                return "No exceptions; a correction of the pooled classifier serves everybody."
+                return "No exceptions: one correction of the pooled classifier serves everybody."
             return "No exceptions: groups add nothing to the pooled classifier, which serves everybody."
-        exceptions = f"{len(self.regions)} exception{'s' if len(self.regions) > 1 else ''}"
+        several = len(self.regions) > 1
+        exceptions = f"{len(self.regions)} exception{'s' if several else ''}"
         if not n_own:
             # Not "none gains": under "proof" a group may gain much and still lack the rows to show it.
             return f"{exceptions} found, but the guard let no group keep its own classifier: the pooled one serves all."
-        kept = f"{n_own} of {self.n_groups} groups {'has' if n_own == 1 else 'have'} a classifier of their own"
-        return f"{exceptions}, asked in this order; the first that holds decides. {kept}."
+        kept = f"{n_own} of {self.n_groups} groups {'has its' if n_own == 1 else 'have their'} own classifier"
+        order = ", asked in this order; the first that holds decides. " if several else ", and everybody else: "
+        return f"{exceptions}{order}{kept}."
 
     def _display(self) -> pd.DataFrame:
         unit = "points" if self.loss != "cost" else "per 100 rows"

@@ -46,7 +46,7 @@ def make_card(model: Any, details: Mapping[str, Any]) -> dict[str, Any]:
         "labels": plain(final.classes_),
         "groups": 1 if alone else int(final.n_groups_),
         "groups_by": _way(final),
-        "rules": _rules(final),
+        "exceptions": _exceptions(final),
         "served_by": ["pooled"] if alone else ["pooled" if s == final.n_groups_ else int(s) for s in final.serves_],
         "pooled": _pooled_name(final if alone else final.pooled_),
         "columns": _columns(model, details),
@@ -79,10 +79,14 @@ def _way(final: Any) -> str:
     return str(final.method_) if isinstance(final, DAFHClassifier) else type(final.partition_).__name__
 
 
-def _rules(final: Any) -> list[str] | None:
-    """One text for each group of a list of exceptions, as `exceptions_` prints it."""
+def _exceptions(final: Any) -> list[dict[str, Any]] | None:
+    """For each group of a list of exceptions: rule, share of the training rows, gain with limits, and who serves it."""
     exceptions = getattr(final, "exceptions_", None)
-    return None if exceptions is None else exceptions.rules
+    if exceptions is None:
+        return None
+    served = {"served_by": [exceptions.server(group) for group in range(exceptions.n_groups)]}
+    entries: list[dict[str, Any]] = plain(exceptions.to_frame().assign(**served).to_dict("records"))
+    return [{**entry, "loss": exceptions.loss} for entry in entries]
 
 
 def _pooled_name(pooled: Any) -> str:
@@ -125,6 +129,16 @@ class _Column(msgspec.Struct):
     type: Any
 
 
+class _Exception(msgspec.Struct):
+    rule: str
+    rows: float | None
+    gain: float | None
+    low: float | None
+    high: float | None
+    served_by: str
+    loss: LossName
+
+
 class _Guard(msgspec.Struct):
     summary: str
 
@@ -149,7 +163,7 @@ class _Card(msgspec.Struct):
     pooled: str
     columns: list[_Column]
     losses: list[LossName]
-    rules: list[str] | None = None
+    exceptions: list[_Exception] | None = None
     threshold: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     guard: _Guard | None = None
     # Details that the command line adds.

@@ -1,8 +1,7 @@
 """Regions: rows that a few readable conditions select.
 
 - `conditions`: `Condition` and `Region`, evaluated on tables and said in words;
-- `bins`: where numbers may be cut, at places that people can read;
-- `search`: the region with the best score, for any score that is a sum over rows.
+- `search`: the region with the best score, for any score of sums over rows; numbers are cut where `dafh.tables.bins` does.
 
 Exceptions are made of them (`dafh.groups.exceptions`), and so is the answer to who loses from a change of model.
 """

@@ -55,7 +55,7 @@ def summarize(
     -------
     dict
         Keys: title, dafh, recommendation, verdict, notes, worth, tiles, figures, losses, totals, rates, positive,
-        serving, rules, guard, cells, questions, named, composition, groups, scorecard, training, card; unknown
+        serving, exceptions, guard, cells, questions, named, composition, groups, scorecard, training, card; unknown
         parts are None.
         `recommendation` and `verdict` are those of the audit, as plain values; `tiles` are the figures at the top.
 
@@ -93,7 +93,7 @@ def summarize(
         "rates": None if rates is None else _records(rates),
         "positive": _positive(final),
         "serving": serving,
-        "rules": _rules(final, serving),
+        "exceptions": _exceptions(final, serving),
         "guard": None if report is None else _guard(report),
         "cells": None if result is None else _records(result.cells()),
         "questions": None if result is None else _records(result.questions),
@@ -193,6 +193,7 @@ def _guard(report: GuardReport) -> dict[str, Any]:
         "margin": report.margin,
         "losses": [Loss(name).title for name in report.losses],
         "sentence": report.sentence(),
+        "notes": list(report.notes),
         "cross_fitted": report.cross_fitted,
         "table": [{**row, "loss": report.losses[0]} for row in _records(report.table.reset_index())],
         "subgroups": int((report.checks["part"] != ALL_ROWS).sum()) if len(report.checks) else 0,
@@ -200,26 +201,25 @@ def _guard(report: GuardReport) -> dict[str, Any]:
     }
 
 
-def _rules(final: Any, serving: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
-    """For each group: its conditions, its share of the training rows and gain on calibration rows, and who serves it.
+def _exceptions(final: Any, serving: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+    """For each group: its rule, its share of the training rows and gain on calibration rows, and who serves it.
 
     `tested` has the same about the rows of the audit, or None: figures of different rows do not belong side by side.
     """
     exceptions = getattr(final, "exceptions_", None)
-    if exceptions is None or exceptions.n_groups == 1:  # All rows are no rule.
+    if exceptions is None or exceptions.n_groups == 1:  # All rows are no exception.
         return None
-    table = exceptions.to_frame()
     return [
         {
             "group": k,
             "loss": exceptions.loss,
-            "conditions": [exceptions.rules[k]],
-            "share": table["rows"].iloc[k],
-            "gain": table["gain"].iloc[k],
+            "rule": entry["rule"],
+            "share": entry["rows"],
+            **{name: entry[name] for name in ("gain", "low", "high")},
             "served_by": server_words(final, k),
             "tested": serving[k] if serving is not None and "rows" in serving[k] else None,
         }
-        for k in range(exceptions.n_groups)
+        for k, entry in enumerate(_records(exceptions.to_frame()))
     ]
 
 

@@ -35,8 +35,7 @@ def write_points(value: float | None) -> str:
 
 def write_gain(value: float | None, loss: str) -> str:
     """Write a gain with its unit."""
-    of_loss = "" if loss == "error" else f" in {_loss(loss).title}"
-    return f"{write_points(value)} {_loss(loss).unit}{of_loss}"
+    return f"{write_points(value)} {_loss(loss).unit}{_loss(loss).of_gain}"
 
 
 def _loss(name: str) -> Loss:
@@ -118,6 +117,7 @@ def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
     tables: dict[str, tuple[Sequence[Row] | None, Columns]] = {
         # Without rows to test, nothing is known but who serves.
         "serving": (summary["serving"], _serving_columns(losses[0])[: None if summary["questions"] else 2]),
+        "exceptions": (summary["exceptions"], _exception_columns(summary["exceptions"] or [], losses[0])),
         "totals": (summary["totals"], _TOTALS),
         "might_lose": (summary["recommendation"]["losing"] + summary["recommendation"]["might_lose"], _MIGHT_LOSE),
         "rates": (summary["rates"], _RATES),
@@ -172,6 +172,28 @@ def _serving_columns(loss: str) -> Columns:
     )
 
 
+def _exception_columns(rows: Sequence[Row], loss: str) -> Columns:
+    """The list of exceptions with the figures of the people tested, or else those of training."""
+    unit = _heads(loss)[1]
+    group, served = ("group", _text("group")), ("served by", _text("served_by"))
+    if not rows or rows[0]["tested"] is None:
+        return (group, _RULE, ("share", _share("share")), (f"gain, {unit}", _with_interval("gain")), served)
+
+    def tested(cell: Cell) -> Cell:
+        return lambda row: cell(row["tested"])
+
+    return (
+        group,
+        _RULE,
+        ("people", tested(_count("rows"))),
+        ("share", tested(_share("share"))),
+        (f"gain, {unit}", tested(_with_interval("gap"))),
+        served,
+        ("what to do", tested(lambda row: _ACTIONS[row["action"]])),
+        ("answer", tested(lambda row: _VERDICTS.get(row.get("verdict", ""), "–"))),
+    )
+
+
 def _guard_columns(loss: str) -> Columns:
     short, unit = _heads(loss)
     return (
@@ -199,6 +221,7 @@ def _change(rate: str) -> Cell:
     return lambda row: _unbroken(f"{_percent(row[f'{rate}_pooled'])} → {_percent(row[rate])}")
 
 
+_RULE = ("rule", _text("rule"))
 _CHECKS: Columns = (
     ("group", _text("group")),
     ("subgroup", lambda row: row["part"] or "the whole group"),

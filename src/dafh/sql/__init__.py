@@ -1,6 +1,6 @@
 """Models as SQL, so that rows are scored where they live.
 
-- `plan`: a fitted model taken apart into rules, points and weights, and the sentences for what cannot be exported;
+- `plan`: a fitted model taken apart into regions, points and weights, and the sentences for what cannot be exported;
 - `statement`: all of it as one SELECT. sqlglot writes it for each database; all values and names become nodes of its
   syntax tree, never pasted text: a category called ``'); DROP TABLE x; --`` stays a category.
 

@@ -1,4 +1,4 @@
-"""A fitted model taken apart into what SQL can express: rules, points, weights and cut-offs.
+"""A fitted model taken apart into what SQL can express: regions, points, weights and cut-offs.
 
 Nothing here knows SQL. What cannot be expressed is refused here, in one sentence.
 """
