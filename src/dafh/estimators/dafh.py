@@ -299,6 +299,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             self._view = pooled.view.settled()
             self._keep(learned)
             self._measure(learned.exceptions.seen, rows.weight)
+            if brought is not None and self.exceptions_ is not None and learned.exceptions.problem.n_folds > 1:
+                self.exceptions_ = replace(self.exceptions_, replacement=learned.replacement())
             self._judge(judges, learned.judged)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
         training.warn_if_sampled(unfitted, self.method_)

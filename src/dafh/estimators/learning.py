@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.classifiers.logits import class_probabilities, decide, logits
 from dafh.estimators.pooled import PooledFit, choose_n_folds, observe_decisions, out_of_fold_pooled_logits
 from dafh.evaluation.paired import ComparedRows
+from dafh.frames import take_rows
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections
 from dafh.groups.exceptions import ExceptionList, ExceptionRows, FittedExceptions, fit_exceptions, fit_list, paired_mean
 from dafh.groups.judging import Decisions, FoldVerdict, cross_fitted_rows
@@ -18,11 +20,13 @@ from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
 from dafh.groups.trained import ExceptionModel, NetworkModel, TrainedGroups
 from dafh.linear.newton import row_losses
+from dafh.linear.scorecard import Scorecard
 from dafh.regions.conditions import Region
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 from dafh.rows.seen import SeenRows
 from dafh.tables.bins import Binning
+from dafh.text import percent
 
 _SHARE_OF_ONE_FOLD = 0.2
 _FOLDS_OF_OTHERS = 4
@@ -44,6 +48,27 @@ class LearnedGroups:
     population: FittedPopulation | None
     """How a network was trained, if one was."""
     exceptions: "LearnedExceptions"
+
+    def replacement(self) -> str:
+        """Say what giving up a model that the user brought would bring: a scorecard of the same rows, held out."""
+        learned = self.exceptions
+        rows, fold, base = learned.rows, learned.problem.fold, learned.problem.base
+        held_out = np.flatnonzero(fold == 0)
+        training, asked = rows.take(np.flatnonzero(fold != 0)), rows.take(held_out)
+        label, weight = rows.label[held_out], rows.weight[held_out]
+        features = learned.seen.features
+        scorecard = Scorecard(threshold=self.decisions.cutoff)
+        scorecard.fit(take_rows(features, np.flatnonzero(fold != 0)), training.y, training.fit_weight)
+        new = logits(class_probabilities(scorecard, take_rows(features, held_out), rows.classes))
+        errors = [
+            float(np.average(decided != label, weights=weight))
+            for decided in (decide(new, self.decisions.cutoff), self.decisions.of_pooled(held_out, base[held_out]))
+        ]
+        losses = [float(np.average(row_losses(one, label), weights=weight)) for one in (new, base[held_out])]
+        return (
+            f"A new scorecard instead of the model in use: error rate {percent(errors[0])} instead of "
+            f"{percent(errors[1])}, log-loss {losses[0]:.3f} instead of {losses[1]:.3f} ({len(asked):,} held-out rows)."
+        )
 
 
 def learn_groups(

@@ -40,7 +40,7 @@ def stability(
 ) -> float:
     """Fit copies of a model, with different seeds or on different rows, and compare their groups.
 
-    Groups of a network depend on its random start: compare seeds. Exceptions have no random start, and a seed would only
+    Groups of a network depend on its random start: compare seeds. Exceptions have no random start, and a seed would
     draw other folds; what they depend on is the rows: compare resamples.
 
     Parameters

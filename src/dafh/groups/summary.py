@@ -1,6 +1,6 @@
 """The exceptions of a fitted model, with what is known about each group, as people read them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -38,15 +38,15 @@ class ExceptionSummary:
     high: NDArray[np.float64] | None = None
     loss: LossName = "error"
     """What the gain is a gain in."""
+    replacement: str | None = None
+    """What giving up the user's own model would bring, in one sentence."""
 
     def judged(self, serves: NDArray[np.intp], report: GuardReport | None) -> "ExceptionSummary":
         """The same list after the guard has decided."""
         if report is None:
-            return ExceptionSummary(self.regions, serves, self.share, self.shift, self.threshold)
+            return replace(self, serves=serves, gain=None, low=None, high=None)
         gain, low, high = (report.table[name].to_numpy() for name in ("gain", "low", "high"))
-        return ExceptionSummary(
-            self.regions, serves, self.share, self.shift, self.threshold, gain, low, high, report.losses[0]
-        )
+        return replace(self, serves=serves, gain=gain, low=low, high=high, loss=report.losses[0])
 
     @property
     def n_groups(self) -> int:
@@ -121,11 +121,13 @@ class ExceptionSummary:
 
     def __str__(self) -> str:
         """Render for a terminal."""
-        if self.n_groups == 1:
-            return self.sentence()
-        return f"{self.sentence()}\n\n{render_text(self._display(), left=('rule', 'served by'))}"
+        table = [] if self.n_groups == 1 else [render_text(self._display(), left=("rule", "served by"))]
+        return "\n\n".join([self.sentence(), *table, *self._notes()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return render_html(self.sentence(), self._display())
+        return render_html(self.sentence(), *([] if self.n_groups == 1 else [self._display()]), *self._notes())
+
+    def _notes(self) -> list[str]:
+        return [] if self.replacement is None else [self.replacement]
