@@ -299,8 +299,8 @@ class FileModel:
     def explain(self, rows: LabelledRows, n_fits: int | None = 0) -> Explanation:
         """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
 
-        Copies of a model with exceptions differ in the rows they are fitted on, those of a network in their seeds. None is
-        three copies on at most 10,000 rows, and none where there is one group.
+        Copies of a model with exceptions differ in the rows they are fitted on, those of a network in their seeds.
+        None is three copies on at most 10,000 rows, and none where there is one group.
         """
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
         final = final_classifier(self.model)

@@ -257,12 +257,10 @@ def _incumbent(score: str | None, decision: str | None, threshold: float | None,
 
 def _print_groups(fitted: Any) -> None:
     """Say what groups are worth, list the exceptions, and say what the guard decided."""
-    from dafh.explanation.words import adds_nothing, worth_of_groups
+    from dafh.explanation.words import worth_of_groups
 
-    # Exceptions that nobody is served by need not be read.
     exceptions = fitted.exceptions_
-    with_list = exceptions is not None and not adds_nothing(fitted)
-    click.echo(f"\n{exceptions if with_list else worth_of_groups(fitted)}")
+    click.echo(f"\n{worth_of_groups(fitted) if exceptions is None else exceptions}")
     report = fitted.guard_report_
     if report is None:
         return
@@ -270,4 +268,4 @@ def _print_groups(fitted: Any) -> None:
         click.echo("\n".join(report.notes), nl=bool(report.notes))
         return
     # The list has gains and servers already; for groups by a network, the guard's table is the only one.
-    click.echo(f"\n{report.brief() if with_list else report}")
+    click.echo(f"\n{report if exceptions is None else report.brief()}")

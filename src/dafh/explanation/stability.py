@@ -40,8 +40,8 @@ def stability(
 ) -> float:
     """Fit copies of a model, with different seeds or on different rows, and compare their groups.
 
-    Groups of a network depend on its random start: compare seeds. Exceptions have no random start, and a seed would
-    draw other folds; what they depend on is the rows: compare resamples.
+    Groups of a network depend on its random start: compare seeds. Exceptions have none, and a seed would only draw
+    other folds; what they depend on is the rows: compare resamples.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def quick_stability(
 ) -> float:
     """Compare the groups of three copies (`QUICK_FITS`) on at most 10,000 rows.
 
-    Copies of a model with exceptions differ in the rows they are fitted on, those of a network in their seeds. The number is
-    fixed, so that a report does not depend on how busy the machine is.
+    Copies of a model with exceptions differ in the rows they are fitted on, those of a network in their seeds. The
+    number is fixed, so that a report does not depend on how busy the machine is.
     """
     labels, n_rows = np.asarray(y), len(np.asarray(y))
     if n_rows > _MOST_ROWS:

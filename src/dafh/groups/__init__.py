@@ -10,6 +10,6 @@
 - `judging`: what calibration rows say about models that were trained without them.
 
 Another way to learn groups belongs here. `dafh.estimators.learning` calls it, with logits and folds that are nested; it
-returns a model with the methods of `trained.ExceptionModel`. A way to divide rows first and to fit classifiers afterwards is
-a partition instead (`dafh.partitions`).
+returns a model with the methods of `trained.ExceptionModel`. A way to divide rows first and to fit classifiers
+afterwards is a partition instead (`dafh.partitions`).
 """
