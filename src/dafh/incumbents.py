@@ -359,7 +359,7 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
     >>> incumbent.predict(people[:4])
     array([1, 0, 1, 1])
     >>> model = DAFHClassifier(1, pooled=IncumbentColumns("score", threshold=600)).fit(people, repaid)
-    >>> model.predict(people[:4]), model.feature_names_in_
+    >>> model.pooled_.predict(people[:4]), model.feature_names_in_
     (array([1, 0, 1, 1]), array(['age'], dtype=object))
     """
 

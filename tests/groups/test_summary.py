@@ -44,7 +44,7 @@ def test_a_terminal_and_a_notebook_show_the_same_words():
     ("serves", "said"),
     [
         ([0, 1, 2], "2 exceptions, asked in this order; the first that holds decides. 3 of 3 groups have"),
-        ([0, K, K], "1 of 3 groups has a classifier of their own."),
+        ([0, K, K], "1 of 3 groups has its own classifier."),
         ([K, K, K], "2 exceptions found, but the guard let no group keep its own classifier"),
     ],
 )
@@ -57,12 +57,12 @@ def test_without_exceptions_there_is_a_sentence_and_no_table():
     assert str(alone) == "No exceptions: groups add nothing to the pooled classifier, which serves everybody."
     assert alone.rules == ["everybody"]
     corrected = ExceptionSummary((), np.array([0]), np.ones(1), np.array([np.nan]))
-    assert str(corrected) == "No exceptions; a correction of the pooled classifier serves everybody."
+    assert str(corrected) == "No exceptions: one correction of the pooled classifier serves everybody."
 
 
 def test_everybody_who_serves_is_named():
     # A shift of the logit by log 4 moves a cut-off of 0.5 to 0.2.
     found = summary([0, K, 1], shift=[np.log(4), np.nan, np.nan])
-    assert found.server(0) == "the pooled classifier with another cut-off, 0.20"
+    assert found.server(0) == "its own classifier (about another cut-off of the pooled one, 0.20)"
     assert found.server(1) == "the pooled classifier"
     assert found.server(2) == "the classifier of group 1"

@@ -146,7 +146,7 @@ def fit_population(
     seen = _engine_rows(rows, base, starts, scaler.transform(rows.X), held_out, warm=warm)
     plan = _plan(recipe, n_groups, seen, n_outputs=base.shape[-1])
     grid = recipe.grid()
-    max_epochs, patience = recipe.schedule(len(rows), from_rules=starts is not None)
+    max_epochs, patience = recipe.schedule(len(rows), from_exceptions=starts is not None)
     last, weight_of_pr = recipe.select == "last", recipe.weight_of_pr(n_groups)
     rule = Selection(held_out.n_folds, weight_of_pr, patience, last=last, all_choose=held_out.all_choose)
     elsewhere = [0.0] * len(base) if starts is None else [start.elsewhere for start in starts]

@@ -34,7 +34,7 @@ Varied = float | Sequence[float]
 class Recipe(BaseEstimator):
     """How `DAFHClassifier` trains: architecture, objective, optimiser, schedule, and choice of the model.
 
-    The defaults were chosen on development splits of five data sets and suit a network that starts from rules, whose
+    The defaults were chosen on development splits of five data sets and suit a network that starts from exceptions, whose
     groups it copies and whose corrections it takes over. Such a start needs few steps and one replica. Random starts
     need more: the objective is not convex, so a population of replicas with different starts and settings is trained
     as one program, and rows that did not train them choose the replica and the epoch. Settings marked *(varied)* take
@@ -43,7 +43,7 @@ class Recipe(BaseEstimator):
     `pr_weight` is the dial between accuracy and Pr without harm, the share of rows that no other classifier would serve
     better. Pr is highest where all classifiers are copies of the pooled one, and a choice that counts it gives up
     accuracy. It does not count by default: holding classifiers near the pooled one on rows of other groups, which is
-    chosen with the rules and taken over by the network, raises Pr at less cost.
+    chosen with the exceptions and taken over by the network, raises Pr at less cost.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Recipe(BaseEstimator):
         start at random, and own classifiers do not contain the pooled one, as in the paper.
     noise : float *(varied)*, default=0.02
         Size of the random part of the first corrections, relative to the standard deviation of the pooled logit (at
-        least 1). The first replica that starts from rules has none. A random group network already breaks the symmetry
+        least 1). The first replica that starts from exceptions has none. A random group network already breaks the symmetry
         between groups, and noise that is left at the end of training is harm.
     surrogate : {"margin", "paper"}, default="margin"
         Stand-in for the 0-1 loss; "paper" is the printed one with the missing absolute value.
@@ -72,7 +72,7 @@ class Recipe(BaseEstimator):
     anchor : float *(varied)*, default=8
         Weight of each classifier's likelihood on its own group; 0 is the paper.
     anchor_moves_groups : bool, default=True
-        Whether that likelihood also moves the group network. True suits a start from rules, False a random one.
+        Whether that likelihood also moves the group network. True suits a start from exceptions, False a random one.
     shrinkage : float *(varied)*, default=0.04
         L2 penalty on the corrections.
     optimizer : {"adam", "sgd"}, default="adam"
@@ -88,15 +88,15 @@ class Recipe(BaseEstimator):
         Update the group network first and the classifiers against the new one, as Algorithm 1 is printed; False
         updates both at once, which costs half as much and was as good.
     n_replicas : int, default=1
-        Size of the population. It is trained once on all rows, and once without each fold. From rules, a second
+        Size of the population. It is trained once on all rows, and once without each fold. From exceptions, a second
         replica gained nothing; from random starts, take 8.
     batch_size : int, default=256
     max_epochs : int or "auto", default="auto"
-        Passes over the training rows at most. "auto" takes 8 passes from rules; from a random start about 2,000 steps,
+        Passes over the training rows at most. "auto" takes 8 passes from exceptions; from a random start about 2,000 steps,
         and 8 to 200 passes.
     patience : int or "auto", default="auto"
         Stop after this many epochs in which no replica improved on the best so far. "auto" waits for 3 epochs from
-        rules; from a random start for about 400 steps, and for 6 epochs at least.
+        exceptions; from a random start for about 400 steps, and for 6 epochs at least.
     select : {"best", "last"}, default="best"
         Which epoch becomes the model: the best one on rows that are held out for this choice, or the last one, for
         which no row is held out.
@@ -105,9 +105,8 @@ class Recipe(BaseEstimator):
         on all rows, which becomes the model: no row is lost for training. "auto": five, or three from 20,000 rows on
         and where the pooled classifier is not one of ours. 1 holds out a fifth of the rows once.
     pr_weight : float or "auto", default=0
-        The choice of replica and epoch minimises the Brier score − `pr_weight` · Pr without harm, the choice of rules
-        the log-loss − the same. "auto" is 0.02 per group: the more classifiers a row could envy, the more it counts
-        that it does not.
+        The choice of replica and epoch minimises the Brier score − `pr_weight` · Pr without harm. "auto" is 0.02 per
+        group: the more classifiers a row could envy, the more it counts that it does not.
 
     Examples
     --------
@@ -115,7 +114,7 @@ class Recipe(BaseEstimator):
     >>> from dafh.datasets import make_grouped_classification
     >>> data = make_grouped_classification(1000, random_state=0)
     >>> quick = Recipe(n_replicas=2, max_epochs=5)
-    >>> DAFHClassifier(2, groups="network", recipe=quick, random_state=0).fit(data.X, data.y).groups_
+    >>> DAFHClassifier(2, method="network", recipe=quick, random_state=0).fit(data.X, data.y).method_
     'network'
 
     A search over settings reaches them by name:
@@ -251,7 +250,7 @@ class Recipe(BaseEstimator):
 
     @classmethod
     def random_starts(cls, **changes: Any) -> Self:
-        """Return a recipe for a population of eight random starts: slower, and not bound to what rules can find.
+        """Return a recipe for a population of eight random starts: slower, and not bound to what exceptions can find.
 
         Parameters
         ----------
@@ -309,15 +308,15 @@ class Recipe(BaseEstimator):
             stride *= len(values)
         return grid
 
-    def schedule(self, n_rows: int, *, from_rules: bool = False) -> tuple[int, int]:
+    def schedule(self, n_rows: int, *, from_exceptions: bool = False) -> tuple[int, int]:
         """Epochs at most, and epochs to wait for an improvement.
 
-        From a random start they are counted in steps, because small data have few. From rules, many steps on small
+        From a random start they are counted in steps, because small data have few. From exceptions, many steps on small
         data only lead away from a good start: where 12 epochs were allowed, the best was the third to the sixth.
         """
         steps_per_epoch = -(-n_rows // self.batch_size)
         epochs, wait = int(np.clip(2000 // steps_per_epoch, 8, 200)), max(6, 400 // steps_per_epoch)
-        if from_rules:
+        if from_exceptions:
             epochs, wait = 8, 3
         max_epochs = epochs if self.max_epochs == "auto" else self.max_epochs
         patience = wait if self.patience == "auto" else self.patience

@@ -83,7 +83,7 @@ class ExceptionSummary:
         if np.isnan(self.shift[group]):
             return "its own classifier"
         cutoff = float(expit(logit(self.threshold) - self.shift[group]))
-        return f"its own classifier (about the pooled one at a cut-off of {cutoff:.2f})"
+        return f"its own classifier (about another cut-off of the pooled one, {cutoff:.2f})"
 
     def sentence(self) -> str:
         """Say in one sentence what groups are worth."""
