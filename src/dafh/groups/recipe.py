@@ -115,7 +115,7 @@ class Recipe(BaseEstimator):
     >>> from dafh.datasets import make_grouped_classification
     >>> data = make_grouped_classification(1000, random_state=0)
     >>> quick = Recipe(n_replicas=2, max_epochs=5)
-    >>> DAFHClassifier(2, groups="network", recipe=quick, random_state=0).fit(data.X, data.y).groups_
+    >>> DAFHClassifier(2, method="network", recipe=quick, random_state=0).fit(data.X, data.y).method_
     'network'
 
     A search over settings reaches them by name:
