@@ -129,11 +129,11 @@ class GuardReport:
         if not len(first) or not int(first["rows"].iloc[0]) or self.serves[group] not in (group, len(self.serves)):
             return ""
         check = first.iloc[0]
-        if not check["part"] and check["loss"] == self.losses[0]:
-            # The same figures as in the table, which are what fresh rows will show.
-            check = pd.concat([check.drop(list(_LOSSES)), self.table.loc[group, list(_LOSSES)]])
+        # In the main check the same figures as in the table, which are what fresh rows will show.
+        is_main = not check["part"] and check["loss"] == self.losses[0]
+        compared = self.table.iloc[group] if is_main else check
         # Two digits: groups are often decided by less than a tenth of a percentage point.
-        own, pooled = (f"{100 * check[name]:.2f}{'' if check['loss'] == 'cost' else '%'}" for name in _LOSSES)
+        own, pooled = (f"{100 * compared[name]:.2f}{'' if check['loss'] == 'cost' else '%'}" for name in _LOSSES)
         unit = " per 100 rows" if check["loss"] == "cost" else ""
         both = f"{own}{unit} with both" if own == pooled else f"{own} instead of {pooled}{unit}"
         return f" ({both}, {check['rows']:,} {'row' if check['rows'] == 1 else 'rows'})"
