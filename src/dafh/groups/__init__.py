@@ -1,6 +1,6 @@
 """Groups that are learned together with their classifiers.
 
-- `exceptions`: a short ordered list of regions, grown and chosen on held-out rows; `summary`: the list as people read it;
+- `exceptions`: a short ordered list of regions, grown and chosen on held-out rows; `summary`: the list in words;
 - `corrections`: what own classifiers are linear in, and what they add to the pooled logits;
 - `network`: a population of group networks that starts from the exceptions, the way into `dafh.engine`; `recipe`: its
   settings;

@@ -51,7 +51,7 @@ class NetworkStart:
     bias: NDArray[np.float64]
     """(K, m)."""
     elsewhere: float = 0.0
-    """What a row counts for the classifiers of other groups; see `dafh.groups.merging.fit_corrections`."""
+    """What a row counts for the classifiers of other groups; they are held near the pooled one there."""
 
 
 @dataclass(frozen=True, eq=False)
