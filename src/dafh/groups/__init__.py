@@ -7,7 +7,7 @@
 - `trained`: what `DAFHClassifier` asks of groups, by exceptions or by a network, which is served in NumPy;
 - `judging`: what calibration rows say about models that were trained without them.
 
-Another way to learn groups belongs here. `dafh.estimators.learning` calls it, with out-of-fold logits; it returns a model
-with the methods of `trained.ExceptionModel`. A way to divide rows first and to fit classifiers afterwards is a partition
-instead (`dafh.partitions`).
+Another way to learn groups belongs here. `dafh.estimators.learning` calls it, with out-of-fold logits; it returns a
+model with the methods of `trained.ExceptionModel`. A way to divide rows first and to fit classifiers afterwards is a
+partition instead (`dafh.partitions`).
 """

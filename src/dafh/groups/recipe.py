@@ -34,8 +34,8 @@ Varied = float | Sequence[float]
 class Recipe(BaseEstimator):
     """How `DAFHClassifier` trains: architecture, objective, optimiser, schedule, and choice of the model.
 
-    The defaults were chosen on development splits of five data sets and suit a network that starts from exceptions, whose
-    groups it copies and whose corrections it takes over. Such a start needs few steps and one replica. Random starts
+    The defaults were chosen on development splits of five data sets and suit a network that starts from exceptions,
+    whose groups it copies and whose corrections it takes over. Such a start needs few steps and one replica. Random starts
     need more: the objective is not convex, so a population of replicas with different starts and settings is trained
     as one program, and rows that did not train them choose the replica and the epoch. Settings marked *(varied)* take
     one number, or several that are spread over the replicas.
