@@ -35,15 +35,14 @@ class Recipe(BaseEstimator):
     """How `DAFHClassifier` trains: architecture, objective, optimiser, schedule, and choice of the model.
 
     The defaults were chosen on development splits of five data sets and suit a network that starts from exceptions,
-    whose groups it copies and whose corrections it takes over. Such a start needs few steps and one replica. Random starts
-    need more: the objective is not convex, so a population of replicas with different starts and settings is trained
-    as one program, and rows that did not train them choose the replica and the epoch. Settings marked *(varied)* take
-    one number, or several that are spread over the replicas.
+    whose groups it copies and whose corrections it takes over. Such a start needs few steps and one replica. Random
+    starts need more: the objective is not convex, so a population of replicas with different starts and settings is
+    trained as one program, and rows that did not train them choose the replica and the epoch. Settings marked
+    *(varied)* take one number, or several that are spread over the replicas.
 
     `pr_weight` is the dial between accuracy and Pr without harm, the share of rows that no other classifier would serve
     better. Pr is highest where all classifiers are copies of the pooled one, and a choice that counts it gives up
-    accuracy. It does not count by default: holding classifiers near the pooled one on rows of other groups, which is
-    chosen with the exceptions and taken over by the network, raises Pr at less cost.
+    accuracy. It does not count by default.
 
     Parameters
     ----------
@@ -59,8 +58,8 @@ class Recipe(BaseEstimator):
         start at random, and own classifiers do not contain the pooled one, as in the paper.
     noise : float *(varied)*, default=0.02
         Size of the random part of the first corrections, relative to the standard deviation of the pooled logit (at
-        least 1). The first replica that starts from exceptions has none. A random group network already breaks the symmetry
-        between groups, and noise that is left at the end of training is harm.
+        least 1). The first replica that starts from exceptions has none. A random group network already breaks the
+        symmetry between groups, and noise that is left at the end of training is harm.
     surrogate : {"margin", "paper"}, default="margin"
         Stand-in for the 0-1 loss; "paper" is the printed one with the missing absolute value.
     temperature : float *(varied)*, default=3
@@ -92,8 +91,8 @@ class Recipe(BaseEstimator):
         replica gained nothing; from random starts, take 8.
     batch_size : int, default=256
     max_epochs : int or "auto", default="auto"
-        Passes over the training rows at most. "auto" takes 8 passes from exceptions; from a random start about 2,000 steps,
-        and 8 to 200 passes.
+        Passes over the training rows at most. "auto" takes 8 passes from exceptions; from a random start about 2,000
+        steps, and 8 to 200 passes.
     patience : int or "auto", default="auto"
         Stop after this many epochs in which no replica improved on the best so far. "auto" waits for 3 epochs from
         exceptions; from a random start for about 400 steps, and for 6 epochs at least.
