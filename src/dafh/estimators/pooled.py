@@ -39,7 +39,7 @@ PooledName = Literal["scorecard", "linear"]
 # With fewer rows than this, five folds are worth their time; above it, three judge as surely.
 _FEW_ROWS = 20_000
 # Bins by column in which a classifier of any other kind is corrected: its groups have too few rows for more.
-_FEW_BINS = 8
+_FEW_BINS = 20
 Brought = Incumbent | IncumbentColumns
 FITTED_MODEL = Allowed(
     "a fitted model that has 'predict'", lambda value: callable(getattr(value, "predict", None)) and is_fitted(value)

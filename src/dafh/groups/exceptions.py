@@ -348,10 +348,12 @@ class _Choice:
             if length or (rest and self.rows.may_correct_all)
         ]
         chosen = self._shortest(along)
-        chosen = self._lowest([chosen._replace(strength=strength) for strength in STRENGTHS])
-        if n_groups is None and self._near(self.pooled, self._loss(chosen), _ERRORS_TO_LEAVE_POOLED):
-            return None
-        return chosen
+        several = [chosen._replace(strength=strength) for strength in STRENGTHS]
+        if n_groups is not None:
+            return self._lowest(several)
+        # A stronger penalty may show a smaller gain more surely.
+        sure = [one for one in several if not self._near(self.pooled, self._loss(one), _ERRORS_TO_LEAVE_POOLED)]
+        return self._lowest(sure) if sure else None
 
     def _shortest(self, several: Sequence[Settings]) -> Settings:
         """The fewest own classifiers within one standard error of the lowest loss."""
