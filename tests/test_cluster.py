@@ -37,6 +37,7 @@ def test_partitions_give_the_model_of_rows_in_memory(two_workers, small_sample, 
     assert_same_model(in_memory(n_rows), fitted(collection), table[FEATURES])
 
 
+@pytest.mark.slow
 def test_workers_read_the_files_of_a_command_whatever_folder_they_work_in(
     two_workers, small_sample, tmp_path, monkeypatch
 ):
@@ -91,6 +92,7 @@ def test_two_fits_run_at_a_time(two_workers, small_sample):
         assert_same_model(in_memory(5000), model, table[FEATURES])
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_forgotten_with_its_blocks(two_workers):
     blocks = as_blocks(dd.from_pandas(pd.DataFrame({"a": range(100)}), npartitions=9))
     kept = blocks.keep(lambda block: {"a": block["a"].to_numpy()})

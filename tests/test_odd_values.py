@@ -79,6 +79,7 @@ def test_names_of_files_tell_a_terminal_nothing(tmp_path):
     assert "m\\n.csv is empty" in run("fit", tmp_path / "m\n.csv", "--target", "y", "--out", tmp_path / "o").stderr
 
 
+@pytest.mark.slow
 def test_a_model_of_many_labels_answers_for_few_rows_at_a_time(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.normal(size=300), "b": rng.normal(size=300)})

@@ -377,6 +377,7 @@ def test_curves_show_the_columns_they_are_named_after_with_dashes_of_their_own(m
     assert dashes[0] != dashes[1]
 
 
+@pytest.mark.slow
 def test_the_selected_epoch_is_that_of_the_model_and_is_written_where_there_is_room():
     model = network_case().model
     chart = plots.training_curve(model)
