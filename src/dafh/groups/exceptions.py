@@ -40,8 +40,8 @@ _MOST_SEARCHED = 50_000
 _FINALISTS = 8
 # What a condition must gain, in log-likelihood: about the logarithm of the number of conditions it was chosen from.
 _COST_OF_CONDITION = 6.0
-# Per unit of weight: far below what a fold can tell apart.
-_TOLERANCE = 1e-7
+# What is left to gain at the end of a fit, per unit of weight: of the final list, and where lists are only compared.
+_TOLERANCE, _ROUGH_TOLERANCE = 1e-7, 1e-5
 # The best of many candidates looks better than it is: with two standard errors, exceptions were added on 18 of 90
 # development splits where nothing is gained; with three, on 2.
 _ERRORS_TO_LEAVE_POOLED = 2.0
@@ -271,8 +271,10 @@ class ListFit:
     all, and takes a few steps that only sum gradients.
     """
 
-    def __init__(self, rows: ExceptionRows, block: int, exceptions: Sequence[Candidate]) -> None:
-        trains = rows.training(block)
+    def __init__(
+        self, rows: ExceptionRows, block: int, exceptions: Sequence[Candidate], tolerance: float = _TOLERANCE
+    ) -> None:
+        trains, self._tolerance = rows.training(block), tolerance
         self.exceptions, self.n_coefficients = tuple(exceptions), rows.design.n_coefficients
         group = first_match([one.rows(rows.codes[trains]) for one in exceptions], len(trains))
         training = rows.regression.take(trains)
@@ -304,7 +306,7 @@ class ListFit:
                 start=None if near is None else known[near],
                 curvatures=(self._rest_curvatures if is_rest else self._curvatures)[number],
                 free_intercept=False,
-                tolerance=_TOLERANCE,
+                tolerance=self._tolerance,
             ).coefficients
         return known[strength]
 
@@ -324,7 +326,9 @@ class _Choice:
         self.rows = rows
         blocks = range(rows.n_folds)
         self.most = len(grown[-1])
-        self.folds = in_threads(lambda block: ListFit(rows, block, grown[block]), blocks, len(rows.label))
+        self.folds = in_threads(
+            lambda block: ListFit(rows, block, grown[block], _ROUGH_TOLERANCE), blocks, len(rows.label)
+        )
         judges = [rows.judging(block) for block in blocks]
         self.judging = [rows.regression.take(some) for some in judges]
         self.inside = [[one.rows(rows.codes[some]) for one in grown[block]] for block, some in enumerate(judges)]
