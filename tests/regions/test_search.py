@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dafh.regions.search import MOST_VALUES, RegionSearch
+from dafh.regions.search import RegionSearch
 from dafh.tables.bins import Binning
 
 
@@ -103,7 +103,7 @@ def test_lists_stay_short_and_conditions_few(table):
     for candidate in found.best(depth=2):
         region = candidate.region(binning)
         assert region.n_conditions <= 2
-        assert all(len(condition.values) <= MOST_VALUES for condition in region.conditions)
+        assert all(len(condition.values) <= 5 for condition in region.conditions)
 
 
 def test_columns_of_one_kind_only():

@@ -54,7 +54,7 @@ class LearnedGroups:
         learned = self.exceptions
         rows, fold, base = learned.rows, learned.problem.fold, learned.problem.base
         held_out = np.flatnonzero(fold == 0)
-        training, asked = rows.take(np.flatnonzero(fold != 0)), rows.take(held_out)
+        training = rows.take(np.flatnonzero(fold != 0))
         label, weight = rows.label[held_out], rows.weight[held_out]
         features = learned.seen.features
         scorecard = Scorecard(threshold=self.decisions.cutoff)
@@ -67,7 +67,8 @@ class LearnedGroups:
         losses = [float(np.average(row_losses(one, label), weights=weight)) for one in (new, base[held_out])]
         return (
             f"A new scorecard instead of the model in use: error rate {percent(errors[0])} instead of "
-            f"{percent(errors[1])}, log-loss {losses[0]:.3f} instead of {losses[1]:.3f} ({len(asked):,} held-out rows)."
+            f"{percent(errors[1])}, log-loss {losses[0]:.3f} instead of {losses[1]:.3f} "
+            f"({len(held_out):,} held-out rows)."
         )
 
 

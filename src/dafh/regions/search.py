@@ -27,8 +27,6 @@ BEAM = 8
 _CATEGORIES_IN_LISTS = 5
 # Cuts of a column of numbers between which intervals are tried; a further condition on the column narrows them.
 _CUTS_OF_INTERVALS = 12
-MOST_VALUES = 5
-"""Longest list of categories in a condition."""
 
 
 @dataclass(frozen=True, eq=False)
