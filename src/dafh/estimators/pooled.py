@@ -24,10 +24,10 @@ from dafh.frames import Table, to_pandas
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
 from dafh.incumbents import Incumbent, IncumbentColumns, check_incumbent, names_aside
-from dafh.linear.crossfit import out_of_fold_logits
+from dafh.linear.crossfit import Folds
 from dafh.linear.designs import DenseDesign, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.linear.newton import Regression, Solution, fit_penalized
+from dafh.linear.newton import Regression, Solution
 from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
@@ -270,7 +270,9 @@ def out_of_fold_pooled_logits(
         return pooled_logits(fitted.model, seen, rows.classes)
     if isinstance(unfitted, Scorecard):
         assert fitted.sums is not None
-        return out_of_fold_logits(fitted.sums.rows, fold, fitted.sums.refit)
+        # With the strengths of all rows. One for each column tells next to nothing about a row's label, and own
+        # classifiers are compared with the same logits.
+        return Folds(fitted.sums.rows, fitted.sums.solution, fold).out_of_fold()
     if fitted.kind == "columns":
         return _out_of_fold_regression(fitted.model, rows, seen, fold)
     return _out_of_fold_fits(unfitted, fitted, rows, seen, fold)
@@ -285,13 +287,9 @@ def _out_of_fold_regression(
     offset = np.zeros((len(rows), len(linear.coef_)))
     regression = Regression(DenseDesign(standard.of_rows(seen.numbers)), rows.label, rows.weight, offset)
     start = standard.stacked(linear.intercept_, linear.coef_)
-    penalty = np.full(len(start), 1.0 / float(linear.C_))
-
-    def refit(some: Regression) -> Solution:
-        # To the last digits: the start knows the labels of all rows, and the end must not.
-        return fit_penalized(some, penalty, start=start, tolerance=1e-13)
-
-    return out_of_fold_logits(regression, fold, refit)
+    solution = Solution(start, np.full(len(start), 1.0 / float(linear.C_)))
+    # To the last digits: the start knows the labels of all rows, and the end must not.
+    return Folds(regression, solution, fold).out_of_fold(tolerance=1e-13)
 
 
 def _out_of_fold_fits(

@@ -7,6 +7,7 @@ else gets a correction too, is decided by held-out log-loss along lists that wer
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -130,39 +131,45 @@ class FittedExceptions:
 # ---- growing a list ----
 
 
-def grow(rows: ExceptionRows, block: int, most: int, depth: int = DEPTH, *, may_stop: bool = True) -> list[Candidate]:
-    """Find exceptions one after the other, on the rows of a block, until nothing is worth its conditions."""
-    trains = rows.training(block)
-    smallest = max(_FEWEST_ROWS, _SMALLEST_SHARE * len(trains))
-    step = max(len(trains) / _MOST_SEARCHED, 1.0)
-    trains = trains[np.arange(0, len(trains), step).astype(np.intp)]
-    directions = _Directions.of(rows, trains)
-    search = RegionSearch(
-        rows.binning,
-        rows.codes[trains],
-        directions.values(),
-        directions.score,
-        smallest / step,
-        _LARGEST_SHARE,
-        intervals=False,
-    )
-    exceptions: list[Candidate] = []
-    rest = directions.sums(search.rows)
-    while len(exceptions) < most:
-        finalists = search.best(depth, _FINALISTS)
-        inside = [directions.sums(search.rows[search.inside(one)]) for one in finalists]
-        before = rest.gain(step)
-        gains = [
-            sums.gain(step) + rest.without(sums).gain(step) - before - _COST_OF_CONDITION * len(candidate.bins)
-            for candidate, sums in zip(finalists, inside, strict=True)
-        ]
-        if not gains or (may_stop and max(gains) <= 0):
-            break
-        best = search.refined(finalists[int(np.argmax(gains))])
-        exceptions.append(best)
-        rest = rest.without(directions.sums(search.rows[search.inside(best)]))
-        search.remove(best)
-    return exceptions
+class _Growth:
+    """Grows lists of exceptions, without any fold; what rows count in the search is computed once for all of them."""
+
+    def __init__(self, rows: ExceptionRows, depth: int) -> None:
+        self.depth, n_rows = depth, len(rows.label)
+        self.step = max(n_rows / _MOST_SEARCHED, 1.0)
+        """Rows that each row of the search stands for."""
+        searched = np.arange(0, n_rows, self.step).astype(np.intp)
+        self.fold = rows.fold[searched]
+        self.directions = _Directions.of(rows, searched)
+        values, score = self.directions.values(), self.directions.score
+        self.search = RegionSearch(
+            rows.binning, rows.codes[searched], values, score, 1.0, _LARGEST_SHARE, intervals=False
+        )
+
+    def grow(self, without: int | None, most: int, *, may_stop: bool) -> list[Candidate]:
+        """Find exceptions one after the other, on all rows or without a fold, until nothing is worth its conditions."""
+        search, directions, step = copy(self.search), self.directions, self.step
+        if without is not None:
+            search.leave_out(self.fold == without)
+        search.smallest = max(_FEWEST_ROWS / step, _SMALLEST_SHARE * len(search.rows))
+        exceptions: list[Candidate] = []
+        rest = directions.sums(search.rows)
+        while len(exceptions) < most:
+            finalists = search.best(self.depth, _FINALISTS)
+            inside = [directions.sums(search.rows[search.inside(one)]) for one in finalists]
+            before = rest.gain(step)
+            gains = [
+                sums.gain(step) + rest.without(sums).gain(step) - before - _COST_OF_CONDITION * len(candidate.bins)
+                for candidate, sums in zip(finalists, inside, strict=True)
+            ]
+            if not gains or (may_stop and max(gains) <= 0):
+                break
+            best = search.refined(finalists[int(np.argmax(gains))])
+            exceptions.append(best)
+            gone = search.inside(best)
+            rest = rest.without(directions.sums(search.rows[gone]))
+            search.leave_out(gone)
+        return exceptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,15 +254,19 @@ def fit_exceptions(rows: ExceptionRows, n_groups: int | None, depth: int = DEPTH
         Most conditions of an exception.
     """
     most, is_open = (MOST_GROUPS - 1, True) if n_groups is None else (n_groups - 1, False)
-    blocks = range(rows.n_folds + 1)
-    grown = in_threads(lambda block: grow(rows, block, most, depth, may_stop=is_open), blocks, len(rows.label))
-    choice = _Choice(rows, grown)
+    growth = _Growth(rows, depth)
+    exceptions = growth.grow(None, most, may_stop=is_open)
+    # A list that is grown without a fold is compared as far as the one for all rows goes.
+    grown = in_threads(
+        lambda fold: growth.grow(fold, len(exceptions), may_stop=is_open), range(rows.n_folds), len(rows.label)
+    )
+    choice = _Choice(rows, grown, len(exceptions))
     settings = choice.choose(n_groups)
     table = choice.table()
     if settings is None:
         everybody = ExceptionList((), np.zeros((1, rows.design.n_coefficients, rows.base.shape[1])))
         return FittedExceptions(everybody, None, table)
-    final = ListFit(rows, rows.n_folds, grown[-1]).fitted(settings)
+    final = ListFit(rows, rows.n_folds, exceptions).fitted(settings)
     return FittedExceptions(final, settings, table, choice.gain(settings))
 
 
@@ -322,10 +333,9 @@ class ListFit:
 class _Choice:
     """Held-out losses of lists that were grown without each fold."""
 
-    def __init__(self, rows: ExceptionRows, grown: Sequence[Sequence[Candidate]]) -> None:
-        self.rows = rows
+    def __init__(self, rows: ExceptionRows, grown: Sequence[Sequence[Candidate]], most: int) -> None:
+        self.rows, self.most = rows, most
         blocks = range(rows.n_folds)
-        self.most = len(grown[-1])
         self.folds = in_threads(
             lambda block: ListFit(rows, block, grown[block], _ROUGH_TOLERANCE), blocks, len(rows.label)
         )

@@ -5,16 +5,11 @@ rows, with the sums of curvature that it needs by subtraction, and takes a few s
 when nothing is left to gain: the solution is that of the rows it was fitted on, whatever it began with.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dafh.linear.newton import Regression, Solution, fit_penalized
 from dafh.linear.threads import in_threads
-
-# Per unit of weight: far below what a fold can tell apart, and reached in three or four steps.
-_TOLERANCE = 1e-9
 
 
 class Folds:
@@ -25,41 +20,31 @@ class Folds:
         logits = rows.offset + rows.design.logits(solution.coefficients)
         self._curvatures = rows.curvatures_by(logits, fold, int(fold.max()) + 1)
 
-    def out_of_fold(self, penalty: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Logits of every row by a fit without its fold, (n, m)."""
+    def out_of_fold(
+        self, penalty: NDArray[np.float64] | None = None, *, tolerance: float = 1e-9
+    ) -> NDArray[np.float64]:
+        """Logits of every row by a fit without its fold, (n, m).
+
+        Parameters
+        ----------
+        penalty : array of shape (p,), optional
+            That of the solution if not given.
+        tolerance : float
+            What may be left to gain, per unit of weight. The default is far below what a fold can tell apart, and is
+            reached in three or four steps.
+        """
         logits = np.empty_like(self.rows.offset)
-        for number in range(len(self._curvatures)):
+
+        def fill(number: int) -> None:
             members = np.flatnonzero(self.fold == number)
             found = fit_penalized(
                 self.rows.take(np.flatnonzero(self.fold != number)),
                 self.solution.penalty if penalty is None else penalty,
                 start=self.solution.coefficients,
                 curvatures=np.delete(self._curvatures, number, axis=0).sum(axis=0),
-                tolerance=_TOLERANCE,
+                tolerance=tolerance,
             )
             logits[members] = self.rows.offset[members] + self.rows.design.take(members).logits(found.coefficients)
+
+        in_threads(fill, range(len(self._curvatures)), len(self.fold))
         return logits
-
-
-def out_of_fold_logits(
-    rows: Regression, fold: NDArray[np.integer], refit: Callable[[Regression], Solution]
-) -> NDArray[np.float64]:
-    """Logits of every row by a fit without its fold, strengths included, (n, m).
-
-    Parameters
-    ----------
-    rows : Regression
-    fold : array of shape (n,)
-        Number of each row's fold.
-    refit : function
-        Fits some of the rows. What it finds must not depend on the labels of other rows.
-    """
-    logits = np.empty_like(rows.offset)
-
-    def fill(number: int) -> None:
-        inside = np.flatnonzero(fold == number)
-        fitted = refit(rows.take(np.flatnonzero(fold != number)))
-        logits[inside] = rows.offset[inside] + rows.design.take(inside).logits(fitted.coefficients)
-
-    in_threads(fill, range(int(fold.max()) + 1), len(fold))
-    return logits

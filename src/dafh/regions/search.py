@@ -120,12 +120,11 @@ class RegionSearch:
         """Whether each row that is left lies in a region."""
         return candidate.rows(self._codes)
 
-    def remove(self, candidate: Candidate) -> None:
-        """Take the rows of a region out of the search."""
-        inside = self.inside(candidate)
-        self._sums = self._without(self._sums, self._histogram(inside))
-        self.rows, self._values, self._one_hot = (one[~inside] for one in (self.rows, self._values, self._one_hot))
-        self._codes = np.asfortranarray(self._codes[~inside])
+    def leave_out(self, gone: NDArray[np.bool_]) -> None:
+        """Take some of the rows that are left out of the search; a copy made before keeps them."""
+        self._sums = self._without(self._sums, self._histogram(gone))
+        self.rows, self._values, self._one_hot = (one[~gone] for one in (self.rows, self._values, self._one_hot))
+        self._codes = np.asfortranarray(self._codes[~gone])
 
     def best(self, depth: int = 2, n_best: int = 12, beam: int = BEAM) -> list[Candidate]:
         """Return the best candidates of each depth, the best first: at most so many with one, two, … conditions."""
