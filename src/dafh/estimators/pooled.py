@@ -289,7 +289,7 @@ def _out_of_fold_regression(
     start = standard.stacked(linear.intercept_, linear.coef_)
     solution = Solution(start, np.full(len(start), 1.0 / float(linear.C_)))
     # To the last digits: the start knows the labels of all rows, and the end must not.
-    return Folds(regression, solution, fold).out_of_fold(tolerance=1e-13)
+    return Folds(regression, solution, fold).out_of_fold(tolerance=1e-11)
 
 
 def _out_of_fold_fits(

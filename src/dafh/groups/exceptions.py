@@ -289,11 +289,10 @@ class ListFit:
         self.exceptions, self.n_coefficients = tuple(exceptions), rows.design.n_coefficients
         group = first_match([one.rows(rows.codes[trains]) for one in exceptions], len(trains))
         training = rows.regression.take(trains)
-        self._parts = [training.take(np.flatnonzero(group == number)) for number in range(len(exceptions))]
-        self._rests = [training.take(np.flatnonzero(group >= number)) for number in range(len(exceptions) + 1)]
-        curvatures = training.curvatures_by(training.offset, group, len(exceptions) + 1)
-        self._curvatures = curvatures
-        self._rest_curvatures = np.cumsum(curvatures[::-1], axis=0)[::-1]
+        self._training, self._group = training, group
+        self._curvatures = training.curvatures_by(training.offset, group, len(exceptions) + 1)
+        self._rest_curvatures = np.cumsum(self._curvatures[::-1], axis=0)[::-1]
+        self._rows: dict[tuple[bool, int], Regression] = {}
         self._solved: dict[tuple[bool, int], dict[float, NDArray[np.float64]]] = {}
 
     def exception(self, number: int, strength: float) -> NDArray[np.float64]:
@@ -307,7 +306,10 @@ class ListFit:
     def _solve(self, is_rest: bool, number: int, strength: float) -> NDArray[np.float64]:
         known = self._solved.setdefault((is_rest, number), {})
         if strength not in known:
-            rows = (self._rests if is_rest else self._parts)[number]
+            if (is_rest, number) not in self._rows:
+                served = self._group >= number if is_rest else self._group == number
+                self._rows[is_rest, number] = self._training.take(np.flatnonzero(served))
+            rows = self._rows[is_rest, number]
             if not len(rows.label):
                 return np.zeros((self.n_coefficients, rows.offset.shape[1]))
             near = min(known, key=lambda other: abs(np.log(other / strength)), default=None)
@@ -326,7 +328,7 @@ class ListFit:
         number = min(settings.n_exceptions, len(self.exceptions))
         corrections = [self.exception(place, settings.strength) for place in range(number)]
         rest = self.rest(number, settings.strength) if settings.corrects_rest else None
-        nothing = np.zeros((self.n_coefficients, self._rests[0].offset.shape[1]))
+        nothing = np.zeros((self.n_coefficients, self._training.offset.shape[1]))
         return ExceptionList(self.exceptions[:number], np.stack([*corrections, nothing if rest is None else rest]))
 
 
@@ -354,20 +356,31 @@ class _Choice:
         lengths = range(self.most + 1) if n_groups is None else [min(n_groups - 1, self.most)]
         if not self.rows.n_folds or (lengths[-1] == 0 and not self.rows.may_correct_all):
             return None if lengths[-1] == 0 else Settings(lengths[-1], _SEARCH_STRENGTH, False)
-        first = self._lowest([Settings(lengths[-1], strength, True) for strength in STRENGTHS])
+        first = self._best_strength(Settings(lengths[-1], _SEARCH_STRENGTH, True))
         along = [
             Settings(length, first.strength, rest)
             for length in lengths
             for rest in (False, True)
             if length or (rest and self.rows.may_correct_all)
         ]
-        chosen = self._shortest(along)
-        several = [chosen._replace(strength=strength) for strength in STRENGTHS]
+        chosen = self._best_strength(self._shortest(along))
         if n_groups is not None:
-            return self._lowest(several)
+            return chosen
         # A stronger penalty may show a smaller gain more surely.
-        sure = [one for one in several if not self._near(self.pooled, self._loss(one), _ERRORS_TO_LEAVE_POOLED)]
-        return self._lowest(sure) if sure else None
+        stronger = [chosen._replace(strength=strength) for strength in STRENGTHS if strength >= chosen.strength]
+        sure = (one for one in stronger if not self._near(self.pooled, self._loss(one), _ERRORS_TO_LEAVE_POOLED))
+        return next(sure, None)
+
+    def _best_strength(self, settings: Settings) -> Settings:
+        """The strength with the lowest loss, found downhill: the loss has one valley along the strengths."""
+        along = [settings._replace(strength=strength) for strength in STRENGTHS]
+        place = int(np.argmin(np.abs(np.log(np.array(STRENGTHS) / settings.strength))))
+        while True:
+            near = along[max(place - 1, 0) : place + 2]
+            best = along.index(self._lowest(near))
+            if best == place:
+                return along[place]
+            place = best
 
     def _shortest(self, several: Sequence[Settings]) -> Settings:
         """The fewest own classifiers within one standard error of the lowest loss."""

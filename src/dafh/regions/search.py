@@ -133,7 +133,7 @@ class RegionSearch:
         for level in range(depth):
             children: dict[Any, Candidate] = {}
             for parent, sums in nodes:
-                for child in self._children(parent, sums, total):
+                for child in self._children(parent, sums, total, max(n_best, beam)):
                     key = tuple(sorted((column, bins.tobytes()) for column, bins in child.bins.items()))
                     children.setdefault(key, child)
             ranked = sorted(children.values(), key=lambda one: -one.score)
@@ -189,11 +189,11 @@ class RegionSearch:
         return left
 
     def _children(
-        self, parent: Candidate, sums: NDArray[np.float64], total: NDArray[np.float64]
+        self, parent: Candidate, sums: NDArray[np.float64], total: NDArray[np.float64], n_best: int
     ) -> Iterator[Candidate]:
-        """The best candidate of each column and kind of condition, among the rows of a node."""
+        """The best candidates of each kind of condition, at most one for a column, among the rows of a node."""
         for kind in (self._lines, self._lists):
-            for column, score, allowed in kind.best(sums, lambda one: self._scores(one, parent, total)):
+            for column, score, allowed in kind.best(sums, lambda one: self._scores(one, parent, total), n_best):
                 n_rows = float(sums[self.first[column] : self.first[column + 1]][allowed, 0].sum())
                 before = parent.bins.get(column)
                 bins = allowed if before is None else allowed & before
@@ -230,7 +230,7 @@ class _Lines:
         self.pairs = self.pairs.reshape(-1, 2).astype(np.intp)
         self.start_of_pairs = np.concatenate([[0], np.cumsum([len(one) for one in pairs])]).astype(np.intp)
 
-    def best(self, sums: NDArray[np.float64], score: ScoreSums) -> Best:
+    def best(self, sums: NDArray[np.float64], score: ScoreSums, n_best: int) -> Best:
         if not self.columns:
             return
         inside, gaps = sums[self.bins], sums[self.gap]
@@ -247,18 +247,17 @@ class _Lines:
             scores = score(candidates)
             if with_gap:
                 scores[~has_gaps[self.of]] = -np.inf
-            for column, best, highest, width in _best_by_column(scores, self.columns, self.start):
-                side = np.arange(width) <= best if is_below else np.arange(width) > best
-                yield column, highest, np.append(side, with_gap)
+            for number, best, highest in _best_by_column(scores, self.start, n_best):
+                place = np.arange(self.start[number + 1] - self.start[number])
+                yield self.columns[number], highest, np.append(place <= best if is_below else place > best, with_gap)
         if not len(self.pairs):
             return
         low, high = self.pairs.T
         scores = score(below[high] - below[low])
-        for column, best, highest, _ in _best_by_column(scores, self.columns, self.start_of_pairs):
-            number = self.columns.index(column)
+        for number, best, highest in _best_by_column(scores, self.start_of_pairs, n_best):
             first, last = self.pairs[self.start_of_pairs[number] + best] - self.start[number]
             place = np.arange(self.start[number + 1] - self.start[number])
-            yield column, highest, np.append((place > first) & (place <= last), False)
+            yield self.columns[number], highest, np.append((place > first) & (place <= last), False)
 
 
 class _Lists:
@@ -281,17 +280,17 @@ class _Lists:
         for number, one in enumerate(self.lists):
             self.member[number, list(one)] = 1.0
 
-    def best(self, sums: NDArray[np.float64], score: ScoreSums) -> Best:
+    def best(self, sums: NDArray[np.float64], score: ScoreSums, n_best: int) -> Best:
         if not self.columns:
             return
         alone = sums[self.bins]
         scores = score(alone)
         whole = np.add.reduceat(sums[self.every], self.ends, axis=0)
         others = score(whole[self.of] - alone)
-        for column, best, highest, _ in _best_by_column(scores, self.columns, self.start):
-            yield column, highest, self._allowed(column, [best])
-        for column, best, highest, _ in _best_by_column(others, self.columns, self.start):
-            yield column, highest, ~self._allowed(column, [best])
+        for number, best, highest in _best_by_column(scores, self.start, n_best):
+            yield self.columns[number], highest, self._allowed(number, [best])
+        for number, best, highest in _best_by_column(others, self.start, n_best):
+            yield self.columns[number], highest, ~self._allowed(number, [best])
         # Lists are of the categories that are best by themselves. A zero at the end fills up short columns.
         padded = np.vstack([alone, np.zeros_like(alone[:1])])
         strongest = np.full((len(self.columns), _CATEGORIES_IN_LISTS), len(alone))
@@ -301,15 +300,15 @@ class _Lists:
             ranked = mine[some][np.argsort(-_or_lowest(scores[mine[some]]), kind="stable")][:_CATEGORIES_IN_LISTS]
             strongest[number, : len(ranked)] = ranked
         together = np.einsum("lc,kcv->klv", self.member, padded[strongest])
-        of_lists = score(together.reshape(-1, sums.shape[1])).reshape(len(self.columns), -1)
-        for number, column in enumerate(self.columns):
-            best = int(of_lists[number].argmax())
+        of_lists = score(together.reshape(-1, sums.shape[1]))
+        starts = np.arange(len(self.columns) + 1) * len(self.lists)
+        for number, best, highest in _best_by_column(of_lists, starts, n_best):
             members = strongest[number][self.member[best] > 0]
-            if np.isfinite(of_lists[number, best]) and (members < len(alone)).all():
-                yield column, float(of_lists[number, best]), self._allowed(column, members - self.start[number])
+            if (members < len(alone)).all():
+                yield self.columns[number], highest, self._allowed(number, members - self.start[number])
 
-    def _allowed(self, column: int, members: Any) -> NDArray[np.bool_]:
-        allowed = np.zeros(self.n_bins[self.columns.index(column)], bool)
+    def _allowed(self, number: int, members: Any) -> NDArray[np.bool_]:
+        allowed = np.zeros(self.n_bins[number], bool)
         allowed[members] = True
         return allowed
 
@@ -325,16 +324,17 @@ def _or_lowest(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _best_by_column(
-    scores: NDArray[np.float64], columns: list[int], start: NDArray[np.intp]
-) -> Iterator[tuple[int, int, float, int]]:
-    """Column, place of its highest score, the score, and the number of its places; columns without any are left out."""
-    for number, column in enumerate(columns):
-        mine = scores[start[number] : start[number + 1]]
-        if not len(mine):
-            continue
-        best = int(mine.argmax())
-        if np.isfinite(mine[best]):
-            yield column, best, float(mine[best]), len(mine)
+    scores: NDArray[np.float64], start: NDArray[np.intp], n_best: int
+) -> Iterator[tuple[int, int, float]]:
+    """Number of a column, place of its highest score, and the score, of the columns with the highest ones."""
+    filled = np.flatnonzero(np.diff(start))
+    if not len(filled):
+        return
+    highest = np.maximum.reduceat(scores, start[filled])
+    for rank in np.argsort(-highest, kind="stable")[:n_best]:
+        if np.isfinite(highest[rank]):
+            number = int(filled[rank])
+            yield number, int(scores[start[number] : start[number + 1]].argmax()), float(highest[rank])
 
 
 def _ranges(first: NDArray[np.intp], widths: list[int]) -> NDArray[np.intp]:
