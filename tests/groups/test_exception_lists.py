@@ -155,6 +155,13 @@ def test_paired_mean_weighs_rows():
     assert paired_mean(np.zeros(0), np.zeros(0)) == (0.0, 0.0)
 
 
+def test_rows_of_a_person_count_once_in_the_standard_error():
+    difference, weight = np.random.default_rng(0).normal(size=50), np.ones(50)
+    _, error = paired_mean(difference, weight)
+    repeated = paired_mean(np.repeat(difference, 4), np.ones(200), np.repeat(np.arange(50), 4))
+    assert repeated[1] == pytest.approx(error)
+
+
 def test_a_model_that_was_brought_is_compared_with_a_new_scorecard():
     X, y, _ = turned(1500, 2, 0)
     old = RandomForestClassifier(20, max_depth=2, random_state=0).fit(X[["x1", "x2", "x3"]].iloc[:300], y[:300])

@@ -123,6 +123,7 @@ def learn_groups(
         fold=fold,
         selects=_choosing_rows(held_out),
         may_correct_all=pooled.kind == "logits",
+        person=rows.context.person,
     )
     # A network that starts at random needs no exceptions.
     needed = method == "exceptions" or recipe.start == "exceptions"

@@ -270,8 +270,8 @@ def out_of_fold_pooled_logits(
         return pooled_logits(fitted.model, seen, rows.classes)
     if isinstance(unfitted, Scorecard):
         assert fitted.sums is not None
-        # With the strengths of all rows. One for each column tells next to nothing about a row's label, and own
-        # classifiers are compared with the same logits.
+        # With the strengths of all rows, as for logistic regression. What they tell of a label makes the pooled
+        # classifier look a little better, and own ones harder to earn; strengths for each fold doubled the time.
         return Folds(fitted.sums.rows, fitted.sums.solution, fold).out_of_fold()
     if fitted.kind == "columns":
         return _out_of_fold_regression(fitted.model, rows, seen, fold)

@@ -126,6 +126,11 @@ class RegionSearch:
         self.rows, self._values, self._one_hot = (one[~gone] for one in (self.rows, self._values, self._one_hot))
         self._codes = np.asfortranarray(self._codes[~gone])
 
+    def use_values(self, columns: NDArray[np.intp]) -> None:
+        """Go on with some of the values only; a copy made before keeps all."""
+        counted = np.append(0, columns + 1)
+        self._values, self._sums = self._values[:, counted], self._sums[:, counted]
+
     def best(self, depth: int = 2, n_best: int = 12, beam: int = BEAM) -> list[Candidate]:
         """Return the best candidates of each depth, the best first: at most so many with one, two, … conditions."""
         everybody = Candidate(-np.inf, float(len(self.rows)), {})
