@@ -466,5 +466,5 @@ def paired_mean(
     mean = float(np.average(difference, weights=weight))
     deviation = weight * (difference - mean)
     if person is not None:
-        deviation = np.bincount(person, deviation)
+        deviation = np.bincount(person, deviation).astype(np.float64)
     return mean, float(np.sqrt(deviation @ deviation) / weight.sum())
