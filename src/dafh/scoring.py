@@ -23,7 +23,7 @@ from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.evaluation.losses import Loss, check_losses
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
-from dafh.evaluation.result import AuditResult
+from dafh.evaluation.result import AuditResult, rules_of
 from dafh.exceptions import InputError
 from dafh.explanation.explain import explain
 from dafh.explanation.stability import QUICK_FITS, quick_stability, stability
@@ -285,7 +285,8 @@ class FileModel:
         )
         groups, rivals = range(len(rows.own)), [*rows.classifiers, "pooled"]
         asked = self._losses(losses, costs)
-        return AuditResult.from_rows(compared, groups, rivals, rows.sensitive, losses=asked, **options)
+        rules = rules_of(final_classifier(self.model))
+        return AuditResult.from_rows(compared, groups, rivals, rows.sensitive, losses=asked, rules=rules, **options)
 
     def _losses(self, names: Sequence[str] | None, costs: Mapping[str, float] | None) -> tuple[Loss, ...]:
         final = final_classifier(self.model)

@@ -5,8 +5,8 @@
 - `matrix`: the preference matrix, and the numbers of the paper;
 - `named_groups`: groups defined by sensitive attributes, and their intersections;
 - `questions`: test, interval and answer for each question, and how often each group is flagged;
-- `audit`, `result` and `verdict`: all answers together, their tables, and the only place that pronounces a verdict;
-- `recommendation`: for which groups the rows support their own classifiers, and what to do;
+- `audit` and `result`: all answers together, and the tables that people see;
+- `recommendation`: the verdict: for which groups the rows support their own classifiers, and what to do;
 - `guard` and `guard_report`: which classifier serves which group, and why.
 
 A new metric belongs in `matrix`, a new question in `questions`, and a new loss in `losses`: what a wrong decision costs
@@ -21,7 +21,6 @@ from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
-from dafh.evaluation.verdict import Verdict
 
 __all__ = [
     "AuditResult",
@@ -32,7 +31,6 @@ __all__ = [
     "PreferenceMatrix",
     "Recommendation",
     "ServedPredictions",
-    "Verdict",
     "audit",
     "check_losses",
     "choose_servers",
