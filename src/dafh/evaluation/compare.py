@@ -11,20 +11,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 from dafh.checks.parameters import is_real
 from dafh.checks.rows import as_array, check_times
 from dafh.evaluation.comparison import Comparison, Failures
 from dafh.evaluation.discovery import Discovered, RowHarm, discover, memberships
 from dafh.evaluation.every_rule import limit_every_rule
-from dafh.evaluation.losses import Loss, check_losses
+from dafh.evaluation.losses import ERROR, Loss, check_losses
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows, LossUnits
 from dafh.evaluation.questions import answer, ask_groups, ask_named_groups
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.stats import holm
-from dafh.tables.bins import named_table
+from dafh.tables.bins import Binning, named_table
 from dafh.tables.labels import find_labels
 from dafh.text import listed, quoted, shown
 
@@ -33,6 +35,8 @@ EVERYBODY = "everybody"
 _PARTS_WITHOUT_NAMES, _PARTS_WITH_NAMES = 5, 2
 # Predicted rates are compared with outcomes to a fifth of a percentage point, rounded towards "no difference".
 _STEPS_OF_RATES = 500
+# Boosting tells what a strong model would reach: on at most so many rows, in so many folds.
+_MOST_BOOSTED, _FOLDS = 20_000, 3
 
 
 def compare(
@@ -255,35 +259,69 @@ def find_failures(
     if losses is None:
         losses = ("error", "fpr", "fnr") if len(classes) == 2 else "error"
         losses = (*losses, "cost") if costs and len(classes) == 2 else losses
-    asked = check_losses(losses, costs)
-    wrong = ~checked.right[:, 0]
-    harms = [RowHarm.of(LossUnits.of(checked, loss), wrong) for loss in asked]
-    known = None if sensitive_features is None else NamedGroups.of(sensitive_features, n_rows)
-    parts = 1 if known is None else 2
-    named = None if known is None else _failing_names(checked, asked, known, depth, level / parts)
-    if decided.score is not None:
-        harms += _rate_harms(truth, decided.score, harms[0])
-    discovered = discover(
+    return failures_of(
+        checked,
         table,
-        harms,
-        level=level / parts,
-        smallest=smallest,
-        depth=depth,
+        check_losses(losses, costs),
+        None if sensitive_features is None else NamedGroups.of(sensitive_features, n_rows),
+        pooled_wrong=None
+        if pooled is None
+        else _decided(as_array(pooled, "pooled"), "pooled", 0.5, classes).codes != truth,
+        score=decided.score,
         time=check_times(time, n_rows),
+        level=level,
+        depth=depth,
+        smallest=smallest,
         random_state=random_state,
     )
+
+
+def failures_of(
+    rows: ComparedRows,
+    table: pd.DataFrame,
+    losses: Sequence[Loss],
+    known: NamedGroups | None = None,
+    *,
+    pooled_wrong: NDArray[np.bool_] | None = None,
+    score: NDArray[np.float64] | None = None,
+    time: NDArray[np.float64] | None = None,
+    level: float = 0.05,
+    depth: int = 2,
+    smallest: float = 0.01,
+    random_state: int = 0,
+) -> Failures:
+    """Find the groups that a model fails, on rows that have been checked; the model is what serves each row."""
+    wrong, n_rows = ~rows.own_right, len(rows.group)
+    harms = [RowHarm.of(LossUnits.of(rows, loss), wrong) for loss in losses]
+    parts = 1 if known is None else 2
+    named = None if known is None else _failing_names(rows, losses, known, depth, level / parts)
+    if score is not None and rows.positive is not None:
+        harms += _rate_harms(rows.positive, score, RowHarm.of(LossUnits.of(rows, ERROR), wrong))
+    options: dict[str, Any] = {"smallest": smallest, "depth": depth, "time": time, "random_state": random_state}
+    discovered = discover(table, harms, level=level / parts, **options)
+    if pooled_wrong is not None:
+        discovered = _with_gains(discovered, rows, losses, pooled_wrong, table, level)
+        discovered = _with_strong_model(discovered, rows, losses, table)
     everyone = np.ones(n_rows, bool)
     return Failures(
-        discovered=_with_gains(discovered, checked, asked, truth, pooled, classes, table, level),
+        discovered=discovered,
         named=named,
         overall={harm.name: harm.mean(everyone) for harm in harms},
         n_rows=n_rows,
         level=level,
         smallest=smallest,
         depth=depth,
-        flagged=str(classes[1]) if len(classes) == 2 else "",
-        cutoff=None if decided.score is None else cutoff,
     )
+
+
+def failures_in_audit(
+    rows: ComparedRows, X: Table, losses: Sequence[Loss], known: NamedGroups | None, level: float
+) -> Failures:
+    """Find the groups that a model fails, and say whether own classifiers help there; always in kinds of error, too."""
+    if rows.positive is not None:
+        losses = tuple({loss.name: loss for loss in (*losses, ERROR, Loss("fpr"), Loss("fnr"))}.values())
+    table = named_table(X).reset_index(drop=True)
+    return failures_of(rows, table, losses, known, pooled_wrong=~rows.right[:, -1], level=level)
 
 
 def _check_options(level: float, margin: float, smallest: float, every_rule: float | None) -> None:
@@ -414,45 +452,74 @@ def _with_levels(found: Discovered, checked: ComparedRows, losses: Sequence[Loss
 
 def _with_gains(
     found: Discovered,
-    checked: ComparedRows,
+    rows: ComparedRows,
     losses: Sequence[Loss],
-    truth: NDArray[np.intp],
-    pooled: ArrayLike | None,
-    classes: NDArray[Any],
+    pooled_wrong: NDArray[np.bool_],
     table: pd.DataFrame,
     level: float,
 ) -> Discovered:
-    """Add what own classifiers gain over the pooled one in each group, with an interval, where that one is known."""
-    if pooled is None:
-        return found
-    pooled_wrong = _decided(as_array(pooled, "pooled"), "pooled", 0.5, classes).codes != truth
+    """Add what own classifiers gain over the pooled one in each group, with an interval."""
     by_name = {loss.name: loss for loss in losses}
     members, parts = memberships(table, found.regions), []
     for number, name in enumerate(found.table["loss"]):
-        harm = RowHarm.of(LossUnits.of(checked, by_name.get(name, losses[0])), ~checked.right[:, 0], pooled_wrong)
+        harm = RowHarm.of(LossUnits.of(rows, by_name.get(name, losses[0])), ~rows.own_right, pooled_wrong)
         differences = harm.among([members[:, number] & found.tested_rows(number)])
         low, high = differences.gain_limits(level / 2)
-        parts.append((differences.gain[0], low[0], high[0]))
-    gains = pd.DataFrame(parts, columns=["gain", "gain_low", "gain_high"], index=found.table.index)
+        n_differ = differences.own_worse[0] + differences.own_better[0]
+        parts.append((differences.gain[0], low[0], high[0], int(n_differ)))
+    gains = pd.DataFrame(parts, columns=["gain", "gain_low", "gain_high", "n_differ"], index=found.table.index)
     return replace(found, table=found.table.join(gains))
 
 
-def _rate_harms(truth: NDArray[np.intp], score: NDArray[np.float64], like: RowHarm) -> list[RowHarm]:
+def _with_strong_model(
+    found: Discovered, rows: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame
+) -> Discovered:
+    """Add the loss that boosting has in each group, cross-fitted on these rows, where there are two classes."""
+    if rows.positive is None or not len(found.shown) or min(rows.positive.sum(), (~rows.positive).sum()) < _FOLDS:
+        return found
+    sample = np.arange(0, len(table), -(-len(table) // _MOST_BOOSTED))
+    person = np.arange(len(table)) if rows.person is None else rows.person
+    fold = np.random.default_rng(0).integers(0, _FOLDS, int(person.max()) + 1)[person[sample]]
+    features, positive = Binning.learn(table).codes(table.iloc[sample]), rows.positive[sample]
+    predicted = np.zeros(len(sample), bool)
+    for held_out in range(_FOLDS):
+        train = fold != held_out
+        if train.all() or len(np.unique(positive[train])) < 2:
+            return found
+        booster = HistGradientBoostingClassifier(max_leaf_nodes=15, early_stopping=True, random_state=0)
+        # Several threads wait for each other on a busy machine, much longer than one works.
+        with threadpool_limits(1):
+            predicted[~train] = booster.fit(features[train], positive[train]).predict(features[~train])
+    some, wrong = rows.take(sample), predicted != positive
+    by_name = {loss.name: RowHarm.of(LossUnits.of(some, loss), wrong) for loss in losses}
+    members = memberships(table.iloc[sample], found.regions)
+    strong = [
+        by_name[name].mean(members[:, number] & found.tested_rows(number)[sample]) if name in by_name else np.nan
+        for number, name in enumerate(found.table["loss"])
+    ]
+    return replace(found, table=found.table.assign(strong_loss=strong))
+
+
+def _rate_harms(positive: NDArray[np.bool_], score: NDArray[np.float64], like: RowHarm) -> list[RowHarm]:
     """Observed above predicted rates, and the reverse, both rounded so that the difference is not overstated."""
     up, down = (step(score * _STEPS_OF_RATES) / _STEPS_OF_RATES for step in (np.ceil, np.floor))
     size = like.size
-    above = replace(like, name="above", difference=size * (truth - up), worst=1.0, margin=0.0)
-    return [above, replace(above, name="below", difference=size * (down - truth))]
+    above = replace(like, name="above", difference=size * (positive - up), worst=1.0, margin=0.0)
+    return [above, replace(above, name="below", difference=size * (down - positive))]
 
 
 def _failing_names(
-    checked: ComparedRows, losses: Sequence[Loss], known: NamedGroups, depth: int, level: float
+    rows: ComparedRows, losses: Sequence[Loss], known: NamedGroups, depth: int, level: float
 ) -> pd.DataFrame:
     """Loss of each named group with limits, and whether it is shown to be above that of all rows."""
+    # Beside a rival that never errs, the harm is the loss.
+    right = np.column_stack([rows.own_right, np.ones(len(rows.group), bool)])
+    nobody = np.zeros(len(rows.group), np.intp)
+    judged = replace(rows, right=right, differ=~right[:, :1], group=nobody, own=np.zeros(1, np.intp))
     parts = []
     for loss in losses:
-        asked = ask_named_groups(checked, loss, known, depth)
-        harm = RowHarm.of(LossUnits.of(checked, loss), ~checked.right[:, 0])
+        asked = ask_named_groups(judged, loss, known, depth)
+        harm = RowHarm.of(LossUnits.of(judged, loss), ~right[:, 0])
         reference = harm.reference(np.ones(len(harm.size), bool), level / 20 / len(losses))
         distinct, place = asked.differences.distinct()
         parts.append(

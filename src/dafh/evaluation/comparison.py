@@ -25,7 +25,20 @@ _RATES = {"above": "observed above predicted rate", "below": "observed below pre
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Who gains and who loses from a change of model; prints as a summary. Made by `compare`."""
+    """Who gains and who loses from a change of model; prints as a summary. Made by `compare`.
+
+    Examples
+    --------
+    >>> from dafh import compare
+    >>> y, older = np.tile([0, 1], 500), np.repeat(["no", "yes"], 500)
+    >>> result = compare(y, y, np.where(older == "yes", 1 - y, y), pd.DataFrame({"older": older}))
+    >>> result.headline, result.regions
+    ('Do not release: the loss over all rows rises and 1 group loses', (older is yes,))
+    >>> result.to_frame()[["group", "gain", "answer"]].head(2)
+              group  gain answer
+    0     everybody  -0.5  loses
+    1  older is yes  -1.0  loses
+    """
 
     is_labelled: bool
     """Whether true labels were given. Without them, "loss" means the share that is not flagged."""
@@ -97,10 +110,13 @@ class Comparison:
     def headline(self) -> str:
         """What to do, in one line."""
         table = self.to_frame()
-        n_losing = table.loc[table["answer"] == "loses", "group"].nunique()
+        is_group = table["kind"] != "everybody"
+        n_losing = table.loc[is_group & (table["answer"] == "loses"), "group"].nunique()
         first = self.everybody.iloc[0]
         if self.status == "harm":
-            return f"Do not release: {n_losing} group{' loses' if n_losing == 1 else 's lose'}"
+            overall = [] if (self.everybody["verdict"] != "violated").all() else ["the loss over all rows rises"]
+            groups = [f"{n_losing} group{' loses' if n_losing == 1 else 's lose'}"] if n_losing else []
+            return f"Do not release: {listed([*overall, *groups])}"
         if self.status == "unchanged":
             return "Nothing changes: both models decide alike on all rows"
         if self.status == "better":
@@ -109,11 +125,11 @@ class Comparison:
             return "No group is shown to lose, and no gain is shown"
         if self.status == "undecided":
             return "No group is shown to be decided differently"
-        n_more = table.loc[table["answer"] == "gains", "group"].nunique()
+        n_more = table.loc[is_group & (table["answer"] == "gains"), "group"].nunique()
         return f"{_counted(n_losing)} flagged less often, {_counted(n_more)} flagged more often"
 
     def sentences(self) -> list[str]:
-        """How much changes in all, what was tested, and what it does not show."""
+        """How much changes in all, and what is ruled out."""
         first = self.everybody.iloc[0]
         said = [f"{self.n_rows:,} rows, of which the models decide {percent(self.differ)} differently."]
         for _, one in self.everybody.iterrows():
@@ -128,8 +144,6 @@ class Comparison:
             said.append(f"Scores above {cut} predict {clipped(self.flagged, 40)}.")
         if self.margin:
             said.append(f"Harm of up to {in_points(self.margin)} is tolerated.")
-        if self.losers is not None:
-            said.append(_method(self.losers, self.level, self.smallest, self.depth, by_time=self.by_time))
         if self.every_rule is not None:
             every = self.every_rule
             said.append(
@@ -138,6 +152,13 @@ class Comparison:
                 f"with {100 * (1 - every.level):g}%)."
             )
         return said
+
+    @property
+    def method(self) -> str:
+        """How groups were found and tested."""
+        if self.losers is None:
+            return "No groups were searched for: pass X, the columns that rules may be about."
+        return _method(self.losers, self.level, self.smallest, self.depth, by_time=self.by_time)
 
     def _levels(self, loss: str, old: float, new: float, gain: float) -> tuple[str, str, str, float]:
         if not self.is_labelled:
@@ -193,6 +214,7 @@ class Comparison:
             "status": self.status,
             "headline": self.headline,
             "sentences": self.sentences(),
+            "method": self.method,
             "is_labelled": self.is_labelled,
             "rows": self.n_rows,
             "differ": self.differ,
@@ -210,23 +232,33 @@ class Comparison:
         parts = [f"{self.headline.upper() if self.is_labelled else self.headline}.", "\n".join(self.sentences())]
         for title, table in self.parts():
             parts += [f"{title}\n{render_text(table, left=('group', 'loss', 'answer'))}"]
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, self.method])
 
     __str__ = summary
     __repr__ = summary
 
     def _repr_html_(self) -> str:
         tables = [part for one in self.parts() for part in one]
-        return render_html(f"{self.headline}.", *self.sentences(), *tables)
+        return render_html(f"{self.headline}.", *self.sentences(), *tables, self.method)
 
 
 @dataclass(frozen=True, eq=False)
 class Failures:
-    """Groups that one model fails; prints as a summary. Made by `find_failures`."""
+    """Groups that one model fails; prints as a summary. Made by `find_failures`.
+
+    Examples
+    --------
+    >>> from dafh import find_failures
+    >>> y, older = np.tile([0, 1], 500), np.repeat(["no", "yes"], 500)
+    >>> result = find_failures(y, np.where(older == "yes", 1 - y, y), pd.DataFrame({"older": older}), losses="error")
+    >>> result.headline, result.regions
+    ('Served worse than all rows: 1 group', (older is yes,))
+    """
 
     discovered: Discovered
     """Rules that searches have found, tested on other rows; `harm` is the loss. With a pooled classifier also gain,
-    gain_low and gain_high: what own classifiers gain over it on the same rows."""
+    gain_low and gain_high, what own classifiers gain over it on the same rows; n_differ, units for which that matters;
+    and strong_loss, that of boosting on the same columns."""
     named: pd.DataFrame | None
     """Loss of each named group with limits, those that fail first; None without sensitive features."""
     overall: dict[str, float]
@@ -235,8 +267,6 @@ class Failures:
     level: float
     smallest: float
     depth: int
-    flagged: str
-    cutoff: float | None
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -254,15 +284,18 @@ class Failures:
         named = f" and {n_named} named group{'s' * (n_named > 1)}" if n_named else ""
         return f"Served worse than all rows: {_counted(n_failing)}{named}"
 
+    @property
+    def method(self) -> str:
+        """How groups were found and tested."""
+        by_time = len(self.discovered.tested) == 1
+        return _method(self.discovered, self.level, self.smallest, self.depth, by_time=by_time)
+
     def sentences(self) -> list[str]:
-        """How the model does on all rows, and how groups were found."""
+        """How the model does on all rows."""
         levels = [
             f"{_title(loss)} {level_in_words(loss, value)}" for loss, value in self.overall.items() if loss in TITLES
         ]
-        return [
-            f"All {self.n_rows:,} rows: {listed(levels)}.",
-            _method(self.discovered, self.level, self.smallest, self.depth, by_time=len(self.discovered.tested) == 1),
-        ]
+        return [f"All {self.n_rows:,} rows: {listed(levels)}."]
 
     def helped(self) -> list[str]:
         """For each failing group, whether own classifiers helped there, where the pooled one is known."""
@@ -303,6 +336,7 @@ class Failures:
         return {
             "headline": self.headline,
             "sentences": self.sentences(),
+            "method": self.method,
             "helped": self.helped(),
             "overall": plain(self.overall),
             "groups": [plain(row) for row in self.discovered.table.to_dict("records")],
@@ -314,14 +348,14 @@ class Failures:
         parts = [f"{self.headline}.", "\n".join(self.sentences())]
         for title, table in self.parts():
             parts.append(f"{title}\n{render_text(table, left=('group', 'what', 'answer'))}")
-        return "\n\n".join([*parts, *(["\n".join(self.helped())] if self.helped() else [])])
+        return "\n\n".join([*parts, *(["\n".join(self.helped())] if self.helped() else []), self.method])
 
     __str__ = summary
     __repr__ = summary
 
     def _repr_html_(self) -> str:
         tables = [part for one in self.parts() for part in one]
-        return render_html(f"{self.headline}.", *self.sentences(), *tables, *self.helped())
+        return render_html(f"{self.headline}.", *self.sentences(), *tables, *self.helped(), self.method)
 
 
 # ---- words ----
@@ -371,17 +405,16 @@ def _method(found: Discovered, level: float, smallest: float, depth: int, *, by_
 
 
 def _help(row: "pd.Series[Any]") -> str:
+    """Say whether own classifiers helped in a failing group, if not why, and what a strong model would reach."""
+    who, strong = clipped(row["rule"], 100), row.get("strong_loss", np.nan)
+    beside = "" if np.isnan(strong) else f" Boosting on the same columns: {level_in_words(row['loss'], strong)}."
+    if not row["n_differ"]:
+        return f"{who}: decided as by the pooled classifier; no better classifier was found.{beside}"
     gain, low, high = (points(row[name]) for name in ("gain", "gain_low", "gain_high"))
-    what = f"{clipped(row['rule'], 100)}: own classifiers gain {gain} points there ({low} to {high})"
-    if row["gain_low"] > 0:
-        return f"{what}: they help."
-    if row["gain_high"] < 0:
-        return f"{what}: the pooled classifier is better."
-    if row["gain_low"] == row["gain_high"] == 0 or (row["gain"] == 0 and row["gain_high"] < _WORTH_A_LINE):
-        return f"{clipped(row['rule'], 100)}: the pooled classifier serves it; no better classifier was found."
-    if row["gain_high"] < _WORTH_A_LINE:
-        return f"{what}: not better than the pooled classifier."
-    return f"{what}: too few rows to tell."
+    answers = ("they help", "the pooled classifier is better", "no relevant gain", "too few rows to tell")
+    holds = (row["gain_low"] > 0, row["gain_high"] < 0, row["gain_high"] < _WORTH_A_LINE, True)
+    answer = answers[holds.index(True)]
+    return f"{who}: own classifiers gain {gain} {_unit(row['loss'])} there ({low} to {high}): {answer}.{beside}"
 
 
 def _title(loss: str) -> str:

@@ -33,6 +33,8 @@ _FEWEST_ROWS = 25
 # Two rules that share more of their rows than this are taken for one, of which the better is kept.
 _SAME = 0.5
 _CANDIDATES = 40
+# In standard errors: a further condition has to add more than this, or it says nothing that a reader should remember.
+_COST_OF_CONDITION = 0.3
 # Share of a direction's level for the limit of everybody's loss, above which a group's loss must lie to be a failure.
 _SHARE_OF_REFERENCE = 0.05
 
@@ -238,9 +240,10 @@ def _search(
         max(_FEWEST_ROWS, smallest * len(table)),
     )
     found: list[tuple[int, Region]] = []
-    for number in range(len(harms)):
+    for number, (excess, squares) in enumerate(zip(values[::2], values[1::2], strict=True)):
         search.score = _score(number)
-        found += [(number, one.region(binning)) for one in _best_distinct(search, depth, n_rules)]
+        cost = _COST_OF_CONDITION * float(np.sqrt((excess**2).sum() / max(squares.sum(), 1e-12)))
+        found += [(number, one.region(binning)) for one in _best_distinct(search, depth, n_rules, cost)]
     return found
 
 
@@ -258,9 +261,10 @@ def _score(number: int) -> Score:
     return score
 
 
-def _best_distinct(search: RegionSearch, depth: int, n_rules: int) -> list[Candidate]:
+def _best_distinct(search: RegionSearch, depth: int, n_rules: int, cost: float) -> list[Candidate]:
+    """The best candidates that differ from each other; each further condition costs some of the score."""
     chosen: list[tuple[Candidate, NDArray[np.bool_]]] = []
-    for candidate in search.best(depth, _CANDIDATES):
+    for candidate in sorted(search.best(depth, _CANDIDATES), key=lambda one: cost * len(one.bins) - one.score):
         if candidate.score <= 0 or len(chosen) == n_rules:
             break
         if _is_new(search.inside(candidate), chosen):
@@ -297,12 +301,12 @@ def _tested(
         parts.append(
             pd.DataFrame(
                 {
-                    "position": places,
+                    "position": np.array(places, np.intp),
                     "rule": [str(found[place][1]) for place in places],
                     "loss": harm.name,
-                    "rows": [int(inside[:, place].sum()) for place in places],
-                    "share": [float(inside[:, place].mean()) for place in places],
-                    "tested": [int((harm.size[mask] > 0).sum()) for mask in masks],
+                    "rows": inside[:, places].sum(axis=0),
+                    "share": inside[:, places].mean(axis=0),
+                    "tested": np.array([(harm.size[mask] > 0).sum() for mask in masks], np.intp),
                     "harm": differences.harm,
                     "low": differences.lower(each),
                     "high": differences.upper(each),

@@ -106,6 +106,7 @@ class RuleClass:
 
     @classmethod
     def of(cls, table: pd.DataFrame, seed: int) -> "RuleClass":
+        """Cut the columns of a table."""
         n = min(len(table), 200_000)
         sample = np.sort(np.random.default_rng(seed).permutation(len(table))[:n])
         return cls(Binning.learn(table.iloc[sample], most=_BINS, readable=True))
