@@ -84,9 +84,7 @@ class Comparison:
     @property
     def regions(self) -> tuple[Region, ...]:
         """Discovered groups that are shown to lose, the most certain first."""
-        return (
-            () if self.losers is None else tuple(np.array([None, *self.losers.regions])[1:][self.losers.table["shown"]])
-        )
+        return () if self.losers is None else self.losers.shown_regions
 
     @property
     def status(self) -> Status:
@@ -271,8 +269,7 @@ class Failures:
     @property
     def regions(self) -> tuple[Region, ...]:
         """Discovered groups that are shown to fail, the most certain first."""
-        shown = self.discovered.table["shown"].to_numpy(bool)
-        return tuple(region for region, is_shown in zip(self.discovered.regions, shown, strict=True) if is_shown)
+        return self.discovered.shown_regions
 
     @property
     def headline(self) -> str:

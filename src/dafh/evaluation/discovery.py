@@ -123,6 +123,11 @@ class Discovered:
         """Groups whose harm is shown."""
         return self.table[self.table["shown"]]
 
+    @property
+    def shown_regions(self) -> tuple[Region, ...]:
+        """Rules of these groups."""
+        return tuple(self.regions[number] for number in np.flatnonzero(self.table["shown"]))
+
 
 def discover(
     table: pd.DataFrame,
