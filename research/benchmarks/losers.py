@@ -59,6 +59,7 @@ def lines(name: str) -> list[dict[str, object]]:
         noticed = 0
         for group in losing:
             attribute, value = group.split(" = ", 1)
+            value = value.strip("'")  # Values that could be mistaken for words of a sentence are quoted.
             member = named[attribute].astype(str).to_numpy() == value
             assert member.any(), group
             noticed += bool(harm[member & caught].sum() >= harm[member].sum() / 2)
