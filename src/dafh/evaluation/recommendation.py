@@ -462,7 +462,7 @@ class _Words:
             return ""
         loss = self.result.losses[0]
         worst, best = (
-            f"{level_in_words(loss, row.pooled_loss)} ({row.group})" for row in levels.iloc[[-1, 0]].itertuples()
+            f"{level_in_words(loss, row['pooled_loss'])} ({row['group']})" for _, row in levels.iloc[[-1, 0]].iterrows()
         )
         return f" But groups are served unequally: the {TITLES[loss]} runs from {best} to {worst}."
 

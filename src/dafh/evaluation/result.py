@@ -1,7 +1,7 @@
 """AuditResult: all answers of an audit, the recommendation that follows from them, and the tables that people see."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from dafh.checks.parameters import is_real, is_whole
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
+from dafh.evaluation.compare import failures_in_audit
+from dafh.evaluation.comparison import Failures
 from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, in_points, level_in_words
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
@@ -32,7 +34,7 @@ from dafh.frames import Table
 from dafh.text import clipped, percent, plain, points, render_html, render_text, shown
 
 # Lines of each table of a summary; the details have all.
-_MOST_FAILED, _MOST_GROUPS, _MOST_NAMED_GROUPS = 5, 20, 8
+_MOST_FAILED, _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS = 5, 3, 20, 6
 # More times the rows of the group than this are not named: nobody will collect them, and the estimate rests on a gap
 # that is mostly noise.
 _MOST_TIMES = 10
@@ -94,6 +96,8 @@ class AuditResult:
     they support all or none."""
     rules: tuple[str, ...] = ()
     """What defines each group, in words; empty where groups have no rules."""
+    search: Callable[[], Failures] | None = None
+    """Finds the groups that the model fails; None where features are not known."""
 
     @classmethod
     def of(
@@ -129,7 +133,7 @@ class AuditResult:
         groups, rivals = range(len(served.own)), [*served.classifiers, "pooled"]
         asked = tuple(losses if losses is not None else getattr(final, "losses_", (ERROR,)))
         options: dict[str, Any] = {"losses": asked, "level": level, "margin": margin, "depth": depth}
-        return cls.from_rows(rows, groups, rivals, sensitive_features, rules=rules_of(final), **options)
+        return cls.from_rows(rows, groups, rivals, sensitive_features, rules=rules_of(final), X=X, **options)
 
     @classmethod
     def from_rows(
@@ -144,8 +148,13 @@ class AuditResult:
         margin: float = 0.0,
         depth: int = 2,
         rules: Sequence[str] = (),
+        X: Table | None = None,
+        with_features: NDArray[np.intp] | None = None,
     ) -> "AuditResult":
-        """Ask all questions about rows that have been checked; `groups` and `rivals` are the names to show."""
+        """Ask all questions about rows that have been checked; `groups` and `rivals` are the names to show.
+
+        X are the features of all rows, or of those at the positions `with_features`.
+        """
         _check_options(level, margin, depth)
         known = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
         families = 1 if known is None else 2
@@ -162,6 +171,11 @@ class AuditResult:
             alone = replace(rows, own=np.where(chosen, rows.own, rows.right.shape[1] - 1))
             options: dict[str, Any] = {"losses": losses, "level": level, "margin": margin, "depth": depth}
             trial = cls.from_rows(alone, groups, rivals, sensitive_features, **options)
+        search = None
+        if X is not None:
+            some = rows if with_features is None else rows.take(with_features)
+            names = known if known is None or with_features is None else known.take(with_features)
+            search = functools.partial(failures_in_audit, some, X, losses, names, level)
         return cls(
             matrix=PreferenceMatrix.from_rows(rows),
             questions=questions,
@@ -179,6 +193,7 @@ class AuditResult:
             evidence=evidence,
             trial=trial,
             rules=tuple(rules) if len(rules) == len(groups) else (),
+            search=search,
         )
 
     @functools.cached_property
@@ -199,6 +214,11 @@ class AuditResult:
         """
         asked = self.to_frame()
         return bool(((asked["verdict"] == "violated") & (asked["kind"] == "rationality")).any())
+
+    @functools.cached_property
+    def failures(self) -> Failures | None:
+        """Groups that the model fails, found on one half of the rows and tested on the other; None without features."""
+        return None if self.search is None else self.search()
 
     @property
     def accuracy(self) -> float:
@@ -295,11 +315,13 @@ class AuditResult:
             "named_groups": self.named,
             "composition": self.composition,
         }
+        failures = None if self.failures is None else self.failures.to_dict()
         return {
             "recommendation": self.recommendation.to_dict(),
             "level": self.level,
             "margin": self.margin,
             "losses": list(self.losses),
+            "failures": failures,
             **self.figures(),
             "violations": self.violations,
             "errors": plain(self.matrix.errors.tolist()),
@@ -316,7 +338,8 @@ class AuditResult:
 
     def details(self) -> str:
         """Text for a terminal: all questions and answers, kinds of error by group, and the metrics of the paper."""
-        return _as_text(detail_parts(self))
+        failures = [] if self.failures is None else [str(self.failures)]
+        return _as_text([*detail_parts(self), *failures])
 
     __str__ = summary
     __repr__ = summary
@@ -350,7 +373,7 @@ def _as_text(parts: Sequence[str | pd.DataFrame]) -> str:
 
 
 # Columns of text, which are aligned at the left.
-_WORDS = ("rule", "group", "who", "answer", "served by", "what to do")
+_WORDS = ("rule", "group", "who", "what", "answer", "served by")
 
 
 def summary_parts(result: AuditResult) -> list[str | pd.DataFrame]:
@@ -362,6 +385,9 @@ def summary_parts(result: AuditResult) -> list[str | pd.DataFrame]:
         f"Who is failed now: highest {title} with the pooled classifier",
         _display_failed(failed, result.level),
     ]
+    if result.failures is not None and result.failures.regions:
+        discovered = result.failures.parts()[0][1].head(_MOST_DISCOVERED).drop(columns="answer")
+        parts += ["Groups that nobody named, and that are shown to be served worse than all rows", discovered]
     if not result.changed:
         return parts
     changes = group_changes(result)

@@ -42,6 +42,11 @@ _SEARCH_DIRECTIONS = 5
 _MOST_SEARCHED = 50_000
 # Candidates of each depth whose gain is computed with all curvatures.
 _FINALISTS = 8
+# Where the best candidate gains more than this share of the loss, effects are too large for the quadratic gain: it
+# preferred "x is 0 or less", with a correction in u, to "u is 5 or less" with one in x, which was the truth. The loss
+# itself then ranks, along the direction of the correction.
+_LARGE_GAIN = 0.1
+_MULTIPLES = (1.0, 2.0, 4.0, 8.0)
 # What a condition must gain, in log-likelihood: about the logarithm of the number of conditions it was chosen from.
 _COST_OF_CONDITION = 6.0
 # What is left to gain at the end of a fit, per unit of weight: of the final list, and where lists are only compared.
@@ -162,14 +167,19 @@ class _Growth:
         rest = directions.sums(search.rows)
         while len(exceptions) < most:
             finalists = search.best(self.depth, _FINALISTS)
-            inside = [directions.sums(search.rows[search.inside(one)]) for one in finalists]
+            inside = [directions.sums(search.rows[search.inside(candidate)]) for candidate in finalists]
             before = rest.gain(step)
-            gains = [
-                sums.gain(step) + rest.without(sums).gain(step) - before - _COST_OF_CONDITION * len(candidate.bins)
-                for candidate, sums in zip(finalists, inside, strict=True)
-            ]
-            if not gains or (may_stop and max(gains) <= 0):
+            costs = np.array([_COST_OF_CONDITION * len(candidate.bins) for candidate in finalists])
+            gains = np.array([sums.gain(step) + rest.without(sums).gain(step) for sums in inside]) - before - costs
+            if not len(gains) or (may_stop and gains.max() <= 0):
                 break
+            if gains.max() > _LARGE_GAIN * step * directions.loss(search.rows):
+                gains = -costs
+                for place, (candidate, sums) in enumerate(zip(finalists, inside, strict=True)):
+                    members = search.inside(candidate)
+                    gains[place] += step * directions.gain_along(search.rows[members], sums.correction(step))
+                    outside = rest.without(sums).correction(step)
+                    gains[place] += step * directions.gain_along(search.rows[~members], outside)
             best = search.refined(finalists[int(np.argmax(gains))])
             exceptions.append(best)
             gone = search.inside(best)
@@ -188,6 +198,8 @@ class _Directions:
     """Weight × residual, (n, m)."""
     curvature: NDArray[np.float32]
     """Weight × variance of the label, (n, m)."""
+    rows: Regression
+    """Labels, weights and out-of-fold logits of the same rows."""
     step: float
     """Rows that each row stands for, where a sample is searched."""
 
@@ -204,7 +216,7 @@ class _Directions:
             dense = dense @ np.linalg.eigh(spread)[1][:, ::-1][:, :n_directions]
         columns = np.column_stack([np.ones(len(dense), np.float32), dense]).astype(np.float32)
         pull = weight * residual(base, rows.label[trains])
-        return cls(columns, pull.astype(np.float32), curvature.astype(np.float32), step)
+        return cls(columns, pull.astype(np.float32), curvature.astype(np.float32), rows.regression.take(trains), step)
 
     def values(self) -> NDArray[np.float32]:
         """Values of a `RegionSearch`: scores and their diagonal curvatures, (n, 2 m q)."""
@@ -241,6 +253,17 @@ class _Directions:
         directions = np.sort(np.argsort(-by_direction, kind="stable")[: 1 + _SEARCH_DIRECTIONS])
         return (np.arange(2 * n_outputs)[:, None] * n_directions + directions).ravel()
 
+    def loss(self, rows: NDArray[np.intp]) -> float:
+        """Loss of some rows with the pooled classifier."""
+        return float(self.rows.weight[rows] @ row_losses(self.rows.offset[rows], self.rows.label[rows]))
+
+    def gain_along(self, rows: NDArray[np.intp], correction: NDArray[np.float64]) -> float:
+        """What the best multiple of a correction (q, m) gains on some rows."""
+        label, offset, weight = self.rows.label[rows], self.rows.offset[rows], self.rows.weight[rows]
+        change = self.columns[rows] @ correction
+        lowest = min(float(weight @ row_losses(offset + multiple * change, label)) for multiple in _MULTIPLES)
+        return float(weight @ row_losses(offset, label)) - lowest
+
     def sums(self, rows: NDArray[np.intp]) -> "_QuadraticSums":
         """Score and curvature in all directions, summed over some rows."""
         columns, outputs = self.columns[rows], range(self.pull.shape[1])
@@ -256,6 +279,12 @@ class _QuadraticSums(NamedTuple):
 
     def without(self, other: "_QuadraticSums") -> "_QuadraticSums":
         return _QuadraticSums(self.pull - other.pull, self.curvature - other.curvature)
+
+    def correction(self, step: float) -> NDArray[np.float64]:
+        """The correction with the largest quadratic gain, (H + λ)⁻¹s, (q, m)."""
+        penalty = _SEARCH_STRENGTH / step * np.eye(len(self.pull))
+        solved = np.linalg.solve(self.curvature + penalty, self.pull.T[:, :, None])
+        return np.asarray(solved[:, :, 0].T, np.float64)
 
     def gain(self, step: float) -> float:
         """Gain of the best correction, ½ sᵀ(H + λ)⁻¹s, less what it gains by chance; a row stands for `step` rows."""

@@ -59,8 +59,8 @@ def summarize(
     -------
     dict
         Keys: title, dafh, recommendation, notes, worth, tiles, figures, losses, failed, serving, changes, totals,
-        rates, positive, guard, cells, questions, named, composition, groups, scorecard, training, card; unknown parts
-        are None. `recommendation` is that of the audit, as plain values; `tiles` are the figures at the top; `failed`
+        rates, positive, guard, cells, questions, named, failures, composition, groups, scorecard, training, card;
+        unknown parts are None. `recommendation` is that of the audit, as plain values; `tiles` are the figures at the top; `failed`
         are levels with the pooled classifier; `serving` are the groups of the model, and `changes` those by gain.
 
     Examples
@@ -97,6 +97,7 @@ def summarize(
         "cells": None if result is None else _records(result.cells()),
         "questions": None if result is None else _records(result.questions),
         "named": _named(result, {str(column["name"]) for column in (card or {}).get("columns", [])}),
+        "failures": _failures(result),
         "composition": None if result is None or result.composition is None else _records(result.composition),
         "groups": None if explanation is None else explanation.to_dict(),
         "scorecard": _scorecard(getattr(final, "pooled_", None)),
@@ -144,6 +145,17 @@ def _figures(result: AuditResult | None) -> dict[str, Any] | None:
         "level": result.level,
         "margin": result.margin,
     }
+
+
+def _failures(result: AuditResult | None) -> dict[str, Any] | None:
+    """Groups that the model fails, with the tables that a page shows."""
+    if result is None or result.failures is None:
+        return None
+    tables = [
+        {"title": title.rstrip(":"), "columns": list(table.columns), "rows": table.to_numpy().tolist()}
+        for title, table in result.failures.parts()
+    ]
+    return {**result.failures.to_dict(), "tables": tables}
 
 
 def _losses(final: Any, result: AuditResult | None) -> list[dict[str, str]] | None:

@@ -82,8 +82,8 @@ class Column:
     ) -> "Column":
         """Divide a column into bins of about the same number of rows; a value that many rows share has its own.
 
-        Cuts lie at the roundest number between two neighbouring values. With `readable`, they may move further, by up
-        to half a bin, to a number that people can remember.
+        Cuts lie at the roundest number between two neighbouring values. With `readable`, they may move further, by a
+        little more than half a bin, to a number that people can remember.
         """
         found = cls(str(column.name), kind or kind_of(column))
         if found.is_category:
@@ -98,7 +98,7 @@ class Column:
         first = _first_of_bins(mass, most)
         before, after = first[1:] - 1, first[1:]
         if readable:
-            before, after = _within_half_a_bin(mass, before, after, most)
+            before, after = _around_cuts(mass, before, after, most)
         between = zip(distinct[before].tolist(), distinct[after].tolist(), strict=True)
         rounded = _midnight_between if found.is_date else round_between
         cuts = tuple(dict.fromkeys(rounded(below, beyond) for below, beyond in between))
@@ -263,15 +263,16 @@ def _first_of_bins(mass: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     return np.unique((middle * most).astype(int), return_index=True)[1]
 
 
-def _within_half_a_bin(
+def _around_cuts(
     mass: NDArray[np.float64], before: NDArray[np.intp], after: NDArray[np.intp], most: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Values around each cut, as far away as half of a bin's mass reaches on either side.
+    """Values around each cut, as far away as a little more than half of a bin's mass reaches on either side.
 
     Values with more mass than that, such as the 0 of a column that is mostly 0, stay alone in their bin. Neighbouring
-    cuts keep apart, because the reach of both together is less than a bin.
+    cuts reach a little into each other's range, so that no round number is missed between them; cuts that choose the
+    same number become one.
     """
-    reach = 0.49 * np.minimum(mass, mass.sum() / most).sum() / most
+    reach = 0.6 * np.minimum(mass, mass.sum() / most).sum() / most
     up_to = np.cumsum(mass)
     lower = np.searchsorted(up_to, up_to[before] - reach, side="left")
     upper = np.searchsorted(up_to, up_to[before] + reach, side="right")
