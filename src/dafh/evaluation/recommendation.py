@@ -456,7 +456,7 @@ class _Words:
 
     def _levels(self) -> str:
         """Say how unequally the pooled classifier serves groups: that it stays is no all-clear."""
-        levels = self.result.levels.iloc[1:]
+        levels = self.result.levels.iloc[1 + len(self.groups) :]
         levels = levels[levels["rows"] >= SMALLEST_SHOWN].sort_values("pooled_loss", kind="stable")
         if len(levels) < 2:
             return ""
@@ -464,7 +464,7 @@ class _Words:
         worst, best = (
             f"{level_in_words(loss, row['pooled_loss'])} ({row['group']})" for _, row in levels.iloc[[-1, 0]].iterrows()
         )
-        return f" But groups are served unequally: the {TITLES[loss]} runs from {best} to {worst}."
+        return f" But named groups are served unequally: the {TITLES[loss]} runs from {best} to {worst}."
 
     def _untested(self) -> str:
         if self.result.named is not None:

@@ -60,8 +60,9 @@ def summarize(
     dict
         Keys: title, dafh, recommendation, notes, worth, tiles, figures, losses, failed, serving, changes, totals,
         rates, positive, guard, cells, questions, named, failures, composition, groups, scorecard, training, card;
-        unknown parts are None. `recommendation` is that of the audit, as plain values; `tiles` are the figures at the top; `failed`
-        are levels with the pooled classifier; `serving` are the groups of the model, and `changes` those by gain.
+        unknown parts are None. `recommendation` is that of the audit, as plain values; `tiles` are the figures at the
+        top; `failed` are levels with the pooled classifier; `serving` are the groups of the model, and `changes` those
+        by gain.
 
     Examples
     --------
