@@ -1,6 +1,7 @@
 """dafh compare: files in, who loses out, and exit codes that a job can rely on."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -123,3 +124,19 @@ def test_mistakes_get_one_sentence_and_exit_code_2(csv, wrong):
     result = run("compare", csv, *wrong)
     assert result.exit_code == 2
     assert result.stdout == ""
+
+
+def test_audit_explain_and_report_name_the_groups_that_a_model_fails(tmp_path):
+    frame = people(3000, seed=2)[["age", "job", "sex"]]
+    rng = np.random.default_rng(0)
+    frame["hired"] = np.where(rng.random(3000) < np.where(frame["age"] > 60, 0.5, 0.95), "yes", "no")
+    model = tabular_pipeline(DAFHClassifier(1, random_state=0)).fit(frame[["age", "job"]], frame["hired"])
+    save(model, tmp_path / "model.dafh")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    asked = (tmp_path / "model.dafh", tmp_path / "rows.csv", "--target", "hired", "--sensitive", "sex")
+    for command in ("audit", "explain"):
+        result = run(command, *asked)
+        assert result.exit_code == 0
+        assert re.search(r"age is above (59|6[0-2])\b", result.stdout), result.stdout
+    assert run("report", *asked, "--seeds", "0", "--out", tmp_path / "report.html").exit_code == 0
+    assert re.search(r"age is above (59|6[0-2])\b", (tmp_path / "report.html").read_text())

@@ -183,7 +183,9 @@ def test_without_labels_it_says_who_is_decided_differently():
     result = compare(**{**given, "y": None})
     assert result.status == "different"
     (line,) = losers(result).query("kind == 'discovered'").to_dict("records")
-    assert line["group"] == "age is above 50"
+    (condition,) = result.regions[0].conditions
+    assert (condition.column, condition.high) == ("age", None)
+    assert condition.low == pytest.approx(50, abs=1)
     assert line["gain"] == pytest.approx(line["old_loss"] - line["new_loss"])
 
 
@@ -293,3 +295,28 @@ def test_what_own_classifiers_gain_is_said_where_the_model_fails():
 
 def test_both_are_public():
     assert {"compare", "find_failures", "Comparison", "Failures"} <= set(dafh.__all__)
+
+
+# ---- within an audit ----
+
+
+def test_an_audit_with_features_names_the_groups_that_fail_even_with_one_group():
+    X, y, prediction = failing()
+    result = dafh.audit(y, prediction, np.zeros(len(y), int), pooled=prediction, X=X)
+    assert "age is above 50" in [str(region) for region in result.failures.regions]
+    assert "age is above 50" in result.summary()
+    assert result.to_dict()["failures"]["groups"][0]["rule"] == result.failures.discovered.table["rule"].iloc[0]
+    assert dafh.audit(y, prediction, np.zeros(len(y), int), pooled=prediction).failures is None
+
+
+def test_an_audit_finds_the_same_groups_as_find_failures():
+    X, y, prediction = failing()
+    result = dafh.audit(y, prediction, np.zeros(len(y), int), pooled=prediction, X=X)
+    alone = find_failures(y, prediction, X, losses=("error", "fpr", "fnr"))
+    assert result.failures.regions == alone.regions
+
+
+def test_features_of_other_rows_are_refused():
+    X, y, prediction = failing()
+    with pytest.raises(InputError, match="one row for each"):
+        dafh.audit(y, prediction, np.zeros(len(y), int), pooled=prediction, X=X[:10])

@@ -82,7 +82,7 @@ class Comparison:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """Discovered groups that are shown to lose, the most certain first."""
+        """Discovered groups that are shown to lose, the largest harm for its size first."""
         return () if self.losers is None else self.losers.shown_regions
 
     @property
@@ -267,7 +267,7 @@ class Failures:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """Discovered groups that are shown to fail, the most certain first."""
+        """Discovered groups that are shown to fail, the largest excess for its size first."""
         return self.discovered.shown_regions
 
     @property

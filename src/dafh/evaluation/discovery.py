@@ -332,12 +332,14 @@ def _tested(
 
 
 def _distinct(table: pd.DataFrame, inside: NDArray[np.bool_], harms: Sequence[RowHarm]) -> list[int]:
-    """Positions of groups to list: the best shown first, without those that lose only because they contain these.
+    """Positions of groups to list: those shown first, without those that lose only because they contain these.
 
     What is left out was tested and counted all the same: a list that is shorter makes no claim that is new.
     """
+    # By the score of the search: p-values put a wide group that contains the harmed one before it.
+    score = (table["harm"] - table["reference"]) * np.sqrt(table["tested"])
     kept: list[int] = []
-    for place in table.assign(hidden=~table["shown"]).sort_values(["hidden", "p"], kind="stable").index:
+    for place in table.assign(hidden=~table["shown"], score=-score).sort_values(["hidden", "score"]).index:
         same = [inside[:, other] for other in kept if table["loss"][other] == table["loss"][place]]
         if not _is_new(inside[:, place], [(None, one) for one in same]):
             continue
