@@ -16,12 +16,10 @@ from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.partitions import (
     NOBODY,
-    AttributePartition,
     ClusterPartition,
+    IntersectionPartition,
     Partition,
     PooledPartition,
-    RandomPartition,
-    TreePartition,
 )
 
 
@@ -144,7 +142,7 @@ def test_a_group_with_one_label_always_gets_that_label():
 
 @pytest.mark.parametrize(
     "partition",
-    [ByFirstColumn(), ClusterPartition(3), RandomPartition(3), AttributePartition("side"), TreePartition()],
+    [ByFirstColumn(), ClusterPartition(3), IntersectionPartition("side")],
 )
 def test_outputs_agree_with_each_other_whatever_the_partition(partition):
     rng = np.random.default_rng(0)

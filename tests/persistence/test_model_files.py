@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 import dafh
 from dafh import DecoupledClassifier, Scorecard
 from dafh.exceptions import InputError, OtherVersionWarning
-from dafh.partitions import AttributePartition, PooledPartition, RulePartition
+from dafh.partitions import IntersectionPartition, PooledPartition, RulePartition
 from dafh.persistence import read_card
 from model_files import Parts, people, with_checksum, zipped
 
@@ -285,7 +285,7 @@ def test_a_model_with_a_field_of_another_type_is_not_saved(saved, tmp_path):
 def test_attributes_that_are_neither_text_nor_numbers_are_named(tmp_path):
     table, y, _ = people()
     born = pd.DataFrame({"born": pd.to_datetime(["2000-01-01", "2001-01-01"] * 150)})
-    model = DecoupledClassifier(AttributePartition()).fit(table[["age"]].to_numpy(float), y, sensitive_features=born)
+    model = DecoupledClassifier(IntersectionPartition()).fit(table[["age"]].to_numpy(float), y, sensitive_features=born)
     with pytest.raises(InputError, match="cannot be saved: it holds a Timestamp"):
         dafh.save(model, tmp_path / "model.dafh")
 

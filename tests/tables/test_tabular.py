@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.partitions import AttributePartition
+from dafh.partitions import IntersectionPartition
 from dafh.tables.encoder import TableEncoder, TableReader
 
 RNG = np.random.default_rng(0)
@@ -145,7 +145,7 @@ def test_models_of_this_package_in_the_pipeline():
     model = tabular_pipeline(DAFHClassifier(1, random_state=0)).fit(frame, LABEL)
     assert model.predict(frame).shape == (N,)
     groups = frame[["member"]]
-    decoupled = tabular_pipeline(DecoupledClassifier(AttributePartition()))
+    decoupled = tabular_pipeline(DecoupledClassifier(IntersectionPartition()))
     decoupled.fit(frame, LABEL, model__sensitive_features=groups)
     assert decoupled.predict(frame, sensitive_features=groups).shape == (N,)
 

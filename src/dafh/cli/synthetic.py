@@ -13,7 +13,7 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.groups.recipe import Recipe
-from dafh.partitions import AttributePartition
+from dafh.partitions import IntersectionPartition
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def run_synthetic(n_samples: int = 20_000, *, random_state: int = 0, verbose: in
 
     results = []
     for attribute in ("s1", "s2"):
-        model = DecoupledClassifier(AttributePartition(attribute)).fit(X, y, sensitive_features=hidden)
+        model = DecoupledClassifier(IntersectionPartition(attribute)).fit(X, y, sensitive_features=hidden)
         matrix = PreferenceMatrix.of(model, X_test, y_test, sensitive_features=hidden_test)
         groups = model.predict_group(X_test, hidden_test)
         results.append(SyntheticResult(f"Partition by {attribute}", matrix, groups, model))

@@ -49,13 +49,9 @@ from dafh.incumbents import Incumbent, IncumbentColumns, LabelShares, ScoreCurve
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.partitions import (
-    AttributePartition,
     ClusterPartition,
     IntersectionPartition,
-    Node,
     PooledPartition,
-    RandomPartition,
-    TreePartition,
 )
 from dafh.regions.conditions import Condition, Region
 from dafh.rows.seen import TableView
@@ -82,13 +78,9 @@ CLASSES: dict[str, type] = {
         LabelShares,
         ScoreCurve,
         # Partitions
-        AttributePartition,
         ClusterPartition,
         IntersectionPartition,
-        Node,
         PooledPartition,
-        RandomPartition,
-        TreePartition,
         # Groups that were learned
         CorrectionModel,
         LinearCorrections,
