@@ -13,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score, log_loss
 
 from dafh.datasets import make_grouped_classification
 from dafh.exceptions import InputError
+from dafh.linear import StandardizedLogisticRegression
 from research.rivals import (
     ARLClassifier,
     BlindParetoClassifier,
@@ -358,3 +359,15 @@ def test_no_leaf_moves_far_where_the_pooled_classifier_is_certain():
     model = ResidualBoostingClassifier(random_state=0).fit(X, y)
     assert model.n_rounds_ > 5
     assert max(np.abs(tree.value).max() for trees in model.trees_ for tree in trees) < 3
+
+
+def test_residual_boosting_decides_at_the_cut_off_of_the_pooled_classifier():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 2))
+    y = (X[:, 0] + rng.normal(size=1500) > 0.8).astype(int)
+    pooled = StandardizedLogisticRegression(threshold=0.2)
+    model = ResidualBoostingClassifier(pooled, random_state=0).fit(X, y)
+    assert model.threshold_ == pytest.approx(0.2, abs=0.01)
+    probability = model.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(model.predict(X), probability > model.threshold_)
+    assert abs(model.predict(X).mean() - model.pooled_.predict(X).mean()) < 0.05

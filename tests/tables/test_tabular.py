@@ -185,7 +185,7 @@ def test_every_kind_of_column_is_read_as_in_fit():
     read = reader.transform(later)
     assert read.columns.tolist() == reader.get_feature_names_out().tolist() == ["zip", "day", "n", "new"]
     assert read.index.tolist() == [5, 9]
-    assert [str(kind) for kind in read.dtypes] == ["object", "datetime64[us]", "float64", "boolean"]
+    assert [str(kind) for kind in read.dtypes] == ["category", "datetime64[us]", "float64", "boolean"]
     assert read.iloc[0, :2].tolist() == ["2", pd.Timestamp("2021-02-01")]
     assert (read["n"].iloc[1], read["new"].iloc[0]) == (7.0, True)
     assert read.isna().to_numpy().tolist() == [[False, False, True, False], [True, True, False, True]]

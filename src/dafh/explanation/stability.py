@@ -13,7 +13,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.pipelines import final_classifier, parameter_path
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.paired import ServedPredictions
@@ -125,13 +124,8 @@ def _groups_of_copies(
     path, final = parameter_path(model), final_classifier(model)
     if sensitive_features is not None and has_fit_parameter(final, "sensitive_features"):
         fit_options = {**fit_options, f"{path}sensitive_features": sensitive_features}
-    kept = {}
-    pooled = getattr(final, "pooled", None)
-    if pooled is not None and not isinstance(pooled, str) and is_fitted(pooled):
-        # A clone is not fitted, and a copy must not replace the incumbent by a model of its own.
-        kept[f"{path}pooled"] = pooled
     for seed, rows in plans:
-        copy = clone(model).set_params(**{f"{path}random_state": seed}, **kept)
+        copy = clone(model).set_params(**{f"{path}random_state": seed})
         options = {name: _sampled(value, rows, len(y)) for name, value in fit_options.items()}
         copy.fit(_sampled(X, rows, len(y)), y[rows], **options)
         yield ServedPredictions.of(copy, X, sensitive_features).groups
