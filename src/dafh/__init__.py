@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dafh.incumbents import Incumbent, IncumbentColumns
     from dafh.linear.scorecard import Scorecard
     from dafh.persistence.files import load, save
-    from dafh.scoring import Scorer
     from dafh.tables.encoder import tabular_pipeline
     from dafh.watch.monitor import Monitor
 
@@ -39,7 +38,6 @@ __all__ = [
     "PreferenceMatrix",
     "Recipe",
     "Scorecard",
-    "Scorer",
     "audit",
     "explain",
     "load",
@@ -58,7 +56,6 @@ _HOME = {
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
     "Scorecard": "dafh.linear.scorecard",
-    "Scorer": "dafh.scoring",
     "audit": "dafh.evaluation",
     "explain": "dafh.explanation",
     "load": "dafh.persistence",

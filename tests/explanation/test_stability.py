@@ -12,7 +12,6 @@ from sklearn.metrics import adjusted_rand_score
 from dafh import DAFHClassifier, DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.explanation import stability
-from dafh.explanation.stability import quick_stability
 from dafh.partitions import Partition
 
 
@@ -126,25 +125,16 @@ def test_one_resample_is_no_comparison(resamples):
 
 
 @pytest.mark.parametrize(("n_rows", "n_used"), [(100, 100), (10_000, 10_000), (10_003, 10_000)])
-def test_a_quick_answer_compares_three_copies_on_at_most_ten_thousand_rows(n_rows, n_used):
+def test_copies_are_compared_on_no_more_rows_than_asked_for(n_rows, n_used):
     X, y = np.arange(float(n_rows))[:, None], np.arange(n_rows) % 2
     RowsSeen.fits.clear()
-    found = quick_stability(RowsSeen(), X, y, sample_weight=np.arange(n_rows))
+    found = stability(RowsSeen(), X, y, max_rows=10_000, sample_weight=np.arange(n_rows))
     assert -1 <= found <= 1
     assert [seed for *_, seed in RowsSeen.fits] == [0, 1, 2]
     for rows, labels, weight, _ in RowsSeen.fits:
         assert len(set(rows)) == n_used
         np.testing.assert_array_equal(labels, y[rows.astype(int)])
         np.testing.assert_array_equal(weight, rows)
-
-
-def test_a_quick_answer_about_rules_compares_samples_of_the_rows():
-    X, y = np.arange(100.0)[:, None], np.arange(100) % 2
-    model = RowsSeen(random_state=7)
-    model.exceptions_ = "rules of a fitted model"
-    RowsSeen.fits.clear()
-    assert quick_stability(model, X, y) == stability(RowsSeen(random_state=7), X, y, resamples=3)
-    assert [(len(rows), seed) for rows, _, _, seed in RowsSeen.fits] == [(80, 7)] * 6
 
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")

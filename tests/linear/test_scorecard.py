@@ -85,7 +85,8 @@ def with_gaps_and_news(table, seed=1):
 def test_printed_points_add_up_to_the_scores_on_the_papers_data(dataset):
     if not all(is_available(file) for file in DATASETS[dataset].files):
         pytest.skip(f"needs the data set {dataset} at hand: DAFH_DATA names no folder")
-    X, y = FETCHERS[dataset](return_X_y=True)
+    data = FETCHERS[dataset]()
+    X, y = data.X, data.y
     some = np.random.default_rng(0).permutation(len(X))[:1500]
     model = fitted(X.iloc[some], y.iloc[some])
     for rows in (X.iloc[:3000], with_gaps_and_news(X.iloc[:3000])):

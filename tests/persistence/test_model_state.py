@@ -217,7 +217,6 @@ SAID = {
     "score": IncumbentColumns("score"),
     "score on another scale": IncumbentColumns("points", threshold=40),
     "decision": IncumbentColumns(decision="decided"),
-    "both, as features": IncumbentColumns("score", "decided", as_features=True),
 }
 
 

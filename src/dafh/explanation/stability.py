@@ -1,7 +1,6 @@
 """How much the groups change with the seed of training, or with the rows they are learned from."""
 
 import itertools
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,10 +20,6 @@ from dafh.frames import Table, is_frame, take_rows
 
 # Share of the rows in a sample: half of them would ask what fewer rows find, not how sure these are.
 _SAMPLED = 0.8
-# Enough to tell groups that barely change from groups that change a lot; each costs a fit.
-QUICK_FITS = 3
-# More rows than this make the fits longer and the groups no less stable.
-_MOST_ROWS = 10_000
 
 
 def stability(
@@ -35,6 +30,7 @@ def stability(
     sensitive_features: Table | None = None,
     seeds: Sequence[int] = (0, 1, 2),
     resamples: int | None = None,
+    max_rows: int | None = None,
     **fit_options: Any,
 ) -> float:
     """Fit copies of a model, with different seeds or on different rows, and compare their groups.
@@ -56,6 +52,8 @@ def stability(
     resamples : int, optional
         Instead of seeds: fit this many copies, two or more, each on a random sample of 80% of the rows of each class,
         drawn without replacement. All copies have the `random_state` of the model, or 0 where that is None.
+    max_rows : int, optional
+        Most rows to fit on and to compare; of more, a random sample.
     **fit_options
         Passed to `fit`; those of a pipeline need the name of the step (`model__sample_weight`). Of a sample of the
         rows, options with one entry for each row are sampled as well.
@@ -77,39 +75,17 @@ def stability(
     >>> stability(named, data.X, data.y, sensitive_features=data.sensitive_features)
     1.0
     """
-    labels = np.asarray(y)
-    plans = _plans(model, labels, seeds, resamples)
-    return _agreement(list(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options)))
-
-
-def quick_stability(
-    model: GroupModel | Pipeline,
-    X: Table,
-    y: ArrayLike,
-    *,
-    sensitive_features: Table | None = None,
-    **fit_options: Any,
-) -> float:
-    """Compare the groups of three copies (`QUICK_FITS`) on at most 10,000 rows.
-
-    Copies of a model with exceptions differ in the rows they are fitted on, those of a network in their seeds. The
-    number is fixed, so that a report does not depend on how busy the machine is.
-    """
     labels, n_rows = np.asarray(y), len(np.asarray(y))
-    if n_rows > _MOST_ROWS:
-        kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:_MOST_ROWS])
+    if max_rows is not None and n_rows > max_rows:
+        kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:max_rows])
         fit_options = {name: _sampled(value, kept, n_rows) for name, value in fit_options.items()}
         X, labels, sensitive_features = (
             _sampled(X, kept, n_rows),
             labels[kept],
             _sampled(sensitive_features, kept, n_rows),
         )
-    by_rows = getattr(final_classifier(model), "exceptions_", None) is not None
-    plans = _plans(model, labels, range(QUICK_FITS), QUICK_FITS if by_rows else None)
-    with warnings.catch_warnings():
-        # The model's own fit has given them already, for all of its rows.
-        warnings.simplefilter("ignore")
-        return _agreement(list(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options)))
+    plans = _plans(model, labels, seeds, resamples)
+    return _agreement(list(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options)))
 
 
 def _groups_of_copies(
