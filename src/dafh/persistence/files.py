@@ -101,15 +101,6 @@ def file_content(model: Any, *, details: Mapping[str, object] | None = None, tru
     """Return what `save` writes, for whoever writes it together with something else.
 
     Parameters are those of `save`.
-
-    Examples
-    --------
-    >>> import dafh
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(400, random_state=0)
-    >>> content = file_content(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y))
-    >>> card_of(content)["groups"]
-    2
     """
     final = final_classifier(model)
     if not isinstance(final, _MODELS):
@@ -167,17 +158,6 @@ def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
     """Read a model together with its card.
 
     Parameters are those of `load`.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib, dafh
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(400, random_state=0)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
-    >>> dafh.save(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y), path, details={"data": "synthetic"})
-    >>> file = open_model(path)
-    >>> file.model.n_groups_, file.card["data"]
-    (2, 'synthetic')
     """
     content = _Content.of(_read(check_path(path)), f"{path} cannot be read")
     file = content.file(trusted)
@@ -193,19 +173,7 @@ def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
 
 
 def read_card(path: str | Path) -> dict[str, Any]:
-    """Read what a model file says of its model; the model itself is not built, so nothing has to be trusted.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib, dafh
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(400, random_state=0)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
-    >>> dafh.save(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y), path)
-    >>> card = read_card(path)
-    >>> card["model"], card["pooled"], card["groups"]
-    ('DecoupledClassifier', 'StandardizedLogisticRegression', 2)
-    """
+    """Read what a model file says of its model; the model itself is not built, so nothing has to be trusted."""
     return _Content.of(_read(check_path(path)), f"{path} cannot be read").card
 
 
