@@ -12,10 +12,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.pipelines import final_classifier
-from dafh.classifiers.protocols import Classifier, GroupModel
+from dafh.classifiers.protocols import Classifier
 from dafh.evaluation.losses import ERROR, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
@@ -35,7 +33,6 @@ __all__ = [
     "scorecard_chart",
     "shares_over_time",
     "synthetic_panels",
-    "training_curve",
 ]
 
 # ---- colours, sizes, axis labels and legends ----
@@ -427,59 +424,10 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     return alt.layer(_zero_line("x"), lines, dots).properties(height=height * table["name"].nunique(), width=_WIDTH)
 
 
-# ---- what happened over time: training by epoch, a model in use by batch ----
+# ---- a model in use, by batch ----
 
-CURVES = {"accuracy": "accuracy", "pr": "Pr without harm"}
-"""What `training_curve` can draw, and the titles of the axes."""
 # Evidence beyond these says no more, and would flatten all that happens between them.
 _LEAST, _MOST = 1e-2, 1e4
-
-
-def training_curve(
-    model: GroupModel | Pipeline | pd.DataFrame, metric: str = "accuracy", *, best_epoch: int | None = None
-) -> alt.LayerChart:
-    """Draw accuracy or Pr without harm over the epochs of a network, on training rows and on held-out rows.
-
-    Parameters
-    ----------
-    model : fitted DAFHClassifier whose groups are a network, a pipeline that ends in one, or its `history_`
-    metric : {"accuracy", "pr"}, default="accuracy"
-    best_epoch : int, optional
-        The epoch that was selected, marked by a vertical line; by default that of the model.
-
-    Examples
-    --------
-    >>> history = pd.DataFrame({"train_pr": [0.9, 0.95], "selection_pr": [0.8, 0.85]}, index=[1, 2])
-    >>> chart = training_curve(history.rename_axis("epoch"), "pr", best_epoch=2)
-    >>> chart.layer[0].data["name"].unique().tolist()
-    ['training rows', 'held-out rows']
-    """
-    if metric not in CURVES:
-        raise InputError(f"metric must be one of {', '.join(map(repr, CURVES))}, got {metric!r}.")
-    final = final_classifier(model)
-    history = final if isinstance(final, pd.DataFrame) else getattr(final, "history_", None)
-    if history is None:
-        raise InputError(
-            "There is no history of training to draw: pass a fitted DAFHClassifier whose groups are a network, or its "
-            "history_."
-        )
-    best_epoch = getattr(final, "best_epoch_", None) if best_epoch is None else best_epoch
-    title, parts = CURVES[metric], {f"train_{metric}": "training rows", f"selection_{metric}": "held-out rows"}
-    curves = history.rename(columns=parts).reset_index().melt("epoch", list(parts.values()), "name", "value")
-    x = alt.X("epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(zero=False))
-    y = alt.Y("value:Q", title=title, axis=alt.Axis(format=".1%"), scale=alt.Scale(zero=False))
-    tooltip = ["epoch:Q", alt.Tooltip("name:N", title="rows"), alt.Tooltip("value:Q", format=".2%", title=title)]
-    lines = alt.Chart(curves).mark_line(point=_POINT)
-    layers = [lines.encode(x, y, *_by_name(list(parts.values()), ([5, 3], [1, 0])), tooltip=tooltip)]
-    if best_epoch is not None:
-        selected = pd.DataFrame({"epoch": [best_epoch], "name": [f"selected: epoch {best_epoch}"]})
-        late = best_epoch > curves["epoch"].mean()  # The text goes to the side that has more room.
-        mark = alt.Chart(selected).encode(x, tooltip=["name:N"])
-        layers.append(mark.mark_rule(strokeDash=[2, 3], color="#555555"))
-        # Above the frame, where no curve runs through it.
-        label = mark.mark_text(align="right" if late else "left", dy=-7, color="#333333")
-        layers.append(label.encode(alt.Text("name:N"), y=alt.value(0)))
-    return alt.layer(*layers).properties(width=_WIDTH, height=170)
 
 
 def _batches(table: pd.DataFrame) -> alt.X:
