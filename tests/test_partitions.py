@@ -15,7 +15,6 @@ from dafh.partitions import (
     NOBODY,
     ClusterPartition,
     IntersectionPartition,
-    RulePartition,
 )
 
 
@@ -53,14 +52,10 @@ def test_a_combination_not_seen_in_training_is_served_by_the_pooled_classifier()
     assert matrix.gains[3] == 0
 
 
-@pytest.mark.parametrize(
-    "partition",
-    [IntersectionPartition(), RulePartition({"all": lambda t: t.hat != ""})],
-)
-def test_a_partition_that_needs_attributes_says_so(partition):
+def test_a_partition_that_needs_attributes_says_so():
     x, y, table = people()
-    with pytest.raises(InputError, match=type(partition).__name__):
-        DecoupledClassifier(partition).fit(x, y)
+    with pytest.raises(InputError, match="IntersectionPartition"):
+        DecoupledClassifier(IntersectionPartition()).fit(x, y)
     model = DecoupledClassifier(IntersectionPartition()).fit(x, y, sensitive_features=table)
     with pytest.raises(InputError, match="pass sensitive_features"):
         model.predict(x)
@@ -167,31 +162,3 @@ def test_a_row_belongs_to_the_nearest_centre_in_standardised_columns():
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     nearest = ((scaled[:, None] - partition.centers_) ** 2).sum(axis=2).argmin(axis=1)
     np.testing.assert_array_equal(partition.assign(X), nearest)
-
-
-# ---- rules ----
-
-
-def test_the_first_rule_that_holds_decides():
-    ages = pd.DataFrame({"age": [10, 20, 30, 40]})
-    rules = {"young": lambda t: t.age < 25, "all": lambda t: np.ones(len(t)), "late": lambda t: t.age < 15}
-    partition = RulePartition(rules)
-    assert partition.fit(no_rows(4), None, ages).assign(no_rows(4), ages).tolist() == [0, 0, 1, 1]
-
-
-def test_rows_without_a_rule_belong_to_no_group():
-    ages = pd.DataFrame({"age": [10, 50]})
-    partition = RulePartition({"young": lambda t: t.age < 25}).fit(no_rows(2), None, ages)
-    assert partition.assign(no_rows(2), ages).tolist() == [0, NOBODY]
-
-
-def test_a_rule_that_answers_for_other_rows_is_named():
-    ages = pd.DataFrame({"age": [10, 20, 30]})
-    partition = RulePartition({"young": lambda t: (t.age < 25)[:2]}).fit(no_rows(3), None, ages)
-    with pytest.raises(InputError, match="'young'"):
-        partition.assign(no_rows(3), ages)
-
-
-def test_rules_that_cannot_work_are_refused():
-    with pytest.raises(InputError, match="at least one rule"):
-        RulePartition({}).fit(None, None, pd.DataFrame({"a": [1]}))

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from dafh.classifiers.fitting import fit_group
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
-from dafh.partitions import NOBODY, Partition, RulePartition, choose_columns, require_columns
+from dafh.partitions import NOBODY, Partition, choose_columns, require_columns
 from dafh.stats import mcnemar_p
 
 Features = NDArray[np.float64]
@@ -60,28 +60,36 @@ class RandomPartition(Partition):
         return hashed_group(X, self._salt, self.n_groups_)
 
 
-class RulesAndChance(RulePartition):
+class RulesAndChance(Partition):
     """Groups by rules; rows for which none holds are spread over the groups at random, as in the paper.
 
     Parameters
     ----------
     rules : mapping of str to function
+        Name of each group, and a function of `sensitive_features` that returns a boolean for each row. The first rule
+        that holds decides.
     random_state : int, RandomState or None, default=None
     """
 
+    needs_sensitive_features: ClassVar[bool] = True
+
     def __init__(self, rules: Mapping[str, Callable[[pd.DataFrame], Any]], *, random_state: Any = None) -> None:
-        super().__init__(rules)
+        self.rules = rules
         self.random_state = random_state
 
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
-        """Check the rules, and draw the salt of the hash."""
+        """Draw the salt of the hash."""
+        self._require(sensitive_features)
         self._salt = draw_salt(self.random_state)
-        return super().fit(X, y, sensitive_features, sample_weight)
+        self.group_names_ = list(self.rules)
+        return self
 
     def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
         """Group of the first rule that holds, or a random one, the same in every call."""
-        groups = super().assign(X, sensitive_features)
-        return np.where(groups == NOBODY, hashed_group(X, self._salt, self.n_groups_), groups)
+        table = self._require(sensitive_features)
+        holds = [np.asarray(rule(table), dtype=bool) for rule in self.rules.values()]
+        by_chance = hashed_group(X, self._salt, self.n_groups_)
+        return np.select(holds, range(self.n_groups_), by_chance).astype(np.intp)
 
 
 def draw_salt(random_state: Any) -> int:

@@ -282,3 +282,10 @@ def test_rows_without_a_rule_are_spread_over_all_groups_and_stay_there():
 def test_fewer_than_one_random_group_is_refused(n_groups):
     with pytest.raises(InputError, match="n_groups"):
         RandomPartition(n_groups).fit(np.zeros((3, 1)), None)
+
+
+def test_the_first_rule_that_holds_decides():
+    ages = pd.DataFrame({"age": [10, 20, 30, 40]})
+    rules = {"young": lambda t: t.age < 25, "all": lambda t: np.ones(len(t)), "late": lambda t: t.age < 15}
+    partition = RulesAndChance(rules, random_state=0).fit(np.zeros((4, 1)), None, ages)
+    assert partition.assign(np.zeros((4, 1)), ages).tolist() == [0, 0, 1, 1]

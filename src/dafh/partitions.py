@@ -4,12 +4,12 @@ A new partition is a subclass of `Partition`, whose docstring has one. To be sav
 `dafh.persistence.state.CLASSES`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
@@ -223,50 +223,3 @@ class PooledPartition(Partition):
     def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
         """Assign all rows to group 0."""
         return np.zeros(len(X), np.intp)
-
-
-class RulePartition(Partition):
-    """Groups by rules that the user writes.
-
-    Parameters
-    ----------
-    rules : mapping of str to function
-        Name of each group, and a function of `sensitive_features` that returns a boolean for each row. The first rule
-        that holds decides; the pooled classifier serves rows for which none does.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> attributes = pd.DataFrame({"age": [20, 30, 70]})
-    >>> partition = RulePartition({"young": lambda t: t.age < 25, "old": lambda t: t.age > 65})
-    >>> partition.fit(np.zeros((3, 1)), None, attributes).assign(np.zeros((3, 1)), attributes)
-    array([ 0, -1,  1])
-    """
-
-    needs_sensitive_features = True
-
-    def __init__(self, rules: Mapping[str, Callable[[pd.DataFrame], ArrayLike]]) -> None:
-        self.rules = rules
-
-    def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
-        """Check the rules."""
-        self._require(sensitive_features)
-        if not self.rules:
-            raise InputError("RulePartition needs at least one rule.")
-        self.group_names_ = list(self.rules)
-        return self
-
-    def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
-        """Group of the first rule that holds."""
-        table = self._require(sensitive_features)
-        groups = np.full(len(table), NOBODY, np.intp)
-        # The first rule that holds decides, so it is applied last.
-        for k, (name, rule) in reversed(list(enumerate(self.rules.items()))):
-            holds = np.asarray(rule(table), dtype=bool)
-            if holds.shape not in ((len(table),), ()):
-                raise InputError(
-                    f"The rule {name!r} must return one boolean for each of the {len(table)} rows, "
-                    f"and returns an array of shape {holds.shape}."
-                )
-            groups[holds] = k
-        return groups

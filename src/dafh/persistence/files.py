@@ -158,6 +158,17 @@ def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
     """Read a model together with its card.
 
     Parameters are those of `load`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, dafh
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(400, random_state=0)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
+    >>> dafh.save(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y), path, details={"data": "synthetic"})
+    >>> file = open_model(path)
+    >>> file.model.n_groups_, file.card["data"]
+    (2, 'synthetic')
     """
     content = _Content.of(_read(check_path(path)), f"{path} cannot be read")
     file = content.file(trusted)
@@ -173,7 +184,19 @@ def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
 
 
 def read_card(path: str | Path) -> dict[str, Any]:
-    """Read what a model file says of its model; the model itself is not built, so nothing has to be trusted."""
+    """Read what a model file says of its model; the model itself is not built, so nothing has to be trusted.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, dafh
+    >>> from dafh.datasets import make_paper_synthetic
+    >>> data = make_paper_synthetic(400, random_state=0)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
+    >>> dafh.save(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y), path)
+    >>> card = read_card(path)
+    >>> card["model"], card["pooled"], card["groups"]
+    ('DecoupledClassifier', 'StandardizedLogisticRegression', 2)
+    """
     return _Content.of(_read(check_path(path)), f"{path} cannot be read").card
 
 
