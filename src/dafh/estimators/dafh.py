@@ -85,8 +85,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         `Incumbent` says more about one, and `IncumbentColumns` reads scores and decisions from the table. Of an
         unfitted classifier, a copy is fitted on all rows.
     recipe : Recipe or None, default=None
-        How the network is trained; None is ``Recipe()``, and ``Recipe.paper()`` is Algorithm 1 as printed, which starts
-        at random and needs ``method="network"``.
+        How the network is trained; None is ``Recipe()``. ``Recipe.paper()`` is the paper's Algorithm 1, for
+        ``method="network"``, ``pooled="linear"`` and ``guard=None``.
     guard : {"evidence", "proof"} or None, default="evidence"
         When a group keeps its own classifier. "evidence": only if held-out rows favour it, with p ≤ 0.2 on the first of
         `guard_losses`, and no other loss and no declared subgroup speaks against it. "proof": only if calibration rows,
