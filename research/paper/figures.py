@@ -1,11 +1,11 @@
-"""Figures of the paper and of the rivals, from the results of a study."""
+"""Figures of the paper and of the rivals, from stored results."""
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 # Dark and light in turn, and no red beside green: groups can be told apart in print and without colour vision.
-_BARS = ("#2166ac", "#ffd166", "#170f57", "#a6e3f2", "#5a1fe0", "#dd8abb")
+_BARS = ("#2166ac", "#ffd166")
 _BLUE, _ORANGE, _GREY = "#1f5fb0", "#c2570c", "#444444"
 _FAMILIES = {"rival": _ORANGE, "DAFH": _BLUE, "plain model": _GREY}
 # Labels of points further to the left would cover each other: most methods harm nobody, or few.
@@ -14,85 +14,73 @@ _LABELLED_FROM = 0.05
 _TOO_CLOSE = 0.06
 
 
-def study_convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatChart:
-    """Draw Pr without harm and accuracy after each step: mean and standard deviation over splits.
+def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatChart:
+    """Draw Pr without harm and accuracy after each 1,024 rows: mean and standard deviation over splits.
 
     Parameters
     ----------
     steps : data frame
-        With columns split, step, part ("train" or "test"), pr and accuracy.
+        With columns split, update, step, part ("train" or "test"), pr and accuracy.
     trivial : dict
         pr and accuracy of the trivial partition, drawn as dashed lines.
 
     Examples
     --------
-    >>> steps = pd.DataFrame({"split": [0, 1], "step": 1, "part": "test", "pr": [0.8, 0.9], "accuracy": 0.7})
-    >>> chart = study_convergence(steps, {"pr": 0.75, "accuracy": 0.6})
-    >>> band, line, trivial = chart.concat[0].layer
-    >>> round(float(line.data["mean"].item()), 3), trivial.data["value"].item()
-    (0.85, 0.75)
+    >>> steps = pd.DataFrame({"update": "row", "step": 1, "part": "test", "pr": [0.8, 0.9], "accuracy": 0.7})
+    >>> chart = convergence(steps, {"pr": 0.75, "accuracy": 0.6})
+    >>> round(float(chart.concat[0].layer[1].data["mean"].item()), 3)
+    0.85
     """
     names = {"pr": "Pr without harm", "accuracy": "accuracy"}
-    parts = ["train", "test"]
-    legend = alt.Legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=300, symbolOpacity=1)
-    shades = alt.Scale(domain=parts, range=[_ORANGE, _BLUE])
-    colour = alt.Color("part:N", title="rows", scale=shades, legend=legend)
-    # Dashes tell the curves apart without colour; those of the trivial partition are longer.
-    dashes = alt.Scale(domain=parts, range=[[2, 2], [1, 0]])
-    dash = alt.StrokeDash("part:N", title="rows", scale=dashes, legend=legend)
+    readings = {"row": "one update per row", "batch_mean": "batch means", "batch_sum": "batch sums"}
+    titles = [title for name, title in readings.items() if name in set(steps["update"])]
+    x = alt.X("step:Q", title="steps of 1,024 rows")
+    colour = alt.Color("part:N", title="rows", scale=alt.Scale(domain=["train", "test"], range=[_ORANGE, _BLUE]))
+    dash = alt.StrokeDash("part:N", title="rows", scale=alt.Scale(domain=["train", "test"], range=[[2, 2], [1, 0]]))
     panels = []
     for metric, title in names.items():
-        table = steps.groupby(["step", "part"])[metric].agg(["mean", "std"]).reset_index()
-        # A single split has no deviation.
-        table = table.assign(low=table["mean"] - table["std"].fillna(0), high=table["mean"] + table["std"].fillna(0))
-        y_axis = alt.Y("mean:Q", title=title, axis=alt.Axis(format="%"), scale=alt.Scale(zero=False))
-        base = alt.Chart(table).encode(alt.X("step:Q", title="training step"), color=colour)
-        band = base.mark_errorband(opacity=0.2).encode(alt.Y("low:Q", title=title), alt.Y2("high:Q"))
-        line = base.mark_line().encode(y_axis, dash, tooltip=["part", "step", alt.Tooltip("mean:Q", format=".1%")])
-        level = pd.DataFrame({"value": [trivial[metric]], "name": ["Trivial partition"]})
-        rule = alt.Chart(level).mark_rule(strokeDash=[8, 4], color="#555555").encode(alt.Y("value:Q"), tooltip=["name"])
-        panels.append(
-            alt.layer(band, line, rule).properties(
-                title=alt.Title(title, subtitle="dashed line: trivial partition, test rows"), width=320, height=220
-            )
-        )
-    return alt.concat(*panels, columns=2)
+        for update in titles:
+            mine = steps[steps["update"].map(readings) == update]
+            table = mine.groupby(["step", "part"])[metric].agg(["mean", "std"]).reset_index().fillna({"std": 0.0})
+            table = table.assign(low=table["mean"] - table["std"], high=table["mean"] + table["std"])
+            scale = alt.Scale(domain=[0.4, 1.0] if metric == "pr" else [0.4, 0.9])
+            y = alt.Y("mean:Q", title=title, axis=alt.Axis(format="%"), scale=scale)
+            base = alt.Chart(table).encode(x, color=colour)
+            band = base.mark_errorband(opacity=0.2).encode(alt.Y("low:Q", title=title, scale=scale), alt.Y2("high:Q"))
+            level = pd.DataFrame({"value": [trivial[metric]]})
+            rule = alt.Chart(level).mark_rule(strokeDash=[8, 4], color="#555555").encode(alt.Y("value:Q"))
+            panel = alt.layer(band, base.mark_line().encode(y, dash), rule)
+            panels.append(panel.properties(title=update, width=220, height=170))
+    return alt.concat(*panels, columns=len(titles))
 
 
-def attribute_panels(shares: pd.DataFrame) -> alt.FacetChart:
-    """Draw who is in each group of one model of Arrest: shares by race, sex and age.
+def composition(shares: pd.DataFrame) -> alt.FacetChart:
+    """Draw who is in each of two groups of Arrest: shares by race, sex and age, one row of panels for each method.
 
     Parameters
     ----------
     shares : data frame
-        With columns group, race_group, sex, age_group and share.
-
-    Examples
-    --------
-    >>> shares = pd.DataFrame({"group": [0, 1], "race_group": "other", "sex": "Male", "age_group": "25 - 45"})
-    >>> chart = attribute_panels(shares.assign(share=[0.75, 0.5]))
-    >>> chart.data[["who", "group"]].to_numpy().tolist()
-    [['other, male', 'group 0'], ['other, male', 'group 1']]
+        With columns way, group, race_group, sex, age_group and share.
     """
-    table = shares[["group", "race_group", "sex", "age_group", "share"]].copy()
-    table["who"] = table["race_group"] + ", " + table["sex"].str.lower()
-    table["number"] = table["group"].astype(int).astype(str)
-    table["group"] = "group " + table["number"]
     bands = {"less than 25": "under 25", "25 - 45": "25 to 45", "greater than 45": "over 45"}
-    table["age_group"] = table["age_group"].map(bands)
-    names = sorted(table["group"].unique(), key=lambda name: int(name.removeprefix("group ")))
-    base = alt.Chart().encode(
-        alt.X("age_group:N", sort=list(bands.values()), title="age", axis=alt.Axis(labelAngle=0)),
-        alt.Y("share:Q", axis=alt.Axis(format="%"), title="share of the group's rows"),
-        alt.XOffset("group:N", sort=names),
-        tooltip=["group:N", "who:N", "age_group:N", alt.Tooltip("share:Q", format=".1%")],
+    table = shares.assign(
+        who=shares["race_group"] + ", " + shares["sex"].str.lower(),
+        group="group " + shares["group"].astype(int).astype(str),
+        age=shares["age_group"].map(bands),
     )
-    bars = base.mark_bar().encode(alt.Color("group:N", title=None, scale=alt.Scale(domain=names, range=list(_BARS))))
-    numbers = base.mark_text(dy=-6, fontSize=9).encode(alt.Text("number:N"))  # Readable without the colours.
-    return (
-        alt.layer(bars, numbers, data=table)
-        .properties(width=170, height=200)
-        .facet(column=alt.Column("who:N", title="Who is in the groups that DAFH finds on Arrest"))
+    bars = (
+        alt.Chart(table)
+        .mark_bar()
+        .encode(
+            alt.X("age:N", sort=list(bands.values()), title="age", axis=alt.Axis(labelAngle=0)),
+            alt.Y("share:Q", axis=alt.Axis(format="%"), title="share of the group's rows"),
+            alt.XOffset("group:N"),
+            alt.Color("group:N", title=None, scale=alt.Scale(range=list(_BARS))),
+            tooltip=["group:N", "who:N", "age:N", alt.Tooltip("share:Q", format=".1%")],
+        )
+    )
+    return bars.properties(width=170, height=150).facet(
+        column=alt.Column("who:N", title="Who is in the groups on Arrest, split 0"), row=alt.Row("way:N", title=None)
     )
 
 
@@ -111,8 +99,7 @@ def harm_and_worst(points: pd.DataFrame) -> alt.FacetChart:
     --------
     >>> points = pd.DataFrame({"dataset": "bank", "tuning": "log-loss", "name": "ARL", "family": "rival",
     ...                        "guard": ["no", "yes"], "worst": [0.6, 0.7], "harmed": [0.4, 0.0], "pooled": 0.7})
-    >>> chart = harm_and_worst(points)
-    >>> chart.data["label"].tolist()
+    >>> harm_and_worst(points).data["label"].tolist()
     ['ARL', '']
     """
     table = points.reset_index(drop=True).assign(label="")
@@ -128,9 +115,7 @@ def harm_and_worst(points: pd.DataFrame) -> alt.FacetChart:
         ),
         alt.Y("worst:Q", title="worst group's accuracy", axis=alt.Axis(format="%"), scale=alt.Scale(zero=False)),
     )
-    colour = alt.Color(
-        "family:N", title=None, scale=alt.Scale(domain=families, range=[_FAMILIES[name] for name in families])
-    )
+    colour = alt.Color("family:N", title=None, scale=alt.Scale(domain=families, range=[_FAMILIES[f] for f in families]))
     shape = alt.Shape("guard:N", title="guard", scale=alt.Scale(domain=["no", "yes"], range=["cross", "circle"]))
     tooltip = ["name:N", "guard:N", alt.Tooltip("worst:Q", format=".1%"), alt.Tooltip("harmed:Q", format=".1%")]
     joined = base.mark_line(strokeWidth=0.7, opacity=0.5, color="#999999").encode(detail="name:N", order="guard:N")
