@@ -29,7 +29,7 @@ from dafh.checks.rows import TakesTables, unchanged_on_error
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
-from dafh.estimators.learning import LearnedGroups, learn_groups
+from dafh.estimators.learning import LearnedGroups, check_jax_is_installed, learn_groups
 from dafh.estimators.pooled import (
     FITTED_MODEL,
     BringsIncumbent,
@@ -47,7 +47,6 @@ from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import GroupsEncodeLabelWarning
 from dafh.frames import PlainTable, Table
-from dafh.groups.network import check_jax_is_installed
 from dafh.groups.recipe import Recipe
 from dafh.groups.summary import ExceptionSummary
 from dafh.groups.trained import ExceptionModel, TrainedGroups

@@ -44,7 +44,7 @@ from dafh.frames import PlainTable
 from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.recipe import Recipe
 from dafh.groups.summary import ExceptionSummary
-from dafh.groups.trained import CorrectionModel, ExceptionModel, NetworkModel
+from dafh.groups.trained import ExceptionModel, NetworkModel
 from dafh.incumbents import Incumbent, IncumbentColumns, LabelShares, ScoreCurve
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
@@ -90,7 +90,6 @@ CLASSES: dict[str, type] = {
         RandomPartition,
         TreePartition,
         # Groups that were learned
-        CorrectionModel,
         LinearCorrections,
         NetworkModel,
         PointCorrections,
