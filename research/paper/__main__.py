@@ -17,7 +17,8 @@ from research.paper.tables import Results
 
 
 @click.command(
-    help=f"Reproduce tables of the paper, with the published numbers beside ours.\n\nTABLE: {', '.join(TABLES)}; all by default."
+    help="Reproduce tables of the paper, with the published numbers beside ours.\n\n"
+    f"TABLE: {', '.join(TABLES)}; all by default."
 )
 @click.argument("tables", nargs=-1, type=click.Choice(TABLES), metavar="[TABLE]...")
 @click.option("--data", type=click.Choice(DATASETS), multiple=True, help="Data set; all by default.")

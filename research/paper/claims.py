@@ -17,6 +17,17 @@ HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
 DAFH, TRIVIAL, POOLED, MANUAL = (FIRST, 2), ("trivial", 2), ("pooled", 1), ("manual", 2)
 READ = {"row": "one update per row", "batch_mean": "batch means", "batch_sum": "batch sums"}
 Judged = tuple[str, str]
+_CLAIMS: list[tuple[str, str, Callable[[Results], Judged]]] = []
+
+
+def _claim(title: str, quote: str) -> Callable[[Callable[[Results], Judged]], Callable[[Results], Judged]]:
+    """List a claim with the function that judges it."""
+
+    def listed(judged: Callable[[Results], Judged]) -> Callable[[Results], Judged]:
+        _CLAIMS.append((title, quote, judged))
+        return judged
+
+    return listed
 
 
 def verdict_of(cases: Sequence[bool], *, most: bool = False) -> str:
@@ -47,6 +58,10 @@ def _list(values: dict[str, float], digits: int = 1, sign: str = "+") -> str:
     return ", ".join(f"{name} {number(value, digits, sign)}" for name, value in values.items())
 
 
+@_claim(
+    "Pr without harm against groups by an attribute",
+    "comparable or even higher probability of fairness without harm compared with Trivial partition on most datasets",
+)
 def _pr_trivial(results: Results) -> Judged:
     gaps = _gaps(results, DAFH, TRIVIAL, "pr")
     return verdict_of([gap >= -1 for gap in gaps.values()], most=True), (
@@ -55,6 +70,7 @@ def _pr_trivial(results: Results) -> Judged:
     )
 
 
+@_claim("Accuracy", "higher accuracy than Trivial partition and Pooled classifier")
 def _accuracy(results: Results) -> Judged:
     trivial, pooled = (_gaps(results, DAFH, other, "accuracy") for other in (TRIVIAL, POOLED))
     return verdict_of([trivial[d] > 0 and pooled[d] > 0 for d in trivial]), (
@@ -63,6 +79,7 @@ def _accuracy(results: Results) -> Judged:
     )
 
 
+@_claim("Accuracy, all trained alike", "the same learning rate ... in both our algorithm and other baselines")
 def _same_sgd(results: Results) -> Judged:
     table = grid_table(results).query("setting != 'printed'")
     accuracy = table.assign(value=pd.to_numeric(table["accuracy"])).pivot_table("value", "data set", "method")
@@ -74,6 +91,10 @@ def _same_sgd(results: Results) -> Judged:
     )
 
 
+@_claim(
+    "K = 2, 3 and 4 against clusters",
+    "outperforms the Clustering baseline in most cases in terms of probability of fairness without harm and accuracy",
+)
 def _clustering(results: Results) -> Judged:
     cells = [(d, k) for d in DATASETS for k in (2, 3, 4) if results.has(d, (FIRST, k), ("clustering", k))]
     wins = [
@@ -95,18 +116,36 @@ def _arrest(first: tuple[str, int], second: tuple[str, int]) -> Callable[[Result
     return judged
 
 
+for _first, _second, _title, _quote in (
+    (
+        MANUAL,
+        TRIVIAL,
+        "Race, sex and age are better than race",
+        "Manual partition achieves a higher probability of fairness without harm and accuracy compared with Trivial "
+        "partition",
+    ),
+    (DAFH, MANUAL, "Learned groups are better than manual ones", "Manual Partition does not outperform our algorithm"),
+):
+    _claim(_title, _quote)(_arrest(_first, _second))
+
+
+@_claim("No violations", "ensures no violations of rationality or envy-freeness across all datasets")
 def _no_violations(results: Results) -> Judged:
     runs = {d: results.rows(d, *DAFH) for d in COMPARED if results.has(d, DAFH)}
     none = ", ".join(f"{d} {(rows['violations'] == 0).sum()} of {len(rows)}" for d, rows in runs.items())
     best = {d: run["violations"] for d in runs if (run := best_run(results, d, FIRST)) is not None}
     shown = sum(int((rows["corrected"] > 0).sum()) for rows in runs.values())
     return verdict_of([bool((rows["violations"] == 0).all()) for rows in runs.values()]), (
-        f"K = 2, runs without a violation by point estimates: {none}; violations of the run with the best test accuracy, "
-        f"which is the one that the paper shows: {_list(best, 0, '')}. After Holm's correction, {shown} of "
+        f"K = 2, runs without a violation by point estimates: {none}; violations of the run with the best test "
+        f"accuracy, which is the one that the paper shows: {_list(best, 0, '')}. After Holm's correction, {shown} of "
         f"{sum(map(len, runs.values()))} runs have a violation that is shown."
     )
 
 
+@_claim(
+    "Lower disparity",
+    "compared to algorithms with the same number of violations, our DAFH algorithm achieves lower Δ disparity",
+)
 def _disparity(results: Results) -> Judged:
     cases, words = [], []
     for d in (name for name in COMPARED if results.has(name, DAFH)):
@@ -132,6 +171,10 @@ def _steps(results: Results, update: str, part: str) -> pd.DataFrame:
     return 100 * steps[steps["part"] == part].groupby("step")[["pr", "accuracy"]].mean()
 
 
+@_claim(
+    "Training raises Pr and accuracy",
+    "improves fairness without harm and accuracy on both training and testing sets",
+)
 def _rise(results: Results) -> Judged:
     cases, words = [], []
     for update in READINGS:
@@ -143,6 +186,10 @@ def _rise(results: Results) -> Judged:
     )
 
 
+@_claim(
+    "Better than groups by an attribute in 15 steps",
+    "can outperform Trivial partition in less than 15 steps of mini-batch gradient ascent operations",
+)
 def _fifteen_steps(results: Results) -> Judged:
     level = {metric: results.mean("violent", *TRIVIAL, metric) for metric in ("pr", "accuracy")}
     first = {}
@@ -157,6 +204,7 @@ def _fifteen_steps(results: Results) -> Judged:
     )
 
 
+@_claim("Best groups on synthetic data", "can attain the best fairness and accuracy")
 def _synthetic(results: Results) -> Judged:
     means = 100 * results.store.table("synthetic").groupby("way")[["pr", "accuracy"]].mean()
     rivals = means.loc[["partition by s1", "partition by s2", "pooled"]].max()
@@ -165,11 +213,16 @@ def _synthetic(results: Results) -> Judged:
     shown |= {"our network from random starts": "network, random starts", "exceptions": "exceptions"}
     pairs = {name: f"{means.loc[way, 'pr']:.1f} / {means.loc[way, 'accuracy']:.1f}" for name, way in shown.items()}
     return verdict_of(cases), (
-        f"Pr / accuracy in %, paper's settings for Arrest: {', '.join(f'{name} {pair}' for name, pair in pairs.items())}; "
+        "Pr / accuracy in %, the paper's settings for Arrest: "
+        f"{', '.join(f'{name} {pair}' for name, pair in pairs.items())}; "
         f"the best of both attributes and pooled {rivals['pr']:.1f} / {rivals['accuracy']:.1f}."
     )
 
 
+@_claim(
+    "Without the penalty, one group takes most rows",
+    "tends to assign a majority of training samples to the same group",
+)
 def _penalty(results: Results) -> Judged:
     largest: dict[str, list[float]] = {}
     for d in (name for name in DATASETS if results.has(name, ("sgd-paper", 2))):
@@ -200,6 +253,10 @@ def composition_gaps(results: Results, method: str = FIRST) -> list[tuple[float,
     return gaps
 
 
+@_claim(
+    "What the groups mean on Arrest",
+    "the proportion of non-white male less than 45 in Group 0 is especially higher than that in Group 1",
+)
 def _composition(results: Results) -> Judged:
     gaps = composition_gaps(results)
     return verdict_of([men >= 10 and women >= 5 for men, women in gaps]), (
@@ -209,14 +266,35 @@ def _composition(results: Results) -> Judged:
     )
 
 
+@_claim(
+    "A majority prefers its own classifier",
+    "a majority of individuals in each group will prefer their assigned decoupled classifiers",
+)
 def _majority(results: Results) -> Judged:
     shares = {d: results.mean(d, *DAFH, "disagreement") for d in DATASETS if results.has(d, DAFH)}
     return verdict_of([share > 50 for share in shares.values()]), (
         "A row can only prefer a classifier where they decide differently. K = 2, rows on which any two of the three "
-        f"do, in %: {_list(shares, 1, '')}. A lower risk of a group does not imply that most of its rows prefer anything."
+        f"do, in %: {_list(shares, 1, '')}. A lower risk of a group does not imply that most of its rows prefer "
+        "their classifier."
     )
 
 
+_BOUND = (
+    "It is one where every group is rational and envy-free already, as the proof assumes. A violation is divided by n "
+    "instead of n_k, and becomes smaller: with two groups of half the rows, −0.1 becomes −0.05: no lower bound."
+)
+_HOEFFDING = (
+    "Right for K = 2. The sum is bounded by (4 − 2/K) ε, which is 3 ε for K = 2, 3.33 ε for K = 3 and 3.5 ε for K = 4. "
+    "It is about fixed classifiers: about rows that neither trained nor chose them."
+)
+_claim("Proposition 1", "the following lower bound on the objective function")(lambda _: (IN_PART, _BOUND))
+_claim("Theorem 1", "with probability at least 1 − 2K(K+1) exp{−2ε²n/9}")(lambda _: (IN_PART, _HOEFFDING))
+
+
+@_claim(
+    "Theorem 2",
+    "guaranteed to outperform decoupled classifiers trained by partitioning groups based on sensitive attributes",
+)
 def _theorem_2(results: Results) -> Judged:
     gaps = _gaps(results, DAFH, TRIVIAL, "accuracy")
     lost = [d for d, gap in gaps.items() if gap < 0]
@@ -226,81 +304,3 @@ def _theorem_2(results: Results) -> Judged:
         f"about what gradient ascent finds. The trivial partition is more accurate on {len(lost)} of {len(gaps)} data "
         f"sets{where}."
     )
-
-
-_BOUND = (
-    "It is one where every group is rational and envy-free already, as the proof assumes. A violation is divided by n "
-    "instead of n_k, and becomes smaller: with two groups of half the rows, −0.1 becomes −0.05, which is no lower bound."
-)
-_HOEFFDING = (
-    "Right for K = 2. The sum is bounded by (4 − 2/K) ε, which is 3 ε for K = 2, 3.33 ε for K = 3 and 3.5 ε for K = 4. It "
-    "is about fixed classifiers: about rows that neither trained nor chose them."
-)
-_CLAIMS: list[tuple[str, str, Callable[[Results], Judged]]] = [
-    (
-        "Pr without harm against groups by an attribute",
-        "comparable or even higher probability of fairness without harm compared with Trivial partition on most datasets",
-        _pr_trivial,
-    ),
-    ("Accuracy", "higher accuracy than Trivial partition and Pooled classifier", _accuracy),
-    ("Accuracy, all trained alike", "the same learning rate ... in both our algorithm and other baselines", _same_sgd),
-    (
-        "K = 2, 3 and 4 against clusters",
-        "outperforms the Clustering baseline in most cases in terms of probability of fairness without harm and accuracy",
-        _clustering,
-    ),
-    (
-        "Race, sex and age are better than race",
-        "Manual partition achieves a higher probability of fairness without harm and accuracy compared with Trivial "
-        "partition",
-        _arrest(MANUAL, TRIVIAL),
-    ),
-    (
-        "Learned groups are better than manual ones",
-        "Manual Partition does not outperform our algorithm",
-        _arrest(DAFH, MANUAL),
-    ),
-    (
-        "No violations",
-        "ensures no violations of rationality or envy-freeness across all datasets",
-        _no_violations,
-    ),
-    (
-        "Lower disparity",
-        "compared to algorithms with the same number of violations, our DAFH algorithm achieves lower Δ disparity",
-        _disparity,
-    ),
-    (
-        "Training raises Pr and accuracy",
-        "improves fairness without harm and accuracy on both training and testing sets",
-        _rise,
-    ),
-    (
-        "Better than groups by an attribute in 15 steps",
-        "can outperform Trivial partition in less than 15 steps of mini-batch gradient ascent operations",
-        _fifteen_steps,
-    ),
-    ("Best groups on synthetic data", "can attain the best fairness and accuracy", _synthetic),
-    (
-        "Without the penalty, one group takes most rows",
-        "tends to assign a majority of training samples to the same group",
-        _penalty,
-    ),
-    (
-        "What the groups mean on Arrest",
-        "the proportion of non-white male less than 45 in Group 0 is especially higher than that in Group 1",
-        _composition,
-    ),
-    (
-        "A majority prefers its own classifier",
-        "a majority of individuals in each group will prefer their assigned decoupled classifiers",
-        _majority,
-    ),
-    ("Proposition 1", "the following lower bound on the objective function", lambda _: (IN_PART, _BOUND)),
-    ("Theorem 1", "with probability at least 1 − 2K(K+1) exp{−2ε²n/9}", lambda _: (IN_PART, _HOEFFDING)),
-    (
-        "Theorem 2",
-        "guaranteed to outperform decoupled classifiers trained by partitioning groups based on sensitive attributes",
-        _theorem_2,
-    ),
-]

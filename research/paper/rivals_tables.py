@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from research.paper.plan import DATASETS
-from research.paper.rivals import PARTLY, PLAIN, TRAINED
+from research.paper.rivals import PARTLY, TRAINED
 from research.paper.tables import number, paired_mean
 
 NAMES = {
@@ -143,10 +143,11 @@ def sentences(results: pd.DataFrame) -> list[str]:
 
 def _sentence(name: str, part: pd.DataFrame) -> str:
     lifted = (part["worst_accuracy"] - part["pooled_worst"]).mean()
+    change = number(part["to_pooled"].mean(), 2, "+")
     return (
-        f"{name}: a named group is shown to be harmed in {_fits(part)} fits, with {part['people_harmed'].mean():.1f}% of "
-        f"the people in such groups on average; accuracy changes by {number(part['to_pooled'].mean(), 2, '+')} percentage "
-        f"points, and that of the worst named group by {number(lifted, 2, '+')}."
+        f"{name}: a named group is shown to be harmed in {_fits(part)} fits, with "
+        f"{part['people_harmed'].mean():.1f}% of the people in such groups on average; accuracy changes by {change} "
+        f"percentage points, and that of the worst named group by {number(lifted, 2, '+')}."
     )
 
 
@@ -184,29 +185,3 @@ def related_work(results: pd.DataFrame) -> pd.DataFrame:
             row |= {title: mark, question: answer}
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def figure_points(results: pd.DataFrame) -> pd.DataFrame:
-    """Points of the figure; methods without settings to tune stand in both rows of panels."""
-    lines = lines_of(results)
-    means = lines.groupby(["dataset", *LINE], sort=False)[["worst_accuracy", "people_harmed", "pooled_worst"]].mean()
-    means = means.reset_index()
-    families = dict.fromkeys((NAMES[name] for name in PLAIN), "plain model")
-    families |= dict.fromkeys((NAMES[name] for name in ("paper-row", "exceptions", "network")), "DAFH")
-    short = {NAMES["bpf"]: "BPF", NAMES["zafar"]: "Zafar", NAMES["treelr"]: "TreeLR"}
-    trained = means["method"].isin([NAMES[name] for name in TRAINED])
-    points = pd.DataFrame(
-        {
-            "dataset": means["dataset"],
-            "tuning": means["tuned by"],
-            "name": means["method"].replace(short) + np.where(trained, ", " + means["model"], ""),
-            "family": means["method"].map(families).fillna("rival"),
-            "guard": means["guard"],
-            "worst": means["worst_accuracy"] / 100,
-            "harmed": means["people_harmed"] / 100,
-            "pooled": means["pooled_worst"] / 100,
-        }
-    )
-    untuned = points["tuning"] == "–"
-    both = [points[untuned].assign(tuning=criterion) for criterion in ("log-loss", "antigone")]
-    return pd.concat([points[~untuned], *both], ignore_index=True)

@@ -31,7 +31,7 @@ class Job:
     def kind(self) -> str:
         """Table of the results."""
         first = self.method.partition("-")[0]
-        return first if first in ("sgd", "steps", "composition", "stability", "synthetic", "rival") else "models"
+        return first if first in ("sgd", "steps", "composition", "synthetic", "rival") else "models"
 
 
 class Store:

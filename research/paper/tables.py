@@ -58,7 +58,7 @@ _DIGITS = {
 }
 _BESIDE = ("log_loss", "auc", "disagreement", "smallest_share")
 _GRID = ["epochs", "rate", "group_rate", "penalty"]
-HARM_METRICS = ("violations", "max_gain", "max_envy_gap", "disparity_change", "n_models")
+HARM_METRICS = published.HARM_METRICS
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,9 @@ def lines_of(table: str, datasets: Iterable[str] = DATASETS) -> list[Line]:
             lines += [Line(d, name, 2, published.MANUAL[name]) for name in ("manual", "trivial")]
         elif table == "readings":
             lines += [Line(d, m, 2, published.K2[d, "dafh"]) for m in PAPER]
+        elif table == "columns" and d in ("arrest", "violent"):
+            named = {FIRST: published.K2[d, "dafh"], "pooled": published.K2[d, "pooled"]}
+            lines += [Line(name, m, 1 + (m == FIRST), cell) for name in (d, f"{d}-scores") for m, cell in named.items()]
         elif table == "defaults":
             lines += [Line(d, "default", 1, {})]
         if table in ("k2", "clustering", "defaults"):
@@ -152,6 +155,7 @@ SHOWN = {
     "clustering": ("pr", "accuracy", "violations"),
     "manual": ("pr", "accuracy", "violations"),
     "readings": ("pr", "accuracy", "violations", "seconds"),
+    "columns": ("pr", "accuracy", "violations"),
     "defaults": ("accuracy", "n_groups", "seconds"),
 }
 
@@ -168,7 +172,7 @@ def show(results: Results, lines: Sequence[Line], metrics: Sequence[str]) -> pd.
             values, digits = scaled(rows, metric), _DIGITS.get(metric, 2)
             if metric in ("pr", "accuracy") and any(other.printed for other in lines):
                 printed = line.printed.get(metric)
-                row[f"{METRICS[metric]}, published"] = "–" if printed is None else f"{printed.mean:.2f}"
+                row[f"{METRICS[metric]}, published"] = "–" if printed is None else f"{printed:.2f}"
             deviation = values.std(ddof=1) if len(values) > 1 else np.nan
             row[METRICS[metric]] = number(values.mean(), digits) + (
                 "" if np.isnan(deviation) else f" ± {deviation:.{digits}f}"
@@ -228,7 +232,7 @@ def grid_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataF
                 row |= {key: f"{value:g}" for key, value in zip(keys, setting, strict=True)}
                 printed = _printed(dataset, name)
                 for metric in ("pr", "accuracy"):
-                    row[f"{METRICS[metric]}, published"] = number(printed[metric].mean) if metric in printed else "–"
+                    row[f"{METRICS[metric]}, published"] = number(printed[metric]) if metric in printed else "–"
                     row[METRICS[metric]] = number(figures.get(metric, np.nan))
                 for metric in ("disagreement", "smallest_share"):
                     row[METRICS[metric]] = number(figures.get(metric, np.nan), 1)
@@ -270,7 +274,7 @@ def compare_table(results: Results, datasets: Iterable[str] = COMPARED) -> pd.Da
                 which: {m: scaled(rows, m).mean() for m in (*HARM_METRICS, "accuracy")} for which, rows in table.items()
             }
             if printed:
-                figures = {"published": {m: printed[m].mean for m in HARM_METRICS}, **figures}
+                figures = {"published": {m: printed[m] for m in HARM_METRICS}, **figures}
             for which, values in figures.items():
                 row: dict[str, Any] = {**named, "run": which}
                 row |= {METRICS[m]: number(values[m], _DIGITS.get(m, 2)) for m in HARM_METRICS}
@@ -289,13 +293,3 @@ def synthetic_table(results: Results) -> pd.DataFrame:
     shown = pd.DataFrame({METRICS[m]: [number(v, _DIGITS.get(m, 2)) for v in scaled(means, m)] for m in metrics})
     shown.insert(0, "method", list(means.index))
     return shown.assign(seeds=rows["split"].nunique())
-
-
-def stability_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
-    """Adjusted Rand index between the groups of refits on resampled rows of split 0, by data set and K."""
-    rows = results.store.table("stability")
-    if not len(rows):
-        return rows
-    shown = rows.pivot_table("stability", "dataset", "k").reindex([d for d in datasets if d in set(rows["dataset"])])
-    shown = shown.map("{:.2f}".format)
-    return shown.set_axis([f"K = {k}" for k in shown.columns], axis=1).rename_axis("data set").reset_index()

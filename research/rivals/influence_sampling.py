@@ -66,7 +66,8 @@ class InfluenceSamplingClassifier(ClassifierMixin, BaseEstimator):
         order = np.random.default_rng(self.random_state).permutation(len(x))
         sizes = np.cumsum([int(share * len(x)) for share in (self.first_share, self.validation_share)])
         training, validation, pool = np.split(order, sizes)
-        x_val, y_val, in_group = x[validation], label[validation], np.asarray(attribute)[validation] == attribute[0]
+        groups = np.asarray(attribute)[validation]
+        x_val, y_val, in_group = x[validation], label[validation], groups == groups[0]
         n_acquired = max(1, int(self.acquired_share * len(pool)))
 
         model = LogisticRegression(max_iter=1000).fit(x[training], label[training])

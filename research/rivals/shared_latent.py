@@ -54,7 +54,7 @@ class SharedLatentClassifier(ClassifierMixin, BaseEstimator):
         x, groups = self.scaler_.transform(values), np.asarray(attribute)
         source = np.random.default_rng(self.random_state).random(len(x)) < self.source_share
         latent = PCA(min(self.n_components, x.shape[1]), random_state=self.random_state).fit_transform(x)
-        estimator = LogisticRegression().fit(latent[source], groups[source] == groups[0])
+        estimator = LogisticRegression().fit(latent[source], groups[source] == groups[source][0])
         estimate = estimator.predict_proba(latent[~source])[:, 1]
         # The score x·w is uncorrelated with the estimate if w is orthogonal to their covariance c.
         c = (estimate - estimate.mean()) @ x[~source]

@@ -38,6 +38,7 @@ _COMPAS_COLUMNS = [
     "sex", "age", "age_cat", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count",
     "c_charge_degree", "two_year_recid",
 ]  # fmt: skip
+_COMPAS_SCORES = ["decile_score", "v_decile_score", "c_charge_desc"]
 
 
 def fetch_adult(
@@ -91,12 +92,18 @@ def fetch_adult(
 
 
 def fetch_arrest(
-    *, remove: Remove = "paper", return_X_y: bool = False, as_frame: bool = True, data_home: str | Path | None = None
+    *,
+    remove: Remove = "paper",
+    include_scores: bool = False,
+    return_X_y: bool = False,
+    as_frame: bool = True,
+    data_home: str | Path | None = None,
 ) -> Any:
     """Load Arrest: is a defendant arrested again within two years? 7,214 rows of ProPublica's COMPAS data.
 
     Names, birth dates and case numbers are never read, and neither are columns that were known only after the outcome.
-    Parameters and result are those of `fetch_adult`; the paper's attribute is race.
+    ``include_scores=True`` adds what else was known at the screening: both scores of COMPAS, and the charge in words.
+    Other parameters and the result are those of `fetch_adult`; the paper's attribute is race.
 
     Examples
     --------
@@ -105,11 +112,17 @@ def fetch_arrest(
     >>> data.X.shape, list(data.sensitive_features.columns)
     ((7214, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
-    return _fetch_compas(DATASETS["arrest"], ARREST_CSV, remove, return_X_y, as_frame, data_home)
+    columns = _COMPAS_COLUMNS + _COMPAS_SCORES * include_scores
+    return _fetch_compas(DATASETS["arrest"], ARREST_CSV, columns, remove, return_X_y, as_frame, data_home)
 
 
 def fetch_violent(
-    *, remove: Remove = "paper", return_X_y: bool = False, as_frame: bool = True, data_home: str | Path | None = None
+    *,
+    remove: Remove = "paper",
+    include_scores: bool = False,
+    return_X_y: bool = False,
+    as_frame: bool = True,
+    data_home: str | Path | None = None,
 ) -> Any:
     """Load Violent: is a defendant arrested again for a violent offence within two years? 4,743 rows.
 
@@ -122,15 +135,22 @@ def fetch_violent(
     >>> data.X.shape, list(data.sensitive_features.columns)
     ((4743, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
-    return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, remove, return_X_y, as_frame, data_home)
+    columns = _COMPAS_COLUMNS + _COMPAS_SCORES * include_scores
+    return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, columns, remove, return_X_y, as_frame, data_home)
 
 
 def _fetch_compas(
-    dataset: Dataset, file: RawFile, remove: Remove, return_X_y: bool, as_frame: bool, data_home: str | Path | None
+    dataset: Dataset,
+    file: RawFile,
+    columns: list[str],
+    remove: Remove,
+    return_X_y: bool,
+    as_frame: bool,
+    data_home: str | Path | None,
 ) -> Any:
     # Only these columns are read, so that no name or birth date gets into memory. The violent file has two of them
     # twice with the same values; pandas takes the first.
-    table = _read(file, data_home, usecols=_COMPAS_COLUMNS)
+    table = _read(file, data_home, usecols=columns)
     y = table.pop("two_year_recid").eq(1)
     sensitive = pd.DataFrame(
         {
