@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-HIDDEN, MOMENTUM = 100, 0.9
+HIDDEN, MOMENTUM, STEP = 100, 0.9, 1024
+"""Hidden units, momentum of the classifiers, and rows of a batch, as the paper prints them."""
 
 
 class Layer(NamedTuple):
@@ -31,38 +32,34 @@ class Layer(NamedTuple):
 class State(NamedTuple):
     """Group network θ, own classifiers h (one column for each group), and the velocity of h."""
 
-    theta: tuple[Layer, ...]
+    theta: tuple[Layer, Layer]
     h: Layer
     velocity: Layer
 
 
 class Setting(NamedTuple):
-    """What varies inside a population."""
+    """What varies inside a population: a list of each."""
 
     group_rate: Any
     classifier_rate: Any
     penalty: Any
 
 
-Objective = Callable[[Any, Any, Any, Any, Any, float], Any]
-
-
-def group_logits(theta: tuple[Layer, ...], x: Any) -> Any:
+def group_logits(theta: tuple[Layer, Layer], x: Any) -> Any:
     """Outputs of the group network before the softmax."""
     return theta[1](jax.nn.relu(theta[0](x)))
 
 
-def paper_objective(theta: tuple[Layer, ...], h: Layer, x: Any, y: Any, penalty: Any, scale: float) -> Any:
+def paper_objective(theta: tuple[Layer, Layer], h: Layer, x: Any, y: Any, penalty: Any, scale: float) -> Any:
     """Objective of the paper, with the absolute value and the sign that it lacks; `scale` times the mean over rows."""
-    log_pi = jax.nn.log_softmax(group_logits(theta, x))
-    n_groups = log_pi.shape[-1]
+    pi = jax.nn.softmax(group_logits(theta, x))
     loss = jnp.abs(jax.nn.sigmoid(jax.nn.sigmoid(h(x)) - 0.5) - y[:, None])
-    share = jnp.exp(log_pi).mean(0)
-    gamma = jnp.sum(share * jnp.log(share * n_groups + 1e-12))  # KL divergence from the uniform distribution
-    return scale * ((1 - 2 * n_groups * jnp.exp(log_pi)) * loss).sum(1).mean() / n_groups**2 - penalty * gamma
+    k, share = pi.shape[-1], pi.mean(0)
+    gamma = jnp.sum(share * jnp.log(share * k + 1e-12))  # KL divergence from the uniform distribution
+    return scale * ((1 - 2 * k * pi) * loss).sum(1).mean() / k**2 - penalty * gamma
 
 
-def likelihood(theta: tuple[Layer, ...], h: Layer, x: Any, y: Any, penalty: Any, scale: float) -> Any:
+def likelihood(theta: tuple[Layer, Layer], h: Layer, x: Any, y: Any, penalty: Any, scale: float) -> Any:
     """Log-likelihood of logistic regression, so that the paper's SGD fits baselines too."""
     del theta, penalty, scale
     return -jax.nn.softplus(jnp.where(y[:, None] > 0, -1, 1) * h(x)).mean()
@@ -81,53 +78,51 @@ def start(n_features: int, n_groups: int, seed: int) -> State:
     return State(theta, own, Layer(np.zeros_like(own.weight), np.zeros_like(own.bias)))
 
 
+def orders(n: int, size: int, epochs: int, seed: int) -> list[NDArray[np.intp]]:
+    """Row numbers of each epoch, in random order and in batches; what does not fill a batch is left out."""
+    rng = np.random.default_rng(seed)
+    return [rng.permutation(n)[: n - n % size].reshape(-1, size) for _ in range(epochs)]
+
+
 def ascend(
-    objective: Objective,
+    objective: Callable[..., Any],
     first: State,
     settings: Setting,
     x: NDArray[Any],
     y: NDArray[Any],
-    orders: list[NDArray[np.intp]],
+    batches: list[NDArray[np.intp]],
     *,
     scale: float = 1.0,
 ) -> Iterator[State]:
-    """Take gradient steps and yield the population after each order.
+    """Maximise an objective for all settings from the same start; yield the population after each array of batches.
 
-    Parameters
-    ----------
-    objective : function
-        What is maximised.
-    first : State
-        Start of all settings.
-    settings : Setting of arrays
-        One value for each setting.
-    x, y : arrays
-        Rows, and labels 0 or 1.
-    orders : list of arrays of shape (steps, rows of a step)
-        Row numbers; single rows are Algorithm 1 as printed.
-    scale : float, default=1
-        1: the losses of a batch are their mean; the size of a batch: their sum.
+    Batches of one row are Algorithm 1 as printed. With a scale of 1 the losses of a batch are their mean, with the size
+    of a batch their sum.
     """
     population: Any = jax.tree.map(lambda a: jnp.broadcast_to(a, (len(settings.penalty), *a.shape)), first)
     rows = (jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32))
     varied = Setting(*(jnp.asarray(values, jnp.float32) for values in settings))
-    for order in orders:
-        population = _steps(objective, scale, population, varied, rows, jnp.asarray(order))
+    for steps in batches:
+        population = _steps(objective, scale, population, varied, rows, jnp.asarray(steps))
         yield population
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _steps(objective: Objective, scale: float, population: State, settings: Setting, rows: Any, order: Any) -> State:
-    def step(setting: Setting, state: State, chosen: Any) -> tuple[State, None]:
-        x, y = rows[0][chosen], rows[1][chosen]
-        gradient = jax.grad(objective, 0)(state.theta, state.h, x, y, setting.penalty, scale)
+def _steps(
+    objective: Callable[..., Any], scale: float, population: State, settings: Setting, rows: Any, batches: Any
+) -> State:
+    def step(setting: Setting, state: State, batch: Any) -> tuple[State, None]:
+        seen = (rows[0][batch], rows[1][batch], setting.penalty, scale)
+        gradient = jax.grad(objective, 0)(state.theta, state.h, *seen)
         theta = jax.tree.map(lambda a, g: a + setting.group_rate * g, state.theta, gradient)
-        gradient = jax.grad(objective, 1)(theta, state.h, x, y, setting.penalty, scale)
+        gradient = jax.grad(objective, 1)(theta, state.h, *seen)
         velocity = jax.tree.map(lambda v, g: MOMENTUM * v + g, state.velocity, gradient)
         h = jax.tree.map(lambda a, v: a + setting.classifier_rate * v, state.h, velocity)
         return State(theta, h, velocity), None
 
-    return jax.vmap(lambda state, setting: jax.lax.scan(partial(step, setting), state, order)[0])(population, settings)
+    return jax.vmap(lambda state, setting: jax.lax.scan(partial(step, setting), state, batches)[0])(
+        population, settings
+    )
 
 
 def decisions(population: State, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

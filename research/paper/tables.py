@@ -1,5 +1,6 @@
 """The paper's tables: our figures beside the published ones."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,34 +32,24 @@ NAMES = {
     "lr-all": "LR-All",
     "treelr": "TreeLR",
 }
+# Title, factor (rates are shown in percent) and digits of every figure.
 METRICS = {
-    "pr": "Pr w/o harm",
-    "accuracy": "accuracy",
-    "violations": "violations",
-    "max_gain": "max gain",
-    "max_envy_gap": "min envy (paper's name)",
-    "disparity_change": "Δ disparity",
-    "n_models": "models",
-    "n_groups": "groups",
-    "seconds": "CPU seconds",
-    "log_loss": "log-loss",
-    "auc": "AUC",
-    "disagreement": "disagreement",
-    "smallest_share": "smallest group",
-}
-_COUNTS = ("violations", "n_models", "n_groups", "seconds", "log_loss")
-_DIGITS = {
-    "violations": 1,
-    "n_models": 1,
-    "n_groups": 1,
-    "seconds": 1,
-    "log_loss": 4,
-    "disagreement": 1,
-    "smallest_share": 1,
+    "pr": ("Pr w/o harm", 100, 2),
+    "accuracy": ("accuracy", 100, 2),
+    "violations": ("violations", 1, 1),
+    "max_gain": ("max gain", 100, 2),
+    "max_envy_gap": ("min envy (paper's name)", 100, 2),
+    "disparity_change": ("Δ disparity", 100, 2),
+    "n_models": ("models", 1, 1),
+    "n_groups": ("groups", 1, 1),
+    "seconds": ("CPU seconds", 1, 1),
+    "log_loss": ("log-loss", 1, 4),
+    "auc": ("AUC", 100, 2),
+    "disagreement": ("disagreement", 100, 1),
+    "smallest_share": ("smallest group", 100, 1),
 }
 _BESIDE = ("log_loss", "auc", "disagreement", "smallest_share")
 _GRID = ["epochs", "rate", "group_rate", "penalty"]
-HARM_METRICS = published.HARM_METRICS
 
 
 @dataclass(frozen=True)
@@ -94,7 +85,7 @@ def _kind(method: str) -> str:
 def scaled(rows: pd.DataFrame, metric: str) -> pd.Series:
     """Values of a metric, rates in percent."""
     values = rows[metric].astype(float) if metric in rows else pd.Series(np.nan, rows.index)
-    return values * (1 if metric in _COUNTS else 100)
+    return values * METRICS[metric][1]
 
 
 def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
@@ -109,6 +100,27 @@ def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
 def number(value: float, digits: int = 2, sign: str = "") -> str:
     """Write a number, or a dash where there is none."""
     return "–" if np.isnan(value) else f"{value:{sign}z.{digits}f}"
+
+
+def cells(rows: pd.DataFrame, metrics: Iterable[str], *, spread: bool = False) -> dict[str, str]:
+    """Mean of each metric over some rows, and its standard deviation if that is asked for, under its title."""
+    texts = {}
+    for metric in metrics:
+        title, _, digits = METRICS[metric]
+        values = scaled(rows, metric)
+        more = f" ± {values.std(ddof=1):.{digits}f}" if spread and values.notna().sum() > 1 else ""
+        texts[title] = number(values.mean(), digits) + more
+    return texts
+
+
+def beside(printed: published.Cell, texts: dict[str, str]) -> dict[str, str]:
+    """Put the published Pr and accuracy before ours."""
+    both = {}
+    for metric in ("pr", "accuracy"):
+        title = METRICS[metric][0]
+        if title in texts:
+            both |= {f"{title}, published": number(printed.get(metric, np.nan)), title: texts[title]}
+    return both | texts
 
 
 # ---- tables of lines: data set, number of groups, method ----
@@ -165,27 +177,13 @@ def show(results: Results, lines: Sequence[Line], metrics: Sequence[str]) -> pd.
     shown = []
     for line in lines:
         rows = results.rows(line.dataset, line.method, line.k)
-        if not len(rows):
-            continue
-        row: dict[str, Any] = {"data set": line.dataset, "K": _shown_k(line), "method": NAMES[line.method]}
-        for metric in metrics:
-            values, digits = scaled(rows, metric), _DIGITS.get(metric, 2)
-            if metric in ("pr", "accuracy") and any(other.printed for other in lines):
-                printed = line.printed.get(metric)
-                row[f"{METRICS[metric]}, published"] = "–" if printed is None else f"{printed:.2f}"
-            deviation = values.std(ddof=1) if len(values) > 1 else np.nan
-            row[METRICS[metric]] = number(values.mean(), digits) + (
-                "" if np.isnan(deviation) else f" ± {deviation:.{digits}f}"
-            )
-        row["accuracy to pooled"] = _to_pooled(results, line)
-        for metric in _BESIDE:
-            row[METRICS[metric]] = number(scaled(rows, metric).mean(), _DIGITS.get(metric, 2))
-        shown.append(row | {"splits": len(rows)})
+        if len(rows):
+            k = "auto" if line.method == "default" else line.k
+            row: dict[str, Any] = {"data set": line.dataset, "K": k, "method": NAMES[line.method]}
+            row |= beside(line.printed, cells(rows, metrics, spread=True))
+            row |= {"accuracy to pooled": _to_pooled(results, line), **cells(rows, _BESIDE), "splits": len(rows)}
+            shown.append(row)
     return pd.DataFrame(shown)
-
-
-def _shown_k(line: Line) -> int | str:
-    return "auto" if line.method == "default" else line.k
 
 
 def _to_pooled(results: Results, line: Line) -> str:
@@ -204,47 +202,40 @@ def grid_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataF
 
     For the pooled classifier, which has no Pr, the most accurate one. The printed setting stands below.
     """
-    shown = []
-    methods = {
+    printed = {
         "paper": "dafh",
         "trivial": "trivial",
-        "manual": "manual",
         "clustering": "clustering",
         "pooled": "pooled",
+        "manual": "manual",
     }
-    for dataset in datasets:
-        for method, name in methods.items():
-            rows = results.rows(dataset, f"sgd-{method}")
-            if not len(rows):
-                continue
-            keys = [key for key in _GRID if key in rows and rows[key].notna().any()]
-            metrics = [metric for metric in ("pr", "accuracy", "disagreement", "smallest_share") if metric in rows]
-            means = rows.groupby(keys)[metrics].mean()
-            best: Any = means["accuracy" if method == "pooled" else "pr"].idxmax()
-            choices = {"most accurate" if method == "pooled" else "highest Pr": best}
-            if method == "paper":
-                _, epochs, group_rate, rate, penalty = published.CHOSEN_SETTINGS[dataset]
-                choices["printed"] = (epochs, rate, group_rate, penalty)
-            for choice, setting in choices.items():
-                figures = 100 * means.loc[setting]
-                row = {"data set": dataset, "method": NAMES[FIRST] if name == "dafh" else NAMES[name].split(",")[0]}
-                row |= {"setting": choice} | dict.fromkeys(_GRID, "–")
-                row |= {key: f"{value:g}" for key, value in zip(keys, setting, strict=True)}
-                printed = _printed(dataset, name)
-                for metric in ("pr", "accuracy"):
-                    row[f"{METRICS[metric]}, published"] = number(printed[metric]) if metric in printed else "–"
-                    row[METRICS[metric]] = number(figures.get(metric, np.nan))
-                for metric in ("disagreement", "smallest_share"):
-                    row[METRICS[metric]] = number(figures.get(metric, np.nan), 1)
-                shown.append(row | {"splits": rows["split"].nunique()})
-    names = {"rate": "rate of the h", "group_rate": "rate of θ", "penalty": "λ"}
-    return pd.DataFrame(shown).rename(columns=names)
+    names = {"paper": NAMES[FIRST], "pooled": "Pooled"}
+    shown = []
+    for dataset, (method, name) in itertools.product(datasets, printed.items()):
+        rows = results.rows(dataset, f"sgd-{method}")
+        if not len(rows):
+            continue
+        keys = [key for key in _GRID if key in rows and rows[key].notna().any()]
+        criterion = "accuracy" if method == "pooled" else "pr"
+        best: Any = rows.groupby(keys)[criterion].mean().idxmax()
+        choices = {"most accurate" if method == "pooled" else "highest Pr": best}
+        if method == "paper":
+            _, epochs, group_rate, rate, penalty = published.CHOSEN_SETTINGS[dataset]
+            choices["printed"] = (epochs, rate, group_rate, penalty)
+        for choice, setting in choices.items():
+            chosen = rows[(rows[keys] == list(setting)).all(axis=1)]
+            row: dict[str, Any] = {"data set": dataset, "method": methods.get(method, NAMES.get(method, ""))}
+            row |= {"setting": choice} | dict.fromkeys(_GRID, "–")
+            row |= {key: f"{value:g}" for key, value in zip(keys, setting, strict=True)}
+            texts = cells(chosen, ("pr", "accuracy", "disagreement", "smallest_share"))
+            shown.append(row | beside(_printed(dataset, method), texts) | {"splits": len(chosen)})
+    return pd.DataFrame(shown).rename(columns={"rate": "rate of the h", "group_rate": "rate of θ", "penalty": "λ"})
 
 
 def _printed(dataset: str, method: str) -> published.Cell:
     if method == "clustering":
         return published.CLUSTERING[dataset, "clustering"][0]
-    return published.MANUAL["manual"] if method == "manual" else published.K2[dataset, method]
+    return published.MANUAL["manual"] if method == "manual" else published.K2[dataset, method.replace("paper", "dafh")]
 
 
 # ---- methods that see attributes ----
@@ -266,30 +257,22 @@ def compare_table(results: Results, datasets: Iterable[str] = COMPARED) -> pd.Da
             best = best_run(results, dataset, method)
             if best is None:
                 continue
-            k = 1 if method in ("lr-all", "treelr") else 2
-            printed = published.HARM.get((dataset, "dafh" if method == FIRST else method), {})
-            named = {"data set": dataset, "method": NAMES[method]}
-            table = {"best run": best.to_frame().T, "mean": results.rows(dataset, method, k)}
-            figures = {
-                which: {m: scaled(rows, m).mean() for m in (*HARM_METRICS, "accuracy")} for which, rows in table.items()
-            }
+            mean = results.rows(dataset, method, 1 if method in ("lr-all", "treelr") else 2)
+            printed = published.HARM.get((dataset, "dafh" if method == FIRST else method))
+            as_rows = {"best run": best.to_frame().T, "mean": mean}
             if printed:
-                figures = {"published": {m: printed[m] for m in HARM_METRICS}, **figures}
-            for which, values in figures.items():
-                row: dict[str, Any] = {**named, "run": which}
-                row |= {METRICS[m]: number(values[m], _DIGITS.get(m, 2)) for m in HARM_METRICS}
-                row["accuracy"] = number(values.get("accuracy", np.nan))
-                shown.append(row | {"splits": "–" if which == "published" else len(table["mean"])})
+                unscaled = {m: value / METRICS[m][1] for m, value in printed.items()}
+                as_rows = {"published": pd.DataFrame([unscaled]), **as_rows}
+            for run, rows in as_rows.items():
+                row: dict[str, Any] = {"data set": dataset, "method": NAMES[method], "run": run}
+                row |= cells(rows, (*published.HARM_METRICS, "accuracy"))
+                shown.append(row | {"splits": "–" if run == "published" else len(mean)})
     return pd.DataFrame(shown)
 
 
 def synthetic_table(results: Results) -> pd.DataFrame:
     """Means over the seeds of the synthetic data."""
-    rows = results.store.table("synthetic")
-    if not len(rows):
-        return rows
     metrics = ("pr", "accuracy", "violations", "disagreement", "smallest_share")
-    means = rows.groupby("way", sort=False)[list(metrics)].mean()
-    shown = pd.DataFrame({METRICS[m]: [number(v, _DIGITS.get(m, 2)) for v in scaled(means, m)] for m in metrics})
-    shown.insert(0, "method", list(means.index))
-    return shown.assign(seeds=rows["split"].nunique())
+    table = results.store.table("synthetic")
+    ways = table.groupby("way", sort=False) if len(table) else ()
+    return pd.DataFrame([{"method": way, **cells(rows, metrics), "seeds": len(rows)} for way, rows in ways])
