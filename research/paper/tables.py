@@ -202,17 +202,12 @@ def grid_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataF
 
     For the pooled classifier, which has no Pr, the most accurate one. The printed setting stands below.
     """
-    printed = {
-        "paper": "dafh",
-        "trivial": "trivial",
-        "clustering": "clustering",
-        "pooled": "pooled",
-        "manual": "manual",
-    }
-    names = {"paper": NAMES[FIRST], "pooled": "Pooled"}
+    names = {**NAMES, "paper": NAMES[FIRST], "pooled": "Pooled"}
     shown = []
-    for dataset, (method, name) in itertools.product(datasets, printed.items()):
-        rows = results.rows(dataset, f"sgd-{method}")
+    for dataset, method in itertools.product(datasets, ("paper", "trivial", "clustering", "manual", "pooled")):
+        # All on the splits that the paper's method has, because they are compared with it.
+        rows, paper = (results.rows(dataset, f"sgd-{name}") for name in (method, "paper"))
+        rows = rows[rows["split"].isin(paper["split"])]
         if not len(rows):
             continue
         keys = [key for key in _GRID if key in rows and rows[key].notna().any()]
@@ -224,7 +219,7 @@ def grid_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataF
             choices["printed"] = (epochs, rate, group_rate, penalty)
         for choice, setting in choices.items():
             chosen = rows[(rows[keys] == list(setting)).all(axis=1)]
-            row: dict[str, Any] = {"data set": dataset, "method": methods.get(method, NAMES.get(method, ""))}
+            row: dict[str, Any] = {"data set": dataset, "method": names[method]}
             row |= {"setting": choice} | dict.fromkeys(_GRID, "–")
             row |= {key: f"{value:g}" for key, value in zip(keys, setting, strict=True)}
             texts = cells(chosen, ("pr", "accuracy", "disagreement", "smallest_share"))
