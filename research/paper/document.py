@@ -103,7 +103,9 @@ _ERRATA = [
 ]
 
 
-def reproduction(results: Results, datasets: Iterable[str] = DATASETS) -> list[tuple[str, str]]:
+def reproduction(
+    results: Results, datasets: Iterable[str] = DATASETS, tables: Iterable[str] = tuple(TITLES)
+) -> list[tuple[str, str]]:
     """Sections of the page for which there are results: titles and texts."""
     chosen = tuple(datasets)
     made: dict[str, pd.DataFrame] = {name: show(results, lines_of(name, chosen), SHOWN[name]) for name in SHOWN}
@@ -111,7 +113,7 @@ def reproduction(results: Results, datasets: Iterable[str] = DATASETS) -> list[t
     made |= {"synthetic": synthetic_table(results)}
     sections = []
     for name, title in TITLES.items():
-        if len(made[name]):
+        if name in tables and len(made[name]):
             sections.append((title, "\n\n".join([*([_NOTES[name]] if name in _NOTES else []), markdown(made[name])])))
     return sections
 
