@@ -17,6 +17,7 @@ from research.paper.tables import COMPARED_METHODS, NAMES, Results, best_run, gr
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
 DAFH, TRIVIAL, POOLED, MANUAL = (FIRST, 2), ("trivial", 2), ("pooled", 1), ("manual", 2)
 READ = {"row": "one update per row", "batch_mean": "batch means", "batch_sum": "batch sums"}
+_NAMES = {"pr": "Pr"}
 Judged = tuple[str, str]
 _CLAIMS: list[tuple[str, str, Callable[[Results], Judged]]] = []
 
@@ -56,7 +57,7 @@ def _gaps(results: Results, first: tuple[str, int], second: tuple[str, int], met
 
 
 def _list(values: dict[str, float], digits: int = 1, sign: str = "+") -> str:
-    return ", ".join(f"{name} {number(value, digits, sign)}" for name, value in values.items())
+    return ", ".join(f"{_NAMES.get(name, name)} {number(value, digits, sign)}" for name, value in values.items())
 
 
 @_claim(
@@ -200,7 +201,7 @@ def _fifteen_steps(results: Results) -> Judged:
         steps = _steps(results, update, "test")
         above = [steps.index[(steps > pd.Series(level)).all(axis=1)] for level in (printed, converged)]
         cases += [bool(len(found) and found[0] < 15) for found in above]
-        after = [f"after {found[0]} steps" if len(found) else "never in 24 steps" for found in above]
+        after = [f"after step {found[0]}" if len(found) else "never in 24 steps" for found in above]
         words.append(f"{READ[update]}: {after[0]} and {after[1]}")
     return verdict_of(cases), (
         "Violent, steps of 1,024 rows until Pr and accuracy on test rows are above those of the trivial partition, "

