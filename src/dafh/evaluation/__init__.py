@@ -6,6 +6,7 @@
 - `named_groups`: groups defined by sensitive attributes, and their intersections;
 - `questions`: test, interval and answer for each question, and how often each group is flagged;
 - `audit`, `result` and `verdict`: all answers together, their tables, and the only place that pronounces a verdict;
+- `theorems`: the paper's Theorems 1 and 2 for a fitted model;
 - `recommendation`: for which groups the rows support their own classifiers, and what to do;
 - `guard` and `guard_report`: which classifier serves which group, and why.
 
@@ -21,6 +22,7 @@ from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
+from dafh.evaluation.theorems import Theorems, theorems
 from dafh.evaluation.verdict import Verdict
 
 __all__ = [
@@ -32,8 +34,10 @@ __all__ = [
     "PreferenceMatrix",
     "Recommendation",
     "ServedPredictions",
+    "Theorems",
     "Verdict",
     "audit",
     "check_losses",
     "choose_servers",
+    "theorems",
 ]

@@ -29,8 +29,9 @@ import optax
 import pandas as pd
 import pooch
 from numpy.typing import NDArray
+from scipy.stats import entropy
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import normalized_mutual_info_score
+from sklearn.metrics import mutual_info_score
 from sklearn.neural_network import MLPClassifier
 
 from dafh.classifiers.logits import decide, to_probabilities
@@ -56,6 +57,8 @@ _CHUNK_NUMBERS = 2**19
 LABEL_LIKE = 0.5
 # Penalty for label-like groups, in units of the Brier score: worth about two percentage points of accuracy.
 _PENALTY_FOR_LABEL_LIKE = 0.02
+# Training rows that curves are drawn from.
+_ROWS_TO_SHOW = 4096
 # Rows that the network is shown which learns the groups of a start.
 _ROWS_TO_COPY = 100_000
 
@@ -402,42 +405,47 @@ def population_figures(
     params: Parameters, batch: Batch, pooled_right: NDArray[np.bool_], selection: NDArray[np.intp], n_folds: int
 ) -> dict[str, NDArray[np.float64]]:
     """Figures of every replica, (blocks, replicas): on rows it trains on, and on selection rows that it holds out."""
-    n_models = len(params.group[0][0])
-    selects = np.isin(np.arange(len(batch.label)), selection)
-    points = []
-    for number in range(n_models):
-        block = number * (n_folds + 1) // n_models
-        held_out = batch.fold == block if block < n_folds else np.zeros(len(batch.label), bool)
-        judged = selects & held_out if block < n_folds else selects
-        replica = jax.tree.map(lambda leaf, number=number: leaf[number], params)
-        with np.errstate(all="ignore"):  # A replica that diverges has no figures.
-            points.append(_figures_of_one(replica, batch, pooled_right, {"train": ~held_out, "selection": judged}))
-    return {name: np.array([one[name] for one in points]).reshape(n_folds + 1, -1) for name in points[0]}
+    points, replicas = [], np.arange(len(params.group[0][0])).reshape(n_folds + 1, -1)
+    for block, members in enumerate(replicas):
+        held_out = (batch.fold == block) & (block < n_folds)
+        trains = np.flatnonzero(~held_out)
+        # Those on training rows are for curves only, and a sample is enough for them.
+        parts = {"train": trains[:: max(len(trains) // _ROWS_TO_SHOW, 1)], "selection": selection}
+        if block < n_folds:
+            parts["selection"] = selection[held_out[selection]]
+        taken = {part: (Batch(*(field[rows] for field in batch)), pooled_right[rows]) for part, rows in parts.items()}
+        for member in members:
+            replica = jax.tree.map(lambda leaf, member=member: leaf[member], params)
+            with np.errstate(all="ignore"):  # A replica that diverges has no figures.
+                figures = {part: _figures(replica, *rows) for part, rows in taken.items()}
+            points.append({f"{part}_{name}": one[name] for part, one in figures.items() for name in one})
+    return {name: np.array([point[name] for point in points]).reshape(replicas.shape) for name in points[0]}
 
 
-def _figures_of_one(
-    replica: Parameters, batch: Batch, pooled_right: NDArray[np.bool_], parts: dict[str, NDArray[np.bool_]]
-) -> dict[str, float]:
-    group_logits, every = outputs(replica, batch.x, batch.base)
+def _figures(replica: Parameters, batch: Batch, pooled_right: NDArray[np.bool_]) -> dict[str, float]:
+    """Figures of one replica on some rows, each served by the classifier of its group."""
+    group_logits, logits = outputs(replica, batch.x, batch.base)
     group, rows = group_logits.argmax(axis=1), np.arange(len(batch.label))
-    own, decided = every[rows, group], decide(every)
-    right, right_own = decided == batch.label[:, None], decided[rows, group] == batch.label
-    wrong = to_probabilities(own) - np.eye(max(own.shape[1], 2))[batch.label]
-    by_row = {
+    own, decided = logits[rows, group], decide(logits)
+    right = decided == batch.label[:, None]
+    n_classes = max(own.shape[1], 2)
+    distance = to_probabilities(own) - np.eye(n_classes)[batch.label]
+    means = {
         "log_loss": row_losses(own, batch.label),
-        "brier": (wrong**2).sum(axis=1) / 2,
-        "accuracy": right_own,
-        "pr": right_own | ~(right.any(axis=1) | pooled_right),
+        "brier": (distance**2).sum(axis=1) / 2,
+        "accuracy": right[rows, group],
+        "pr": right[rows, group] | ~(right.any(axis=1) | pooled_right),
     }
-    figures: dict[str, float] = {}
-    for part, taken in parts.items():
-        weight = batch.weight * taken
-        figures |= {f"{part}_{name}": float(weight @ values / weight.sum()) for name, values in by_row.items()}
-        label = decided[taken, group[taken]]
-        # By definition, one group and one label would tell all about each other.
-        told = normalized_mutual_info_score(group[taken], label) if np.ptp(group[taken]) and np.ptp(label) else 0.0
-        figures[f"{part}_label_information"] = float(told)
-    return figures
+    n_groups = right.shape[1]
+    counts = np.bincount(group * n_classes + decided[rows, group], minlength=n_groups * n_classes)
+    figures = {name: float(batch.weight @ values / batch.weight.sum()) for name, values in means.items()}
+    return figures | {"label_information": _normalized_information(counts.reshape(n_groups, n_classes))}
+
+
+def _normalized_information(counts: NDArray[np.intp]) -> float:
+    """Mutual information of rows and columns of counts, divided by their mean entropy; 0 if either is constant."""
+    entropies = entropy(counts.sum(axis=0)) + entropy(counts.sum(axis=1))
+    return float(2 * mutual_info_score(None, None, contingency=counts) / entropies) if entropies > 0 else 0.0
 
 
 class Choice(NamedTuple):

@@ -86,8 +86,7 @@ def apply_network(network: Network, x: Any) -> Any:
     array([4., 3.])
     """
     for weight, bias in network[:-1]:
-        x = x @ weight + bias
-        x = x * (x > 0)
+        x = (x @ weight + bias).clip(0)
     return x @ network[-1][0] + network[-1][1]
 
 
