@@ -57,9 +57,8 @@ _NOTES = {
     "part: **the choice is made on the test rows**, to compare with the printed numbers only.",
     "defaults": "`DAFHClassifier()`: a scorecard for all rows, and exceptions where held-out rows show that they add "
     "something. CPU seconds of one fit.",
-    "synthetic": "20,000 rows. *row*, *batch_mean*, *batch_sum*: the paper's algorithm in the three readings, with the "
-    "settings of its table that have the highest Pr on the test rows, because it prints none for these data. The Bayes "
-    "rule is right on 96.9% of the rows.",
+    "synthetic": "20,000 rows. DAFH in its three readings has the settings of the paper's table with the highest Pr on "
+    "the test rows, because the paper prints none for these data. The Bayes rule is right on 96.9% of the rows.",
 }
 _INTRODUCTION = """\
 `make reproduce` makes every figure on this page again; `make reproduce DATA=german TABLE=k2 SPLITS=1` takes a look at

@@ -57,11 +57,14 @@ def execute_rival(job: Job) -> list[Row]:
     data = load_split(job.dataset, job.split)
     judge = Judge.of(data)
     if name in PLAIN:
-        return [_plain(name, job, data, judge)]
+        model: Any = StandardizedLogisticRegression() if name == "pooled" else Scorecard()
+        if name in ("mlp", "boosting"):
+            model = make_baseline(name, random_state=job.split).estimator
+        train, test = (data.table, data.table_test) if name == "scorecard" else (data.X, data.X_test)
+        return [judge.fitted(model, (train, data.y), (test,))]
     if name in PARTLY:
-        attribute = data.attributes.iloc[:, 0].to_numpy()
-        started, model = time.process_time(), PARTLY[name](random_state=job.split).fit(data.X, data.y, attribute)
-        return [judge.row(model.predict(data.X_test), model.predict_proba(data.X_test), started)]
+        rows = (data.X, data.y, data.attributes.iloc[:, 0].to_numpy())
+        return [judge.fitted(PARTLY[name](random_state=job.split), rows, (data.X_test,))]
     if name == "treelr":
         return [_treelr(job, judge)]
     if name == "paper-row":
@@ -78,20 +81,8 @@ def _ours(kind: Any, job: Job, guarded: bool) -> DAFHClassifier:
     return DAFHClassifier(job.k, method=kind, pooled="linear", guard=guard, random_state=job.split)
 
 
-def _plain(name: str, job: Job, data: Split, judge: "Judge") -> Row:
-    model: Any = StandardizedLogisticRegression() if name == "pooled" else Scorecard()
-    if name in ("mlp", "boosting"):
-        model = make_baseline(name, random_state=job.split).estimator
-    train, test = (data.table, data.table_test) if name == "scorecard" else (data.X, data.X_test)
-    started = time.process_time()
-    model.fit(train, data.y)
-    return judge.row(model.predict(test), model.predict_proba(test), started)
-
-
 def _groups(model: Any, data: Split, judge: "Judge") -> Row:
-    started = time.process_time()
-    model.fit(data.table, data.y)
-    row = judge.row(model.predict(data.table_test), model.predict_proba(data.table_test), started)
+    row = judge.fitted(model, (data.table, data.y), (data.table_test,))
     return row | _preferring(PreferenceMatrix.of(model, data.table_test, data.y_test))
 
 
@@ -160,6 +151,12 @@ class Judge:
         # Two groups of races stand beside the races themselves: one attribute twice would count groups twice.
         named = data.attributes_test.drop(columns="race_group", errors="ignore")
         return cls(data.y_test, named, pooled.predict(data.X_test), pooled.predict_proba(data.X_test))
+
+    def fitted(self, model: Any, train: tuple[Any, ...], test: tuple[Any, ...]) -> Row:
+        """Fit a model, and judge its decisions."""
+        started = time.process_time()
+        model.fit(*train)
+        return self.row(model.predict(*test), model.predict_proba(*test), started)
 
     def row(self, decided: NDArray[Any], probabilities: NDArray[np.float64], started: float) -> Row:
         """Gains over the pooled classifier in all and in named groups, and whom the decisions are shown to harm."""

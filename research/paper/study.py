@@ -40,7 +40,6 @@ BY_ATTRIBUTES = ("lr-all", "treelr")
 EPOCHS, GROUP_RATES, CLASSIFIER_RATES, PENALTIES = (2, 3, 4), (1e-4, 1e-3), (1e-2, 1e-1), (0.0, 1.0, 10.0, 100.0)
 READINGS = ("row", "batch_mean", "batch_sum")
 N_STEPS = 24
-_N_BINS = 10
 
 
 class Split(NamedTuple):
@@ -315,18 +314,5 @@ def figures(result: AuditResult) -> Row:
 
 
 def probability_figures(y: NDArray[np.int_], positive: NDArray[np.float64]) -> Row:
-    """Log-loss, area under the ROC curve, and how far probabilities are from shares, in ten parts of equal size.
-
-    Examples
-    --------
-    >>> result = probability_figures(np.array([0, 1] * 50), np.tile([0.2, 0.8], 50))
-    >>> {name: round(value, 3) for name, value in result.items()}
-    {'log_loss': 0.223, 'auc': 1.0, 'calibration': 0.2}
-    """
-    bins = np.array_split(np.argsort(positive, kind="stable"), _N_BINS)
-    gaps = [abs(float(positive[rows].mean() - y[rows].mean())) * len(rows) for rows in bins if len(rows)]
-    return {
-        "log_loss": float(log_loss(y, positive, labels=[0, 1])),
-        "auc": float(roc_auc_score(y, positive)),
-        "calibration": sum(gaps) / len(y),
-    }
+    """Log-loss, and area under the ROC curve."""
+    return {"log_loss": float(log_loss(y, positive, labels=[0, 1])), "auc": float(roc_auc_score(y, positive))}

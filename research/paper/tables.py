@@ -270,4 +270,5 @@ def synthetic_table(results: Results) -> pd.DataFrame:
     metrics = ("pr", "accuracy", "violations", "disagreement", "smallest_share")
     table = results.store.table("synthetic")
     ways = table.groupby("way", sort=False) if len(table) else ()
-    return pd.DataFrame([{"method": way, **cells(rows, metrics), "seeds": len(rows)} for way, rows in ways])
+    shown = [(NAMES.get(f"paper-{way}", NAMES.get(way, way)), rows) for way, rows in ways]
+    return pd.DataFrame([{"method": name, **cells(rows, metrics), "seeds": len(rows)} for name, rows in shown])
