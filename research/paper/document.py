@@ -46,23 +46,9 @@ _NOTES = {
     "The classifiers are then near-copies of each other and of the pooled one, except on German: look at disagreement "
     "and violations. What else the paper leaves open (labels, order of rows, first weights, when to stop) is listed "
     "with our choice in `dafh.groups.algorithm`.",
-    "k2": "Everything is chosen on training rows, but for the printed settings of DAFH, which are the paper's. Copies of "
-    "the pooled classifier would have a Pr of 100%: accuracy against the pooled classifier, disagreement and the "
+    "k2": "Everything is chosen on training rows, but for the printed settings of DAFH, which are the paper's. Copies "
+    "of the pooled classifier would have a Pr of 100%: accuracy against the pooled classifier, disagreement and the "
     "smallest group are shown beside it.",
-    "compare": "LR-All and TreeLR, which see attributes",
-    "columns": "COMPAS with its own scores among the columns",
-    "grid": "Protocol paper: all settings, chosen on test rows",
-    "defaults": "What a user gets by default",
-    "synthetic": "The synthetic data",
-}
-_NOTES = {
-    "readings": "Algorithm 1 updates after every row; the table of settings has batches of 256 and 1,024, and does not "
-    "say whether a batch is a mean or a sum. Printed settings, random start, no guard, K = 2. Row by row they work. "
-    "The classifiers are then near-copies of each other and of the pooled one, except on German: look at disagreement "
-    "and violations. What else the paper leaves open (labels, order of rows, first weights, when to stop) is listed, with "
-    "our choice, in `dafh.groups.algorithm`.",
-    "k2": "Everything is chosen on training rows, but for the printed settings of DAFH, which are the paper's. Copies of the pooled classifier would have a Pr of 100%: accuracy "
-    "against the pooled classifier, disagreement and the smallest group are shown beside it.",
     "compare": 'The paper shows the run with the best test accuracy, over numbers of models; so does "best run", over '
     'splits and K = 2, 3, 4. "Mean" is the honest one, with K = 2 where K is given. LR-All and TreeLR have no '
     "attributes among their columns: their gains are over a weaker pooled classifier. Groups: sex × born in the US or "
