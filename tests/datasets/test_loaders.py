@@ -46,7 +46,8 @@ BANK = """\
 COMPAS = [
     "id", "name", "first", "last", "sex", "dob", "age", "age_cat", "race", "juv_fel_count", "decile_score",
     "juv_misd_count", "juv_other_count", "priors_count", "c_charge_degree", "is_recid", "r_case_number",
-    "vr_case_number", "is_violent_recid", "decile_score", "priors_count", "start", "end", "event", "two_year_recid",
+    "vr_case_number", "is_violent_recid", "decile_score", "priors_count", "start", "end", "event", "v_decile_score",
+    "c_charge_desc", "two_year_recid",
 ]  # fmt: skip
 
 
@@ -57,7 +58,7 @@ def compas_file(*people, twice=False):
     for sex, age, age_cat, race, priors, degree, label in people:
         private = ["1", '"Nobody, No"', "No", "Nobody"]
         fields = [*private, sex, "1900-01-01", age, age_cat, race, 0, 9, 0, 0, priors, degree, 1 - label, "", ""]
-        fields += [1 - label, 9, priors, 0, 100, 1 - label, label] + [label] * twice
+        fields += [1 - label, 9, priors, 0, 100, 1 - label, 7, "Battery", label] + [label] * twice
         lines.append(",".join(map(str, fields)))
     return "\n".join(lines) + "\n"
 
@@ -178,6 +179,12 @@ def test_a_limit_of_age_belongs_to_the_band_above_it():
 def test_the_duration_of_a_call_is_there_only_on_request():
     assert "duration" not in fetch_bank().X.columns
     assert fetch_bank(include_duration=True).X["duration"].tolist() == [261, 151]
+
+
+@pytest.mark.parametrize("fetch", [fetch_arrest, fetch_violent])
+def test_scores_of_compas_are_there_only_on_request(fetch):
+    added = set(fetch(include_scores=True).X.columns) - set(fetch().X.columns)
+    assert added == {"decile_score", "v_decile_score", "c_charge_desc"}
 
 
 def test_numbers_of_bank_are_numbers_and_words_are_words():

@@ -38,6 +38,7 @@ _COMPAS_COLUMNS = [
     "sex", "age", "age_cat", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count",
     "c_charge_degree", "two_year_recid",
 ]  # fmt: skip
+_COMPAS_SCORES = ["decile_score", "v_decile_score", "c_charge_desc"]
 
 
 def fetch_adult(*, remove: Remove = "paper", data_home: str | Path | None = None) -> Bunch:
@@ -84,11 +85,14 @@ def fetch_adult(*, remove: Remove = "paper", data_home: str | Path | None = None
     return _bunch(DATASETS["adult"], table, y, sensitive, remove)
 
 
-def fetch_arrest(*, remove: Remove = "paper", data_home: str | Path | None = None) -> Bunch:
+def fetch_arrest(
+    *, remove: Remove = "paper", include_scores: bool = False, data_home: str | Path | None = None
+) -> Bunch:
     """Load Arrest: is a defendant arrested again within two years? 7,214 rows of ProPublica's COMPAS data.
 
     Names, birth dates and case numbers are never read, and neither are columns that were known only after the outcome.
-    Parameters and result are those of `fetch_adult`; the paper's attribute is race.
+    ``include_scores=True`` adds what else was known at the screening: both scores of COMPAS, and the charge in words.
+    Other parameters and the result are those of `fetch_adult`; the paper's attribute is race.
 
     Examples
     --------
@@ -97,10 +101,13 @@ def fetch_arrest(*, remove: Remove = "paper", data_home: str | Path | None = Non
     >>> data.X.shape, list(data.sensitive_features.columns)
     ((7214, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
-    return _fetch_compas(DATASETS["arrest"], ARREST_CSV, remove, data_home)
+    columns = _COMPAS_COLUMNS + _COMPAS_SCORES * include_scores
+    return _fetch_compas(DATASETS["arrest"], ARREST_CSV, columns, remove, data_home)
 
 
-def fetch_violent(*, remove: Remove = "paper", data_home: str | Path | None = None) -> Bunch:
+def fetch_violent(
+    *, remove: Remove = "paper", include_scores: bool = False, data_home: str | Path | None = None
+) -> Bunch:
     """Load Violent: is a defendant arrested again for a violent offence within two years? 4,743 rows.
 
     Otherwise the same as `fetch_arrest`.
@@ -112,13 +119,16 @@ def fetch_violent(*, remove: Remove = "paper", data_home: str | Path | None = No
     >>> data.X.shape, list(data.sensitive_features.columns)
     ((4743, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
-    return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, remove, data_home)
+    columns = _COMPAS_COLUMNS + _COMPAS_SCORES * include_scores
+    return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, columns, remove, data_home)
 
 
-def _fetch_compas(dataset: Dataset, file: RawFile, remove: Remove, data_home: str | Path | None) -> Bunch:
+def _fetch_compas(
+    dataset: Dataset, file: RawFile, columns: list[str], remove: Remove, data_home: str | Path | None
+) -> Bunch:
     # Only these columns are read, so that no name or birth date gets into memory. The violent file has two of them
     # twice with the same values; pandas takes the first.
-    table = _read(file, data_home, usecols=_COMPAS_COLUMNS)
+    table = _read(file, data_home, usecols=columns)
     y = table.pop("two_year_recid").eq(1)
     sensitive = pd.DataFrame(
         {
