@@ -198,7 +198,7 @@ def test_rows_of_the_user_judge_the_model_as_it_is(guard):
     assert not model.guard_report_.cross_fitted
     assert model.guard_report_.n_rows == 200
     # Rows next to those it has memorised make it look perfect; the same rows are refused.
-    model.fit(X, y, X_calibration=X + [0, 1e-9], y_calibration=y)
+    model.fit(X, y, X_calibration=X + np.array([0, 1e-9]), y_calibration=y)
     assert model.serves_.tolist() == [0, 1, 2]
 
 

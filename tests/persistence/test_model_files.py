@@ -17,6 +17,7 @@ from dafh import DecoupledClassifier, Scorecard
 from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.partitions import IntersectionPartition, PooledPartition
 from dafh.persistence import read_card
+from dafh.persistence.files import FORMAT
 from model_files import Parts, people, with_checksum, zipped
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
@@ -61,7 +62,7 @@ OTHER_FILES = {
     "not a dafh model file": b"anything",
     "is not a dafh model file": zipped({"a.txt": b"an archive of something else"}),
     "earlier version: fit and save the model again": b"dafh model 3 " + b"0" * 64 + b"\n1 1 1\n{}{}",
-    "newer dafh": with_checksum(zipped({}), 5),
+    "newer dafh": with_checksum(zipped({}), FORMAT + 1),
     "by an earlier version": with_checksum(zipped({}), 2),
 }
 
@@ -180,7 +181,7 @@ def with_member(path, tmp_path, name, content):
     """A file with another member of this name."""
     with zipfile.ZipFile(path) as file:
         members = {member: file.read(member) for member in file.namelist()} | {name: content}
-    (tmp_path / "crafted.dafh").write_bytes(with_checksum(zipped(members), 4))
+    (tmp_path / "crafted.dafh").write_bytes(with_checksum(zipped(members), FORMAT))
     return tmp_path / "crafted.dafh"
 
 
@@ -195,7 +196,7 @@ def test_a_size_in_the_directory_that_is_not_there_is_refused(saved, tmp_path):
     content = bytearray(saved[0].read_bytes()[:-80])
     entry = content.rindex(b"PK\x01\x02")
     content[entry + 20 : entry + 28] = (2**31).to_bytes(4, "little") * 2
-    (tmp_path / "crafted.dafh").write_bytes(with_checksum(bytes(content), 4))
+    (tmp_path / "crafted.dafh").write_bytes(with_checksum(bytes(content), FORMAT))
     assert "unpack to more" in refusal(tmp_path / "crafted.dafh")
 
 
