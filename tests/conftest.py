@@ -92,7 +92,7 @@ def blank_charts(monkeypatch):
 
     blank = altair.layer(altair.Chart().mark_point())
     names = ("composition", "decisions", "gains", "named_groups", "preference_matrix", "scorecard_chart")
-    for name in (*names, "training_curve"):
+    for name in names:
         monkeypatch.setattr(plots, name, lambda *arguments, **options: blank)
 
 

@@ -108,12 +108,11 @@ def run(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_bank_gains_from_one_group_and_the_database_agrees(run, tmp_path):
+def test_the_bank_keeps_one_scorecard_and_the_database_agrees(run, tmp_path):
     found = run("bank", "bank")
     assert 0 < found["accuracy"] - found["nobody"] < 0.02
-    assert found["first"].recommendation.kind == "deploy_some"
-    assert found["result"].recommendation.kind == "deploy"
-    assert len(found["result"].recommendation.deploy) == 1
+    assert found["first"].recommendation.kind == found["result"].recommendation.kind == "keep"
+    assert (found["model"].serves_ == found["model"].n_groups_).all()
     assert found["agree"] == 1
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
@@ -122,8 +121,7 @@ def test_the_bank_gains_from_one_group_and_the_database_agrees(run, tmp_path):
 def test_the_incumbent_is_corrected_and_never_touched(run):
     found = run("incumbent", "bank")
     assert found["same"] == 1
-    assert 0 < found["kept"].mean() < 1
-    assert found["result"].recommendation.kind == "deploy"
+    assert found["result"].recommendation.kind.startswith("deploy")
     assert found["result"].pooled_accuracy < found["result"].accuracy < found["right"]
     assert 0 < found["alone"].gain < found["second"].gain
 

@@ -2,8 +2,6 @@
 
 import gzip
 import itertools
-import pickle
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import people, run
-from dafh import AuditResult, DecoupledClassifier, Scorer, save, tabular_pipeline
+from command_line import people
+from dafh import AuditResult, DecoupledClassifier, load, save, tabular_pipeline
 from dafh.exceptions import InputError
 from dafh.scoring import (
     SAME_ROWS,
@@ -262,57 +260,12 @@ def test_labels_are_told_apart_however_many_there_are():
     assert _as_codes(classes, np.array([0]), served).tolist() == [[0, 0, 256]]
 
 
-# ---- scorers ----
-
-
-def test_a_frame_is_scored_as_the_command_scores_its_file(folder, fresh, tmp_path):
-    run("predict", folder / "model.dafh", fresh, "--out", tmp_path / "scored.csv")
-    scored = Scorer(folder / "model.dafh")(pd.read_csv(fresh))
-    expected = pd.read_csv(tmp_path / "scored.csv").drop(columns="row")
-    pd.testing.assert_frame_equal(scored, expected, check_dtype=False)
-
-
-def test_rows_keep_their_index_and_no_rows_have_the_same_columns(folder):
-    scorer, rows = Scorer(folder / "model.dafh"), people(5).set_axis(list("abcde"), axis=0)
-    assert scorer(rows).index.tolist() == list("abcde")
-    assert scorer(rows.head(0)).columns.tolist() == scorer(rows).columns.tolist() == scorer.meta.columns.tolist()
-    for name, kind in scorer(rows).dtypes.items():
-        assert kind.kind == scorer.meta.dtypes[name].kind
-
-
-def test_a_scorer_is_sent_as_a_path(folder):
-    sent = pickle.dumps(Scorer(folder / "model.dafh"))
-    assert len(sent) < 500
-    assert pickle.loads(sent)(people(3)).shape == (3, 3)
+# ---- partitions ----
 
 
 def test_dask_scores_partition_by_partition(folder):
     dd = pytest.importorskip("dask.dataframe")
-    scorer, rows = Scorer(folder / "model.dafh"), people(60, seed=7)
-    scored = dd.from_pandas(rows, npartitions=4).map_partitions(scorer, meta=scorer.meta).compute(scheduler="sync")
-    pd.testing.assert_frame_equal(scored, scorer(rows), check_dtype=False)
-
-
-def test_spark_scores_batch_by_batch(folder):
-    scorer, rows = Scorer(folder / "model.dafh"), people(60, seed=7)
-    assert scorer.spark_schema == "`prediction` string, `probability_yes` double, `group` bigint"
-    batches = list(scorer.batches(iter([rows[:20], rows[20:20], rows[20:]])))
-    assert [len(batch) for batch in batches] == [20, 0, 40]
-
-
-@pytest.mark.filterwarnings("ignore")  # Of Spark's own code, about pandas and about sockets.
-def test_a_spark_session_scores_the_partitions_of_a_table(folder, monkeypatch):
-    pyspark = pytest.importorskip("pyspark.sql")
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    scorer, rows = Scorer(folder / "model.dafh"), people(60, seed=7)
-    spark = pyspark.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    try:
-        scored = spark.createDataFrame(rows).mapInPandas(scorer.batches, scorer.spark_schema).toPandas()
-    finally:
-        spark.stop()
-    pd.testing.assert_frame_equal(scored, scorer(rows), check_dtype=False)
-
-
-def test_a_missing_column_is_named(folder):
-    with pytest.raises(InputError, match="no column 'age', which the model was fitted with"):
-        Scorer(folder / "model.dafh")(people(5).drop(columns="age"))
+    model, rows = load(folder / "model.dafh"), people(60, seed=7)
+    rows = rows[list(model[0].columns_)].reset_index(drop=True)
+    scored = dd.from_pandas(rows, npartitions=4).map_partitions(model.predict, meta=np.array(["yes"])).compute()
+    assert np.concatenate([scored]).tolist() == model.predict(rows).tolist()

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dafh import DAFHClassifier
+from dafh import DAFHClassifier, Incumbent
 from dafh.exceptions import DAFHWarning
-from dafh.incumbents import Incumbent
 
 WAYS: dict[str, dict[str, Any]] = {
     "linear, auto": {"pooled": "linear"},

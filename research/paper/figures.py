@@ -1,170 +1,118 @@
-"""Figures of the paper and of the rivals, from the results of a study."""
+"""Figures of the paper and of the rivals, from stored results."""
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 # Dark and light in turn, and no red beside green: groups can be told apart in print and without colour vision.
-_BARS = ("#2166ac", "#ffd166", "#170f57", "#a6e3f2", "#5a1fe0", "#dd8abb")
-_BLUE, _ORANGE, _GREY = "#1f5fb0", "#c2570c", "#444444"
-_FAMILIES = {"rival": _ORANGE, "DAFH": _BLUE, "plain model": _GREY}
-# Labels of points further to the left would cover each other: most methods harm nobody, or few.
-_LABELLED_FROM = 0.05
-# Share of a panel's height that a label takes.
-_TOO_CLOSE = 0.06
+_BARS = ("#2166ac", "#ffd166")
+_BLUE, _ORANGE = "#1f5fb0", "#c2570c"
 
 
-def study_convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatChart:
-    """Draw Pr without harm and accuracy after each step: mean and standard deviation over splits.
+def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatChart:
+    """Draw Pr without harm and accuracy after each 1,024 rows: mean and standard deviation over splits.
 
     Parameters
     ----------
     steps : data frame
-        With columns split, step, part ("train" or "test"), pr and accuracy.
+        With columns split, update, step, part ("train" or "test"), pr and accuracy.
     trivial : dict
         pr and accuracy of the trivial partition, drawn as dashed lines.
 
     Examples
     --------
-    >>> steps = pd.DataFrame({"split": [0, 1], "step": 1, "part": "test", "pr": [0.8, 0.9], "accuracy": 0.7})
-    >>> chart = study_convergence(steps, {"pr": 0.75, "accuracy": 0.6})
-    >>> band, line, trivial = chart.concat[0].layer
-    >>> round(float(line.data["mean"].item()), 3), trivial.data["value"].item()
-    (0.85, 0.75)
+    >>> steps = pd.DataFrame({"update": "row", "step": 1, "part": "test", "pr": [0.8, 0.9], "accuracy": 0.7})
+    >>> chart = convergence(steps, {"pr": 0.75, "accuracy": 0.6})
+    >>> round(float(chart.concat[0].layer[1].data["mean"].item()), 3)
+    0.85
     """
     names = {"pr": "Pr without harm", "accuracy": "accuracy"}
-    parts = ["train", "test"]
-    legend = alt.Legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=300, symbolOpacity=1)
-    shades = alt.Scale(domain=parts, range=[_ORANGE, _BLUE])
-    colour = alt.Color("part:N", title="rows", scale=shades, legend=legend)
-    # Dashes tell the curves apart without colour; those of the trivial partition are longer.
-    dashes = alt.Scale(domain=parts, range=[[2, 2], [1, 0]])
-    dash = alt.StrokeDash("part:N", title="rows", scale=dashes, legend=legend)
+    readings = {"row": "one update per row", "batch_mean": "batch means", "batch_sum": "batch sums"}
+    titles = [title for name, title in readings.items() if name in set(steps["update"])]
+    x = alt.X("step:Q", title="steps of 1,024 rows")
+    colour = alt.Color("part:N", title="rows", scale=alt.Scale(domain=["train", "test"], range=[_ORANGE, _BLUE]))
+    dash = alt.StrokeDash("part:N", title="rows", scale=alt.Scale(domain=["train", "test"], range=[[2, 2], [1, 0]]))
     panels = []
     for metric, title in names.items():
-        table = steps.groupby(["step", "part"])[metric].agg(["mean", "std"]).reset_index()
-        # A single split has no deviation.
-        table = table.assign(low=table["mean"] - table["std"].fillna(0), high=table["mean"] + table["std"].fillna(0))
-        y_axis = alt.Y("mean:Q", title=title, axis=alt.Axis(format="%"), scale=alt.Scale(zero=False))
-        base = alt.Chart(table).encode(alt.X("step:Q", title="training step"), color=colour)
-        band = base.mark_errorband(opacity=0.2).encode(alt.Y("low:Q", title=title), alt.Y2("high:Q"))
-        line = base.mark_line().encode(y_axis, dash, tooltip=["part", "step", alt.Tooltip("mean:Q", format=".1%")])
-        level = pd.DataFrame({"value": [trivial[metric]], "name": ["Trivial partition"]})
-        rule = alt.Chart(level).mark_rule(strokeDash=[8, 4], color="#555555").encode(alt.Y("value:Q"), tooltip=["name"])
-        panels.append(
-            alt.layer(band, line, rule).properties(
-                title=alt.Title(title, subtitle="dashed line: trivial partition, test rows"), width=320, height=220
-            )
-        )
-    return alt.concat(*panels, columns=2)
+        for update in titles:
+            mine = steps[steps["update"].map(readings) == update]
+            table = mine.groupby(["step", "part"])[metric].agg(["mean", "std"]).reset_index().fillna({"std": 0.0})
+            table = table.assign(low=table["mean"] - table["std"], high=table["mean"] + table["std"])
+            scale = alt.Scale(domain=[0.4, 1.0] if metric == "pr" else [0.4, 0.9])
+            y = alt.Y("mean:Q", title=title, axis=alt.Axis(format="%"), scale=scale)
+            base = alt.Chart(table).encode(x, color=colour)
+            band = base.mark_errorband(opacity=0.2).encode(alt.Y("low:Q", title=title, scale=scale), alt.Y2("high:Q"))
+            level = pd.DataFrame({"value": [trivial[metric]]})
+            rule = alt.Chart(level).mark_rule(strokeDash=[8, 4], color="#555555").encode(alt.Y("value:Q"))
+            panel = alt.layer(band, base.mark_line().encode(y, dash), rule)
+            panels.append(panel.properties(title=update, width=220, height=170))
+    return alt.concat(*panels, columns=len(titles))
 
 
-def attribute_panels(shares: pd.DataFrame) -> alt.FacetChart:
-    """Draw who is in each group of one model of Arrest: shares by race, sex and age.
+def composition(shares: pd.DataFrame) -> alt.FacetChart:
+    """Draw who is in each of two groups of Arrest: shares by race, sex and age, one row of panels for each method.
 
     Parameters
     ----------
     shares : data frame
-        With columns group, race_group, sex, age_group and share.
-
-    Examples
-    --------
-    >>> shares = pd.DataFrame({"group": [0, 1], "race_group": "other", "sex": "Male", "age_group": "25 - 45"})
-    >>> chart = attribute_panels(shares.assign(share=[0.75, 0.5]))
-    >>> chart.data[["who", "group"]].to_numpy().tolist()
-    [['other, male', 'group 0'], ['other, male', 'group 1']]
+        With columns way, group, race_group, sex, age_group and share.
     """
-    table = shares[["group", "race_group", "sex", "age_group", "share"]].copy()
-    table["who"] = table["race_group"] + ", " + table["sex"].str.lower()
-    table["number"] = table["group"].astype(int).astype(str)
-    table["group"] = "group " + table["number"]
     bands = {"less than 25": "under 25", "25 - 45": "25 to 45", "greater than 45": "over 45"}
-    table["age_group"] = table["age_group"].map(bands)
-    names = sorted(table["group"].unique(), key=lambda name: int(name.removeprefix("group ")))
-    base = alt.Chart().encode(
-        alt.X("age_group:N", sort=list(bands.values()), title="age", axis=alt.Axis(labelAngle=0)),
-        alt.Y("share:Q", axis=alt.Axis(format="%"), title="share of the group's rows"),
-        alt.XOffset("group:N", sort=names),
-        tooltip=["group:N", "who:N", "age_group:N", alt.Tooltip("share:Q", format=".1%")],
+    table = shares.assign(
+        who=shares["race_group"] + ", " + shares["sex"].str.lower(),
+        group="group " + shares["group"].astype(int).astype(str),
+        age=shares["age_group"].map(bands),
     )
-    bars = base.mark_bar().encode(alt.Color("group:N", title=None, scale=alt.Scale(domain=names, range=list(_BARS))))
-    numbers = base.mark_text(dy=-6, fontSize=9).encode(alt.Text("number:N"))  # Readable without the colours.
-    return (
-        alt.layer(bars, numbers, data=table)
-        .properties(width=170, height=200)
-        .facet(column=alt.Column("who:N", title="Who is in the groups that DAFH finds on Arrest"))
+    bars = (
+        alt.Chart(table)
+        .mark_bar()
+        .encode(
+            alt.X("age:N", sort=list(bands.values()), title="age", axis=alt.Axis(labelAngle=0)),
+            alt.Y("share:Q", axis=alt.Axis(format="%"), title="share of the group's rows"),
+            alt.XOffset("group:N"),
+            alt.Color("group:N", title=None, scale=alt.Scale(range=list(_BARS))),
+            tooltip=["group:N", "who:N", "age:N", alt.Tooltip("share:Q", format=".1%")],
+        )
+    )
+    return bars.properties(width=170, height=150).facet(
+        column=alt.Column("who:N", title="Who is in the groups on Arrest, split 0"), row=alt.Row("way:N", title=None)
     )
 
 
-def harm_and_worst(points: pd.DataFrame) -> alt.FacetChart:
-    """Draw the accuracy of the worst named group against the share of people in groups that are shown to be harmed.
+def harm(lines: pd.DataFrame) -> alt.FacetChart:
+    """Draw the share of people in named groups that are shown to be harmed: methods below each other, mean of all fits.
 
-    One panel for each data set and way of tuning. A line joins a method without guard to the same method with it.
+    One panel for each way of tuning; methods without settings to tune stand in all of them.
 
     Parameters
     ----------
-    points : data frame
-        With columns dataset, tuning, name (of method and model), family ("rival", "DAFH" or "plain model"), guard ("no"
-        or "yes"), worst and harmed, both as shares, and pooled, the worst accuracy of the pooled classifier.
+    lines : data frame
+        As from `lines_of`: columns method, model, "tuned by", guard, and people_harmed in percent.
 
     Examples
     --------
-    >>> points = pd.DataFrame({"dataset": "bank", "tuning": "log-loss", "name": "ARL", "family": "rival",
-    ...                        "guard": ["no", "yes"], "worst": [0.6, 0.7], "harmed": [0.4, 0.0], "pooled": 0.7})
-    >>> chart = harm_and_worst(points)
-    >>> chart.data["label"].tolist()
-    ['ARL', '']
+    >>> lines = pd.DataFrame({"method": "ARL", "model": ["linear", "network"], "tuned by": "log-loss", "guard": "no",
+    ...                       "people_harmed": [40.0, 0.0]})
+    >>> harm(lines).data["name"].tolist()
+    ['ARL, linear', 'ARL, network']
     """
-    table = points.reset_index(drop=True).assign(label="")
-    for _, panel in table.groupby(["dataset", "tuning"]):
-        table.loc[panel.index, "label"] = _labels(panel)
-    families = list(_FAMILIES)
-    base = alt.Chart().encode(
-        alt.X(
-            "harmed:Q",
-            title="people in groups shown to be harmed",
-            axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
-            scale=alt.Scale(domain=[-0.03, 1.03]),
-        ),
-        alt.Y("worst:Q", title="worst group's accuracy", axis=alt.Axis(format="%"), scale=alt.Scale(zero=False)),
-    )
-    colour = alt.Color(
-        "family:N", title=None, scale=alt.Scale(domain=families, range=[_FAMILIES[name] for name in families])
-    )
-    shape = alt.Shape("guard:N", title="guard", scale=alt.Scale(domain=["no", "yes"], range=["cross", "circle"]))
-    tooltip = ["name:N", "guard:N", alt.Tooltip("worst:Q", format=".1%"), alt.Tooltip("harmed:Q", format=".1%")]
-    joined = base.mark_line(strokeWidth=0.7, opacity=0.5, color="#999999").encode(detail="name:N", order="guard:N")
-    marks = base.mark_point(filled=True, size=45, opacity=0.8).encode(colour, shape, tooltip=tooltip)
-    named = base.encode(alt.Text("label:N"))
-    # On the right half, to the left of the point: labels must not run into the next panel.
-    words = [
-        named.transform_filter(f"datum.harmed {side} 0.5").mark_text(align=align, dx=shift, dy=-6, fontSize=8)
-        for side, align, shift in (("<", "left", 5), (">=", "right", -5))
-    ]
-    level = alt.Chart().mark_rule(strokeDash=[4, 3], color="#555555").encode(alt.Y("mean(pooled):Q"))
-    return (
-        alt.layer(level, joined, marks, *words, data=table)
-        .properties(width=210, height=180)
-        .facet(
-            column=alt.Column("dataset:N", title=None, sort=list(dict.fromkeys(points["dataset"]))),
-            row=alt.Row("tuning:N", title="settings chosen by", sort=["log-loss", "antigone"]),
+    keys = ["method", "model", "tuned by", "guard"]
+    table = lines.groupby(keys, sort=False)["people_harmed"].mean().reset_index()
+    models = table.groupby("method")["model"].transform("nunique")
+    table["name"] = table["method"] + np.where(models > 1, ", " + table["model"], "")
+    titles = {"–": "nothing to tune", "log-loss": "tuned by log-loss", "antigone": "tuned by Antigone"}
+    table["panel"] = table["tuned by"].map(titles)
+    guard = {"domain": ["no", "yes"], "range": [_ORANGE, _BLUE]}
+    dots = (
+        alt.Chart(table)
+        .mark_point(filled=True, size=70, opacity=0.9)
+        .encode(
+            alt.X("people_harmed:Q", title="people in harmed groups, %", scale=alt.Scale(domain=[0, 100])),
+            alt.Y("name:N", title=None, sort=list(dict.fromkeys(table["name"]))),
+            alt.Color("guard:N", title="guard", scale=alt.Scale(**guard)),
+            alt.Shape("guard:N", title="guard", scale=alt.Scale(domain=["no", "yes"], range=["cross", "circle"])),
+            tooltip=["name:N", "guard:N", alt.Tooltip("people_harmed:Q", format=".1f")],
         )
-        .resolve_scale(y="independent")
-        .properties(title=alt.Title("Whom rivals harm", subtitle="dashed line: worst group with the pooled classifier"))
     )
-
-
-def _labels(panel: pd.DataFrame) -> list[str]:
-    """Names of the points of a panel that are labelled; points whose labels would cover each other share one."""
-    worst, harmed = panel["worst"].to_numpy(float), panel["harmed"].to_numpy(float)
-    names, close = panel["name"].to_list(), _TOO_CLOSE * float(worst.max() - worst.min())
-    far = (panel["guard"] == "no").to_numpy() & (harmed >= _LABELLED_FROM)
-    labels = [""] * len(panel)
-    for side in (far & (harmed < 0.5), far & (harmed >= 0.5)):
-        last = -1
-        for place in sorted(np.flatnonzero(side).tolist(), key=lambda place: -worst[place]):
-            if last >= 0 and worst[last] - worst[place] < close:
-                labels[last] += f"; {names[place]}"
-            else:
-                labels[place], last = names[place], place
-    return labels
+    column = alt.Column("panel:N", title="Whom rivals harm", sort=list(titles.values()))
+    return dots.properties(width=200).facet(column=column).resolve_scale(y="independent")

@@ -1,16 +1,13 @@
 """Rivals side by side: what each gains and whom it harms, on the same splits and with the same tuning.
 
-Everybody is compared with one yardstick, logistic regression fitted to convergence on all training rows, by the
-decisions that both make about the test rows. Named groups are those of the attributes that a data set carries, alone
-and in pairs; no method but Zafar's sees them. A job is one method on one split. It has a row for each way it was tuned,
-with and without the guard.
+All are compared with one yardstick, logistic regression fitted to convergence on all training rows, by the decisions
+that both make about the test rows. Named groups are those of the attributes that a data set carries, alone and in
+pairs. A job has a row for each way in which its method was tuned, with and without the guard.
 """
 
 import itertools
-import json
 import time
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -18,110 +15,108 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 
-from dafh import DAFHClassifier, Scorecard, audit
+from dafh import DAFHClassifier, PreferenceMatrix, Scorecard, audit
 from dafh.linear import StandardizedLogisticRegression
-from research.paper.methods import Split, load_split
-from research.paper.runner import Job, Row
-from research.paper.tables import DATASETS
+from research.paper.store import Job, Row
+from research.paper.study import GROUP_ATTRIBUTES, Split, load_split, model_of
 from research.rivals.baselines import RIVALS, make_baseline
+from research.rivals.influence_sampling import InfluenceSamplingClassifier
+from research.rivals.shared_latent import SharedLatentClassifier
 from research.rivals.tuning import CRITERIA, tune
-from research.rivals.zafar import ZafarClassifier
 
-PREFIX = "rival-"
 TRAINED = tuple(name for name in RIVALS if name != "residual-boosting")
-# Plain models for everybody show what capacity alone does to named groups.
-YARDSTICKS = ("pooled", "mlp", "scorecard", "boosting")
-# Learned groups and clusters that the guard chooses by.
-N_GROUPS, N_CLUSTERS = 4, 8
-# No rival has more combinations in its authors' ranges.
-BUDGET = 6
-# Of Adult and Bank, so many rows are drawn to tune on; with all of them, the table would take twice as long.
-TUNING_ROWS = 10_000
+"""Rivals that need no attributes, with a linear model or a network."""
+PLAIN = ("pooled", "mlp", "scorecard", "boosting")
+"""One model for all rows: what capacity alone does to named groups."""
+PARTLY = {"shared-latent": SharedLatentClassifier, "influence-sampling": InfluenceSamplingClassifier}
+"""Rivals that need the attribute of some rows."""
+# Groups of ours, and clusters that the guard of a rival chooses by.
+_N_GROUPS, _N_CLUSTERS = 4, 8
+# No rival has more combinations in its authors' ranges; of Adult and Bank, so many rows are drawn to tune on.
+_BUDGET, _TUNING_ROWS = 6, 10_000
 # The decision that people want, for Zafar's constraint: no arrest predicted, a good risk, a high income.
-ACCEPTED = {"adult": 1, "arrest": 0, "violent": 0, "german": 1, "bank": 1}
-DEPTH = 2
+_ACCEPTED = {"adult": 1, "arrest": 0, "violent": 0, "german": 1, "bank": 1}
 # Named groups of fewer test rows have any accuracy: they are tested, but they are not the worst.
-SMALLEST_SHOWN = 50
-_PACKAGES = ("dafh", "scikit-learn", "numpy", "scipy", "jax")
+_SMALLEST_SHOWN = 50
+# Names of harmed groups that are stored for each fit, of up to a hundred.
+_MOST_NAMES = 5
 
 
-def rival_jobs(splits: range) -> list[Job]:
-    """All jobs of the table, the longest data sets first."""
-    methods = [
-        *((name, 1) for name in YARDSTICKS),
-        *((f"dafh-{kind}", N_GROUPS) for kind in ("exceptions", "network")),
-        *((f"{name}-{model}", N_CLUSTERS) for name in TRAINED for model in ("linear", "network")),
-        ("residual-boosting", N_CLUSTERS),
-        ("zafar", 2),
-    ]
-    return [
-        Job("honest", dataset, PREFIX + name, n_groups, split)
-        for split in splits
-        for dataset in DATASETS
-        for name, n_groups in methods
-    ]
-
-
-def rivals_fingerprint() -> str:
-    """What results depend on besides the job: versions, ranges and defaults of the rivals."""
-    classes: dict[str, Any] = {**RIVALS, "zafar": ZafarClassifier}
-    rivals = {name: repr((rival().get_params(), dict(rival.RANGES))) for name, rival in classes.items()}
-    sizes = {"groups": N_GROUPS, "clusters": N_CLUSTERS, "budget": BUDGET, "tuning rows": TUNING_ROWS}
-    packages = {name: version(name) for name in _PACKAGES}
-    return json.dumps({"packages": packages, "rivals": rivals, "sizes": sizes}, sort_keys=True)
+def rival_methods() -> list[tuple[str, int]]:
+    """All methods of the table, with their number of groups."""
+    models = [f"{name}-{model}" for name in TRAINED for model in ("linear", "network")]
+    plain = [(f"rival-{name}", 1) for name in (*PLAIN, "treelr", *PARTLY)]
+    ours = [("rival-paper-row", 2), *((f"rival-{name}", _N_GROUPS) for name in ("exceptions", "network"))]
+    rivals = [(f"rival-{name}", _N_CLUSTERS) for name in (*models, "residual-boosting")]
+    return [*plain, *ours, ("rival-zafar", 2), *rivals]
 
 
 def execute_rival(job: Job) -> list[Row]:
     """Fit a method in all its ways, and compare each with the converged pooled classifier on the test rows."""
+    name = job.method.removeprefix("rival-")
     data = load_split(job.dataset, job.split)
     judge = Judge.of(data)
-    name = job.method.removeprefix(PREFIX)
-    if name in YARDSTICKS:
-        return [_yardstick(name, job, data, judge)]
-    if name.startswith("dafh-"):
-        return [_dafh(name.removeprefix("dafh-"), job, data, judge, guarded=guarded) for guarded in (False, True)]
-    rival, _, model = name.rpartition("-") if name.endswith(("-linear", "-network")) else (name, "", "linear")
-    return _rival(rival, model, job, data, judge)
+    if name in PLAIN:
+        model: Any = StandardizedLogisticRegression() if name == "pooled" else Scorecard()
+        if name in ("mlp", "boosting"):
+            model = make_baseline(name, random_state=job.split).estimator
+        train, test = (data.table, data.table_test) if name == "scorecard" else (data.X, data.X_test)
+        return [judge.fitted(model, (train, data.y), (test,))]
+    if name in PARTLY:
+        rows = (data.X, data.y, data.attributes.iloc[:, 0].to_numpy())
+        return [judge.fitted(PARTLY[name](random_state=job.split), rows, (data.X_test,))]
+    if name == "treelr":
+        return [_treelr(job, judge)]
+    if name == "paper-row":
+        return [_groups(model_of(name, job.dataset, job.k, job.split), data, judge)]
+    if name in ("exceptions", "network"):
+        kind: Any = name
+        return [_groups(_ours(kind, job, guarded), data, judge) | {"guarded": guarded} for guarded in (False, True)]
+    rival, _, model_class = name.rpartition("-") if name.endswith(("-linear", "-network")) else (name, "", "linear")
+    return _tuned(rival, model_class, job, data, judge)
 
 
-# ---- methods ----
-
-
-def _yardstick(name: str, job: Job, data: Split, judge: "Judge") -> Row:
-    as_table = name == "scorecard"
-    X, X_test = (data.table, data.table_test) if as_table else (data.X, data.X_test)
-    model: Any = StandardizedLogisticRegression() if name == "pooled" else Scorecard()
-    if name in ("mlp", "boosting"):
-        model = make_baseline(name, random_state=job.split).estimator
-    started = time.perf_counter()
-    model.fit(X, data.y)
-    return _row(judge, model.predict(X_test), model.predict_proba(X_test), started)
-
-
-def _dafh(kind: Any, job: Job, data: Split, judge: "Judge", *, guarded: bool) -> Row:
+def _ours(kind: Any, job: Job, guarded: bool) -> DAFHClassifier:
     guard: Any = "evidence" if guarded else None
-    model = DAFHClassifier(N_GROUPS, method=kind, pooled="linear", guard=guard, random_state=job.split)
-    started = time.perf_counter()
-    model.fit(data.table, data.y)
-    found = _row(judge, model.predict(data.table_test), model.predict_proba(data.table_test), started)
-    return {**found, "guarded": guarded, "kept": int((model.serves_ < model.n_groups_).sum())}
+    return DAFHClassifier(job.k, method=kind, pooled="linear", guard=guard, random_state=job.split)
 
 
-def _rival(name: str, model: Any, job: Job, data: Split, judge: "Judge") -> list[Row]:
+def _groups(model: Any, data: Split, judge: "Judge") -> Row:
+    row = judge.fitted(model, (data.table, data.y), (data.table_test,))
+    return row | _preferring(PreferenceMatrix.of(model, data.table_test, data.y_test))
+
+
+def _treelr(job: Job, judge: "Judge") -> Row:
+    data, columns = load_split(job.dataset, job.split, "all"), GROUP_ATTRIBUTES[job.dataset]
+    known_test = data.attributes_test[columns]
+    started = time.process_time()
+    model = make_baseline("treelr", random_state=job.split)
+    model.fit(data.X, data.y, sensitive_features=data.attributes[columns])
+    row = judge.row(model.predict(data.X_test, known_test), model.predict_proba(data.X_test, known_test), started)
+    return row | _preferring(PreferenceMatrix.of(model, data.X_test, data.y_test, sensitive_features=known_test))
+
+
+def _preferring(matrix: PreferenceMatrix) -> Row:
+    """Share of the own groups that no other classifier would serve better, by point estimates on the test rows."""
+    satisfied = (matrix.gains > -1e-9) & (np.nan_to_num(matrix.envy_gaps) > -1e-9).all(axis=1)
+    return {"preferring": float(satisfied[matrix.sizes > 0].mean())}
+
+
+def _tuned(name: str, model: Any, job: Job, data: Split, judge: "Judge") -> list[Row]:
     """Rows for each criterion, without and with the guard; a setting that both criteria choose is fitted once."""
-    options: dict[str, Any] = {"model": model, "n_groups": N_CLUSTERS, "random_state": job.split}
+    options: dict[str, Any] = {"model": model, "n_groups": job.k, "random_state": job.split}
     X, X_test, known, known_test = data.X, data.X_test, None, None
     if name == "zafar":
-        options = {"accepted": ACCEPTED[job.dataset], "random_state": job.split}
+        options = {"accepted": _ACCEPTED[job.dataset], "random_state": job.split}
         known, known_test = data.attributes.iloc[:, :1], data.attributes_test.iloc[:, :1]
         # The group is the last column, too: see `ZafarClassifier`.
-        values = sorted(known.iloc[:, 0].astype(str).unique())
-        codes = [some.iloc[:, 0].astype(str).map(values.index).to_numpy() for some in (known, known_test)]
+        values = sorted(known.iloc[:, 0].unique())
+        codes = [table.iloc[:, 0].map(values.index).to_numpy() for table in (known, known_test)]
         X, X_test = (np.column_stack(pair) for pair in zip((data.X, data.X_test), codes, strict=True))
-    started = time.perf_counter()
+    started = time.process_time()
     unfitted = make_baseline(name, **options).estimator
-    tuning = tune(unfitted, X, data.y, budget=BUDGET, max_rows=TUNING_ROWS, random_state=job.split)
-    spent = time.perf_counter() - started
+    tuning = tune(unfitted, X, data.y, budget=_BUDGET, max_rows=_TUNING_ROWS, random_state=job.split)
+    spent = time.process_time() - started
     rows: list[Row] = []
     fitted: dict[tuple[str, bool], Row] = {}
     for criterion in CRITERIA:
@@ -129,22 +124,15 @@ def _rival(name: str, model: Any, job: Job, data: Split, judge: "Judge") -> list
         for guard in (None, "evidence"):
             key = (repr(setting), guard is not None)
             if key not in fitted:
-                started = time.perf_counter() - spent
-                one = make_baseline(name, guard=guard, **options, **setting)
-                one.fit(X, data.y, sensitive_features=known)
-                decided, found = one.predict(X_test, known_test), one.predict_proba(X_test, known_test)
-                kept = int((one.serves_ < one.n_groups_).sum())
-                fitted[key] = {**_row(judge, decided, found, started), "kept": kept}
-            rows.append({**fitted[key], "tuned": criterion, "guarded": key[1], "settings": key[0]})
+                started = time.process_time() - spent
+                rival = make_baseline(name, guard=guard, **options, **setting).fit(X, data.y, sensitive_features=known)
+                decided, positive = rival.predict(X_test, known_test), rival.predict_proba(X_test, known_test)
+                fitted[key] = judge.row(decided, positive, started)
+                if name == "zafar":
+                    matrix = PreferenceMatrix.of(rival, X_test, data.y_test, sensitive_features=known_test)
+                    fitted[key] |= _preferring(matrix)
+            rows.append({**fitted[key], "tuned": criterion, "guarded": key[1]})
     return rows
-
-
-def _row(judge: "Judge", decided: NDArray[Any], probabilities: NDArray[np.float64], started: float) -> Row:
-    seconds = round(time.perf_counter() - started, 3)
-    return {"tuned": "", "guarded": False, "settings": "", **judge.figures(decided, probabilities), "seconds": seconds}
-
-
-# ---- figures ----
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,32 +152,41 @@ class Judge:
         named = data.attributes_test.drop(columns="race_group", errors="ignore")
         return cls(data.y_test, named, pooled.predict(data.X_test), pooled.predict_proba(data.X_test))
 
-    def figures(self, decided: NDArray[Any], probabilities: NDArray[np.float64]) -> Row:
+    def fitted(self, model: Any, train: tuple[Any, ...], test: tuple[Any, ...]) -> Row:
+        """Fit a model, and judge its decisions."""
+        started = time.process_time()
+        model.fit(*train)
+        return self.row(model.predict(*test), model.predict_proba(*test), started)
+
+    def row(self, decided: NDArray[Any], probabilities: NDArray[np.float64], started: float) -> Row:
         """Gains over the pooled classifier in all and in named groups, and whom the decisions are shown to harm."""
-        served = np.zeros(len(self.y), np.intp)
-        result = audit(self.y, decided, served, pooled=self.pooled, sensitive_features=self.attributes, depth=DEPTH)
+        seconds = round(time.process_time() - started, 2)
+        everybody = np.zeros(len(self.y), np.intp)
+        result = audit(self.y, decided, everybody, pooled=self.pooled, sensitive_features=self.attributes, depth=2)
         named: Any = result.named
-        shown = named[named["n"] >= SMALLEST_SHOWN]
+        large = named[named["n"] >= _SMALLEST_SHOWN]
         harmed = named.loc[named["verdict"] == "violated", "group"].tolist()
-        worst = shown.loc[shown["gap"].idxmin()]
+        pooled_log_loss = log_loss(self.y, self.probability, labels=[0, 1])
         return {
-            "accuracy": float((decided == self.y).mean()),
-            "pooled_accuracy": float((self.pooled == self.y).mean()),
-            "log_loss": float(log_loss(self.y, probabilities, labels=[0, 1])),
-            "pooled_log_loss": float(log_loss(self.y, self.probability, labels=[0, 1])),
-            "worst_accuracy": 1 - float(shown["own_loss"].max()),
-            "pooled_worst_accuracy": 1 - float(shown["rival_loss"].max()),
-            "worst_gain": float(worst["gap"]),
-            "worst_gain_group": str(worst["group"]),
-            "harmed": harmed,
-            "n_named": len(named),
+            "tuned": "–",
+            "guarded": False,
+            "to_pooled": float((decided == self.y).mean() - (self.pooled == self.y).mean()),
+            "log_loss": float(log_loss(self.y, probabilities, labels=[0, 1]) - pooled_log_loss),
+            "worst_accuracy": 1 - float(large["own_loss"].max()),
+            "pooled_worst": 1 - float(large["rival_loss"].max()),
+            "worst_gain": float(large["gap"].min()),
+            "n_harmed": len(harmed),
+            "pairs_harmed": sum(" & " in name for name in harmed),
             "people_harmed": self._share(harmed),
+            # Groups of one attribute before pairs.
+            "harmed": "; ".join(sorted(harmed, key=lambda name: (" & " in name, name))[:_MOST_NAMES]),
             "disagreement": float((decided != self.pooled).mean()),
+            "seconds": seconds,
         }
 
     def _share(self, harmed: list[str]) -> float:
         """Share of the rows that belong to at least one of some named groups."""
         words = self.attributes.astype(object).where(self.attributes.notna(), "(missing)").astype(str)
         named = [name + " = " + words[name] for name in words]
-        pairs = [one + " & " + other for one, other in itertools.combinations(named, 2)]
+        pairs = [first + " & " + second for first, second in itertools.combinations(named, 2)]
         return float(np.any([group.isin(harmed) for group in (*named, *pairs)], axis=0).mean())

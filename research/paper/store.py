@@ -1,80 +1,124 @@
-"""Results of a study in one SQLite file, which stays whole if the process is killed."""
+"""Results of the study in one small JSON file: a table for each kind of result, and which jobs are done."""
 
 import json
-import sqlite3
+import os
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 
 from dafh.exceptions import InputError
 
-# Changes with the meaning of the results, so that old ones are refused instead of misread.
-_SCHEMA = 2
+Row = dict[str, Any]
+STORED = Path(__file__).with_name("results.json")
+"""The results that are part of the repository, from which the pages are written."""
+_PACKAGES = ("dafh", "jax", "scikit-learn", "numpy", "scipy")
 
 
-class ResultStore:
-    """Jobs and their results: a job is stored with all its rows or not at all.
+@dataclass(frozen=True, order=True)
+class Job:
+    """A method on one random split of a data set, whose seed is the number of the split."""
 
-    Only the process that hands out the jobs writes; others can read at the same time.
+    dataset: str
+    method: str
+    k: int
+    split: int
 
-    Parameters
-    ----------
-    path : Path
-        File of the store; it is created, with its folder, if it does not exist.
+    @property
+    def kind(self) -> str:
+        """Table of the results."""
+        first = self.method.partition("-")[0]
+        return first if first in ("sgd", "steps", "composition", "synthetic", "rival") else "models"
+
+
+class Store:
+    """Results in memory, and in a file that is written anew after each job, so that a study can go on.
 
     Examples
     --------
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, ResultStore(Path(folder) / "results.sqlite") as store:
-    ...     store.put("adult/pooled/0", {"dataset": "adult"}, [{"accuracy": 0.85}], seconds=1.5, made_by="dafh 1")
-    ...     store.keys("dafh 1"), store.frame(["adult/pooled/0"]).to_dict("records")
-    ({'adult/pooled/0'}, [{'dataset': 'adult', 'accuracy': 0.85}])
+    >>> file = Path(tempfile.mkdtemp()) / "results.json"
+    >>> job = Job("german", "pooled", 1, 0)
+    >>> Store(file).put(job, [{"accuracy": 0.75}], seconds=1.5)
+    >>> Store(file).has(job), Store(file).table("models")["accuracy"].tolist()
+    (True, [0.75])
     """
 
-    def __init__(self, path: Path) -> None:
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path)
-            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            is_new = not self._connection.execute("SELECT name FROM sqlite_master").fetchall()
-        except (OSError, sqlite3.Error) as error:
-            raise InputError(f"{path} cannot be used to store results: {error}.") from error
-        if not is_new and version != _SCHEMA:
-            self.close()
-            raise InputError(f"{path} holds something else, or results of another version: choose another folder.")
-        columns = "key TEXT PRIMARY KEY, job TEXT, rows TEXT, seconds REAL, made_by TEXT"
-        # The mark comes before the table: a process killed between them must not leave a file that is refused.
-        self._connection.execute(f"PRAGMA user_version = {_SCHEMA}")
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute(f"CREATE TABLE IF NOT EXISTS results ({columns})")
+    def __init__(self, path: Path = STORED) -> None:
+        self.path = path
+        self.about = versions()
+        self._tables: dict[str, list[Row]] = {"jobs": []}
+        if path.exists():
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+                self.about = content.pop("about")
+                self._tables = {
+                    kind: [
+                        {name: value for name, value in zip(table["columns"], row, strict=True) if value is not None}
+                        for row in table["rows"]
+                    ]
+                    for kind, table in content.items()
+                }
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise InputError(f"{path} holds no results of a study: choose another folder.") from error
+        self._done = {_job(row) for row in self._tables["jobs"]}
 
-    def __enter__(self) -> Self:
-        return self
+    def has(self, job: Job) -> bool:
+        """Whether the job is done."""
+        return job in self._done
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def require_same_versions(self) -> None:
+        """Refuse to mix results of several versions of the package, or of the libraries below it."""
+        if self.about != versions():
+            raise InputError(
+                f"{self.path} was made with other versions, {self.about}: delete it, or choose another folder."
+            )
 
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+    def put(self, job: Job, rows: Iterable[Row], seconds: float) -> None:
+        """Add the rows of a job, and write the file."""
+        named = asdict(job)
+        self._tables.setdefault(job.kind, []).extend({**named, **row} for row in rows)
+        self._tables["jobs"].append({**named, "seconds": round(seconds, 2)})
+        self._done.add(job)
+        self._write()
 
-    def keys(self, made_by: str | None = None) -> set[str]:
-        """Keys of all stored jobs, or of those with this `made_by`."""
-        query = "SELECT key FROM results WHERE made_by = coalesce(?, made_by)"
-        return {key for (key,) in self._connection.execute(query, (made_by,))}
+    def table(self, kind: str) -> pd.DataFrame:
+        """All rows of one kind, in the order of their jobs."""
+        rows = sorted(self._tables.get(kind, []), key=_job)
+        return pd.DataFrame(rows) if rows else pd.DataFrame(columns=["dataset", "method", "k", "split"])
 
-    def put(self, key: str, job: dict[str, Any], rows: list[dict[str, Any]], seconds: float, made_by: str = "") -> None:
-        """Write a job with all its rows in one transaction; it replaces an older result of the same job."""
-        row = (key, json.dumps(job, sort_keys=True), json.dumps(rows), seconds, made_by)
-        with self._connection:
-            self._connection.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", row)
+    def seconds(self, jobs: Iterable[Job]) -> float:
+        """CPU seconds that jobs will take, from the times of the same jobs on other splits; NaN if unknown."""
+        times = self.table("jobs")
+        mean = times.groupby(["dataset", "method", "k"])["seconds"].mean() if len(times) else pd.Series(dtype=float)
+        return float(sum(mean.get((job.dataset, job.method, job.k), float("nan")) for job in jobs))
 
-    def frame(self, keys: Iterable[str]) -> pd.DataFrame:
-        """Rows of the jobs with these keys, in this order, each with the fields of its job."""
-        found = []
-        for key in keys:
-            for job, rows in self._connection.execute("SELECT job, rows FROM results WHERE key = ?", (key,)):
-                found += [{**json.loads(job), **row} for row in json.loads(rows)]
-        return pd.DataFrame(found)
+    def _write(self) -> None:
+        # One row a line, and every number with five digits: small, and readable in a diff.
+        parts = [f'"about": {json.dumps(self.about)}']
+        for kind in sorted(self._tables):
+            rows = sorted(self._tables[kind], key=_job)
+            columns = list(dict.fromkeys(name for row in rows for name in row))
+            lines = ",\n".join(
+                json.dumps([_short(row.get(name)) for name in columns], separators=(",", ":")) for row in rows
+            )
+            parts.append(f'"{kind}": {{"columns": {json.dumps(columns)}, "rows": [\n{lines}\n]}}')
+        temporary = self.path.with_suffix(".part")
+        temporary.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+        os.replace(temporary, self.path)
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that results depend on."""
+    return {name: version(name) for name in _PACKAGES}
+
+
+def _job(row: Row) -> Job:
+    return Job(row["dataset"], row["method"], row["k"], row["split"])
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.5g}") if isinstance(value, float) else value

@@ -1,7 +1,8 @@
-"""The paper's tables: which jobs each needs, and our numbers beside the published ones."""
+"""The paper's tables: our figures beside the published ones."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,31 +11,17 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from research.paper import published
-from research.paper.grid import Setting
-from research.paper.methods import BY_ATTRIBUTES
-from research.paper.runner import Job, Row
+from research.paper.plan import COMPARED, DATASETS, FIRST, YARDSTICKS
+from research.paper.store import Store
+from research.paper.study import OURS, PAPER
 
-DATASETS = ("adult", "arrest", "violent", "german", "bank")
-_HARM_DATASETS = ("adult", "arrest", "violent")
-YARDSTICKS = ("pooled", "scorecard", "boosting", "majority")
-# Ways to divide rows that the paper does not have: shown beside its own, under the honest protocol only.
-OTHER_WAYS = ("dafh-network",)
-OURS = ("dafh", *OTHER_WAYS)
-_PERCENT = {
-    "pr",
-    "accuracy",
-    "auc",
-    "calibration",
-    "max_gain",
-    "max_envy_gap",
-    "disparity_change",
-    "disagreement",
-    "smallest_share",
-}
 NAMES = {
-    "dafh": "DAFH",
-    "dafh-network": "DAFH, network",
-    "default": "Scorecard and groups",
+    FIRST: "DAFH",
+    "paper-batch_mean": "DAFH, batch means",
+    "paper-batch_sum": "DAFH, batch sums",
+    "exceptions": "Exceptions",
+    "network": "Network",
+    "default": "Default",
     "pooled": "Pooled, converged",
     "scorecard": "Scorecard for all rows",
     "boosting": "Gradient boosting",
@@ -45,212 +32,243 @@ NAMES = {
     "lr-all": "LR-All",
     "treelr": "TreeLR",
 }
+# Title, factor (rates are shown in percent) and digits of every figure.
 METRICS = {
-    "pr": "Pr w/o harm",
-    "accuracy": "accuracy",
-    "violations": "violations",
-    "max_gain": "max gain",
-    "max_envy_gap": "min envy (paper's name)",
-    "disparity_change": "Δ disparity",
-    "n_models": "models",
-    "disagreement": "disagreement",
-    "smallest_share": "smallest group",
-    "log_loss": "log-loss",
-    "auc": "AUC",
-    "calibration": "calibration error",
-    "seconds": "seconds",
-    "n_found": "groups",
+    "pr": ("Pr w/o harm", 100, 2),
+    "accuracy": ("accuracy", 100, 2),
+    "violations": ("violations", 1, 1),
+    "max_gain": ("max gain", 100, 2),
+    "max_envy_gap": ("min envy (paper's name)", 100, 2),
+    "disparity_change": ("Δ disparity", 100, 2),
+    "n_models": ("models", 1, 1),
+    "n_groups": ("groups", 1, 1),
+    "seconds": ("CPU seconds", 1, 1),
+    "log_loss": ("log-loss", 1, 4),
+    "auc": ("AUC", 100, 2),
+    "disagreement": ("disagreement", 100, 1),
+    "smallest_share": ("smallest group", 100, 1),
 }
-BESIDE = ("log_loss", "auc", "calibration", "disagreement", "smallest_share")
-"""Shown in every table, without published values."""
+_BESIDE = ("log_loss", "auc", "disagreement", "smallest_share")
+_GRID = ["epochs", "rate", "group_rate", "penalty"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Stored results, with the means and paired differences that tables and claims are made of."""
+
+    store: Store
+
+    def rows(self, dataset: str, method: str, k: int | None = None) -> pd.DataFrame:
+        """Rows of a method on a data set, one for each split."""
+        table = self.store.table(_kind(method))
+        chosen = (table["dataset"] == dataset) & (table["method"] == method)
+        return table[chosen if k is None else chosen & (table["k"] == k)]
+
+    def mean(self, dataset: str, method: str, k: int, metric: str) -> float:
+        """Mean over splits; rates in percent."""
+        return scaled(self.rows(dataset, method, k), metric).mean()
+
+    def difference(self, dataset: str, first: tuple[str, int], second: tuple[str, int], metric: str) -> float:
+        """Mean difference of two methods on the splits that both have; rates in percentage points."""
+        values = [scaled(self.rows(dataset, *method).set_index("split"), metric) for method in (first, second)]
+        return float((values[0] - values[1]).mean())
+
+    def has(self, dataset: str, *methods: tuple[str, int]) -> bool:
+        """Whether there are results of all methods on a data set."""
+        return all(len(self.rows(dataset, *method)) for method in methods)
+
+
+def _kind(method: str) -> str:
+    return method.partition("-")[0] if method.startswith(("sgd-", "steps-", "composition-", "rival-")) else "models"
+
+
+def scaled(rows: pd.DataFrame, metric: str) -> pd.Series:
+    """Values of a metric, rates in percent."""
+    values = rows[metric].astype(float) if metric in rows else pd.Series(np.nan, rows.index)
+    return values * METRICS[metric][1]
+
+
+def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
+    """Mean of paired differences with its 95% interval (Student's t); no interval for fewer than three splits."""
+    values = np.asarray(differences, np.float64)
+    if len(values) < 3:
+        return (float(values.mean()) if len(values) else np.nan), np.nan, np.nan
+    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
+
+
+def number(value: float, digits: int = 2, sign: str = "") -> str:
+    """Write a number, or a dash where there is none."""
+    return "–" if np.isnan(value) else f"{value:{sign}z.{digits}f}"
+
+
+def cells(rows: pd.DataFrame, metrics: Iterable[str], *, spread: bool = False) -> dict[str, str]:
+    """Mean of each metric over some rows, and its standard deviation if that is asked for, under its title."""
+    texts = {}
+    for metric in metrics:
+        title, _, digits = METRICS[metric]
+        values = scaled(rows, metric)
+        more = f" ± {values.std(ddof=1):.{digits}f}" if spread and values.notna().sum() > 1 else ""
+        texts[title] = number(values.mean(), digits) + more
+    return texts
+
+
+def beside(printed: published.Cell, texts: dict[str, str]) -> dict[str, str]:
+    """Put the published Pr and accuracy before ours."""
+    both = {}
+    for metric in ("pr", "accuracy"):
+        title = METRICS[metric][0]
+        if title in texts:
+            both |= {f"{title}, published": number(printed.get(metric, np.nan)), title: texts[title]}
+    return both | texts
+
+
+# ---- tables of lines: data set, number of groups, method ----
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a table: a method on a data set, and the numbers that the paper prints for it."""
+    """One row of a table: a method on a data set, and what the paper prints for it."""
 
     dataset: str
     method: str
-    n_groups: int
+    k: int
     printed: published.Cell
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of the paper."""
-
-    name: str
-    title: str
-    lines: list[Line]
-    metrics: tuple[str, ...]
-    note: str = ""
-
-    def under(self, protocol: str) -> "Table":
-        """Return the table with the lines that a protocol has."""
-        if protocol == "honest":
-            return self
-        return replace(self, lines=[line for line in self.lines if line.method not in OTHER_WAYS])
-
-    def jobs(self, protocol: str, n_splits: int) -> list[Job]:
-        """Jobs that the table needs."""
-        needed = {(line.dataset, line.method, line.n_groups) for line in self.under(protocol).lines}
-        return [
-            Job(_protocol(protocol, method), dataset, _method(protocol, method), n_groups, split)
-            for split in range(n_splits)
-            for dataset, method, n_groups in sorted(needed)
-        ]
-
-
-def _protocol(protocol: str, method: str) -> str:
-    """Protocol that a method runs under; yardsticks are the same under both, and run once."""
-    return "honest" if method in (*YARDSTICKS, "default") else protocol
+def lines_of(table: str, datasets: Iterable[str] = DATASETS) -> list[Line]:
+    """Lines of a table, with one classifier for all rows below each data set."""
+    lines = []
+    for d in datasets:
+        if table == "k2":
+            lines += [Line(d, FIRST, 2, published.K2[d, "dafh"]), *(Line(d, m, 2, {}) for m in OURS)]
+            lines += [Line(d, "trivial", 2, published.K2[d, "trivial"])]
+        elif table == "clustering":
+            for k in (2, 3, 4):
+                lines += [Line(d, FIRST, k, published.CLUSTERING[d, "dafh"][k - 2]), *(Line(d, m, k, {}) for m in OURS)]
+                lines += [Line(d, "clustering", k, published.CLUSTERING[d, "clustering"][k - 2])]
+        elif table == "manual" and d == "arrest":
+            lines += [Line(d, FIRST, 2, published.MANUAL["dafh"]), *(Line(d, m, 2, {}) for m in OURS)]
+            lines += [Line(d, name, 2, published.MANUAL[name]) for name in ("manual", "trivial")]
+        elif table == "readings":
+            lines += [Line(d, m, 2, published.K2[d, "dafh"]) for m in PAPER]
+        elif table == "columns" and d in ("arrest", "violent"):
+            named = {FIRST: published.K2[d, "dafh"], "pooled": published.K2[d, "pooled"]}
+            lines += [Line(name, m, 1 + (m == FIRST), cell) for name in (d, f"{d}-scores") for m, cell in named.items()]
+        elif table == "defaults":
+            lines += [Line(d, "default", 1, {})]
+        if table in ("k2", "clustering", "defaults"):
+            lines += [Line(d, m, 1, published.K2[d, "pooled"] if m == "pooled" else {}) for m in YARDSTICKS]
+    return lines
 
 
-def _method(protocol: str, method: str) -> str:
-    """Name of the job of a method: the paper's protocol trains all methods on its grid, by its SGD."""
-    if protocol == "honest" or method in (*YARDSTICKS, *BY_ATTRIBUTES, "default"):
-        return method
-    return "grid" if method == "dafh" else f"grid-{method}"
-
-
-def _printed(method: str) -> str:
-    """Method of the paper whose numbers stand beside a line."""
-    return "dafh" if method in OURS else method
-
-
-def _defaults() -> Table:
-    lines = [Line(d, "default", 1, {}) for d in DATASETS]
-    note = (
-        "Groups are learned on top of the scorecard, and only where held-out rows show that they add something: 1 "
-        "group means that they did not. Seconds are those of one fit while other jobs ran on the same cores; "
-        "research/benchmarks/speed.md has ratios measured in one run."
-    )
-    return Table("defaults", "What a user gets by default", lines, ("accuracy", "seconds", "n_found"), note)
-
-
-def _k2() -> Table:
-    lines = [Line(d, m, 2, published.K2[d, _printed(m)]) for d in DATASETS for m in (*OURS, "trivial")]
-    return Table("k2", "K = 2 against Trivial partition and Pooled", lines, ("pr", "accuracy"))
-
-
-def _clustering() -> Table:
-    lines = [
-        Line(d, m, k, published.CLUSTERING[d, _printed(m)][k - 2])
-        for d in DATASETS
-        for k in (2, 3, 4)
-        for m in (*OURS, "clustering")
-    ]
-    return Table("clustering", "K = 2, 3, 4 against Clustering", lines, ("pr", "accuracy"))
-
-
-def _manual() -> Table:
-    lines = [Line("arrest", m, 2, published.MANUAL[m]) for m in ("dafh", "manual", "trivial")]
-    return Table("manual", "The manual partition on Arrest", lines, ("pr", "accuracy"))
-
-
-def _harm() -> Table:
-    methods = ("dafh", "trivial", "lr-all", "treelr")
-    lines = [Line(d, m, 2, published.HARM[d, m]) for d in _HARM_DATASETS for m in methods]
-    metrics = ("violations", "max_gain", "max_envy_gap", "disparity_change", "n_models")
-    note = (
-        "LR-All and TreeLR divide rows by attributes, which are therefore not among their features, and are fitted "
-        "to convergence under both protocols. Their gains are over a pooled classifier without those features, which "
-        "is weaker by about 3 points on Adult and Arrest: they are not comparable with the other rows; accuracy to "
-        "converged pooled is. Groups: sex × born in the US × marital status on Adult, sex × age on Arrest and Violent."
-    )
-    return Table("harm", "Violations, gains and disparity against methods that see attributes", lines, metrics, note)
-
-
-TABLES: dict[str, Callable[[], Table]] = {
-    "defaults": _defaults,
-    "k2": _k2,
-    "clustering": _clustering,
-    "manual": _manual,
-    "harm": _harm,
+SHOWN = {
+    "k2": ("pr", "accuracy", "violations"),
+    "clustering": ("pr", "accuracy", "violations"),
+    "manual": ("pr", "accuracy", "violations"),
+    "readings": ("pr", "accuracy", "violations", "seconds"),
+    "columns": ("pr", "accuracy", "violations"),
+    "defaults": ("accuracy", "n_groups", "seconds"),
 }
 
 
-def with_yardsticks(table: Table) -> Table:
-    """Add the converged pooled classifier and the majority class for every data set of the table."""
-    datasets = dict.fromkeys(line.dataset for line in table.lines)
-    printed = {d: published.K2.get((d, "pooled"), {}) for d in datasets}
-    extra = [Line(d, m, 1, printed[d] if m == "pooled" else {}) for d in datasets for m in YARDSTICKS]
-    lines = [line for d in datasets for line in [*table.lines, *extra] if line.dataset == d]
-    return replace(table, lines=lines)
+def show(results: Results, lines: Sequence[Line], metrics: Sequence[str]) -> pd.DataFrame:
+    """Figures of the lines that have results: published and ours, and the accuracy against the pooled classifier."""
+    shown = []
+    for line in lines:
+        rows = results.rows(line.dataset, line.method, line.k)
+        if len(rows):
+            k = "auto" if line.method == "default" else line.k
+            row: dict[str, Any] = {"data set": line.dataset, "K": k, "method": NAMES[line.method]}
+            row |= beside(line.printed, cells(rows, metrics, spread=True))
+            row |= {"accuracy to pooled": _to_pooled(results, line), **cells(rows, _BESIDE), "splits": len(rows)}
+            shown.append(row)
+    return pd.DataFrame(shown)
 
 
-def summarize(table: Table, results: pd.DataFrame, protocol: str) -> pd.DataFrame:
-    """Summarise results: for each line of the table and each metric the published value, ours and the difference.
+def _to_pooled(results: Results, line: Line) -> str:
+    rows, pooled = (results.rows(line.dataset, *m).set_index("split") for m in ((line.method, line.k), ("pooled", 1)))
+    if not len(pooled):
+        return "–"
+    mean, low, high = paired_mean((100 * (rows["accuracy"] - pooled["accuracy"])).dropna())
+    return number(mean, 2, "+") + ("" if np.isnan(low) else f" ({low:+z.2f} to {high:+z.2f})")
 
-    Under the protocol "paper" the setting with the best mean accuracy on the test rows is taken, as in the paper.
-    Accuracy against the pooled classifier, disagreement and group sizes are always there, because copies of the pooled
-    classifier would win several of the paper's metrics.
+
+# ---- the paper's protocol ----
+
+
+def grid_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
+    """K = 2, the same SGD for all methods: the setting with the highest Pr on the test rows, as the text says.
+
+    For the pooled classifier, which has no Pr, the most accurate one. The printed setting stands below.
     """
-    pooled = results[(results["method"] == "pooled") & (results["protocol"] == "honest")]
-    yardstick = pooled.set_index(["dataset", "split"])["accuracy"]
-    rows = []
-    for line in table.under(protocol).lines:
-        mine = _choose(_select(results, line, protocol))
-        row: Row = {"dataset": line.dataset, "K": _shown_groups(line), "method": NAMES[line.method]}
-        for metric in (*table.metrics, *BESIDE):
-            row |= _compare(metric, mine, line.printed.get(metric))
-        rows.append(row | _against_pooled(mine, yardstick, line.dataset))
-    return pd.DataFrame(rows)
+    names = {**NAMES, "paper": NAMES[FIRST], "pooled": "Pooled"}
+    shown = []
+    for dataset, method in itertools.product(datasets, ("paper", "trivial", "clustering", "manual", "pooled")):
+        # All on the splits that the paper's method has, because they are compared with it.
+        rows, paper = (results.rows(dataset, f"sgd-{name}") for name in (method, "paper"))
+        rows = rows[rows["split"].isin(paper["split"])]
+        if not len(rows):
+            continue
+        keys = [key for key in _GRID if key in rows and rows[key].notna().any()]
+        criterion = "accuracy" if method == "pooled" else "pr"
+        best: Any = rows.groupby(keys)[criterion].mean().idxmax()
+        choices = {"most accurate" if method == "pooled" else "highest Pr": best}
+        if method == "paper":
+            _, epochs, group_rate, rate, penalty = published.CHOSEN_SETTINGS[dataset]
+            choices["printed"] = (epochs, rate, group_rate, penalty)
+        for choice, setting in choices.items():
+            chosen = rows[(rows[keys] == list(setting)).all(axis=1)]
+            row: dict[str, Any] = {"data set": dataset, "method": names[method]}
+            row |= {"setting": choice} | dict.fromkeys(_GRID, "–")
+            row |= {key: f"{value:g}" for key, value in zip(keys, setting, strict=True)}
+            texts = cells(chosen, ("pr", "accuracy", "disagreement", "smallest_share"))
+            shown.append(row | beside(_printed(dataset, method), texts) | {"splits": len(chosen)})
+    return pd.DataFrame(shown).rename(columns={"rate": "rate of the h", "group_rate": "rate of θ", "penalty": "λ"})
 
 
-def _shown_groups(line: Line) -> int | str:
-    """K of a line, for methods whose number of groups is given."""
-    if line.method == "default":
-        return "auto"
-    return "–" if line.method in BY_ATTRIBUTES else line.n_groups
+def _printed(dataset: str, method: str) -> published.Cell:
+    if method == "clustering":
+        return published.CLUSTERING[dataset, "clustering"][0]
+    return published.MANUAL["manual"] if method == "manual" else published.K2[dataset, method.replace("paper", "dafh")]
 
 
-def _select(results: pd.DataFrame, line: Line, protocol: str) -> pd.DataFrame:
-    wanted = {
-        "protocol": _protocol(protocol, line.method),
-        "dataset": line.dataset,
-        "method": _method(protocol, line.method),
-        "n_groups": line.n_groups,
-    }
-    return results[np.logical_and.reduce([results[name] == value for name, value in wanted.items()])]
+# ---- methods that see attributes ----
+
+COMPARED_METHODS = (FIRST, *OURS, "trivial", "lr-all", "treelr")
 
 
-SETTING = list(Setting._fields)
+def best_run(results: Results, dataset: str, method: str) -> "pd.Series[Any] | None":
+    """Return the run with the best test accuracy, over numbers of models and splits, as in the paper's table."""
+    rows = results.rows(dataset, method)
+    return rows.loc[rows["accuracy"].astype(float).idxmax()] if len(rows) else None
 
 
-def _choose(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the setting with the best mean accuracy on the test rows; results without settings stay as they are."""
-    if "batch_size" not in rows or rows["batch_size"].isna().all():
-        return rows
-    best: Any = rows.groupby(SETTING)["accuracy"].mean().idxmax()
-    return rows[(rows[SETTING] == list(best)).all(axis=1)]
+def compare_table(results: Results, datasets: Iterable[str] = COMPARED) -> pd.DataFrame:
+    """Published figures, those of the run with the best test accuracy, and the honest mean over splits (K = 2)."""
+    shown = []
+    for dataset in (name for name in datasets if name in COMPARED):
+        for method in COMPARED_METHODS:
+            best = best_run(results, dataset, method)
+            if best is None:
+                continue
+            mean = results.rows(dataset, method, 1 if method in ("lr-all", "treelr") else 2)
+            printed = published.HARM.get((dataset, "dafh" if method == FIRST else method))
+            as_rows = {"best run": best.to_frame().T, "mean": mean}
+            if printed:
+                unscaled = {m: value / METRICS[m][1] for m, value in printed.items()}
+                as_rows = {"published": pd.DataFrame([unscaled]), **as_rows}
+            for run, rows in as_rows.items():
+                row: dict[str, Any] = {"data set": dataset, "method": NAMES[method], "run": run}
+                row |= cells(rows, (*published.HARM_METRICS, "accuracy"))
+                shown.append(row | {"splits": "–" if run == "published" else len(mean)})
+    return pd.DataFrame(shown)
 
 
-def _compare(metric: str, mine: pd.DataFrame, printed: published.Value | None) -> Row:
-    scale = 100.0 if metric in _PERCENT else 1.0
-    values = scale * mine[metric].astype(float) if metric in mine else pd.Series(dtype=float)
-    ours = values.mean()
-    if metric in BESIDE:
-        return {metric: ours}
-    return {
-        f"{metric} published": np.nan if printed is None else printed.mean,
-        metric: ours,
-        f"{metric} sd": values.std(ddof=1),
-        f"{metric} difference": np.nan if printed is None else ours - printed.mean,
-    }
-
-
-def _against_pooled(mine: pd.DataFrame, yardstick: pd.Series, dataset: str) -> Row:
-    """Accuracy minus that of the converged pooled classifier on the same splits, with the paired 95% interval."""
-    difference = 100 * (mine.set_index("split")["accuracy"] - yardstick[dataset]).dropna().to_numpy()
-    mean, low, high = paired_mean(difference)
-    return {"to pooled": mean, "to pooled low": low, "to pooled high": high}
-
-
-def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
-    """Mean of paired differences with its 95% interval (Student's t)."""
-    values = np.asarray(differences, np.float64)
-    if len(values) < 2:
-        return (float(values.mean()) if len(values) else np.nan), np.nan, np.nan
-    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
+def synthetic_table(results: Results) -> pd.DataFrame:
+    """Means over the seeds of the synthetic data."""
+    metrics = ("pr", "accuracy", "violations", "disagreement", "smallest_share")
+    table = results.store.table("synthetic")
+    ways = table.groupby("way", sort=False) if len(table) else ()
+    shown = [(NAMES.get(f"paper-{way}", NAMES.get(way, way)), rows) for way, rows in ways]
+    return pd.DataFrame([{"method": name, **cells(rows, metrics), "seeds": len(rows)} for name, rows in shown])

@@ -10,6 +10,8 @@
 - `jtt`: a second training in which the errors of the first count more;
 - `george`: the worst of hidden subclasses, found by clustering;
 - `zafar` and `convex_concave`: groups of an attribute that prefer their own classifiers, and the solver behind it;
+- `shared_latent`: parity for an attribute that a second data set teaches to predict;
+- `influence_sampling`: rows acquired to reduce the disparity of decisions;
 - `residual_boosting`: a control, small trees on the residuals of the pooled classifier.
 
 A new way to weight rows is a `Weighting` and a subclass of `RivalClassifier`, with a name in `baselines`.
@@ -20,8 +22,10 @@ from research.rivals.baselines import BASELINES, RIVALS, make_baseline
 from research.rivals.bpf import BlindParetoClassifier
 from research.rivals.dro import DROClassifier
 from research.rivals.george import GeorgeClassifier
+from research.rivals.influence_sampling import InfluenceSamplingClassifier
 from research.rivals.jtt import JTTClassifier
 from research.rivals.residual_boosting import ResidualBoostingClassifier
+from research.rivals.shared_latent import SharedLatentClassifier
 from research.rivals.tuning import Tuning, tune
 from research.rivals.zafar import ZafarClassifier
 
@@ -32,8 +36,10 @@ __all__ = [
     "BlindParetoClassifier",
     "DROClassifier",
     "GeorgeClassifier",
+    "InfluenceSamplingClassifier",
     "JTTClassifier",
     "ResidualBoostingClassifier",
+    "SharedLatentClassifier",
     "Tuning",
     "ZafarClassifier",
     "make_baseline",

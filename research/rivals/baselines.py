@@ -15,35 +15,27 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
-from dafh.partitions import (
-    AttributePartition,
-    ClusterPartition,
-    IntersectionPartition,
-    Partition,
-    PooledPartition,
-    RandomPartition,
-    RulePartition,
-    TreePartition,
-)
+from dafh.partitions import ClusterPartition, IntersectionPartition, Partition, PooledPartition
 from research.rivals.arl import ARLClassifier
 from research.rivals.bpf import BlindParetoClassifier
 from research.rivals.dro import DROClassifier
 from research.rivals.george import GeorgeClassifier
 from research.rivals.jtt import JTTClassifier
+from research.rivals.partitions import RandomPartition, RulesAndChance, TreePartition
 from research.rivals.residual_boosting import ResidualBoostingClassifier
 from research.rivals.zafar import ZafarClassifier
 
 ModelClass = Literal["linear", "network"]
 
 
-def paper_manual_partition(*, random_state: int | None = None) -> RulePartition:
+def paper_manual_partition(*, random_state: int | None = None) -> RulesAndChance:
     """Return the paper's manual partition of Arrest.
 
     Non-white men up to 45 are one group and non-white women from 25 to 45 the other; all other rows are spread over
     both at random.
     """
     rules = {"non-white men under 45": _young_men, "non-white women 25 to 45": _middle_aged_women}
-    return RulePartition(rules, rest="random", random_state=random_state)
+    return RulesAndChance(rules, random_state=random_state)
 
 
 def _young_men(table: pd.DataFrame) -> pd.Series:
@@ -57,7 +49,7 @@ def _middle_aged_women(table: pd.DataFrame) -> pd.Series:
 
 _PARTITIONS: dict[str, Callable[[], Partition]] = {
     "pooled": PooledPartition,
-    "trivial": AttributePartition,
+    "trivial": IntersectionPartition,
     "clustering": ClusterPartition,
     "manual": paper_manual_partition,
     "lr-all": IntersectionPartition,
@@ -152,7 +144,7 @@ def make_baseline(
     pooled = StandardizedLogisticRegression() if estimator is None else estimator
     groups = ClusterPartition(_GUARD_GROUPS if n_groups is None else n_groups)
     if name == "zafar":
-        pooled, groups = make_pipeline(FunctionTransformer(without_group), pooled), AttributePartition()
+        pooled, groups = make_pipeline(FunctionTransformer(without_group), pooled), IntersectionPartition()
     elif guard is None:
         groups = PooledPartition()
     return DecoupledClassifier(groups, rival, pooled=pooled, fit_on="all", guard=guard, random_state=random_state)

@@ -17,8 +17,9 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dafh.classifiers.logits import decide, find_cutoff
 from dafh.linear import StandardizedLogisticRegression
-from research.rivals.base import decide, to_probabilities
+from research.rivals.base import to_probabilities
 
 _FOLDS = 3
 # Added to the curvature of a leaf, as in other boosting libraries. Where the pooled classifier is nearly certain, there
@@ -70,6 +71,8 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : array
     pooled_ : classifier
+    threshold_ : float
+        With two classes, the probability above which the pooled classifier, and so this one, predicts the second.
     n_rounds_ : int
         Rounds that held-out rows chose; 0 is the pooled classifier as it is.
     trees_ : list of list of LeafTree
@@ -105,6 +108,11 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31))
         self.pooled_ = clone(StandardizedLogisticRegression() if self.pooled is None else self.pooled)
         self.pooled_.fit(values, labels, **known)
+        # Its own cut-off: what boosting adds must not also change how often rows are flagged.
+        self.threshold_ = 0.5
+        if len(self.classes_) == 2:
+            probability = self.pooled_.predict_proba(values)[:, 1]
+            self.threshold_ = find_cutoff(self.pooled_.predict(values) == self.classes_[1], probability)
         # With the strength of all rows: choosing it again in each fold takes most of the time on small tables.
         again = StandardizedLogisticRegression(C=self.pooled_.C_) if self.pooled is None else self.pooled
         # Out of fold: the in-sample logits of a flexible classifier leave no residuals to learn from.
@@ -174,8 +182,8 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
         return to_probabilities(self._total(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the most probable label of each row."""
-        return self.classes_[decide(self._total(X))]
+        """Label of each row, at the cut-off of the pooled classifier; of several classes the most probable."""
+        return self.classes_[decide(self._total(X), self.threshold_)]
 
 
 def _logits(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,10 +10,11 @@ from sklearn.naive_bayes import GaussianNB
 from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
-from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition, TreePartition
+from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition
 from research.rivals import BASELINES, RIVALS, ZafarClassifier, make_baseline
 from research.rivals.baselines import paper_manual_partition
 from research.rivals.convex_concave import Group, Problem, constrained_minimum, minimum, parity_minimum, solve
+from research.rivals.partitions import TreePartition
 from research.rivals.tuning import Tuning, distance_between_means, draw_settings, tune
 
 # ---- by name ----

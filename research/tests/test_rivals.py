@@ -13,13 +13,16 @@ from sklearn.metrics import adjusted_rand_score, log_loss
 
 from dafh.datasets import make_grouped_classification
 from dafh.exceptions import InputError
+from dafh.linear import StandardizedLogisticRegression
 from research.rivals import (
     ARLClassifier,
     BlindParetoClassifier,
     DROClassifier,
     GeorgeClassifier,
+    InfluenceSamplingClassifier,
     JTTClassifier,
     ResidualBoostingClassifier,
+    SharedLatentClassifier,
 )
 from research.rivals.arl import LinearAdversary
 from research.rivals.bpf import project, worst_weights
@@ -358,3 +361,57 @@ def test_no_leaf_moves_far_where_the_pooled_classifier_is_certain():
     model = ResidualBoostingClassifier(random_state=0).fit(X, y)
     assert model.n_rounds_ > 5
     assert max(np.abs(tree.value).max() for trees in model.trees_ for tree in trees) < 3
+
+
+def test_residual_boosting_decides_at_the_cut_off_of_the_pooled_classifier():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 2))
+    y = (X[:, 0] + rng.normal(size=1500) > 0.8).astype(int)
+    pooled = StandardizedLogisticRegression(threshold=0.2)
+    model = ResidualBoostingClassifier(pooled, random_state=0).fit(X, y)
+    assert model.threshold_ == pytest.approx(0.2, abs=0.01)
+    probability = model.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(model.predict(X), probability > model.threshold_)
+    assert abs(model.predict(X).mean() - model.pooled_.predict(X).mean()) < 0.05
+
+
+# ---- rivals that need the attribute of some rows ----
+
+
+@pytest.fixture(scope="module")
+def unequal():
+    """Rows whose first column tells the group, and a label that depends on both columns."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 4000)
+    X = np.column_stack([rng.normal(group, 0.5), rng.normal(size=4000)])
+    return X, (X.sum(axis=1) > rng.logistic(size=4000)).astype(int), group
+
+
+def mean_gap(model, X, group):
+    positive = model.predict_proba(X)[:, 1]
+    return abs(positive[group == 1].mean() - positive[group == 0].mean())
+
+
+def test_shared_latent_asks_for_parity_on_an_attribute_that_it_has_on_source_rows_only(unequal):
+    X, y, group = unequal
+    plain, model = LogisticRegression().fit(X, y), SharedLatentClassifier().fit(X, y, group)
+    assert mean_gap(model, X, group) < mean_gap(plain, X, group) / 3
+    assert model.score(X, y) < plain.score(X, y)
+    # Neither labels of source rows nor attributes of target rows are used.
+    source = np.random.default_rng(0).random(4000) < 0.25
+    other = SharedLatentClassifier().fit(X, np.where(source, 1 - y, y), np.where(source, group, 1 - group))
+    assert_allclose(other.predict_proba(X), model.predict_proba(X))
+
+
+def test_acquired_rows_count_only_where_validation_accuracy_does_not_fall(unequal):
+    X, y, group = unequal
+    model = InfluenceSamplingClassifier(acquired_share=0.02).fit(X, y, group)
+    assert model.accuracies_ == sorted(model.accuracies_)
+    assert len(model.accuracies_) + model.n_rejected_ <= 11
+    # The attribute is used on validation rows only: the order of rows is drawn first.
+    order = np.random.default_rng(0).permutation(4000)
+    others = np.delete(order, np.arange(1200, 2000))
+    turned = group.copy()
+    turned[others] = 1 - turned[others]
+    other = InfluenceSamplingClassifier(acquired_share=0.02).fit(X, y, turned)
+    assert_allclose(other.predict_proba(X), model.predict_proba(X))

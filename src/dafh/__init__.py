@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dafh.incumbents import Incumbent, IncumbentColumns
     from dafh.linear.scorecard import Scorecard
     from dafh.persistence.files import load, save
-    from dafh.scoring import Scorer
     from dafh.tables.encoder import tabular_pipeline
     from dafh.watch.monitor import Monitor
 
@@ -43,7 +42,6 @@ __all__ = [
     "PreferenceMatrix",
     "Recipe",
     "Scorecard",
-    "Scorer",
     "audit",
     "compare",
     "explain",
@@ -66,7 +64,6 @@ _HOME = {
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
     "Scorecard": "dafh.linear.scorecard",
-    "Scorer": "dafh.scoring",
     "audit": "dafh.evaluation",
     "compare": "dafh.evaluation.compare",
     "explain": "dafh.explanation",

@@ -8,6 +8,7 @@
     DAFHWarning (UserWarning)
     ├── GroupsEncodeLabelWarning            the groups are little more than the predicted label
     ├── FittedOnSampleWarning               a network or a pooled classifier has seen a sample only
+    ├── SuspiciousInputWarning              data that can be used, and probably mean something else
     └── OtherVersionWarning                 a model file comes from other versions of the libraries
 
 Scikit-learn's own exceptions (``NotFittedError``, its parameter and shape errors) pass through unchanged.
@@ -40,6 +41,10 @@ class GroupsEncodeLabelWarning(DAFHWarning):
 
 class FittedOnSampleWarning(DAFHWarning):
     """A network, or a pooled classifier that came unfitted, has seen a sample of the rows only."""
+
+
+class SuspiciousInputWarning(DAFHWarning):
+    """The data can be used, but probably mean something else than they say: numbers as text, a label in one row."""
 
 
 class OtherVersionWarning(DAFHWarning):

@@ -328,7 +328,7 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
 
     With it, a model in any language, or a person who decides, can be the pooled classifier of `DAFHClassifier`. Every
     table to be scored needs the same columns. They are kept out of the groups and of their own classifiers, which
-    correct the score and nothing else, unless `as_features` is set.
+    correct the score and nothing else.
 
     Parameters
     ----------
@@ -342,8 +342,6 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
     threshold : float, optional
         Without a decision: the score that parts the two labels. Scores beyond it, on the side where the second label is
         more frequent, predict that label. By default 0.5, for scores between 0 and 1; other scores need it.
-    as_features : bool, default=False
-        Whether groups, and their own classifiers, may use these columns as well.
 
     Attributes
     ----------
@@ -375,12 +373,10 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
         decision: str | None = None,
         *,
         threshold: float | None = None,
-        as_features: bool = False,
     ) -> None:
         self.score = score
         self.decision = decision
         self.threshold = threshold
-        self.as_features = as_features
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -391,7 +387,7 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
     @property
     def only(self) -> tuple[str, ...]:
         """Columns that nothing else is to see."""
-        return () if self.as_features else self.columns
+        return self.columns
 
     def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn what the score means; the columns themselves are taken as they are."""

@@ -12,10 +12,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.pipelines import final_classifier
-from dafh.classifiers.protocols import Classifier, GroupModel
+from dafh.classifiers.protocols import Classifier
 from dafh.evaluation.losses import ERROR, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
@@ -36,7 +34,6 @@ __all__ = [
     "scorecard_chart",
     "shares_over_time",
     "synthetic_panels",
-    "training_curve",
 ]
 
 # ---- colours, sizes, axis labels and legends ----
@@ -470,59 +467,10 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     return alt.layer(_zero_line("x"), lines, dots).properties(height=height * table["name"].nunique(), width=_WIDTH)
 
 
-# ---- what happened over time: training by epoch, a model in use by batch ----
+# ---- a model in use, by batch ----
 
-CURVES = {"accuracy": "accuracy", "pr": "Pr without harm"}
-"""What `training_curve` can draw, and the titles of the axes."""
 # Evidence beyond these says no more, and would flatten all that happens between them.
 _LEAST, _MOST = 1e-2, 1e4
-
-
-def training_curve(
-    model: GroupModel | Pipeline | pd.DataFrame, metric: str = "accuracy", *, best_epoch: int | None = None
-) -> alt.LayerChart:
-    """Draw accuracy or Pr without harm over the epochs of a network, on training rows and on held-out rows.
-
-    Parameters
-    ----------
-    model : fitted DAFHClassifier whose groups are a network, a pipeline that ends in one, or its `history_`
-    metric : {"accuracy", "pr"}, default="accuracy"
-    best_epoch : int, optional
-        The epoch that was selected, marked by a vertical line; by default that of the model.
-
-    Examples
-    --------
-    >>> history = pd.DataFrame({"train_pr": [0.9, 0.95], "selection_pr": [0.8, 0.85]}, index=[1, 2])
-    >>> chart = training_curve(history.rename_axis("epoch"), "pr", best_epoch=2)
-    >>> chart.layer[0].data["name"].unique().tolist()
-    ['training rows', 'held-out rows']
-    """
-    if metric not in CURVES:
-        raise InputError(f"metric must be one of {', '.join(map(repr, CURVES))}, got {metric!r}.")
-    final = final_classifier(model)
-    history = final if isinstance(final, pd.DataFrame) else getattr(final, "history_", None)
-    if history is None:
-        raise InputError(
-            "There is no history of training to draw: pass a fitted DAFHClassifier whose groups are a network, or its "
-            "history_."
-        )
-    best_epoch = getattr(final, "best_epoch_", None) if best_epoch is None else best_epoch
-    title, parts = CURVES[metric], {f"train_{metric}": "training rows", f"selection_{metric}": "held-out rows"}
-    curves = history.rename(columns=parts).reset_index().melt("epoch", list(parts.values()), "name", "value")
-    x = alt.X("epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(zero=False))
-    y = alt.Y("value:Q", title=title, axis=alt.Axis(format=".1%"), scale=alt.Scale(zero=False))
-    tooltip = ["epoch:Q", alt.Tooltip("name:N", title="rows"), alt.Tooltip("value:Q", format=".2%", title=title)]
-    lines = alt.Chart(curves).mark_line(point=_POINT)
-    layers = [lines.encode(x, y, *_by_name(list(parts.values()), ([5, 3], [1, 0])), tooltip=tooltip)]
-    if best_epoch is not None:
-        selected = pd.DataFrame({"epoch": [best_epoch], "name": [f"selected: epoch {best_epoch}"]})
-        late = best_epoch > curves["epoch"].mean()  # The text goes to the side that has more room.
-        mark = alt.Chart(selected).encode(x, tooltip=["name:N"])
-        layers.append(mark.mark_rule(strokeDash=[2, 3], color="#555555"))
-        # Above the frame, where no curve runs through it.
-        label = mark.mark_text(align="right" if late else "left", dy=-7, color="#333333")
-        layers.append(label.encode(alt.Text("name:N"), y=alt.value(0)))
-    return alt.layer(*layers).properties(width=_WIDTH, height=170)
 
 
 def _batches(table: pd.DataFrame) -> alt.X:
@@ -779,6 +727,8 @@ def _reach(bins: pd.DataFrame) -> list[float]:
 
 # Points along each side of the grid on which borders are found: about one per pixel.
 _GRID = 240
+# Every so many points of it in a row are shaded, with squares (in square pixels) that touch each other.
+_SHADE_STEP, _SHADE_SIZE = 6, 42
 # A plus and a dot for the two labels of most data; with more labels than shapes, they repeat.
 _LABEL_SHAPES = ["cross", *(shape for shape in _SHAPES if shape != "cross")]
 
@@ -834,7 +784,10 @@ def _panel(result: Any, X: pd.DataFrame, y: NDArray[Any], groups: NDArray[np.int
         alt.Shape("label:N", scale=alt.Scale(range=_LABEL_SHAPES), legend=legend),
         tooltip=["group:N", "label:N", alt.Tooltip("x:Q", title=first), alt.Tooltip("y:Q", title=second)],
     )
-    borders = alt.Chart(_decision_borders(result.model, X.columns, limits, names)).mark_circle(size=7, opacity=1)
+    border_points, positive = _decision_borders(result.model, X.columns, limits, names, np.unique(y)[-1])
+    borders = alt.Chart(border_points).mark_circle(size=7, opacity=1)
+    # Each group's colour lies over the side that its classifier calls positive.
+    shades = alt.Chart(positive).mark_square(size=_SHADE_SIZE, opacity=0.12)
     # Points and borders of a group have different shades, so that the borders stand out.
     dark = alt.Color("group:N", scale=_scale(names, LINE_COLOURS), legend=None)
     matrix: PreferenceMatrix = result.matrix
@@ -842,16 +795,16 @@ def _panel(result: Any, X: pd.DataFrame, y: NDArray[Any], groups: NDArray[np.int
     if len(matrix.own) > 1:  # With a single classifier there is no other to prefer, so Pr would say nothing.
         figures = f"Pr without harm {matrix.pr_without_harm:.1%}, {figures}"
     return (
-        alt.layer(rows, borders.encode(x_axis, y_axis, dark))
+        alt.layer(shades.encode(x_axis, y_axis, dark), rows, borders.encode(x_axis, y_axis, dark))
         .resolve_scale(color="independent")
         .properties(title=alt.Title(result.method, subtitle=figures), width=250, height=250)
     )
 
 
 def _decision_borders(
-    model: Classifier, columns: pd.Index, limits: list[tuple[float, float]], names: list[str]
-) -> pd.DataFrame:
-    """Points of a fine grid at which the label of a classifier changes.
+    model: Classifier, columns: pd.Index, limits: list[tuple[float, float]], names: list[str], positive: Any
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Points of a fine grid at which the label of a classifier changes, and of a coarse one where it is positive.
 
     This needs labels only, and therefore works for classifiers of any kind and borders of any shape.
     """
@@ -859,11 +812,13 @@ def _decision_borders(
     grid = pd.DataFrame({"x": across.ravel(), "y": up.ravel()})
     rows = grid.set_axis(columns, axis=1)  # The model knows the features by their own names.
     labels = model.predict_all(rows) if hasattr(model, "predict_all") else model.predict(rows)[:, None]
-    borders = []
+    borders, shaded, coarse = [], [], np.zeros((_GRID, _GRID), bool)
+    coarse[::_SHADE_STEP, ::_SHADE_STEP] = True
     for k, name in enumerate(names):
         plane = labels[:, k].reshape(_GRID, _GRID)
+        shaded.append(grid[((plane == positive) & coarse).ravel()].assign(group=name))
         changes = np.zeros_like(plane, dtype=bool)
         changes[:, 1:] |= plane[:, 1:] != plane[:, :-1]
         changes[1:, :] |= plane[1:, :] != plane[:-1, :]
         borders.append(grid[changes.ravel()].assign(group=name))
-    return pd.concat(borders, ignore_index=True)
+    return pd.concat(borders, ignore_index=True), pd.concat(shaded, ignore_index=True)

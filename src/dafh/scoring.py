@@ -1,14 +1,14 @@
 """From a model file and a table to scores, an audit or words.
 
-`Scorer` is a model file as a function of data frames, for engines that apply one to partitions. `FileModel` is what
-commands work with: a model file, and the schema of the tables it takes.
+`FileModel` is what commands work with: a model file, and the schema of the tables it takes.
 """
 
 import hashlib
 import itertools
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
-from dafh.checks.parameters import check_path
 from dafh.classifiers.logits import rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
@@ -26,7 +25,7 @@ from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.result import AuditResult, rules_of
 from dafh.exceptions import InputError
 from dafh.explanation.explain import explain
-from dafh.explanation.stability import QUICK_FITS, quick_stability, stability
+from dafh.explanation.stability import stability
 from dafh.explanation.words import Explanation
 from dafh.incumbents import IncumbentColumns
 from dafh.large import as_blocks, open_files, random_by_position
@@ -40,80 +39,9 @@ from dafh.tables.unexpected import UnreadValues, UnseenCategories
 from dafh.tables.values import read_as, with_gaps
 from dafh.text import listed, quoted
 
+# Enough to tell groups that barely change from groups that change a lot, however busy the machine is.
+_QUICK_FITS, _QUICK_ROWS = 3, 10_000
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
-
-
-class Scorer:
-    """A model file as a function: data frame in, predictions, probabilities and groups out.
-
-    It holds no more than the path, so that an engine can send it to its workers; each of them reads the file once. The
-    columns are those of ``dafh predict``, and the index is that of the rows.
-
-    Parameters
-    ----------
-    path : str or Path
-        A model file, at a place that all workers can read.
-
-    Examples
-    --------
-    Dask and Spark:
-
-    >>> scorer = Scorer("model.dafh")                                        # doctest: +SKIP
-    >>> frame.map_partitions(scorer, meta=scorer.meta)                       # doctest: +SKIP
-    >>> frame.mapInPandas(scorer.batches, scorer.spark_schema)               # doctest: +SKIP
-
-    pandas:
-
-    >>> import tempfile, dafh
-    >>> path = Path(tempfile.mkdtemp()) / "model.dafh"
-    >>> people = pd.DataFrame({"age": [20, 30, 40, 50] * 25})
-    >>> dafh.save(dafh.DAFHClassifier(1).fit(people, ["no", "no", "yes", "yes"] * 25), path)
-    >>> Scorer(path)(pd.DataFrame({"age": [25, 45]}))[["prediction", "group"]]
-      prediction  group
-    0         no      0
-    1        yes      0
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = str(check_path(path))
-
-    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Score the rows of a data frame; one without rows too, which engines use to learn the columns."""
-        if not len(frame):
-            return self.meta
-        loaded = _opened(self.path)
-        features = loaded.schema.features_of(frame.reset_index(drop=True))
-        return _scored(loaded.model, features).set_axis(frame.index, axis=0)
-
-    def batches(self, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Score data frames one after the other, as Spark's ``mapInPandas`` hands them over."""
-        for frame in frames:
-            yield self(frame)
-
-    @property
-    def meta(self) -> pd.DataFrame:
-        """The columns of the result without rows, as Dask asks for."""
-        classes = _opened(self.path).model.classes_
-        shown = classes[1:] if len(classes) == 2 else classes
-        columns: dict[str, Any] = {"prediction": pd.Series(classes[:0])}
-        columns |= {f"probability_{label}": pd.Series(dtype=np.float64) for label in shown}
-        return pd.DataFrame({**columns, "group": pd.Series(dtype=np.int64)})
-
-    @property
-    def spark_schema(self) -> str:
-        """The columns of the result as Spark names types."""
-        kinds = {"f": "double", "i": "bigint", "b": "boolean"}
-        parts = [(str(name), kinds.get(kind.kind, "string")) for name, kind in self.meta.dtypes.items()]
-        return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in parts)
-
-
-@cache
-def _opened(path: str) -> "FileModel":
-    """A model file, read once for each process."""
-    return FileModel.open(Path(path))
-
-
-# ---- model files and tables ----
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,10 +206,9 @@ class FileModel:
             return None, [f"{missing}: each row counts as a person of its own."]
         return persons_of(known, name), []
 
-    def as_trained(self, data: DataFile, *needed: str | None) -> DataFile:
-        """Read a file as the training table was read, but for what the user says about it, and for columns needed."""
-        left_out = tuple(name for name in self.schema.left_out if name not in needed)
-        return replace(data, leave_out=left_out, decimal=data.decimal or self.schema.decimal)
+    def as_trained(self, data: DataFile) -> DataFile:
+        """Read a file as the training table was read, but for what the user says about it."""
+        return replace(data, decimal=data.decimal or self.schema.decimal)
 
     def schema_of(self, data: DataFile) -> TableSchema:
         """Schema with the decimal mark of a file that was read: users may say that it has another one."""
@@ -335,20 +262,22 @@ class FileModel:
         final = final_classifier(self.model)
         if n_fits == 0 or (n_fits is None and final.n_groups_ == 1):
             return words
-        by_rows = getattr(final, "exceptions_", None) is not None
-        known: dict[str, Any] = {"sensitive_features": rows.sensitive}
+        by_rows, is_quick = getattr(final, "exceptions_", None) is not None, n_fits is None
+        n_fits = _QUICK_FITS if n_fits is None else n_fits
+        known: dict[str, Any] = {"sensitive_features": rows.sensitive, "max_rows": _QUICK_ROWS if is_quick else None}
+        known |= {"resamples": n_fits} if by_rows else {"seeds": range(n_fits)}
         if rows.persons is not None:
             known["model__persons"] = rows.persons
-        if n_fits is None:
-            try:
-                agreement, n_fits = quick_stability(self.model, rows.features, rows.y, **known), QUICK_FITS
-            except (TypeError, ValueError):
-                # Too few rows to fit on, or a classifier that cannot be copied. Nobody asked for it, so that this is no
-                # reason to stop.
-                return words
-        else:
-            known |= {"resamples": n_fits} if by_rows else {"seeds": range(n_fits)}
-            agreement = stability(self.model, rows.features, rows.y, **known)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # The model's own fit has given them already, for all of its rows.
+                agreement = stability(self.model, rows.features, rows.y, **known)
+        except (TypeError, ValueError):
+            if not is_quick:
+                raise
+            # Too few rows to fit on, or a classifier that cannot be copied. Nobody asked for it, so that this is no
+            # reason to stop.
+            return words
         return replace(words, stability=agreement, resampled=by_rows, n_fits=n_fits)
 
     def score(self, data: DataFile, keep: Sequence[str] = (), rows: int | None = None) -> Iterator[pd.DataFrame]:

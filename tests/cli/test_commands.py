@@ -89,32 +89,6 @@ def test_a_reader_who_has_seen_enough_is_no_error(folder):
     assert "rror" not in result.stderr
 
 
-def test_columns_of_one_name_can_be_dropped_together(folder):
-    text = (folder / "people.csv").read_text().splitlines()
-    doubled = "\n".join(f"{line},{line.split(',')[1]}" for line in text)
-    (folder / "doubled.csv").write_text(doubled)
-    arguments = [
-        "--target",
-        "hired",
-        "--method",
-        "exceptions",
-        "--groups",
-        "1",
-        "--guard",
-        "none",
-        "--out",
-        folder / "d.dafh",
-    ]
-    refused = run("fit", folder / "doubled.csv", *arguments)
-    assert refused.exit_code == 2
-    assert "more than one column called 'age': rename them, or leave them out" in refused.stderr
-    accepted = run("fit", folder / "doubled.csv", *arguments, "--drop", "age")
-    assert accepted.exit_code == 0, accepted.output
-    assert "Numbers: age" not in accepted.stderr
-    for command in ("predict", "audit"):
-        assert run(command, folder / "d.dafh", folder / "doubled.csv").exit_code == 0
-
-
 def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_path):
     table = people().assign(wage=lambda t: (t["age"] * 12.5).astype(str))
     german = table.assign(wage=table["wage"].str.replace(".", ","))

@@ -1,6 +1,7 @@
 import functools
 import hashlib
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -18,19 +19,16 @@ def run(*arguments):
     return CliRunner().invoke(main, arguments)
 
 
-class FewSteps:
-    """In place of recipes: enough for a table and a figure."""
-
-    @staticmethod
-    def random_starts():
-        return Recipe.random_starts(n_replicas=2, n_folds=1, max_epochs=4)
+def few_steps(_):
+    """In place of the demo's recipe: enough for a table and a figure."""
+    return Recipe.paper(n_replicas=2, max_epochs=4)
 
 
 # Several tests look at the same experiment, and none changes it: the first one runs it.
 @functools.cache
 def run_once(*samples, **options):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dafh.cli.synthetic.Recipe", FewSteps)
+        patch.setattr("dafh.cli.synthetic.demo_recipe", few_steps)
         return run_synthetic(*samples, **options)
 
 
@@ -116,15 +114,17 @@ def test_bad_options_exit_with_2_and_one_sentence(arguments, message):
     assert "Traceback" not in result.output
 
 
-@pytest.mark.slow
-def test_the_experiment_is_the_paper_s():
-    experiment = run_synthetic(400, random_state=7)
-    table = experiment.table()
-    assert table.index.tolist() == ["Pooled", "Partition by s1", "Partition by s2", "DAFH"]
-    assert table.accuracy["DAFH"] > 0.95
-    assert table.accuracy.drop("DAFH").max() < 0.75
-    assert table.violations["DAFH"] == 0
-    assert len(experiment.y) == 100
+def test_the_readme_the_demo_and_its_figure_show_the_same_figures(tmp_path, optimized):
+    """Whoever changes the algorithm, the data or the table regenerates the README: dafh demo."""
+    readme = [line.strip() for line in (Path(__file__).parents[2] / "README.md").read_text().splitlines()]
+    out = tmp_path / "figure.html"
+    printed = [line.strip() for line in run("demo", "--out", str(out)).stdout.splitlines()]
+    methods = [line for line in printed if line.startswith(("Pooled", "Partition by", "DAFH"))]
+    assert len(methods) == 4
+    assert [line for line in methods if line not in readme] == []
+    pr, accuracy = re.findall(r"[\d.]+%", methods[3])[:2]
+    assert f"Pr without harm {pr}, accuracy {accuracy}" in out.read_text()
+    assert float(accuracy[:-1]) >= 96.5
 
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")

@@ -4,8 +4,6 @@ import dataclasses
 import hashlib
 from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from dafh.datasets import (
@@ -48,7 +46,8 @@ BANK = """\
 COMPAS = [
     "id", "name", "first", "last", "sex", "dob", "age", "age_cat", "race", "juv_fel_count", "decile_score",
     "juv_misd_count", "juv_other_count", "priors_count", "c_charge_degree", "is_recid", "r_case_number",
-    "vr_case_number", "is_violent_recid", "decile_score", "priors_count", "start", "end", "event", "two_year_recid",
+    "vr_case_number", "is_violent_recid", "decile_score", "priors_count", "start", "end", "event", "v_decile_score",
+    "c_charge_desc", "two_year_recid",
 ]  # fmt: skip
 
 
@@ -59,7 +58,7 @@ def compas_file(*people, twice=False):
     for sex, age, age_cat, race, priors, degree, label in people:
         private = ["1", '"Nobody, No"', "No", "Nobody"]
         fields = [*private, sex, "1900-01-01", age, age_cat, race, 0, 9, 0, 0, priors, degree, 1 - label, "", ""]
-        fields += [1 - label, 9, priors, 0, 100, 1 - label, label] + [label] * twice
+        fields += [1 - label, 9, priors, 0, 100, 1 - label, 7, "Battery", label] + [label] * twice
         lines.append(",".join(map(str, fields)))
     return "\n".join(lines) + "\n"
 
@@ -125,15 +124,11 @@ def test_the_papers_attribute_is_out_of_x_and_all_sensitive_ones_on_request(name
 
 
 @every_data_set
-def test_frames_arrays_and_pairs_hold_the_same(name):
-    frames, arrays = FETCHERS[name](), FETCHERS[name](as_frame=False)
-    np.testing.assert_array_equal(arrays.X, frames.X.to_numpy(dtype=object))
-    np.testing.assert_array_equal(arrays.sensitive_features, frames.sensitive_features.to_numpy(dtype=object))
-    X, y = FETCHERS[name](return_X_y=True)
-    pd.testing.assert_frame_equal(X, frames.X)
-    assert y.tolist() == arrays.y.tolist()
-    assert arrays.feature_names == frames.feature_names == list(frames.X.columns)
-    assert arrays.DESCR == frames.DESCR == describe(DATASETS[name])
+def test_a_data_set_names_its_features_and_describes_itself(name):
+    data = FETCHERS[name]()
+    assert data.feature_names == list(data.X.columns)
+    assert describe(DATASETS[name]) == data.DESCR
+    assert set(data.y) == {0, 1}
 
 
 @every_data_set
@@ -184,6 +179,12 @@ def test_a_limit_of_age_belongs_to_the_band_above_it():
 def test_the_duration_of_a_call_is_there_only_on_request():
     assert "duration" not in fetch_bank().X.columns
     assert fetch_bank(include_duration=True).X["duration"].tolist() == [261, 151]
+
+
+@pytest.mark.parametrize("fetch", [fetch_arrest, fetch_violent])
+def test_scores_of_compas_are_there_only_on_request(fetch):
+    added = set(fetch(include_scores=True).X.columns) - set(fetch().X.columns)
+    assert added == {"decile_score", "v_decile_score", "c_charge_desc"}
 
 
 def test_numbers_of_bank_are_numbers_and_words_are_words():

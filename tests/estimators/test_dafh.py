@@ -218,6 +218,7 @@ def test_a_fitted_classifier_may_list_its_classes_in_any_order(paper_data):
     assert model.score(X, y) > 0.95
 
 
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.SuspiciousInputWarning")
 def test_a_rare_class_survives_the_folds(grouped_data):
     y = grouped_data.y.copy()
     y[0] = 9

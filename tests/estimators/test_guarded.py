@@ -15,7 +15,6 @@ from dafh import DAFHClassifier, DecoupledClassifier, PreferenceMatrix
 from dafh.exceptions import InputError
 from dafh.partitions import (
     NOBODY,
-    AttributePartition,
     IntersectionPartition,
     Partition,
     PooledPartition,
@@ -196,7 +195,7 @@ def segments(n=2000, seed=0):
 @pytest.mark.parametrize("guard", ["evidence", "proof"])
 def test_a_decoupled_classifier_is_guarded(guard):
     X, y, table = segments()
-    model = DecoupledClassifier(AttributePartition("group"), guard=guard, random_state=0).fit(
+    model = DecoupledClassifier(IntersectionPartition("group"), guard=guard, random_state=0).fit(
         X, y, sensitive_features=table
     )
     special = model.predict_group(X, table)[table["group"] == "a"][0]
@@ -208,7 +207,7 @@ def test_a_decoupled_classifier_is_guarded(guard):
 
 def test_a_decoupled_classifier_can_be_recalibrated():
     X, y, table = segments()
-    model = DecoupledClassifier(AttributePartition("group"), random_state=0).fit(X, y, sensitive_features=table)
+    model = DecoupledClassifier(IntersectionPartition("group"), random_state=0).fit(X, y, sensitive_features=table)
     assert model.guard_report_ is None
     with pytest.raises(InputError, match="guard is off"):
         model.recalibrate(X, y, sensitive_features=table)

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dafh import DAFHClassifier, Recipe, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.groups.exceptions import fit_list
+from dafh.linear.newton import fit_penalized
 
 # Boosting learns the interaction itself: what is left for groups may well be the label.
 may_encode_labels = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
@@ -165,14 +165,14 @@ def test_shares_and_groups_are_those_of_the_printed_rules(fitted):
 def test_a_start_knows_no_row_of_its_fold(select, monkeypatch):
     trained_on = []
 
-    def observed(rows, block, *others):
-        trained_on.append(len(rows.training(block)))
-        return fit_list(rows, block, *others)
+    def observed(rows, *others, **options):
+        trained_on.append(len(rows.label))
+        return fit_penalized(rows, *others, **options)
 
-    monkeypatch.setattr("dafh.estimators.learning.fit_list", observed)
+    monkeypatch.setattr("dafh.estimators.learning.fit_penalized", observed)
     recipe = Recipe(select=select, n_folds=1, max_epochs=1)
     model = model_of(2, method="network", pooled="linear", recipe=recipe).fit(TABLE[:600], LABELS[:600])
-    without, everybody = trained_on
+    without, everybody = np.reshape(trained_on, (2, 2)).sum(axis=1)  # Two groups each.
     assert everybody == 600
     assert without <= 600 - model.guard_report_.n_rows
 

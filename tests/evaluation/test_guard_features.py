@@ -9,7 +9,7 @@ import pytest
 
 from dafh import DAFHClassifier, DecoupledClassifier
 from dafh.exceptions import InputError
-from dafh.partitions import AttributePartition
+from dafh.partitions import IntersectionPartition
 
 
 @functools.cache
@@ -95,7 +95,7 @@ def test_declared_attributes_count_when_the_guard_decides_anew(guard):
 def test_a_decoupled_classifier_checks_declared_subgroups_too(guard):
     X, y, sex = rows()
     half = pd.DataFrame({"half": np.where(X[:, 1] > 0, "up", "down")})
-    decoupled = DecoupledClassifier(AttributePartition("half"), guard=guard, random_state=0)
+    decoupled = DecoupledClassifier(IntersectionPartition("half"), guard=guard, random_state=0)
     up = decoupled.fit(X, y, sensitive_features=half).predict_group(X, half)[np.argmax(X[:, 1])]
     assert decoupled.serves_[up] == up
     decoupled.fit(X, y, sensitive_features=half, guard_features=sex)

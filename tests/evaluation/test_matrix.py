@@ -120,6 +120,15 @@ def test_copies_of_the_pooled_classifier_harm_nobody_and_gain_nothing(rows):
     )
 
 
+@given(predictions())
+def test_the_largest_envy_gap_is_the_papers_and_never_negative(rows):
+    matrix = PreferenceMatrix.from_predictions(**rows)
+    errors, own = matrix.errors[:, :-1], matrix.own_errors
+    gaps = [errors[k, j] - own[k] for k in range(len(own)) for j in range(errors.shape[1]) if matrix.sizes[k]]
+    assert matrix.max_envy_gap == pytest.approx(max(gaps), abs=1e-12)
+    assert matrix.max_envy_gap >= 0
+
+
 @given(predictions(max_groups=1))
 def test_a_single_group_has_no_envy(rows):
     matrix = PreferenceMatrix.from_predictions(**rows)

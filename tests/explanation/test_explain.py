@@ -11,7 +11,7 @@ from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, explain
 from dafh.exceptions import InputError
 from dafh.explanation import stability
 from dafh.explanation.words import Contrast
-from dafh.partitions import AttributePartition
+from dafh.partitions import IntersectionPartition
 from models import additive_case, network_case, rules_case
 from rule_words import groups_by_words
 
@@ -171,7 +171,7 @@ def nested(model):
 )
 def test_groups_by_attributes_are_explained_audited_and_compared_in_any_pipeline(wrap, option):
     X, y, side = sided()
-    model = wrap(DecoupledClassifier(AttributePartition(), random_state=0))
+    model = wrap(DecoupledClassifier(IntersectionPartition(), random_state=0))
     assert stability(model, X, y, sensitive_features=side, seeds=(0, 1)) == 1
     model.fit(X, y, **{option: side})
     words = explain(model, X, sensitive_features=side)
@@ -186,7 +186,7 @@ def test_groups_by_attributes_are_explained_audited_and_compared_in_any_pipeline
 
 def test_rows_of_an_unknown_value_are_rows_in_no_group():
     X, y, side = sided()
-    model = DecoupledClassifier(AttributePartition(), random_state=0).fit(X, y, sensitive_features=side)
+    model = DecoupledClassifier(IntersectionPartition(), random_state=0).fit(X, y, sensitive_features=side)
     unseen = side.copy()
     unseen.loc[:99, "side"] = "middle"
     *_, rest = explain(model, X, sensitive_features=unseen).groups

@@ -12,8 +12,21 @@ from sklearn.metrics import adjusted_rand_score
 from dafh import DAFHClassifier, DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.explanation import stability
-from dafh.explanation.stability import quick_stability
-from dafh.partitions import RandomPartition
+from dafh.partitions import Partition
+
+
+class ByChance(Partition):
+    """Groups that have nothing to do with the rows."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y, sensitive_features=None, sample_weight=None):
+        self.group_names_ = ["one", "other"]
+        return self
+
+    def assign(self, X, sensitive_features=None):
+        return np.random.default_rng(self.random_state).integers(2, size=len(X))
 
 
 def test_stability_is_one_for_groups_that_no_seed_moves_and_small_for_chance():
@@ -21,7 +34,7 @@ def test_stability_is_one_for_groups_that_no_seed_moves_and_small_for_chance():
     y = (table[:, 0] > 40).astype(int)
     same = stability(DecoupledClassifier(), np.r_[table * 0, table * 0 + 100], np.r_[y, y], seeds=(0, 1, 2))
     assert same == 1
-    chance = stability(DecoupledClassifier(RandomPartition()), np.arange(800.0)[:, None], np.r_[y, y], seeds=(0, 1, 2))
+    chance = stability(DecoupledClassifier(ByChance()), np.arange(800.0)[:, None], np.r_[y, y], seeds=(0, 1, 2))
     assert abs(chance) < 0.05
     with pytest.raises(InputError, match="two different seeds"):
         stability(DecoupledClassifier(), table, y, seeds=(1, 1))
@@ -112,25 +125,16 @@ def test_one_resample_is_no_comparison(resamples):
 
 
 @pytest.mark.parametrize(("n_rows", "n_used"), [(100, 100), (10_000, 10_000), (10_003, 10_000)])
-def test_a_quick_answer_compares_three_copies_on_at_most_ten_thousand_rows(n_rows, n_used):
+def test_copies_are_compared_on_no_more_rows_than_asked_for(n_rows, n_used):
     X, y = np.arange(float(n_rows))[:, None], np.arange(n_rows) % 2
     RowsSeen.fits.clear()
-    found = quick_stability(RowsSeen(), X, y, sample_weight=np.arange(n_rows))
+    found = stability(RowsSeen(), X, y, max_rows=10_000, sample_weight=np.arange(n_rows))
     assert -1 <= found <= 1
     assert [seed for *_, seed in RowsSeen.fits] == [0, 1, 2]
     for rows, labels, weight, _ in RowsSeen.fits:
         assert len(set(rows)) == n_used
         np.testing.assert_array_equal(labels, y[rows.astype(int)])
         np.testing.assert_array_equal(weight, rows)
-
-
-def test_a_quick_answer_about_rules_compares_samples_of_the_rows():
-    X, y = np.arange(100.0)[:, None], np.arange(100) % 2
-    model = RowsSeen(random_state=7)
-    model.exceptions_ = "rules of a fitted model"
-    RowsSeen.fits.clear()
-    assert quick_stability(model, X, y) == stability(RowsSeen(random_state=7), X, y, resamples=3)
-    assert [(len(rows), seed) for rows, _, _, seed in RowsSeen.fits] == [(80, 7)] * 6
 
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")

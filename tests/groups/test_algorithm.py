@@ -1,125 +1,157 @@
-"""Algorithm 1 written a second time, in NumPy with gradients by hand, against the engine."""
+"""Algorithm 1 in plain NumPy: right by itself, and what the compiled network does, in all readings of an update."""
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
 
-from cases import checkerboard
 from dafh import DAFHClassifier, Recipe
-from dafh.engine.objective import Rows, Settings
-from dafh.engine.population import Plan, init_population, train_population
+from dafh.groups.algorithm import (
+    H,
+    Theta,
+    algorithm_1,
+    decoupled_classifiers,
+    gradient_h,
+    gradient_theta,
+    group_classifier,
+    obj,
+    start,
+    surrogate,
+)
+from dafh.groups.network import Parameters, Plan, train
+from dafh.groups.objective import Batch, Settings
 
-D, HIDDEN, K, TAU = 4, 7, 3, 1.7
-
-
-def surrogate_and_slope(z, y, kind):
-    """Loss of classifier outputs z (n, K) and its derivative in z."""
-    sign = np.where(y == 1, -1.0, 1.0)[:, None]
-    if kind == "margin":
-        s = expit(TAU * z)
-        return np.abs(s - y[:, None]), sign * TAU * s * (1 - s)
-    p = expit(z)
-    s = expit(p - 0.5)
-    return np.abs(s - y[:, None]), sign * s * (1 - s) * p * (1 - p)
-
-
-def group_gradient(theta, loss, x, lam):
-    w1, b1, w2, b2 = theta
-    n = len(x)
-    hidden = np.maximum(x @ w1 + b1, 0)
-    pi = softmax(hidden @ w2 + b2, axis=1)
-    d_pi = -2 * K * loss / (n * K**2) - lam / n * (np.log(pi.mean(0) * K) + 1)
-    d_out = pi * (d_pi - (pi * d_pi).sum(1, keepdims=True))
-    d_hidden = (d_out @ w2.T) * (hidden > 0)
-    return [x.T @ d_hidden, d_hidden.sum(0), hidden.T @ d_out, d_out.sum(0)]
+UPDATES = ("row", "batch_mean", "batch_sum")
 
 
-def assignment(theta, x):
-    w1, b1, w2, b2 = theta
-    return softmax(np.maximum(x @ w1 + b1, 0) @ w2 + b2, axis=1)
+def rows(n=150, d=4, seed=3):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)).astype(np.float32), rng.integers(2, size=n)
 
 
-def transcription(theta, h, batches, lam, rates, momentum, kind):
-    """Yield θ and h after each step; θ moves first, then every h_k against the new θ."""
-    velocity = [np.zeros_like(part) for part in h]
-    for x, y in batches:
-        z = x @ h[0].T + h[1]
-        loss, slope = surrogate_and_slope(z, y, kind)
-        theta = [p + rates[0] * g for p, g in zip(theta, group_gradient(theta, loss, x, lam), strict=True)]
-        d_z = (1 - 2 * K * assignment(theta, x)) / (len(x) * K**2) * slope
-        ascent = [d_z.T @ x, d_z.sum(0)]
-        velocity = [momentum * v + g for v, g in zip(velocity, ascent, strict=True)]
-        h = [p + rates[1] * v for p, v in zip(h, velocity, strict=True)]
-        yield theta, h
+# ---- by itself ----
 
 
-def engine_parts(params):
-    theta = [np.float64(part) for layer in params.group for part in layer]
-    (layer,) = params.classifiers
-    return theta, [np.float64(layer.weight[:, :, 0]), np.float64(layer.bias[:, 0])]
+def test_the_objective_by_hand():
+    """One row of label 1, two groups: θ gives it shares of 3/4 and 1/4, both classifiers the probability ½."""
+    theta = Theta(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)), np.log([3.0, 1.0]))
+    h, x, y = H(np.zeros((1, 2)), np.zeros(2)), np.zeros((1, 1)), np.ones(1)
+    np.testing.assert_allclose(group_classifier(theta, x), [[0.75, 0.25]])
+    np.testing.assert_allclose(surrogate(h, x, y), [[0.5, 0.5]])  # |Sigmoid(½ − ½) − 1|
+    gamma = 0.75 * np.log(1.5) + 0.25 * np.log(0.5)
+    # 1/K² Σ_k (L − 2K π L) = ¼ (½ − 3·½ + ½ − ½) = −¼
+    assert obj(theta, h, x, y, 2.0) == pytest.approx(-0.25 - 2 * gamma)
 
 
-@pytest.mark.parametrize(("kind", "momentum"), checkerboard(["margin", "paper"], [0.0, 0.9]))
-@pytest.mark.parametrize(("n", "batch"), [(64, 64), (150, 64)])
-def test_engine_follows_algorithm_1_step_by_step(kind, momentum, n, batch):
-    rng = np.random.default_rng(3)
-    x, y = rng.normal(size=(n, D)).astype(np.float32), rng.integers(2, size=n)
-    one, block = np.ones(n, np.float32), np.zeros((n, 1), np.float32)
-    rows = Rows(x, np.zeros((n, 1, 0)), y.astype(np.int32), block[..., None], block, one, fold=-one)
-    plan = Plan((D, HIDDEN, K), (D, 1), surrogate=kind, optimizer="sgd", momentum=momentum, alternate=True)
-    start = init_population(plan, np.array([0.8]), np.random.SeedSequence(1))
-    lam, rates, epochs = 0.5, (0.3, 0.6), 12
-    settings = Settings(*(np.array([v]) for v in (1.0, lam, TAU, 0.0, 0.0, *rates, -1.0, 0.0)))
-    record = train_population(
-        rows, rows, start, settings, plan, batch_size=batch, max_epochs=epochs, rng=np.random.default_rng(7)
-    )
+@pytest.mark.parametrize("mean", [True, False])
+def test_the_gradients_are_finite_differences_of_the_objective(mean):
+    x, y = rows(20)
+    theta, h = start(4, 3, 5, np.random.default_rng(0))
+    exact = [*gradient_theta(theta, h, x, y, 0.7, mean=mean), *gradient_h(theta, h, x, y, mean=mean)]
+    for part, slope in zip([*theta, *h], exact, strict=True):
+        for index in np.ndindex(part.shape):
+            kept, values = part[index], []
+            for step in (1e-6, -1e-6):
+                part[index] = kept + step
+                values.append(obj(theta, h, x, y, 0.7, mean=mean))
+            part[index] = kept
+            assert slope[index] == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-6)
 
-    order = np.random.default_rng(7)
-    batches = []
-    for _ in range(epochs):
-        shuffled = order.permutation(n)
-        batches += [(x[part], y[part]) for part in np.split(shuffled, range(batch, n, batch))]
-    replica = type(start)(*([type(layer)(layer[0][0], layer[1][0]) for layer in network] for network in start))
-    steps = list(transcription(*engine_parts(replica), batches, lam, rates, momentum, kind))
-    per_epoch = len(batches) // epochs
+
+def test_an_update_takes_a_row_or_a_batch():
+    x, y = rows(10)
+    counts = {
+        update: len(
+            list(
+                algorithm_1(
+                    *start(4, 2, 3, np.random.default_rng(0)), x, y, update=update, batch_size=4, epochs=2,
+                    rng=np.random.default_rng(0),
+                )
+            )
+        )
+        for update in UPDATES
+    }  # fmt: skip
+    assert counts == {"row": 20, "batch_mean": 6, "batch_sum": 6}
+
+
+# ---- the compiled network ----
+
+
+def as_parameters(theta, h):
+    """The same networks as one replica of the compiled program."""
+
+    def layer(weight, bias):
+        return np.float32(weight)[None], np.float32(bias)[None]
+
+    group = (layer(theta.W1, theta.b1[None]), layer(theta.W2, theta.b2[None]))
+    return Parameters(group, (layer(h.w.T[:, :, None], h.b[:, None, None]),))
+
+
+def assert_the_same(params, theta, h, atol):
+    expected = as_parameters(theta, h)
+    for found, wanted in zip(params.group + params.classifiers, expected.group + expected.classifiers, strict=True):
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other[0], atol=atol)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("lam", [10.0, 0.5])
+def test_the_compiled_network_follows_algorithm_1_for_200_updates(update, lam):
+    (x, y), K, epochs = rows(), 3, 2 if update == "row" else 68
+    recipe = Recipe.paper(update, batch_size=1 if update == "row" else 64, penalty=lam)
+    one = np.ones(len(y), np.float32)
+    batch = Batch(x, y.astype(np.int32), np.zeros((len(y), 1), np.float32), one, -one)
+    theta, h = start(4, K, 100, np.random.default_rng(1))
+    settings = Settings(*(np.array([v]) for v in (1.0, lam, 1.0, 0.0, 0.0, 1e-3, 1e-2, -1.0)))
+    record = train(
+        batch, as_parameters(theta, h), settings, Plan.of(recipe), batch_size=recipe.batch_size, max_epochs=epochs,
+        rng=np.random.default_rng(7),
+    )  # fmt: skip
+    steps = list(
+        algorithm_1(
+            theta, h, np.float64(x), y, lam=lam, epochs=epochs, update=update, batch_size=64,
+            rng=np.random.default_rng(7),
+        )
+    )  # fmt: skip
+    assert len(steps) >= 200
+    per_epoch = len(steps) // epochs
     for epoch in range(epochs):
-        theta, h = steps[(epoch + 1) * per_epoch - 1]
-        mine_theta, mine_h = engine_parts(record.parameters(0, epoch))
-        for expected, found in zip([*theta, *h], [*mine_theta, *mine_h], strict=True):
-            np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert_the_same(record.parameters(0, epoch), *steps[(epoch + 1) * per_epoch - 1], atol=1e-5)
     # The comparison means something only if the parameters have moved by much more than its tolerance.
-    assert np.abs(h[0] - engine_parts(replica)[1][0]).max() > 1e-2
+    assert np.abs(steps[-1][1].w - h.w).max() > 1e-3
 
 
 def test_the_recipe_of_the_paper_is_algorithm_1():
-    """From the constructor to the predictions, against the transcription: last epoch, one start, printed order."""
+    """From the constructor to the predictions: last epoch, one start, printed order, one row after the other."""
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(150, D)) * [1, 10, 0.1, 3] + 2
+    X = rng.normal(size=(150, 4)) * [1, 10, 0.1, 3] + 2
     y = (X[:, 0] + rng.normal(size=150) > 2).astype(int)
-    lam, rates, batch, epochs, n = 0.5, (0.3, 0.6), 64, 4, len(y)
-    recipe = Recipe.paper(
-        group_hidden=(HIDDEN,),
-        batch_size=batch,
-        max_epochs=epochs,
-        penalty=lam,
-        group_learning_rate=rates[0],
-        classifier_learning_rate=rates[1],
-    )
-    model = DAFHClassifier(K, method="network", pooled="linear", guard=None, recipe=recipe, random_state=0).fit(X, y)
+    recipe = Recipe.paper(max_epochs=4)
+    model = DAFHClassifier(3, method="network", pooled="linear", guard=None, recipe=recipe, random_state=0).fit(X, y)
 
     seeds = np.random.SeedSequence(np.random.RandomState(0).randint(2**31, size=4).tolist()).spawn(4)
-    start = init_population(Plan((D, HIDDEN, K), (D, 1)), np.array([1.0]), seeds[0])
-    replica = type(start)(*([type(layer)(layer[0][0], layer[1][0]) for layer in network] for network in start))
-    x, order = (X - X.mean(axis=0)) / X.std(axis=0), np.random.default_rng(seeds[2])
-    parts = [part for _ in range(epochs) for part in np.split(order.permutation(n), range(batch, n, batch))]
-    batches = [(x[part], y[part]) for part in parts]
-    theta, h = list(transcription(*engine_parts(replica), batches, lam, rates, 0.9, "paper"))[-1]
+    x = (X - X.mean(axis=0)) / X.std(axis=0)
+    theta, h = start(4, 3, 100, np.random.default_rng(seeds[0].spawn(1)[0]))
+    *_, (theta, h) = algorithm_1(theta, h, x, y, epochs=4, rng=np.random.default_rng(seeds[2]))
 
-    soft = assignment(theta, x)
+    soft = group_classifier(theta, x)
     group = soft.argmax(axis=1)
-    own = (x @ h[0].T + h[1])[np.arange(n), group]
-    np.testing.assert_allclose(model.group_proba(X), soft, atol=1e-5)
+    np.testing.assert_allclose(model.group_proba(X), soft, atol=1e-4)
     np.testing.assert_array_equal(model.predict_group(X), group)
-    np.testing.assert_allclose(model.decision_function(X), own, atol=1e-4)
-    assert model.best_epoch_ == epochs
+    own = decoupled_classifiers(h, x)[np.arange(150), group]
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], own, atol=1e-4)
+    assert model.best_epoch_ == 4
     assert len(model.population_) == 1
+
+
+def test_both_corrections_are_needed():
+    """Without the absolute value nothing is learned; with the printed sign nearly all rows are in one group."""
+    x, _ = rows(600, seed=1)
+    y = x[:, 0] > 0
+
+    def fitted(**changes):
+        recipe = Recipe.paper(max_epochs=8, **changes)
+        return DAFHClassifier(2, method="network", pooled="linear", guard=None, recipe=recipe, random_state=0).fit(x, y)
+
+    right, without, sign = fitted(), fitted(surrogate="printed"), fitted(imbalance="printed")
+    assert right.score(x, y) > 0.9 > 0.75 > without.score(x, y)
+    assert np.bincount(right.predict_group(x), minlength=2).max() < 0.9 * len(x)
+    assert np.bincount(sign.predict_group(x), minlength=2).max() > 0.95 * len(x)

@@ -43,6 +43,7 @@ WRONG = {
     "envy_weight": [0, -1],
     "anchor_moves_groups": 1,
     "penalty": "0.1",
+    "imbalance": "entropy",
     "anchor": float("inf"),
     "shrinkage": None,
     "optimizer": "Adam",
@@ -54,6 +55,7 @@ WRONG = {
     "alternate": 1,
     "n_replicas": 10**9,
     "batch_size": 0.5,
+    "reduction": "total",
     "max_epochs": 0,
     "patience": "none",
     "select": "first",
@@ -131,15 +133,40 @@ def test_pr_counts_for_more_where_there_are_more_groups():
 
 # ---- the paper ----
 
+PRINTED = {"alternate": True, "optimizer": "sgd", "momentum": 0.9, "surrogate": "paper", "start": "cold", "noise": 1.0}
+PRINTED |= {"envy_weight": 1.0, "anchor": 0.0, "shrinkage": 0.0, "penalty": 10.0, "imbalance": "kl"}
+PRINTED |= {"group_hidden": (100,), "n_replicas": 1, "select": "last", "final_rate": 1.0, "average_steps": 1}
+PRINTED |= {"group_learning_rate": 1e-3, "classifier_learning_rate": 1e-2, "max_epochs": 3}
 
-def test_the_papers_recipe_is_algorithm_1_as_printed():
-    paper = Recipe.paper().check()
-    printed = {"alternate": True, "optimizer": "sgd", "momentum": 0.9, "surrogate": "paper", "start": "cold"}
-    printed |= {"envy_weight": 1.0, "anchor": 0.0, "shrinkage": 0.0, "penalty": 10.0, "noise": 1.0}
-    printed |= {"group_hidden": (100,), "n_replicas": 1, "select": "last", "final_rate": 1.0, "average_steps": 1}
-    printed |= {"group_learning_rate": 1e-3, "classifier_learning_rate": 1e-2, "batch_size": 1024, "max_epochs": 3}
-    found = paper.get_params()
-    assert {name: found[name] for name in printed} == printed
-    assert {name: value for name, value in found.items() if name not in printed} == {
-        name: value for name, value in defaults().items() if name not in printed
-    }
+
+@pytest.mark.parametrize(
+    ("update", "batches"),
+    [
+        ("row", {"batch_size": 1, "reduction": "sum"}),
+        ("batch_mean", {"batch_size": 1024, "reduction": "mean"}),
+        ("batch_sum", {"batch_size": 1024, "reduction": "sum"}),
+    ],
+)
+def test_the_papers_recipe_is_algorithm_1_with_its_three_readings_of_an_update(update, batches):
+    paper = Recipe.paper(update).check().get_params()
+    printed = PRINTED | batches
+    assert {name: paper[name] for name in printed} == printed
+    others = defaults().keys() - printed.keys()
+    assert {name: paper[name] for name in others} == {name: defaults()[name] for name in others}
+    if update == "row":
+        assert Recipe.paper().get_params() == paper
+
+
+def test_a_data_set_has_the_settings_that_the_paper_selects_for_it():
+    names = ("adult", "arrest", "violent", "german", "bank")
+    chosen = [Recipe.paper("batch_mean", name) for name in names]
+    assert [recipe.batch_size for recipe in chosen] == [1024, 1024, 1024, 256, 1024]
+    assert [recipe.max_epochs for recipe in chosen] == [3, 3, 3, 3, 2]
+    assert [recipe.penalty for recipe in chosen] == [10, 10, 10, 100, 10]
+    assert Recipe.paper(data_set="german", penalty=1.0).penalty == 1.0
+
+
+@pytest.mark.parametrize("arguments", [{"update": "rows"}, {"data_set": "compas"}])
+def test_what_the_paper_does_not_have_is_refused_with_a_list(arguments):
+    with pytest.raises(InputError, match="must be one of"):
+        Recipe.paper(**arguments)

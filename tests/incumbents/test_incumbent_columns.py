@@ -133,12 +133,6 @@ def test_the_cut_off_of_the_decisions_is_kept():
     assert model.threshold_ == pytest.approx(expit(-0.4), abs=0.01)
 
 
-def test_columns_are_features_where_that_is_asked_for():
-    table = without("score")
-    model = groups_on(IncumbentColumns("score", as_features=True)).fit(table, Y)
-    assert list(model.feature_names_in_) == list(table.columns)
-
-
 # ---- what cannot be used ----
 
 

@@ -75,17 +75,6 @@ def test_a_table_without_the_weights_says_so_and_counts_every_row_once(in_use, t
     assert "no column 'weight'" in result.stderr
 
 
-def test_a_cut_off_that_costs_accuracy_is_noticed(tmp_path):
-    scored().to_csv(tmp_path / "people.csv", index=False)
-    said = {}
-    for name, more in {"low": ["0.05"], "half": ["0.5"], "told": ["0.05", "--threshold", "0.5"]}.items():
-        columns = ["--drop", "approved", "--incumbent-score", "score", "--incumbent-threshold", *more]
-        said[name] = run("fit", tmp_path / "people.csv", *FIT, *columns, "--out", tmp_path / "model.dafh").stderr
-    assert "The model in use decides" in said["low"]
-    assert "--threshold 0.5" in said["low"]
-    assert "The model in use decides" not in said["half"] + said["told"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -31,12 +31,9 @@ from dafh import (
     tabular_pipeline,
 )
 from dafh.partitions import (
-    AttributePartition,
     ClusterPartition,
     IntersectionPartition,
     PooledPartition,
-    RandomPartition,
-    TreePartition,
 )
 from dafh.tables.encoder import TableEncoder
 from model_files import NETWORK, people, quick, there_and_back
@@ -220,7 +217,6 @@ SAID = {
     "score": IncumbentColumns("score"),
     "score on another scale": IncumbentColumns("points", threshold=40),
     "decision": IncumbentColumns(decision="decided"),
-    "both, as features": IncumbentColumns("score", "decided", as_features=True),
 }
 
 
@@ -256,11 +252,9 @@ def test_what_was_said_about_an_incumbent_comes_back(name, tmp_path):
 
 PARTITIONS = {
     "everybody": PooledPartition(),
-    "random": RandomPartition(3),
     "clusters": ClusterPartition(3),
-    "one attribute": AttributePartition("sex"),
+    "one attribute": IntersectionPartition("sex"),
     "combinations": IntersectionPartition(["sex", "born"]),
-    "tree": TreePartition(estimator=LogisticRegression()),
 }
 
 
@@ -278,22 +272,6 @@ def test_every_partition_comes_back_and_can_be_fitted_again(name, guard, tmp_pat
     # A small group has the pooled classifier itself.
     alike = [[own is one.pooled_ for own in one._own_estimators] for one in (again, model)]
     assert alike[0] == alike[1]
-
-
-def test_a_tree_serves_values_that_were_not_seen_in_training_as_before(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1000, 1))
-    attributes = pd.DataFrame({"a": rng.integers(0, 2, 1000), "b": rng.choice(["x", "y"], 1000)})
-    turned = np.where(attributes["a"] == 1, attributes["b"].map({"x": 1, "y": -1}), 1)
-    y = (X[:, 0] * turned > 0).astype(int)
-    model = DecoupledClassifier(TreePartition(), random_state=0).fit(X, y, sensitive_features=attributes)
-    unseen = pd.DataFrame({"a": [0, 1, 7] * 4, "b": ["x", "z", "y", "z"] * 3})
-    loaded = there_and_back(model, tmp_path)
-    assert model.n_groups_ > 2
-    np.testing.assert_array_equal(loaded.partition_.assign(X[:12], unseen), model.partition_.assign(X[:12], unseen))
-    np.testing.assert_array_equal(loaded.predict(X[:12], unseen), model.predict(X[:12], unseen))
-    # The rows that grew the tree are nobody's business.
-    assert (tmp_path / "model.dafh").stat().st_size < 50_000
 
 
 CLASSIFIERS = {

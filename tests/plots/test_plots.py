@@ -11,14 +11,13 @@ import pandas as pd
 import pytest
 import vl_convert
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from cases import checkerboard
-from dafh import DecoupledClassifier, Scorecard, audit, plots
+from dafh import Scorecard, audit, plots
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError
 from dafh.plots import BAR_COLOURS, LINE_COLOURS, POINT_COLOURS, VERDICT_COLOURS, scorecard_bins
-from models import network_case, rules_case, workers
+from models import workers
 
 
 def drawn(chart):
@@ -358,42 +357,6 @@ def test_panels_say_accuracy_and_draw_no_more_points_than_asked():
 
 
 # ---- over time ----
-
-
-def history(n=4):
-    names = [f"{part}_{metric}" for part in ("train", "selection") for metric in ("accuracy", "pr")]
-    values = np.linspace(0.5, 0.9, 4 * n).reshape(n, 4)
-    return pd.DataFrame(values, columns=names, index=pd.RangeIndex(1, n + 1, name="epoch"))
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "pr"])
-def test_curves_show_the_columns_they_are_named_after_with_dashes_of_their_own(metric):
-    chart = plots.training_curve(history(), metric)
-    assert len(chart.layer) == 1  # A history alone has no selected epoch.
-    for rows, part in (("training rows", "train"), ("held-out rows", "selection")):
-        values = chart.data.loc[chart.data["name"] == rows, "value"]
-        assert values.tolist() == history()[f"{part}_{metric}"].tolist()
-    dashes = encodings(chart)[0]["strokeDash"]["scale"]["range"]
-    assert dashes[0] != dashes[1]
-
-
-@pytest.mark.slow
-def test_the_selected_epoch_is_that_of_the_model_and_is_written_where_there_is_room():
-    model = network_case().model
-    chart = plots.training_curve(model)
-    assert chart.to_dict() == plots.training_curve(model[-1]).to_dict()
-    assert f"selected: epoch {model[-1].best_epoch_}" in texts(chart)
-    for epoch, side in ((1, "left"), (2, "left"), (3, "right"), (4, "right")):
-        *_, text = plots.training_curve(history(), "pr", best_epoch=epoch).to_dict()["layer"]
-        assert text["mark"]["align"] == side
-
-
-def test_only_a_network_has_a_curve_and_only_two_metrics_are_drawn():
-    for model in (DecoupledClassifier(), make_pipeline(DecoupledClassifier()), rules_case().model):
-        with pytest.raises(InputError, match="whose groups are a network"):
-            plots.training_curve(model)
-    with pytest.raises(InputError, match="one of 'accuracy', 'pr', got 'loss'"):
-        plots.training_curve(history(), "loss")
 
 
 def test_evidence_is_drawn_within_limits_and_shows_what_an_alarm_needs():

@@ -137,8 +137,8 @@ def test_it_opens_without_an_error_and_without_the_network(seen, report):
 def test_every_chart_is_drawn(seen, is_network):
     page, _, _ = seen()
     charts = page.locator(".chart")
-    # Eight of the audit, and either two curves of training or the important columns of the scorecard.
-    assert charts.count() == 10 if is_network else charts.count() > 10
+    # Eight of the audit, and the important columns of a scorecard.
+    assert charts.count() == 8 if is_network else charts.count() > 10
     for chart in charts.all():
         marks = chart.locator("svg .mark-rect path, svg .mark-symbol path, svg .mark-rule line, svg .mark-line path")
         assert marks.count() > 0, chart.get_attribute("id")
@@ -148,7 +148,7 @@ def test_every_chart_is_drawn(seen, is_network):
 
 
 MARKS = {
-    "gains_error": "symbol", "matrix": "rect", "named_error": "symbol", "composition": "rect", "curve_pr": "symbol",
+    "gains_error": "symbol", "matrix": "rect", "named_error": "symbol", "composition": "rect",
     "rate_flagged": "symbol", "rate_fnr": "symbol",
     "scorecard_0": "rect", "scorecard_1": "rect",
 }  # fmt: skip

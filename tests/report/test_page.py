@@ -337,7 +337,7 @@ def test_a_page_says_first_that_groups_add_nothing():
 
 def test_only_a_network_has_a_course_of_training():
     assert section(page_of("rules"), "training") is None
-    assert "curve_accuracy" in section(page_of("network"), "training")
+    assert "was chosen on held-out rows" in section(page_of("network"), "training")
     assert "approximate" in section(page_of("network"), "serving")
     assert section(page_of("network"), "scorecard") is None
     assert "A network assigns every person" in page_of("network")

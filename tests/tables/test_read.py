@@ -176,13 +176,10 @@ def test_names_with_line_breaks_and_columns_without_names_are_read(tmp_path):
     assert table.to_dict("list") == {"a\nb": ["1\n2"], "column_2": [""], "c": ["3"]}
 
 
-def test_two_columns_of_one_name_are_refused_unless_they_are_left_out(tmp_path):
+def test_two_columns_of_one_name_are_refused(tmp_path):
     path = written(tmp_path, "a,b,a\n1,2,3\n")
     with pytest.raises(InputError, match="more than one column called 'a'"):
         DataFile(path).read()
-    file = DataFile(path, leave_out=["a", "c"])
-    assert file.read().to_dict("list") == {"b": [2]}
-    assert file.left_out == ["a"]
 
 
 # ---- decimal marks ----
@@ -299,12 +296,6 @@ def test_a_cell_beyond_the_header_is_refused_far_below_trailing_delimiters(tmp_p
 def test_blanks_and_short_rows_below_trailing_delimiters_are_read(tmp_path):
     table = DataFile(written(tmp_path, "a,b\n1,2,\n4,5, \n6,7\n8\n")).read(text=["b"])
     assert table.fillna("").to_dict("list") == {"a": [1, 4, 6, 8], "b": ["2", "5", "7", ""]}
-
-
-def test_too_long_rows_are_refused_beside_columns_left_out(tmp_path):
-    file = DataFile(written(tmp_path, "a,b,a\n" + "1,2,3\n" * 100 + "1,2,3,4\n"), leave_out=["a"])
-    with pytest.raises(InputError, match="line 102"):
-        file.read()
 
 
 # ---- encodings ----

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.partitions import AttributePartition
+from dafh.partitions import IntersectionPartition
 from dafh.tables.encoder import TableEncoder, TableReader
 
 RNG = np.random.default_rng(0)
@@ -145,7 +145,7 @@ def test_models_of_this_package_in_the_pipeline():
     model = tabular_pipeline(DAFHClassifier(1, random_state=0)).fit(frame, LABEL)
     assert model.predict(frame).shape == (N,)
     groups = frame[["member"]]
-    decoupled = tabular_pipeline(DecoupledClassifier(AttributePartition()))
+    decoupled = tabular_pipeline(DecoupledClassifier(IntersectionPartition()))
     decoupled.fit(frame, LABEL, model__sensitive_features=groups)
     assert decoupled.predict(frame, sensitive_features=groups).shape == (N,)
 
@@ -185,7 +185,7 @@ def test_every_kind_of_column_is_read_as_in_fit():
     read = reader.transform(later)
     assert read.columns.tolist() == reader.get_feature_names_out().tolist() == ["zip", "day", "n", "new"]
     assert read.index.tolist() == [5, 9]
-    assert [str(kind) for kind in read.dtypes] == ["object", "datetime64[us]", "float64", "boolean"]
+    assert [str(kind) for kind in read.dtypes] == ["category", "datetime64[us]", "float64", "boolean"]
     assert read.iloc[0, :2].tolist() == ["2", pd.Timestamp("2021-02-01")]
     assert (read["n"].iloc[1], read["new"].iloc[0]) == (7.0, True)
     assert read.isna().to_numpy().tolist() == [[False, False, True, False], [True, True, False, True]]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from dafh.exceptions import InputError
 from dafh.frames import Table, dense, is_frame, to_pandas
-from dafh.text import shown
+from dafh.text import quoted, shown
 
 _TEXT_IN_ARRAY = "X holds text: pass a data frame, in which every column has a type."
 
@@ -109,6 +109,8 @@ def check_table(
         raise InputError(
             f"X has {len(table)} sample(s) and {table.shape[1]} column(s): at least {least} and 1 are needed."
         )
+    if reset:
+        _refuse_infinite(table)
     if unlabelled:
         return table, np.empty(0)
     labels = column_or_1d(y, warn=True)
@@ -116,6 +118,14 @@ def check_table(
     if pd.isna(labels).any():
         raise InputError("y has missing values: leave those rows out.")
     return table, labels
+
+
+def _refuse_infinite(table: pd.DataFrame) -> None:
+    """Refuse infinite numbers in training, as scikit-learn does in arrays: they are mistakes of a division."""
+    for position, name in enumerate(table.columns):
+        column = table.iloc[:, position]
+        if pd.api.types.is_float_dtype(column.dtype) and np.isinf(column.to_numpy(np.float64, na_value=np.nan)).any():
+            raise InputError(f"Column {quoted(name)} holds infinite numbers: replace them, or leave them empty.")
 
 
 def _check_unique_names(X: Any) -> None:
@@ -220,6 +230,16 @@ def check_labels(y: NDArray[Any], predictions: list[NDArray[Any]]) -> None:
             )
     if _is_whole(y) and not all(_is_whole(column) for column in predictions):
         raise InputError("predictions must be labels, as y has them, not probabilities or scores.")
+
+
+def check_spelling(labels: NDArray[Any], name: str) -> None:
+    """Refuse labels that differ in case or in blanks around them only: "Yes " and "yes" are meant to be one."""
+    spelled: dict[str, str] = {}
+    for label in labels.tolist():
+        if isinstance(label, str):
+            other = spelled.setdefault(label.strip().casefold(), label)
+            if other != label:
+                raise InputError(f"{name} holds {label!r} and {other!r}: write one label in one way.")
 
 
 def _check_plain(*columns: NDArray[Any]) -> None:

@@ -123,11 +123,6 @@ def _number_of_groups(value: Any) -> Any:
     type=float,
     help="Score at which the model in use decides, if its decisions are not in the table.  [default: 0.5]",
 )
-@click.option(
-    "--incumbent-as-feature",
-    is_flag=True,
-    help="Let groups and their classifiers use the score and the decision as features, too.",
-)
 @WEIGHT
 @click.option(
     "--test-size",
@@ -158,7 +153,6 @@ def fit(
     incumbent_score: str | None,
     incumbent_decision: str | None,
     incumbent_threshold: float | None,
-    incumbent_as_feature: bool,
     cluster: str | None,
     seed: int,
     as_json: bool,
@@ -191,7 +185,7 @@ def fit(
     start = monotonic()
     if guard == "none" and columns["protect"]:
         raise InputError("Only the guard protects columns, and it is off: set it to evidence or proof.")
-    incumbent = _incumbent(incumbent_score, incumbent_decision, incumbent_threshold, incumbent_as_feature)
+    incumbent = _incumbent(incumbent_score, incumbent_decision, incumbent_threshold)
     if incumbent is not None:
         columns |= {"score": incumbent.score, "decision": incumbent.decision}
     unfitted = DAFHClassifier(
@@ -216,13 +210,10 @@ def fit(
             )
         model = table.fit(unfitted)
         card, test_rows = table.save(model, out)
-        cutoff = table.about_cutoff(model) if incumbent is not None else None
     fitted = model[-1]
     history = getattr(fitted, "history_", None)
     epochs = "" if history is None else f"; kept epoch {fitted.best_epoch_} of {len(history)}"
     say(f"Trained in {monotonic() - start:.1f} s{epochs}.")
-    if cutoff is not None:
-        say(f"Note: {cutoff} Own classifiers keep its cut-off, unless you add --threshold 0.5 or --costs.")
     if as_json:
         print_json({**card, "file": str(out), "test_rows": None if test_rows is None else str(test_rows)})
         return
@@ -242,17 +233,17 @@ def _print_files(out: Path, test_rows: Path | None) -> None:
     click.echo(f"\nNext: dafh show {out}")
 
 
-def _incumbent(score: str | None, decision: str | None, threshold: float | None, as_features: bool) -> Any:
+def _incumbent(score: str | None, decision: str | None, threshold: float | None) -> Any:
     """Make the pooled classifier of a model in use; None without any."""
     if score is None and decision is None:
-        if threshold is not None or as_features:
+        if threshold is not None:
             raise click.UsageError("Name the model in use: --incumbent-score, --incumbent-decision or both.")
         return None
     if click.get_current_context().get_parameter_source("pooled") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("The model in use is the pooled classifier: leave out --pooled.")
     from dafh.incumbents import IncumbentColumns
 
-    return IncumbentColumns(score, decision, threshold=threshold, as_features=as_features)
+    return IncumbentColumns(score, decision, threshold=threshold)
 
 
 def _print_groups(fitted: Any) -> None:

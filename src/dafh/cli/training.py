@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from dafh.checks.rows import absolute_times, check_persons, check_times
 from dafh.classifiers.pipelines import split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
-from dafh.explanation.words import cutoff_in_words, worth_of_groups
+from dafh.explanation.words import worth_of_groups
 from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
 from dafh.persistence.files import card_of, file_content
 from dafh.progress import status
@@ -50,7 +50,7 @@ def read_table(data: DataFile, target: str, *, on_cluster: bool = False, **said:
     """
     if str(data.path) == STDIN:
         return TrainingTable.read(data, target, **said)
-    files = replace(data, leave_out=split_names(said.get("drop", ()), ())).files()
+    files = data.files()
     if sum(file.count_rows() for file in files) <= large.SAMPLE_SIZE:
         return TrainingTable.read(data, target, **said)
     names = list(next(files[0].pieces(rows=100)).columns)
@@ -87,10 +87,6 @@ class Table(ABC):
         return (
             f"Training on {n_rows:,} rows. Values of {clipped(self.schema.target, 40)}: {', '.join(shares[:5])}{more}."
         )
-
-    def about_cutoff(self, model: Pipeline) -> str | None:
-        """Say whether a model in use would make fewer errors at another cut-off than its own, if that is known."""
-        return None
 
     def details(self, model: Pipeline) -> dict[str, Any]:
         """What is written about the table into the file of a model that was fitted on it."""
@@ -177,14 +173,12 @@ class TrainingTable(Table):
             Columns that say which rows belong to one person (person), when a row was observed (time) and how much it
             counts (weight), and those that the pooled classifier is read from (score, decision).
         """
-        data = replace(data, leave_out=split_names(drop, ()))
         table = _read_all(data)
         check_columns(table.columns, [target], "the target")
         said = {
             name: split_names(names, table.columns)
             for name, names in zip(_LISTS, (drop, sensitive, categories, protect), strict=True)
         }
-        said["drop"] = [name for name in said["drop"] if name in table.columns or name not in data.left_out]
         known = labelled_rows(table, target)
         if len(known) < _FEWEST_ROWS:
             raise InputError(f"{data.name} has {len(known)} rows with a target: at least {_FEWEST_ROWS} are needed.")
@@ -194,7 +188,6 @@ class TrainingTable(Table):
         # categories, leakage) comes from training rows alone.
         decimal = data.layout.decimal if data.layout else "."
         schema = TableSchema.guess(known, target, **said, **roles, decimal=decimal)  # type: ignore[arg-type]
-        schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(data.left_out, "as you said")})
         about = _about_rows(known, schema)
         features = schema.features_of(known)
         hashes = labelled_hashes(features, y)
@@ -220,10 +213,6 @@ class TrainingTable(Table):
     def test_pieces(self) -> Iterable[pd.DataFrame]:
         """All test rows."""
         return [self.test_rows]
-
-    def about_cutoff(self, model: Pipeline) -> str | None:
-        """Say whether a model in use would make fewer errors at another cut-off than its own."""
-        return cutoff_in_words(model, self.features, self.y)
 
     def details(self, model: Pipeline) -> dict[str, Any]:
         """Also what training rows look like, for a monitor that compares later ones with them."""

@@ -327,7 +327,7 @@ def export(model: Path, form: str, dialect: str, table: str, keep: tuple[str, ..
     """Write a model as SQL, to score rows where they live.
 
     The result is one SELECT that gives what predict gives: prediction, probability and group of each row. Groups by a
-    network, and pooled classifiers other than scorecards and logistic regressions, cannot be exported.
+    network, and pooled classifiers other than scorecards, cannot be exported.
     """
     if out != "-":
         check_writable(Path(out))

@@ -133,7 +133,7 @@ def _read_rows(
     that declare subgroups; None takes those of the training, as far as the file has them. Rows count by their weight
     only if the monitor was told the largest one (`weighed`).
     """
-    data = loaded.as_trained(data, id_column)
+    data = loaded.as_trained(data)
     table = data.read(text=None).reset_index(drop=True)
     schema = loaded.schema_of(data)
     unread = UnreadValues()

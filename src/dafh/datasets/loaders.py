@@ -38,11 +38,10 @@ _COMPAS_COLUMNS = [
     "sex", "age", "age_cat", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count",
     "c_charge_degree", "two_year_recid",
 ]  # fmt: skip
+_COMPAS_SCORES = ["decile_score", "v_decile_score", "c_charge_desc"]
 
 
-def fetch_adult(
-    *, remove: Remove = "paper", return_X_y: bool = False, as_frame: bool = True, data_home: str | Path | None = None
-) -> Any:
+def fetch_adult(*, remove: Remove = "paper", data_home: str | Path | None = None) -> Bunch:
     """Load Adult: does a person earn more than 50,000 dollars a year? 48,842 rows of the 1994 census.
 
     Parameters
@@ -50,10 +49,6 @@ def fetch_adult(
     remove : {"paper", "all"}, default="paper"
         Which sensitive columns are left out of X: the paper's attribute (race), or all of them (race, sex, age,
         native_country, marital_status, and relationship, which reveals sex and marital status).
-    return_X_y : bool, default=False
-        Return ``(X, y)`` instead of a Bunch.
-    as_frame : bool, default=True
-        Data frames and series; False gives arrays of objects.
     data_home : path, optional
         Folder for downloaded files, instead of the user's cache.
 
@@ -87,16 +82,17 @@ def fetch_adult(
             "marital_group": table.marital_status.map(lambda status: married.get(status, "previously married")),
         }
     )
-    return _bunch(DATASETS["adult"], table, y, sensitive, remove, return_X_y, as_frame)
+    return _bunch(DATASETS["adult"], table, y, sensitive, remove)
 
 
 def fetch_arrest(
-    *, remove: Remove = "paper", return_X_y: bool = False, as_frame: bool = True, data_home: str | Path | None = None
-) -> Any:
+    *, remove: Remove = "paper", include_scores: bool = False, data_home: str | Path | None = None
+) -> Bunch:
     """Load Arrest: is a defendant arrested again within two years? 7,214 rows of ProPublica's COMPAS data.
 
     Names, birth dates and case numbers are never read, and neither are columns that were known only after the outcome.
-    Parameters and result are those of `fetch_adult`; the paper's attribute is race.
+    ``include_scores=True`` adds what else was known at the screening: both scores of COMPAS, and the charge in words.
+    Other parameters and the result are those of `fetch_adult`; the paper's attribute is race.
 
     Examples
     --------
@@ -105,12 +101,13 @@ def fetch_arrest(
     >>> data.X.shape, list(data.sensitive_features.columns)
     ((7214, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
-    return _fetch_compas(DATASETS["arrest"], ARREST_CSV, remove, return_X_y, as_frame, data_home)
+    columns = _COMPAS_COLUMNS + _COMPAS_SCORES * include_scores
+    return _fetch_compas(DATASETS["arrest"], ARREST_CSV, columns, remove, data_home)
 
 
 def fetch_violent(
-    *, remove: Remove = "paper", return_X_y: bool = False, as_frame: bool = True, data_home: str | Path | None = None
-) -> Any:
+    *, remove: Remove = "paper", include_scores: bool = False, data_home: str | Path | None = None
+) -> Bunch:
     """Load Violent: is a defendant arrested again for a violent offence within two years? 4,743 rows.
 
     Otherwise the same as `fetch_arrest`.
@@ -122,15 +119,16 @@ def fetch_violent(
     >>> data.X.shape, list(data.sensitive_features.columns)
     ((4743, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
-    return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, remove, return_X_y, as_frame, data_home)
+    columns = _COMPAS_COLUMNS + _COMPAS_SCORES * include_scores
+    return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, columns, remove, data_home)
 
 
 def _fetch_compas(
-    dataset: Dataset, file: RawFile, remove: Remove, return_X_y: bool, as_frame: bool, data_home: str | Path | None
-) -> Any:
+    dataset: Dataset, file: RawFile, columns: list[str], remove: Remove, data_home: str | Path | None
+) -> Bunch:
     # Only these columns are read, so that no name or birth date gets into memory. The violent file has two of them
     # twice with the same values; pandas takes the first.
-    table = _read(file, data_home, usecols=_COMPAS_COLUMNS)
+    table = _read(file, data_home, usecols=columns)
     y = table.pop("two_year_recid").eq(1)
     sensitive = pd.DataFrame(
         {
@@ -140,12 +138,10 @@ def _fetch_compas(
             "age_group": table.age_cat.str.lower(),
         }
     )
-    return _bunch(dataset, table, y, sensitive, remove, return_X_y, as_frame)
+    return _bunch(dataset, table, y, sensitive, remove)
 
 
-def fetch_german(
-    *, remove: Remove = "paper", return_X_y: bool = False, as_frame: bool = True, data_home: str | Path | None = None
-) -> Any:
+def fetch_german(*, remove: Remove = "paper", data_home: str | Path | None = None) -> Bunch:
     """Load German credit: is an applicant a good credit risk? 1,000 rows.
 
     The raw column on personal status reveals the sex and is therefore left out of X. Parameters and result are those
@@ -167,17 +163,15 @@ def fetch_german(
             "foreign_worker": table.foreign_worker.map({"A201": "yes", "A202": "no"}),
         }
     )
-    return _bunch(DATASETS["german"], table, y, sensitive, remove, return_X_y, as_frame)
+    return _bunch(DATASETS["german"], table, y, sensitive, remove)
 
 
 def fetch_bank(
     *,
     remove: Remove = "paper",
     include_duration: bool = False,
-    return_X_y: bool = False,
-    as_frame: bool = True,
     data_home: str | Path | None = None,
-) -> Any:
+) -> Bunch:
     """Load Bank marketing: does a client subscribe to a term deposit? 45,211 rows.
 
     The duration of the call is known only when the call is over, so it is left out. The paper uses it: pass
@@ -196,7 +190,7 @@ def fetch_bank(
     if not include_duration:
         table = table.drop(columns="duration")
     sensitive = pd.DataFrame({"age_group": _age_group(table.age, [25]), "marital": table.marital})
-    return _bunch(DATASETS["bank"], table, y, sensitive, remove, return_X_y, as_frame)
+    return _bunch(DATASETS["bank"], table, y, sensitive, remove)
 
 
 FETCHERS: dict[str, Callable[..., Any]] = {
@@ -221,25 +215,13 @@ def _age_group(age: pd.Series, limits: list[int]) -> pd.Series:
     return pd.cut(age, [-np.inf, *limits, np.inf], right=False, labels=names).astype(str)
 
 
-def _bunch(
-    dataset: Dataset,
-    table: pd.DataFrame,
-    y: pd.Series,
-    sensitive: pd.DataFrame,
-    remove: Remove,
-    return_X_y: bool,
-    as_frame: bool,
-) -> Any:
+def _bunch(dataset: Dataset, table: pd.DataFrame, y: pd.Series, sensitive: pd.DataFrame, remove: Remove) -> Bunch:
     if remove not in ("paper", "all"):
         raise InputError(f"remove must be 'paper' or 'all', got {remove!r}.")
     excluded = dataset.sensitive if remove == "all" else (dataset.paper_attribute,)
     X = table.drop(columns=[name for name in excluded if name in table])
-    target = y.astype(int).rename("y")
     about = {"feature_names": list(X.columns), "DESCR": describe(dataset)}
-    parts: dict[str, Any] = {"X": X, "y": target, "sensitive_features": sensitive}
-    if not as_frame:
-        parts = {"X": X.to_numpy(object), "y": target.to_numpy(), "sensitive_features": sensitive.to_numpy(object)}
-    return (parts["X"], parts["y"]) if return_X_y else Bunch(**parts, **about)
+    return Bunch(X=X, y=y.astype(int).rename("y"), sensitive_features=sensitive, **about)
 
 
 def describe(dataset: Dataset) -> str:

@@ -91,11 +91,13 @@ _COMPAS_LEFT_OUT = {
     "is_recid, is_violent_recid, violent_recid, r_*, vr_*, event, start, end, in_custody, out_custody": (
         "known only after the outcome, so that they leak it"
     ),
-    "decile_score, score_text, v_decile_score, v_score_text, type_of_assessment": "predictions of COMPAS itself",
+    "score_text, v_score_text, type_of_assessment": "predictions of COMPAS itself in words",
+    "decile_score, v_decile_score, c_charge_desc": (
+        "predictions of COMPAS itself, and the charge as free text; include_scores=True keeps them"
+    ),
     "c_jail_in, c_jail_out, c_offense_date, c_arrest_date, days_b_screening_arrest, screening dates": (
         "dates and delays of the case, partly later than the screening"
     ),
-    "c_charge_desc": "free text",
 }
 
 DATASETS = {

@@ -29,7 +29,7 @@ from dafh.checks.rows import TakesTables, unchanged_on_error
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.classifiers.protocols import Classifier
 from dafh.estimators.guarded import GuardedMixin
-from dafh.estimators.learning import LearnedGroups, learn_groups
+from dafh.estimators.learning import LearnedGroups, check_jax_is_installed, learn_groups
 from dafh.estimators.pooled import (
     FITTED_MODEL,
     BringsIncumbent,
@@ -47,7 +47,6 @@ from dafh.evaluation.losses import Costs, LossName
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import GroupsEncodeLabelWarning
 from dafh.frames import PlainTable, Table
-from dafh.groups.network import check_jax_is_installed
 from dafh.groups.recipe import Recipe
 from dafh.groups.summary import ExceptionSummary
 from dafh.groups.trained import ExceptionModel, TrainedGroups
@@ -86,8 +85,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         `Incumbent` says more about one, and `IncumbentColumns` reads scores and decisions from the table. Of an
         unfitted classifier, a copy is fitted on all rows.
     recipe : Recipe or None, default=None
-        How the network is trained; None is ``Recipe()``, and ``Recipe.paper()`` is Algorithm 1 as printed, which starts
-        at random and needs ``method="network"``.
+        How the network is trained; None is ``Recipe()``. ``Recipe.paper()`` is the paper's Algorithm 1, for
+        ``method="network"``, ``pooled="linear"`` and ``guard=None``.
     guard : {"evidence", "proof"} or None, default="evidence"
         When a group keeps its own classifier. "evidence": only if held-out rows favour it, with p ≤ 0.2 on the first of
         `guard_losses`, and no other loss and no declared subgroup speaks against it. "proof": only if calibration rows,

@@ -53,8 +53,8 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
     """Fit one classifier for every group of a partition, and a pooled one to compare with.
 
     The rules for difficult groups are the same for all partitions: a group with fewer than `min_group_size` rows in
-    training, and a row that belongs to no group seen in training, are served by the pooled classifier (a row that a
-    tree knows up to some node, by that node's); a group whose rows all have one label gets that label.
+    training, and a row that belongs to no group seen in training, are served by the pooled classifier; a group whose
+    rows all have one label gets that label.
 
     Parameters
     ----------
@@ -209,8 +209,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             self.partition_ = unfitted.partition.fit(train.X, train.y, train.attributes, train.weight)
             self.n_groups_ = self.partition_.n_groups_
             members = self.partition_.members(train.X, train.attributes)
-            models = self._fit_models(unfitted, train, members)
-            self.pooled_, self._own_estimators, self._substitutes = models
+            self.pooled_, self._own_estimators = self._fit_models(unfitted, train, members)
             self._judge(judges, lambda: self._cross_fitted_rows(unfitted, train, members, seed))
         return self
 
@@ -224,18 +223,18 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
 
     def _fit_models(
         self, unfitted: "Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]]
-    ) -> tuple[Classifier, list[Classifier], list[Classifier]]:
-        """Pooled classifier, one classifier per group, and those for rows that a tree knows in part."""
+    ) -> tuple[Classifier, list[Classifier]]:
+        """Pooled classifier, and one classifier per group."""
         everybody = fit_clone(unfitted.pooled, rows.given, rows.y, rows.fit_weight)
         if self.fit_on == "all":
             other = fit_clone(unfitted.estimator, rows.given, rows.y, rows.fit_weight)
-            return everybody, [other] * self.n_groups_, [other] * (len(members) - self.n_groups_)
+            return everybody, [other] * self.n_groups_
         models = []
         for group in members:
             part = rows.take(group)
             small = len(group) < self.min_group_size  # Too few rows to do better than the pooled classifier.
             models.append(everybody if small else fit_group(unfitted.estimator, part.given, part.y, part.fit_weight))
-        return everybody, models[: self.n_groups_], models[self.n_groups_ :]
+        return everybody, models
 
     def _cross_fitted_rows(
         self, unfitted: "Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]], seed: int
@@ -245,8 +244,8 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         groups = self.partition_.assign(rows.X, rows.attributes)
         judges, labels = [], []
         for kept, held_out in _guard_folds(rows, seed):
-            rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members[: self.n_groups_]]
-            everybody, own, _ = self._fit_models(unfitted, rows.take(kept), rest)
+            rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members]
+            everybody, own = self._fit_models(unfitted, rows.take(kept), rest)
             judges.append(held_out)
             labels.append(_predict_each([*own, everybody], rows.take(held_out).given))
         if not judges:
@@ -265,7 +264,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
 
         `labels` has one column per own classifier, and the pooled one last.
         """
-        known = np.flatnonzero((groups != NOBODY) & (groups < self.n_groups_))
+        known = np.flatnonzero(groups != NOBODY)
         if not len(known):
             return None
         rows, labels = rows.take(known), labels[known]
@@ -293,16 +292,11 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         values = check_features(self, X, reset=False)
         attributes = check_sensitive_features(sensitive_features, len(values))
         groups = self.partition_.assign(values, attributes)
-        # Groups come first, then the pooled classifier, then what a tree has for rows it knows in part.
-        position = np.where(groups < self.n_groups_, groups, groups + 1)
-        return X if is_frame(X) else values, np.where(groups == NOBODY, self.n_groups_, position)
+        return X if is_frame(X) else values, np.where(groups == NOBODY, self.n_groups_, groups)
 
     def predict_group(self, X: Table, sensitive_features: Table | None = None) -> NDArray[np.intp]:
-        """Group of each row; `n_groups_`, the column of the pooled classifier in `predict_all`, for a row of none.
-
-        Metrics count such a row as served by the pooled classifier, also where a tree has an ancestor's for it.
-        """
-        return self._check_rows(X, sensitive_features)[1].clip(max=self.n_groups_)
+        """Group of each row; `n_groups_`, the column of the pooled classifier in `predict_all`, for a row of none."""
+        return self._check_rows(X, sensitive_features)[1]
 
     def predict(self, X: Table, sensitive_features: Table | None = None) -> NDArray[Any]:
         """Label of each row, by the classifier of its group."""
@@ -347,11 +341,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
 
     def _served_rows(self, positions: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Classifier]]:
         """Rows that each classifier serves, without those that serve none."""
-        # The guard has not judged the classifiers for rows that a tree knows in part: under a guard the pooled one
-        # serves those rows.
-        judged = self.guard_report_ is not None
-        substitutes = [self.pooled_ if judged else model for model in self._substitutes]
-        models = [*self.estimators_, self.pooled_, *substitutes]
+        models = [*self.estimators_, self.pooled_]
         return [(np.flatnonzero(positions == k), models[k]) for k in np.unique(positions)]
 
 
@@ -366,7 +356,7 @@ def _decide_twice(
         rows = np.flatnonzero(positions == k)
         if len(rows):
             decided[rows] = known.get_indexer(model.predict(take_rows(given, rows)))
-    return PairedDecisions(positions.clip(max=len(own)), decided, everybody)
+    return PairedDecisions(positions, decided, everybody)
 
 
 def _guard_folds(rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

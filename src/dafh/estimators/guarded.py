@@ -23,7 +23,7 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.large import as_blocks, fresh_rows
-from dafh.rows.checked import CheckedRows
+from dafh.rows.checked import CheckedRows, refuse_training_rows
 from dafh.rows.held_out import set_rows_aside
 
 # Share of the rows that "proof" holds out of everything: only they can show anything.
@@ -133,6 +133,8 @@ class GuardedMixin(BaseEstimator):
 
         Where the user brings none, "proof" holds rows out of everything, the pooled classifier included.
         """
+        if judges is not None:
+            refuse_training_rows(judges, rows)
         if self.guard != "proof" or judges is not None:
             return rows, judges
         share = self._proof_share()

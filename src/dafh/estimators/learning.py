@@ -1,25 +1,28 @@
 """Learn groups on checked rows: as a list of exceptions, or by a network that starts at one."""
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 
 from dafh.classifiers.logits import class_probabilities, decide, logits
 from dafh.estimators.pooled import PooledFit, choose_n_folds, observe_decisions, out_of_fold_pooled_logits
 from dafh.evaluation.paired import ComparedRows
+from dafh.exceptions import InputError
 from dafh.frames import take_rows
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections
 from dafh.groups.exceptions import ExceptionList, ExceptionRows, FittedExceptions, fit_exceptions, fit_list, paired_mean
 from dafh.groups.judging import Decisions, FoldVerdict, cross_fitted_rows
-from dafh.groups.network import FittedPopulation, NetworkStart, fit_population
 from dafh.groups.recipe import Recipe
-from dafh.groups.trained import ExceptionModel, NetworkModel, TrainedGroups
-from dafh.linear.newton import row_losses
+from dafh.groups.trained import ExceptionModel, TrainedGroups
+from dafh.linear.designs import Standardization
+from dafh.linear.newton import fit_penalized, row_losses
 from dafh.linear.scorecard import Scorecard
 from dafh.regions.conditions import Region
 from dafh.rows.checked import CheckedRows
@@ -28,11 +31,16 @@ from dafh.rows.seen import SeenRows
 from dafh.tables.bins import Binning
 from dafh.text import percent
 
+if TYPE_CHECKING:  # It imports JAX, which only training needs.
+    from dafh.groups.network import FittedPopulation
+
 _SHARE_OF_ONE_FOLD = 0.2
 _FOLDS_OF_OTHERS = 4
 # Bins by column in which regions are searched for, cut at readable numbers. With 24, an effect that turned round at 5
 # left a sliver on the wrong side of the cut, which became a group of its own.
 _REGION_BINS = 64
+# Penalty of the corrections that a network starts from, where exceptions have not chosen one.
+_STRENGTH_TO_START = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +53,7 @@ class LearnedGroups:
     """Rows for the guard, each with classifiers that were trained without it."""
     decisions: Decisions
     """How logits become labels."""
-    population: FittedPopulation | None
+    population: "FittedPopulation | None"
     """How a network was trained, if one was."""
     exceptions: "LearnedExceptions"
 
@@ -131,8 +139,7 @@ def learn_groups(
     exceptions = LearnedExceptions(fitted, problem, design, held_out, seen, rows, decisions)
     if method == "exceptions":
         return LearnedGroups(exceptions.model, fitted.candidates, exceptions.judged, decisions, None, exceptions)
-    network = learn_network(exceptions, replace(rows, X=seen.numbers), n_groups or 2, recipe, seeds, verbose)
-    return LearnedGroups(network.model, fitted.candidates, network.judged, decisions, network.population, exceptions)
+    return learn_network(exceptions, replace(rows, X=seen.numbers), n_groups or 2, recipe, seeds, verbose)
 
 
 def _choosing_rows(held_out: HeldOut) -> NDArray[np.bool_]:
@@ -232,16 +239,13 @@ class LearnedExceptions:
         return FoldVerdict(members, group, np.stack(logits, axis=1), offset, np.arange(len(logits)))
 
 
-# ---- a network that starts at the exceptions ----
+# ---- a network ----
 
 
-@dataclass(frozen=True, eq=False)
-class _Network:
-    """A trained network, and what held-out rows say about it."""
-
-    model: NetworkModel
-    population: FittedPopulation
-    judged: Callable[[], ComparedRows]
+def check_jax_is_installed() -> None:
+    """Refuse to train a network without JAX, before anything is fitted; prediction does without."""
+    if importlib.util.find_spec("jax") is None or importlib.util.find_spec("optax") is None:
+        raise InputError("Networks are trained with JAX, which is not installed: pip install 'dafh[network]'.")
 
 
 def learn_network(
@@ -251,28 +255,34 @@ def learn_network(
     recipe: Recipe,
     seeds: tuple[np.random.SeedSequence, np.random.SeedSequence],
     verbose: int,
-) -> _Network:
-    """Train the paper's group network, from the exceptions of each block where there are some."""
-    fitted, problem = exceptions.fitted, exceptions.problem
-    starts = _network_starts(exceptions, rows) if recipe.start == "exceptions" and fitted.chosen.exceptions else None
-    n_groups = n_groups if starts is None else len(fitted.chosen.exceptions) + 1
+) -> LearnedGroups:
+    """Train the paper's group network jointly with its classifiers, from the start that the recipe asks for."""
+    from dafh.groups.network import Start, fit_population  # It imports JAX, which the rest of the package does without.
+
+    fitted, base, decisions = exceptions.fitted, exceptions.problem.base, exceptions.decisions
     held_out = _held_out_of_network(exceptions.held_out, recipe)
-    base = np.broadcast_to(problem.base, (held_out.n_folds + 1, *problem.base.shape))
+    group, start = _groups_to_start_from(exceptions, n_groups, recipe, rows), None
+    if group is not None:
+        n_groups = int(group.max()) + 1
+        start = Start(group, *_first_corrections(exceptions, group, recipe, rows))
     population = fit_population(
         recipe,
         n_groups,
         rows,
         base,
         held_out,
-        starts=starts,
+        start=start,
         start_seed=seeds[0],
         batch_seed=seeds[1],
         verbose=verbose,
     )
-    return _Network(
-        NetworkModel(population.model, exceptions.regions if starts is not None else ()),
+    return LearnedGroups(
+        population.model,
+        fitted.candidates,
+        lambda: population.cross_fitted_rows(rows, base, held_out, decisions),
+        decisions,
         population,
-        lambda: population.cross_fitted_rows(rows, base, held_out, starts, exceptions.decisions),
+        exceptions,
     )
 
 
@@ -288,27 +298,45 @@ def _held_out_of_network(held_out: HeldOut, recipe: Recipe) -> HeldOut:
     return held_out.shared() if shares else held_out
 
 
-def _network_starts(exceptions: LearnedExceptions, rows: CheckedRows) -> list[NetworkStart]:
-    """What the network of each block starts from: the final list, and linear corrections fitted without the fold."""
-    fitted, problem = exceptions.fitted, exceptions.problem
-    assert fitted.settings is not None
-    n_groups = len(fitted.chosen.exceptions) + 1
+def _groups_to_start_from(
+    exceptions: LearnedExceptions, n_groups: int, recipe: Recipe, rows: CheckedRows
+) -> NDArray[np.intp] | None:
+    """Group of each row; None where groups start at random."""
+    problem, chosen = exceptions.problem, exceptions.fitted.chosen
+    if recipe.start == "exceptions" and chosen.exceptions:
+        return chosen.assign(problem.codes)
+    if recipe.start == "clusters":
+        # GEORGE clusters what a network has made of the columns; a linear classifier leaves them as they are.
+        standardized = Standardization.of(rows.X, rows.weight).of_rows(rows.X)
+        clusters = KMeans(n_groups, n_init=4, random_state=0).fit(standardized, sample_weight=rows.weight)
+        return clusters.labels_.astype(np.intp)
+    if recipe.start == "errors":
+        if n_groups != 2:
+            raise InputError(f'start="errors" makes two groups, right and wrong: n_groups must be 2, got {n_groups}.')
+        return (decide(problem.base) != rows.label).astype(np.intp)
+    return None
+
+
+def _first_corrections(
+    exceptions: LearnedExceptions, group: NDArray[np.intp], recipe: Recipe, rows: CheckedRows
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Linear corrections of the pooled logits in each group, fitted without each fold and on all rows."""
+    problem, held_out = exceptions.problem, exceptions.held_out
     design = CorrectionDesign("columns", exceptions.seen, rows.weight, problem.base)
-    # A network that takes its last epoch may hold out rows that only judge; its start must not know these either.
-    linear = replace(problem, design=design.design, selects=exceptions.held_out.fold >= 0)
-    answers = np.column_stack([one.rows(problem.codes) for one in fitted.chosen.exceptions])
-    # The way to an exception: no to all before it, and yes to itself.
-    leaves = tuple(
-        tuple((question, question == number) for question in range(min(number + 1, n_groups - 1)))
-        for number in range(n_groups)
-    )
-    starts = []
-    for block in range(exceptions.held_out.n_folds + 1):
-        weight = np.zeros((n_groups, rows.X.shape[1], problem.base.shape[1]))
-        bias = np.zeros((n_groups, problem.base.shape[1]))
-        if design.has_columns:
-            served = design.served(fit_list(linear, block, fitted.chosen, fitted.settings).corrections)
-            assert isinstance(served, LinearCorrections)
-            weight, bias = served.weight, served.intercept
-        starts.append(NetworkStart(answers, leaves, np.arange(n_groups), weight, bias))
-    return starts
+    n_groups, n_outputs = int(group.max()) + 1, problem.base.shape[1]
+    weight = np.zeros((held_out.n_folds + 1, n_groups, rows.X.shape[1], n_outputs))
+    bias = np.zeros((held_out.n_folds + 1, n_groups, n_outputs))
+    # Rows that the pooled classifier gets wrong have the opposite of it as their best correction, which harms most rows
+    # that only look like them.
+    if not design.has_columns or recipe.start == "errors":
+        return weight, bias
+    regression, settings = replace(problem, design=design.design).regression, exceptions.fitted.settings
+    penalty = np.full(design.design.n_coefficients, _STRENGTH_TO_START if settings is None else settings.strength)
+    for block in range(held_out.n_folds + 1):
+        trains = (held_out.fold != block) | (block == held_out.n_folds)
+        parts = [regression.take(np.flatnonzero(trains & (group == k))) for k in range(n_groups)]
+        solved = [fit_penalized(part, penalty, free_intercept=False, tolerance=1e-6).coefficients for part in parts]
+        served = design.served(np.stack(solved))
+        assert isinstance(served, LinearCorrections)
+        weight[block], bias[block] = served.weight, served.intercept
+    return weight, bias

@@ -351,6 +351,17 @@ class BringsIncumbent(BaseEstimator):
         ours = isinstance(self.pooled, str | Scorecard | StandardizedLogisticRegression | IncumbentColumns)
         return not ours and (isinstance(self.pooled, Incumbent) or is_fitted(self.pooled))
 
+    def __sklearn_clone__(self) -> "BringsIncumbent":
+        """Copy the parameters; a fitted pooled classifier stays the same object, as in scikit-learn's FrozenEstimator.
+
+        `clone` would drop what it has learned, and cross-validation would silently judge another model.
+        """
+        copy: BringsIncumbent = super().__sklearn_clone__()
+        return copy.set_params(pooled=self.pooled) if self._keeps_pooled() else copy
+
+    def _keeps_pooled(self) -> bool:
+        return not isinstance(self.pooled, str) and hasattr(self.pooled, "predict") and is_fitted(self.pooled)
+
     def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> CheckedRows:
         brought = find_incumbent(self.pooled)
         self._aside = None if brought is None else names_aside(brought.only)

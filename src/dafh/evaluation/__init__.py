@@ -10,6 +10,7 @@
 - `discovery`: groups that nobody has named, found on one half of the rows and tested on the other;
 - `compare` and `comparison`: who loses from a change of model, whom one model fails, and the words for it;
 - `every_rule`: one limit of harm for all groups that two conditions describe;
+- `theorems`: the paper's Theorems 1 and 2 for a fitted model;
 - `guard` and `guard_report`: which classifier serves which group, and why.
 
 A new metric belongs in `matrix`, a new question in `questions`, and a new loss in `losses`: what a wrong decision costs
@@ -24,6 +25,7 @@ from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
+from dafh.evaluation.theorems import Theorems, theorems
 
 __all__ = [
     "AuditResult",
@@ -34,7 +36,9 @@ __all__ = [
     "PreferenceMatrix",
     "Recommendation",
     "ServedPredictions",
+    "Theorems",
     "audit",
     "check_losses",
     "choose_servers",
+    "theorems",
 ]

@@ -183,8 +183,8 @@ class PreferenceMatrix:
 
     @property
     def max_envy_gap(self) -> float:
-        """Largest envy gap. The paper calls this number "min envy"."""
-        return _extreme(self.envy_gaps, np.max)
+        """Largest envy gap; the paper calls it "min envy". It counts a group's own classifier: it is 0 at least."""
+        return max(_extreme(self.envy_gaps, np.max), 0.0)
 
     @property
     def min_envy_gap(self) -> float:

@@ -1,7 +1,6 @@
 """How much the groups change with the seed of training, or with the rows they are learned from."""
 
 import itertools
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.pipelines import final_classifier, parameter_path
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.paired import ServedPredictions
@@ -22,10 +20,6 @@ from dafh.frames import Table, is_frame, take_rows
 
 # Share of the rows in a sample: half of them would ask what fewer rows find, not how sure these are.
 _SAMPLED = 0.8
-# Enough to tell groups that barely change from groups that change a lot; each costs a fit.
-QUICK_FITS = 3
-# More rows than this make the fits longer and the groups no less stable.
-_MOST_ROWS = 10_000
 
 
 def stability(
@@ -36,6 +30,7 @@ def stability(
     sensitive_features: Table | None = None,
     seeds: Sequence[int] = (0, 1, 2),
     resamples: int | None = None,
+    max_rows: int | None = None,
     **fit_options: Any,
 ) -> float:
     """Fit copies of a model, with different seeds or on different rows, and compare their groups.
@@ -57,6 +52,8 @@ def stability(
     resamples : int, optional
         Instead of seeds: fit this many copies, two or more, each on a random sample of 80% of the rows of each class,
         drawn without replacement. All copies have the `random_state` of the model, or 0 where that is None.
+    max_rows : int, optional
+        Most rows to fit on and to compare; of more, a random sample.
     **fit_options
         Passed to `fit`; those of a pipeline need the name of the step (`model__sample_weight`). Of a sample of the
         rows, options with one entry for each row are sampled as well.
@@ -72,47 +69,23 @@ def stability(
     >>> from dafh import DecoupledClassifier
     >>> from dafh.datasets import make_paper_synthetic
     >>> from dafh.explanation import stability
-    >>> from dafh.partitions import IntersectionPartition, RandomPartition
+    >>> from dafh.partitions import IntersectionPartition
     >>> data = make_paper_synthetic(1000, random_state=0)
     >>> named = DecoupledClassifier(IntersectionPartition())
     >>> stability(named, data.X, data.y, sensitive_features=data.sensitive_features)
     1.0
-    >>> abs(stability(DecoupledClassifier(RandomPartition()), data.X, data.y)) < 0.1
-    True
-    """
-    labels = np.asarray(y)
-    plans = _plans(model, labels, seeds, resamples)
-    return _agreement(list(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options)))
-
-
-def quick_stability(
-    model: GroupModel | Pipeline,
-    X: Table,
-    y: ArrayLike,
-    *,
-    sensitive_features: Table | None = None,
-    **fit_options: Any,
-) -> float:
-    """Compare the groups of three copies (`QUICK_FITS`) on at most 10,000 rows.
-
-    Copies of a model with exceptions differ in the rows they are fitted on, those of a network in their seeds. The
-    number is fixed, so that a report does not depend on how busy the machine is.
     """
     labels, n_rows = np.asarray(y), len(np.asarray(y))
-    if n_rows > _MOST_ROWS:
-        kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:_MOST_ROWS])
+    if max_rows is not None and n_rows > max_rows:
+        kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:max_rows])
         fit_options = {name: _sampled(value, kept, n_rows) for name, value in fit_options.items()}
         X, labels, sensitive_features = (
             _sampled(X, kept, n_rows),
             labels[kept],
             _sampled(sensitive_features, kept, n_rows),
         )
-    by_rows = getattr(final_classifier(model), "exceptions_", None) is not None
-    plans = _plans(model, labels, range(QUICK_FITS), QUICK_FITS if by_rows else None)
-    with warnings.catch_warnings():
-        # The model's own fit has given them already, for all of its rows.
-        warnings.simplefilter("ignore")
-        return _agreement(list(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options)))
+    plans = _plans(model, labels, seeds, resamples)
+    return _agreement(list(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options)))
 
 
 def _groups_of_copies(
@@ -127,13 +100,8 @@ def _groups_of_copies(
     path, final = parameter_path(model), final_classifier(model)
     if sensitive_features is not None and has_fit_parameter(final, "sensitive_features"):
         fit_options = {**fit_options, f"{path}sensitive_features": sensitive_features}
-    kept = {}
-    pooled = getattr(final, "pooled", None)
-    if pooled is not None and not isinstance(pooled, str) and is_fitted(pooled):
-        # A clone is not fitted, and a copy must not replace the incumbent by a model of its own.
-        kept[f"{path}pooled"] = pooled
     for seed, rows in plans:
-        copy = clone(model).set_params(**{f"{path}random_state": seed}, **kept)
+        copy = clone(model).set_params(**{f"{path}random_state": seed})
         options = {name: _sampled(value, rows, len(y)) for name, value in fit_options.items()}
         copy.fit(_sampled(X, rows, len(y)), y[rows], **options)
         yield ServedPredictions.of(copy, X, sensitive_features).groups

@@ -1,65 +1,538 @@
-"""Train a population of group networks on checked rows, and keep the best of it: the way into `dafh.engine`.
+"""The group network and its classifiers: a population of replicas, trained as one compiled program.
 
-Replicas come in blocks: those of block f hold out fold f, and those of the last block train on all rows. What was
-learned from labels before (pooled logits, the tree whose questions the group network sees, the corrections it starts
-from) is made once for each block, without the rows that the block holds out. So no row judges what it has taught.
+The objective is not convex and the models are small, so many replicas (restarts × settings) are trained at once:
+`jax.vmap` over the replicas turns their first layers into one large matrix product. Replicas come in blocks of the same
+starts and settings: those of block f hold out fold f, whose rows have weight 0 for them, and those of the last block
+train on all rows. So no row judges what it has taught, and one of the last block becomes the model.
+
+The way of one fit: `fit_population` draws the starts (`_first_parameters`) and calls `train`. That hands chunks of
+batches to the compiled `_train_chunk`, which ascends the gradient of `objective.objective` batch after batch, and
+measures every replica after every epoch (`population_figures`). `Selection` says which replica and epoch become the
+model.
 """
 
-import importlib.util
-from collections.abc import Sequence
+import hashlib
+import itertools
+import os
+import platform
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 import pandas as pd
+import pooch
 from numpy.typing import NDArray
-from sklearn.preprocessing import StandardScaler
+from scipy.stats import entropy
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import mutual_info_score
+from sklearn.neural_network import MLPClassifier
 
-from dafh.classifiers.logits import decide
+from dafh.classifiers.logits import decide, to_probabilities
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
+from dafh.groups.objective import IMBALANCES, SURROGATES, Array, Batch, Form, Settings, objective
 from dafh.groups.recipe import Recipe
-from dafh.groups.trained import CorrectionModel
+from dafh.groups.trained import Network, NetworkModel, apply_network
 from dafh.linear.designs import Standardization
+from dafh.linear.newton import row_losses
 from dafh.progress import epoch_reporter
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 
-if TYPE_CHECKING:  # The engine imports JAX, which only training needs.
-    from dafh.engine.networks import Parameters
-    from dafh.engine.objective import Rows, Settings
-    from dafh.engine.population import Plan, TrainingRecord
-    from dafh.engine.selection import Choice, Selection
+ENVIRONMENT_VARIABLE = "DAFH_COMPILATION_CACHE"
+Curves = dict[str, NDArray[np.float64]]
+"""Figures by name, each of shape (epochs, blocks, replicas)."""
 
-# Answers are filled up to a multiple of this with zeros, so that trees of similar size share a compiled program.
-_ANSWERS_AT_A_TIME = 16
+# Numbers in a chunk: enough to make the cost of a call negligible, few enough to stay in the processor's cache.
+_CHUNK_NUMBERS = 2**19
+# Groups are called label-like if their normalised mutual information with the predicted label exceeds this.
+LABEL_LIKE = 0.5
+# Penalty for label-like groups, in units of the Brier score: worth about two percentage points of accuracy.
+_PENALTY_FOR_LABEL_LIKE = 0.02
+# Training rows that curves are drawn from.
+_ROWS_TO_SHOW = 4096
+# Rows that the network is shown which learns the groups of a start.
+_ROWS_TO_COPY = 100_000
+
+
+class Parameters(NamedTuple):
+    """Everything that one replica learns; in a population every array has a leading replica axis."""
+
+    group: Network
+    classifiers: Network
+    """All K classifiers: every array has an axis of length K before its own two."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Choices that are compiled into the program, and are therefore the same for all replicas."""
+
+    form: Form
+    optimizer: str
+    momentum: float
+    """Of the classifiers, with ``optimizer="sgd"``."""
+    alternate: bool
+    """Update the group network first, then the classifiers, as in Algorithm 1; otherwise both at once."""
+    averages: bool
+    """Whether the model is a running average of the parameters."""
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "Plan":
+        """Return the choices of a recipe, with its words replaced by functions."""
+
+        def function(choice: Any, named: Any) -> Any:
+            return named[choice] if isinstance(choice, str) else choice
+
+        form = Form(
+            function(recipe.surrogate, SURROGATES),
+            function(recipe.imbalance, IMBALANCES),
+            recipe.reduction == "sum",
+            recipe.anchor_moves_groups,
+        )
+        return cls(form, recipe.optimizer, recipe.momentum, recipe.alternate, recipe.average_steps > 1)
+
+    def transformation(self, part: str) -> Any:
+        """Return the optax transformation of a gradient, without the learning rate, which differs between replicas."""
+        if self.optimizer == "adam":
+            return optax.scale_by_adam()
+        return optax.trace(self.momentum) if part == "classifiers" and self.momentum else optax.identity()
+
+
+# ---- starts ----
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkStart:
-    """What the network of one block sees beside the columns, and the groups and classifiers it starts from."""
+class Start:
+    """Groups of the training rows, and their classifiers, that the replicas of all blocks start from."""
 
-    answers: NDArray[np.bool_]
-    """Answers of every row to the questions (splits) of the block's tree, (n, s); s may be 0."""
-    leaves: tuple[tuple[tuple[int, bool], ...], ...]
-    """For each leaf the questions on its path, with the answers that lead to it; none: the groups start at random."""
     group: NDArray[np.intp]
-    """Group of each leaf."""
+    """(n,). The group network of each block first learns them from the block's rows."""
     weight: NDArray[np.float64]
-    """Corrections of the pooled logits in the units of the columns, (K, d, m)."""
+    """Corrections of the pooled logits in the units of the columns, (blocks, K, d, m)."""
     bias: NDArray[np.float64]
-    """(K, m)."""
-    elsewhere: float = 0.0
-    """What a row counts for the classifiers of other groups; they are held near the pooled one there."""
+    """(blocks, K, m)."""
+
+
+def draw_network(rng: np.random.Generator, sizes: tuple[int, ...], output_scale: float) -> Network:
+    """Draw a network with layers of the given sizes.
+
+    Hidden layers use He's scale, which keeps the variance of rectified units from layer to layer. The outputs of a
+    linear map of standardised columns have the standard deviation `output_scale`. NumPy draws: with JAX, a fresh
+    process would compile one more program before its first step.
+    """
+    layers = []
+    for number, (n_in, n_out) in enumerate(itertools.pairwise(sizes)):
+        scale = output_scale if number == len(sizes) - 2 else np.sqrt(2.0)
+        weight = rng.standard_normal((n_in, n_out)) * (scale / np.sqrt(n_in))
+        layers.append((weight.astype(np.float32), np.zeros((1, n_out), np.float32)))
+    return tuple(layers)
+
+
+def stacked(trees: list[Any]) -> Any:
+    """Stack trees of arrays of equal shapes along a new leading axis."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+
+
+def draw_replica(
+    rng: np.random.Generator, group_sizes: tuple[int, ...], classifier_sizes: tuple[int, ...], noise: float
+) -> Parameters:
+    """Draw one replica; `noise` is the standard deviation of the first outputs of its classifiers.
+
+    Without any, all K classifiers would be the same, and get the same gradients for ever where groups are uniform.
+    """
+    group = draw_network(rng, group_sizes, output_scale=1.0)
+    return Parameters(group, stacked([draw_network(rng, classifier_sizes, noise) for _ in range(group_sizes[-1])]))
+
+
+def copied_groups(x: NDArray[Any], group: NDArray[np.intp], n_groups: int, hidden: tuple[int, ...]) -> Network | None:
+    """Train a group network to tell groups that are given; None where some group has no rows."""
+    if len(np.unique(group)) < max(n_groups, 2):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # A start need not be exact.
+        passes = int(np.clip(_ROWS_TO_COPY / len(x), 5, 100))
+        copy = MLPClassifier(hidden, learning_rate_init=0.01, max_iter=passes, random_state=0).fit(x, group)
+    layers = [
+        (w.astype(np.float32), b[None].astype(np.float32)) for w, b in zip(copy.coefs_, copy.intercepts_, strict=True)
+    ]
+    if n_groups == 2:  # scikit-learn has one output then, the logit of the second group.
+        layers[-1] = tuple(part * np.array([-0.5, 0.5], np.float32) for part in layers[-1])
+    return tuple(layers)
+
+
+def _first_parameters(
+    recipe: Recipe, batch: Batch, n_groups: int, start: Start | None, columns: Standardization, seed: Any, n_folds: int
+) -> Parameters:
+    """Draw the replicas, block by block; replica r draws the same numbers in every block."""
+    (_, d), m = batch.x.shape, batch.base.shape[1]
+    sizes = (d, *recipe.group_hidden, n_groups), (d, *recipe.classifier_hidden, m)
+    # Relative to the spread of the pooled logits. Those that tell nothing have none, and noise relative to that would
+    # break no symmetry: a spread of 1 then.
+    spread = max(float(batch.base.std(axis=0).mean()), 1.0)
+    # A stream for each replica: replica r is then the same however many there are.
+    streams = seed.spawn(recipe.n_replicas)
+    noises = spread * recipe.grid()["noise"]
+    drawn = []
+    for block in range(n_folds + 1):
+        copied, corrections = None, None
+        if start is not None:
+            rows = np.flatnonzero(batch.fold != block) if block < n_folds else slice(None)
+            copied = copied_groups(batch.x[rows], start.group[rows], n_groups, tuple(recipe.group_hidden))
+            shift = start.bias[block] + np.einsum("d,kdm->km", columns.center, start.weight[block])
+            corrections = start.weight[block] * columns.scale[:, None], shift[:, None]
+        for number, (stream, noise) in enumerate(zip(streams, noises, strict=True)):
+            # Groups that differ break the symmetry as they are: the first replica starts at the exact solution.
+            exact = number == 0 and copied is not None
+            replica = draw_replica(np.random.default_rng(stream), *sizes, 0.0 if exact else noise)
+            if copied is not None:
+                replica = replica._replace(group=copied)
+            if corrections is not None and not recipe.classifier_hidden:
+                ((weight, bias),) = replica.classifiers
+                layer = (np.float32(weight + corrections[0]), np.float32(bias + corrections[1]))
+                replica = replica._replace(classifiers=(layer,))
+            drawn.append(replica)
+    return stacked(drawn)
+
+
+# ---- training ----
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """The result of a training run."""
+
+    curves: Curves
+    """log_loss, brier, accuracy, pr and label_information after every epoch, with the prefix train_ (rows that the
+    replica trains on) or selection_ (rows that it holds out to choose by)."""
+    checkpoints: tuple[Parameters | None, ...]
+    """The whole population after each epoch, as NumPy arrays; None for an epoch that was not kept."""
+
+    def parameters(self, replica: int, epoch: int) -> Parameters:
+        """Return the parameters of one replica after one epoch."""
+        return jax.tree.map(lambda leaf: leaf[replica], self.checkpoints[epoch])
+
+
+def train(
+    batch: Batch,
+    start: Parameters,
+    settings: Settings,
+    plan: Plan,
+    *,
+    batch_size: int,
+    max_epochs: int,
+    rng: np.random.Generator,
+    final_rate: float = 1.0,
+    average_steps: int = 1,
+    measure: Callable[[Parameters], dict[str, NDArray[np.float64]]] = lambda _: {},
+    should_stop: Callable[[Curves], bool] = lambda _: False,
+    on_epoch: Callable[[int, Curves], None] | None = None,
+    keep: Callable[[Curves], set[int]] | None = None,
+) -> TrainingRecord:
+    """Train all replicas for up to `max_epochs` passes over the rows.
+
+    Parameters
+    ----------
+    batch : Batch
+        All rows.
+    start : Parameters
+        With a leading replica axis, as `settings`.
+    rng : numpy.random.Generator
+        Shuffles the rows in every epoch.
+    final_rate : float
+        The learning rates fall linearly to this share of their first value, in epoch `max_epochs`.
+    average_steps : int
+        Number of steps that the running average of the parameters covers; 1: no averaging.
+    measure : function
+        Figures of the population after an epoch.
+    should_stop, on_epoch, keep : functions
+        Called after each epoch with the curves so far: whether to end; to report; which epochs, counted from 0, may
+        still be chosen. By default all epochs are kept.
+    """
+    enable_compilation_cache()
+    settings = Settings(*(np.asarray(value, np.float32) for value in settings))
+    state: Any = (start, _zero_moments(start, plan), start if plan.averages else ())
+    n_steps_done, history = 0, []
+    checkpoints: list[Parameters | None] = []
+    for epoch in range(max_epochs):
+        share = np.float32(1.0 - (1.0 - final_rate) * epoch / max(max_epochs - 1, 1))
+        rates = {name: getattr(settings, name) * share for name in ("group_rate", "classifier_rate")}
+        slowed = settings._replace(**rates)
+        for chunk, n_steps in _chunks(batch, rng.permutation(len(batch.label)), batch_size):
+            pace = np.array([n_steps_done, average_steps], np.float32)
+            state = _train_chunk(state, slowed, chunk, n_steps, pace, plan)
+            n_steps_done += n_steps
+        # A copy, because the next epoch overwrites the memory of this one (donate_argnums below).
+        params = jax.tree.map(np.array, state[2] if plan.averages else state[0])
+        history.append(measure(params))
+        curves = {name: np.array([point[name] for point in history]) for name in history[0]}
+        needed = range(epoch + 1) if keep is None else keep(curves)
+        checkpoints = [*checkpoints, params]
+        checkpoints = [checkpoint if i in needed else None for i, checkpoint in enumerate(checkpoints)]
+        if on_epoch is not None:
+            on_epoch(len(history), curves)
+        if should_stop(curves):
+            break
+    return TrainingRecord(curves, tuple(checkpoints))
+
+
+@partial(jax.jit, static_argnames="plan", donate_argnums=0)
+def _train_chunk(state: Any, settings: Settings, chunk: Batch, n_steps: int, pace: Array, plan: Plan) -> Any:
+    """Train every replica on the first `n_steps` batches of a chunk.
+
+    The state consists of the parameters, the moments of the optimiser, and the running average of the parameters.
+    `pace` holds the number of steps taken before this chunk, and the number of steps that the average covers.
+    """
+    step = jax.vmap(partial(_step, plan=plan), in_axes=(0, 0, 0, None))
+
+    def advance(i: Array, state: Any) -> Any:
+        params, moments, average = state
+        params, moments = step(params, moments, settings, Batch(*(field[i] for field in chunk)))
+        if plan.averages:
+            # A plain mean until there are pace[1] steps, then an exponential one: a window would have to store them.
+            newest = 1.0 / jnp.minimum(pace[0] + i + 1.0, pace[1])
+            average = jax.tree.map(lambda mean, value: mean + newest * (value - mean), average, params)
+        return params, moments, average
+
+    return jax.lax.fori_loop(0, n_steps, advance, state)
+
+
+def _step(params: Parameters, moments: Any, settings: Settings, batch: Batch, plan: Plan) -> tuple[Parameters, Any]:
+    """Update one replica on one batch."""
+    trains = (batch.fold != settings.held_out) | (settings.held_out < 0)
+    batch = batch._replace(weight=batch.weight * trains)
+    rates = {"group": settings.group_rate, "classifiers": settings.classifier_rate}
+    before = params, moments
+    for parts in (("group",), ("classifiers",)) if plan.alternate else (("group", "classifiers"),):
+        fixed = params
+
+        # Bound as a default: a closure would see the parameters of a later turn of the loop.
+        def loss(active: dict[str, Any], fixed: Parameters = fixed) -> Array:
+            return training_loss(fixed._replace(**active), batch, settings, plan.form)
+
+        gradient = jax.grad(loss)({part: getattr(params, part) for part in parts})
+        for part in parts:
+            direction, moment = plan.transformation(part).update(gradient[part], moments[part])
+            rate = rates[part]
+            moved = jax.tree.map(lambda p, g, rate=rate: p - rate * g, getattr(params, part), direction)
+            params, moments = params._replace(**{part: moved}), moments | {part: moment}
+    if batch.weight.shape[0] > 1:
+        return params, moments
+    # A row that the replica holds out is no update, for the momentum neither.
+    return jax.tree.map(lambda old, new: jnp.where(trains.all(), new, old), before, (params, moments))
+
+
+def training_loss(params: Parameters, batch: Batch, settings: Settings, form: Form) -> Array:
+    """Minus the objective of one replica, plus the L2 penalty on its classifiers."""
+    size = sum((weight**2).sum() for weight, _ in params.classifiers)
+    return settings.shrinkage / 2 * size - objective(*outputs(params, batch.x, batch.base), batch, settings, form)
+
+
+def outputs(params: Parameters, x: Array, base: Array) -> tuple[Array, Array]:
+    """Logits of the groups, (rows, K), and of all classifiers, (rows, K, m), for NumPy and JAX arrays alike."""
+    return apply_network(params.group, x), apply_network(params.classifiers, x).swapaxes(0, 1) + base[:, None]
+
+
+def _zero_moments(params: Parameters, plan: Plan) -> dict[str, Any]:
+    """Return the first state of the optimiser, all zeros; `init` of optax would compile a program for every array."""
+
+    def zeros(part: str) -> Any:
+        shapes = jax.eval_shape(jax.vmap(plan.transformation(part).init), getattr(params, part))
+        return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+
+    return {part: zeros(part) for part in Parameters._fields}
+
+
+def _chunks(batch: Batch, order: NDArray[np.intp], batch_size: int) -> Iterator[tuple[Batch, int]]:
+    """Cut the rows, in the given order, into chunks (steps, batch, ...), with the number of steps that hold rows.
+
+    The shape of a chunk does not depend on the number of rows: a second fit with the same columns compiles nothing.
+    """
+    chunk_steps = max(_CHUNK_NUMBERS // (batch_size * batch.x.shape[1]), 4)
+    chunk_rows = chunk_steps * batch_size
+    for first in range(0, len(order), chunk_rows):
+        taken = order[first : first + chunk_rows]
+        padded = np.zeros(chunk_rows, np.intp)
+        padded[: len(taken)] = taken
+        chunk = Batch(*(field[padded] for field in batch))
+        chunk.weight[len(taken) :] = 0
+        shaped = Batch(*(field.reshape(chunk_steps, batch_size, *field.shape[1:]) for field in chunk))
+        yield shaped, -(-len(taken) // batch_size)
+
+
+def enable_compilation_cache() -> None:
+    """Let JAX keep compiled programs in the user's cache, unless that is off or the program has chosen a directory.
+
+    Compiling takes one to three seconds, then once per machine instead of once per process. The environment variable
+    ``DAFH_COMPILATION_CACHE`` names another directory, or turns the cache off (``off``).
+    """
+    choice = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    if (
+        choice.lower() in ("off", "0", "no", "false")
+        or getattr(jax.config, "jax_compilation_cache_dir", None) is not None
+    ):
+        return
+    # Machines of a cluster often share a home directory, and one must not run instructions of another's processor.
+    processor = platform.machine() + platform.processor()
+    if (description := Path("/proc/cpuinfo")).exists():
+        lines = description.read_text().splitlines()
+        processor += next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    of_processor = hashlib.sha256(processor.encode()).hexdigest()[:12]
+    directory = Path(choice) if choice else pooch.os_cache("dafh") / "compiled" / of_processor
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # With a read-only home directory, training compiles each time instead of failing.
+    # JAX does not annotate this function, and strict type checking refuses calls of such functions.
+    update: Any = jax.config.update
+    update("jax_compilation_cache_dir", str(directory))
+    # By default JAX keeps only programs that took a second or more to compile. Ours are smaller, but there are many.
+    update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+# ---- which replica, and which epoch ----
+
+
+def population_figures(
+    params: Parameters, batch: Batch, pooled_right: NDArray[np.bool_], selection: NDArray[np.intp], n_folds: int
+) -> dict[str, NDArray[np.float64]]:
+    """Figures of every replica, (blocks, replicas): on rows it trains on, and on selection rows that it holds out."""
+    points, replicas = [], np.arange(len(params.group[0][0])).reshape(n_folds + 1, -1)
+    for block, members in enumerate(replicas):
+        held_out = (batch.fold == block) & (block < n_folds)
+        trains = np.flatnonzero(~held_out)
+        # Those on training rows are for curves only, and a sample is enough for them.
+        parts = {"train": trains[:: max(len(trains) // _ROWS_TO_SHOW, 1)], "selection": selection}
+        if block < n_folds:
+            parts["selection"] = selection[held_out[selection]]
+        taken = {part: (Batch(*(field[rows] for field in batch)), pooled_right[rows]) for part, rows in parts.items()}
+        for member in members:
+            replica = jax.tree.map(lambda leaf, member=member: leaf[member], params)
+            with np.errstate(all="ignore"):  # A replica that diverges has no figures.
+                figures = {part: _figures(replica, *rows) for part, rows in taken.items()}
+            points.append({f"{part}_{name}": one[name] for part, one in figures.items() for name in one})
+    return {name: np.array([point[name] for point in points]).reshape(replicas.shape) for name in points[0]}
+
+
+def _figures(replica: Parameters, batch: Batch, pooled_right: NDArray[np.bool_]) -> dict[str, float]:
+    """Figures of one replica on some rows, each served by the classifier of its group."""
+    group_logits, logits = outputs(replica, batch.x, batch.base)
+    group, rows = group_logits.argmax(axis=1), np.arange(len(batch.label))
+    own, decided = logits[rows, group], decide(logits)
+    right = decided == batch.label[:, None]
+    n_classes = max(own.shape[1], 2)
+    distance = to_probabilities(own) - np.eye(n_classes)[batch.label]
+    means = {
+        "log_loss": row_losses(own, batch.label),
+        "brier": (distance**2).sum(axis=1) / 2,
+        "accuracy": right[rows, group],
+        "pr": right[rows, group] | ~(right.any(axis=1) | pooled_right),
+    }
+    n_groups = right.shape[1]
+    counts = np.bincount(group * n_classes + decided[rows, group], minlength=n_groups * n_classes)
+    figures = {name: float(batch.weight @ values / batch.weight.sum()) for name, values in means.items()}
+    return figures | {"label_information": _normalized_information(counts.reshape(n_groups, n_classes))}
+
+
+def _normalized_information(counts: NDArray[np.intp]) -> float:
+    """Mutual information of rows and columns of counts, divided by their mean entropy; 0 if either is constant."""
+    entropies = entropy(counts.sum(axis=0)) + entropy(counts.sum(axis=1))
+    return float(2 * mutual_info_score(None, None, contingency=counts) / entropies) if entropies > 0 else 0.0
+
+
+class Choice(NamedTuple):
+    """One checkpoint of one replica; both numbers start at 0."""
+
+    replica: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The rule that selects replica and epoch, and that ends training."""
+
+    n_folds: int
+    pr_weight: float
+    """Weight of Pr without harm in the criterion."""
+    patience: int = 0
+    """Training ends after this many epochs without improvement."""
+    last: bool = False
+    """Train to the end and take the last epoch, as the paper does; only the replica is then selected."""
+    all_choose: bool = False
+    """The rows that choose also judge afterwards: for each fold, the other folds choose."""
+
+    def judged(self, curves: Curves) -> Curves:
+        """Average each curve over the folds, (epochs, replicas)."""
+        return {name: curve[:, : self.n_folds or 1].mean(axis=1) for name, curve in curves.items()}
+
+    def criterion(self, curves: Curves) -> NDArray[np.float64]:
+        """Return the value to minimise, (epochs, replicas): Brier score − pr_weight · Pr, on held-out rows."""
+        values = self._values(curves)
+        # The replica that trained on all rows must not do worse on them than its folds do on rows they never saw: it
+        # has then ended in a worse optimum than its folds. So the larger of the two values counts.
+        worst = np.maximum(values[:, : self.n_folds or 1].mean(axis=1), values[:, -1])
+        return np.where(np.isfinite(worst), worst, np.inf)
+
+    def _values(self, curves: Curves) -> NDArray[np.float64]:
+        # Neither accuracy nor Pr alone: they are counts over few rows, and the largest of many noisy counts is mostly
+        # noise. Nor log-loss: a row near the border of two groups gets a confident prediction from one or the other,
+        # and the unbounded loss of those few rows would exclude the sharpest, and best, classifiers.
+        values = curves["selection_brier"] - self.pr_weight * curves["selection_pr"]
+        # If the groups are little more than the predicted label, the group network has become the predictor. Such a
+        # checkpoint must be clearly better than one whose groups mean something else.
+        return values + _PENALTY_FOR_LABEL_LIKE * (curves["selection_label_information"] > LABEL_LIKE)
+
+    def choose(self, curves: Curves) -> Choice:
+        """Return the checkpoint with the smallest criterion; ties go to the earliest epoch, then the first replica."""
+        return self._smallest(self.criterion(curves))
+
+    def choose_by_block(self, curves: Curves) -> list[Choice]:
+        """Return the checkpoint of each block; the last is that of the model.
+
+        Where the rows of a fold judge as well as choose, the model that holds the fold out is the one that the other
+        folds choose: no row then judges what it has chosen. The block that was trained on all rows has no say, because
+        it has seen the labels of the fold.
+        """
+        final = self.choose(curves)
+        if not self.all_choose:
+            return [final] * (self.n_folds + 1)
+        folds = self._values(curves)[:, : self.n_folds]
+        others = [np.delete(folds, fold, axis=1).mean(axis=1) for fold in range(self.n_folds)]
+        return [*(self._smallest(np.where(np.isfinite(values), values, np.inf)) for values in others), final]
+
+    def _smallest(self, values: NDArray[np.float64]) -> Choice:
+        if self.last:
+            return Choice(int(values[-1].argmin()), len(values) - 1)
+        epoch, replica = np.unravel_index(values.argmin(), values.shape)
+        return Choice(int(replica), int(epoch))
+
+    def should_stop(self, curves: Curves) -> bool:
+        """Whether the best criterion in the population has not improved for `patience` epochs."""
+        best_of_epoch = self.criterion(curves).min(axis=1)
+        return not self.last and len(best_of_epoch) - 1 - int(best_of_epoch.argmin()) >= self.patience
+
+    def epochs_in_use(self, curves: Curves) -> set[int]:
+        """Return the epochs that would be chosen now, for the model or for a fold."""
+        return {choice.epoch for choice in self.choose_by_block(curves)}
+
+
+# ---- the way in ----
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPopulation:
     """The model chosen, the models of its folds, and how they came about."""
 
-    model: CorrectionModel
-    folds: tuple[CorrectionModel, ...]
+    model: NetworkModel
+    folds: tuple[NetworkModel, ...]
     """The same start trained without each fold; none where nothing was held out."""
     history: pd.DataFrame
     population: pd.DataFrame
@@ -67,50 +540,25 @@ class FittedPopulation:
     """Counted from 1."""
 
     def cross_fitted_rows(
-        self,
-        rows: CheckedRows,
-        base: NDArray[np.float64],
-        held_out: HeldOut,
-        starts: Sequence[NetworkStart] | None,
-        decisions: Decisions,
+        self, rows: CheckedRows, base: NDArray[np.float64], held_out: HeldOut, decisions: Decisions
     ) -> ComparedRows:
         """Compare, on calibration rows, models that were trained without them.
 
         The models of two folds number their groups in any order. Those of each fold get the numbers of the final model
         here, by the rows that they share; without that, rows of different groups would be put together.
-
-        Parameters
-        ----------
-        rows, base, held_out, starts
-            As `fit_population` was given them.
         """
-        n_groups = self.model.n_groups
         # Every so many rows, not the first ones: files are often sorted.
-        sample = np.arange(0, len(rows), max(len(rows) // ROWS_TO_MATCH, 1))
-        final = self.model.group_logits(rows.X[sample], _answers(starts, -1, sample)).argmax(axis=1)
-        verdicts = []
+        sample = rows.X[:: max(len(rows) // ROWS_TO_MATCH, 1)]
+        final, verdicts = self.model.group_logits(sample).argmax(axis=1), []
         for fold, model in enumerate(self.folds):
             members = held_out.calibration(fold)
-            here = model.group_logits(rows.X[sample], _answers(starts, fold, sample)).argmax(axis=1)
-            pooled = base[fold, members]
             if not len(members):
                 continue
-            verdicts.append(
-                FoldVerdict(
-                    members,
-                    model.group_logits(rows.X[members], _answers(starts, fold, members)).argmax(axis=1),
-                    model.logits(rows.X[members]) + (pooled[:, None] if model.contains_pooled else 0.0),
-                    pooled,
-                    matched_groups(here, final, n_groups),
-                )
-            )
-        return cross_fitted_rows(verdicts, n_groups, rows, decisions)
-
-
-def check_jax_is_installed() -> None:
-    """Refuse to train a network without JAX, before anything is fitted; prediction does without."""
-    if importlib.util.find_spec("jax") is None or importlib.util.find_spec("optax") is None:
-        raise InputError("Networks are trained with JAX, which is not installed: pip install 'dafh[network]'.")
+            group, pooled = model.group_logits(rows.X[members]).argmax(axis=1), base[members]
+            logits = model.logits(rows.X[members]) + (pooled[:, None] if model.contains_pooled else 0.0)
+            place = matched_groups(model.group_logits(sample).argmax(axis=1), final, self.model.n_groups)
+            verdicts.append(FoldVerdict(members, group, logits, pooled, place))
+        return cross_fitted_rows(verdicts, self.model.n_groups, rows, decisions)
 
 
 def fit_population(
@@ -120,192 +568,86 @@ def fit_population(
     base: NDArray[np.float64],
     held_out: HeldOut,
     *,
-    starts: Sequence[NetworkStart] | None,
+    start: Start | None,
     start_seed: np.random.SeedSequence,
     batch_seed: np.random.SeedSequence,
     verbose: int = 0,
 ) -> FittedPopulation:
-    """Train every start on all rows and, beside that, without each fold; choose by the rows of the folds.
+    """Train every replica on all rows and, beside that, without each fold; choose by the rows of the folds.
 
     Parameters
     ----------
-    base : array of shape (n_folds + 1, n, m)
-        Logits of the pooled classifier, which the own classifiers correct, for each block. Those of block f come from
-        classifiers that never saw the rows of fold f; the last block is for the models trained on all rows.
-    starts : sequence of n_folds + 1 NetworkStart, or None
-        What each block starts from. None, or a recipe that starts cold: at random, and without answers.
+    base : array of shape (n, m)
+        Out-of-fold logits of the pooled classifier, which the own classifiers correct.
+    start : Start or None
+        None: at random.
     """
-    # JAX is needed from here on; imported here, the rest of the package does without it.
-    from dafh.engine.population import train_population
-    from dafh.engine.selection import Selection
-
-    warm = recipe.start != "cold"
-    starts = starts if recipe.start == "exceptions" else None
-    scaler = StandardScaler().fit(rows.X, sample_weight=rows.weight)
-    columns = Standardization(scaler.mean_, scaler.scale_)
-    seen = _engine_rows(rows, base, starts, scaler.transform(rows.X), held_out, warm=warm)
-    plan = _plan(recipe, n_groups, seen, n_outputs=base.shape[-1])
-    grid = recipe.grid()
-    max_epochs, patience = recipe.schedule(len(rows), from_exceptions=starts is not None)
-    last, weight_of_pr = recipe.select == "last", recipe.weight_of_pr(n_groups)
-    rule = Selection(held_out.n_folds, weight_of_pr, patience, last=last, all_choose=held_out.all_choose)
-    elsewhere = [0.0] * len(base) if starts is None else [start.elsewhere for start in starts]
-    settings = _engine_settings(grid, held_out.n_folds, elsewhere)
+    warm, n_folds = recipe.start != "cold", held_out.n_folds
+    columns = Standardization.of(rows.X, rows.weight)
+    batch = Batch(
+        x=columns.of_rows(rows.X).astype(np.float32),
+        label=rows.label.astype(np.int32),
+        base=(base if warm else np.zeros_like(base)).astype(np.float32),
+        # A mean weight of 1: the learning rates then mean the same whatever the unit of the weights.
+        weight=(rows.weight / rows.weight.mean()).astype(np.float32),
+        fold=held_out.fold,
+    )
+    max_epochs, patience = recipe.schedule(len(rows), from_start=start is not None)
+    rule = Selection(n_folds, recipe.weight_of_pr(n_groups), patience, recipe.select == "last", held_out.all_choose)
+    grid, pooled_right = recipe.grid(), decide(base) == rows.label
     with epoch_reporter(max_epochs, verbose, rule) as report:
-        record = train_population(
-            seen,
-            type(seen)(*(field[held_out.selection] for field in seen)),
-            _first_parameters(plan, grid["noise"], base, starts, columns, start_seed, warm=warm),
-            settings,
-            plan,
+        record = train(
+            batch,
+            _first_parameters(recipe, batch, n_groups, start, columns, start_seed, n_folds),
+            _settings(grid, n_folds),
+            Plan.of(recipe),
             batch_size=recipe.batch_size,
             max_epochs=max_epochs,
             rng=np.random.default_rng(batch_seed),
             final_rate=recipe.final_rate,
             average_steps=recipe.average_steps,
+            measure=lambda params: population_figures(params, batch, pooled_right, held_out.selection, n_folds),
             should_stop=rule.should_stop,
             on_epoch=report,
             keep=rule.epochs_in_use,
         )
-    choices = _choose(record, rule)
-
-    def served(block: int) -> CorrectionModel:
-        replica, epoch = choices[block]
-        parameters = record.parameters(block * recipe.n_replicas + replica, epoch)
-        n_answers = 0 if starts is None else starts[block].answers.shape[1]
-        return CorrectionModel.from_parameters(parameters, columns, n_answers, contains_pooled=warm)
-
-    return FittedPopulation(
-        model=served(held_out.n_folds),
-        folds=tuple(served(block) for block in range(held_out.n_folds)),
-        history=_history(record, rule, choices[-1]),
-        population=_population(record, rule, choices[-1], grid),
-        best_epoch=choices[-1].epoch + 1,
-    )
-
-
-# ---- what goes into the engine ----
-
-
-def _answers(starts: Sequence[NetworkStart] | None, block: int, rows: NDArray[np.intp]) -> NDArray[np.bool_] | None:
-    return None if starts is None else starts[block].answers[rows]
-
-
-def _plan(recipe: Recipe, n_groups: int, rows: "Rows", n_outputs: int) -> "Plan":
-    from dafh.engine.population import Plan
-
-    n_columns = rows.x.shape[1]
-    return Plan(
-        group_sizes=(n_columns + rows.answers.shape[-1], *recipe.group_hidden, n_groups),
-        classifier_sizes=(n_columns, *recipe.classifier_hidden, n_outputs),
-        surrogate=recipe.surrogate,
-        optimizer=recipe.optimizer,
-        momentum=recipe.momentum,
-        alternate=recipe.alternate,
-        anchor_moves_groups=recipe.anchor_moves_groups,
-    )
-
-
-def _engine_rows(
-    rows: CheckedRows,
-    base: NDArray[np.float64],
-    starts: Sequence[NetworkStart] | None,
-    standardized: NDArray[Any],
-    held_out: HeldOut,
-    *,
-    warm: bool,
-) -> "Rows":
-    from dafh.engine.objective import Rows
-
-    widest = max((start.answers.shape[1] for start in starts or ()), default=0)
-    width = -(-widest // _ANSWERS_AT_A_TIME) * _ANSWERS_AT_A_TIME
-    answers = np.zeros((len(rows), len(base), width), np.int8)
-    for block, start in enumerate(starts or ()):
-        answers[:, block, : start.answers.shape[1]] = start.answers
-    return Rows(
-        x=standardized.astype(np.float32),
-        answers=answers,
-        label=rows.label.astype(np.int32),
-        base=np.moveaxis(base if warm else np.zeros_like(base), 0, 1).astype(np.float32),
-        pooled_right=(decide(base) == rows.label).T.astype(np.float32),
-        # A mean weight of 1: the learning rates then mean the same whatever the unit of the weights.
-        weight=(rows.weight / rows.weight.mean()).astype(np.float32),
-        fold=held_out.fold,
-    )
-
-
-def _first_parameters(
-    plan: "Plan",
-    noise: NDArray[np.float64],
-    base: NDArray[np.float64],
-    starts: Sequence[NetworkStart] | None,
-    columns: Standardization,
-    seed: np.random.SeedSequence,
-    *,
-    warm: bool,
-) -> "Parameters":
-    from dafh.engine.networks import Start
-    from dafh.engine.population import init_population
-
-    # Noise is relative to the spread of the pooled logit. A pooled classifier that knows nothing has none, and noise
-    # relative to that would break no symmetry: a spread of 1 then.
-    spread = np.maximum(base.std(axis=1).mean(axis=1), 1.0) if warm else np.ones(len(base))
-    scales = spread[:, None] * noise
-    if starts is None:
-        return init_population(plan, scales, seed, [None] * len(base))
-    # The groups of a tree break the symmetry as they are: the first replica starts at the exact solution.
-    scales[[bool(start.leaves) for start in starts], 0] = 0
-    given = [
-        Start(
-            leaves=start.leaves,
-            group=start.group,
-            weight=start.weight * columns.scale[:, None],
-            bias=start.bias + np.einsum("d,kdm->km", columns.center, start.weight),
-        )
-        for start in starts
-    ]
-    return init_population(plan, scales, seed, given)
-
-
-def _engine_settings(grid: dict[str, NDArray[np.float64]], n_folds: int, elsewhere: Sequence[float]) -> "Settings":
-    """Repeat the settings of the replicas for every fold, and once more for the models trained on all rows."""
-    from dafh.engine.objective import Settings
-
-    repeated = {name: np.tile(values, n_folds + 1) for name, values in grid.items()}
-    return Settings(
-        envy_weight=repeated["envy_weight"],
-        penalty=repeated["penalty"],
-        temperature=repeated["temperature"],
-        anchor=repeated["anchor"],
-        shrinkage=repeated["shrinkage"],
-        group_rate=repeated["group_learning_rate"],
-        classifier_rate=repeated["classifier_learning_rate"],
-        held_out=np.repeat([*range(n_folds), -1], len(grid["penalty"])),
-        elsewhere=np.repeat(elsewhere, len(grid["penalty"])),
-    )
-
-
-# ---- what comes out of it ----
-
-
-def _choose(record: "TrainingRecord", rule: "Selection") -> "list[Choice]":
     # One replica that survives is enough; the others count as infinitely bad.
     if not np.isfinite(rule.criterion(record.curves)).any():
         raise InputError(
             "Training diverged in every replica: bring the columns of X to ordinary scales, or lower the "
             "learning rates."
         )
-    return rule.choose_by_block(record.curves)
+    choices = rule.choose_by_block(record.curves)
+
+    def served(block: int) -> NetworkModel:
+        parameters = record.parameters(block * recipe.n_replicas + choices[block].replica, choices[block].epoch)
+        return NetworkModel.from_parameters(*parameters, columns, contains_pooled=warm)
+
+    return FittedPopulation(
+        model=served(n_folds),
+        folds=tuple(served(block) for block in range(n_folds)),
+        history=_history(record, rule, choices[-1]),
+        population=_population(record, rule, choices[-1], grid),
+        best_epoch=choices[-1].epoch + 1,
+    )
 
 
-def _history(record: "TrainingRecord", rule: "Selection", choice: "Choice") -> pd.DataFrame:
+def _settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> Settings:
+    """Repeat the settings of the replicas for every fold, and once more for the models trained on all rows."""
+    repeated = {name: np.tile(values, n_folds + 1) for name, values in grid.items() if name != "noise"}
+    repeated["group_rate"] = repeated.pop("group_learning_rate")
+    repeated["classifier_rate"] = repeated.pop("classifier_learning_rate")
+    return Settings(**repeated, held_out=np.repeat([*range(n_folds), -1], len(grid["noise"])))
+
+
+def _history(record: TrainingRecord, rule: Selection, choice: Choice) -> pd.DataFrame:
     epochs = pd.RangeIndex(1, len(record.checkpoints) + 1, name="epoch")
     judged = rule.judged(record.curves)
     return pd.DataFrame({name: curve[:, choice.replica] for name, curve in judged.items()}, epochs)
 
 
 def _population(
-    record: "TrainingRecord", rule: "Selection", choice: "Choice", grid: dict[str, NDArray[np.float64]]
+    record: TrainingRecord, rule: Selection, choice: Choice, grid: dict[str, NDArray[np.float64]]
 ) -> pd.DataFrame:
     replicas = np.arange(len(grid["penalty"]))
     judged, best = rule.judged(record.curves), rule.criterion(record.curves).argmin(axis=0)

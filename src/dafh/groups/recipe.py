@@ -1,6 +1,6 @@
 """Recipe: how groups and their classifiers are trained, every setting in one place."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -8,13 +8,24 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dafh.checks.parameters import Allowed, Constraints, check_parameters, number, one_of, sequence_of, whole_number
+from dafh.exceptions import InputError
 
 # A row has as many classifiers to envy as there are groups: those of the other groups, and the pooled one.
 _PR_WEIGHT_PER_RIVAL = 0.02
 _AUTO = one_of("auto")
+_UPDATES = ("row", "batch_mean", "batch_sum")
+# Batch size, epochs and λ in the paper's table of final hyper-parameters.
+_SELECTED = {
+    "adult": (1024, 3, 10.0),
+    "arrest": (1024, 3, 10.0),
+    "violent": (1024, 3, 10.0),
+    "german": (256, 3, 100.0),
+    "bank": (1024, 2, 10.0),
+}
 _YES_OR_NO = Allowed("a bool", lambda value: isinstance(value, bool | np.bool_))
 _WIDTHS = sequence_of(whole_number(1, 2**14), "a sequence of up to 10 ints from 1 to 16384", most=10)
 _SETTING = number(0, closed="left")
+_FUNCTION = Allowed("a function", callable)
 # One number, or several that are spread over the replicas; an empty list would leave a replica without a setting.
 _VARIED = (
     Allowed("a non-negative number", _SETTING.holds),
@@ -51,23 +62,28 @@ class Recipe(BaseEstimator):
         each leaf, and starts at random otherwise.
     classifier_hidden : sequence of int, default=()
         Widths of the hidden layers of each own classifier's correction; none makes it linear.
-    start : {"exceptions", "pooled", "cold"}, default="exceptions"
-        "exceptions": groups and own classifiers start from a list of exceptions, where there is one, and otherwise as
-        with "pooled".
-        "pooled": groups start at random, and every own classifier as the pooled classifier plus noise. "cold": all
-        start at random, and own classifiers do not contain the pooled one, as in the paper.
+    start : {"exceptions", "clusters", "errors", "pooled", "cold"}, default="exceptions"
+        What groups start from, which the group network first learns to tell, with a correction fitted in each.
+        "exceptions": a list of exceptions, where there is one, and otherwise as with "pooled". "clusters": K-means on
+        the columns, after GEORGE. "errors": the rows that the pooled classifier gets wrong, after Antigone; for two
+        groups. "pooled": groups start at random, and every own classifier as the pooled classifier plus noise. "cold":
+        all start at random, and own classifiers do not contain the pooled one, as in the paper.
     noise : float *(varied)*, default=0.02
         Size of the random part of the first corrections, relative to the standard deviation of the pooled logit (at
         least 1). The first replica that starts from exceptions has none. A random group network already breaks the
         symmetry between groups, and noise that is left at the end of training is harm.
-    surrogate : {"margin", "paper"}, default="margin"
-        Stand-in for the 0-1 loss; "paper" is the printed one with the missing absolute value.
+    surrogate : {"margin", "paper", "printed"} or function, default="margin"
+        Stand-in for the 0-1 loss; "paper" is the printed one with the missing absolute value, and "printed" is without
+        it. Yours takes logits (rows, K, m), labels (rows,) and the temperature, as JAX arrays, and returns (rows, K).
     temperature : float *(varied)*, default=3
         Steepness of the surrogate.
     envy_weight : float *(varied)*, default=0
         Weight of the envy term: 1 (the paper) pushes classifiers apart, 0 keeps them close.
     penalty : float *(varied)*, default=0.1
         The paper's λ: weight of the penalty on unequal group sizes.
+    imbalance : {"kl", "printed"} or function, default="kl"
+        The paper's Γ, which λ multiplies and which is subtracted: "kl" is the divergence of the groups' shares from
+        uniform; "printed" has the printed sign. Yours takes the share of each group (K,) and returns a number.
     anchor : float *(varied)*, default=8
         Weight of each classifier's likelihood on its own group; 0 is the paper.
     anchor_moves_groups : bool, default=True
@@ -90,6 +106,8 @@ class Recipe(BaseEstimator):
         Size of the population. It is trained once on all rows, and once without each fold. From exceptions, a second
         replica gained nothing; from random starts, take 8.
     batch_size : int, default=256
+    reduction : {"mean", "sum"}, default="mean"
+        Whether the rows of a batch are averaged or summed up.
     max_epochs : int or "auto", default="auto"
         Passes over the training rows at most. "auto" takes 8 passes from exceptions; from a random start about 2,000
         steps, and 8 to 200 passes.
@@ -125,12 +143,13 @@ class Recipe(BaseEstimator):
     _constraints: ClassVar[Constraints] = {
         "group_hidden": (_WIDTHS,),
         "classifier_hidden": (_WIDTHS,),
-        "start": (one_of("exceptions", "pooled", "cold"),),
+        "start": (one_of("exceptions", "clusters", "errors", "pooled", "cold"),),
         "noise": _VARIED,
-        "surrogate": (one_of("margin", "paper"),),
+        "surrogate": (one_of("margin", "paper", "printed"), _FUNCTION),
         "temperature": _VARIED,
         "envy_weight": _VARIED,
         "penalty": _VARIED,
+        "imbalance": (one_of("kl", "printed"), _FUNCTION),
         "anchor": _VARIED,
         "anchor_moves_groups": (_YES_OR_NO,),
         "shrinkage": _VARIED,
@@ -143,6 +162,7 @@ class Recipe(BaseEstimator):
         "alternate": (_YES_OR_NO,),
         "n_replicas": (whole_number(1, 1_000),),
         "batch_size": (whole_number(1, 10**9),),
+        "reduction": (one_of("mean", "sum"),),
         "max_epochs": (whole_number(1, 10**6), _AUTO),
         "patience": (whole_number(1, 10**6), _AUTO),
         "select": (one_of("best", "last"),),
@@ -155,12 +175,13 @@ class Recipe(BaseEstimator):
         *,
         group_hidden: Sequence[int] = (64,),
         classifier_hidden: Sequence[int] = (),
-        start: Literal["exceptions", "pooled", "cold"] = "exceptions",
+        start: Literal["exceptions", "clusters", "errors", "pooled", "cold"] = "exceptions",
         noise: Varied = 0.02,
-        surrogate: Literal["margin", "paper"] = "margin",
+        surrogate: Literal["margin", "paper", "printed"] | Callable[..., Any] = "margin",
         temperature: Varied = 3.0,
         envy_weight: Varied = 0.0,
         penalty: Varied = 0.1,
+        imbalance: Literal["kl", "printed"] | Callable[..., Any] = "kl",
         anchor: Varied = 8.0,
         anchor_moves_groups: bool = True,
         shrinkage: Varied = 0.04,
@@ -173,6 +194,7 @@ class Recipe(BaseEstimator):
         alternate: bool = False,
         n_replicas: int = 1,
         batch_size: int = 256,
+        reduction: Literal["mean", "sum"] = "mean",
         max_epochs: int | Literal["auto"] = "auto",
         patience: int | Literal["auto"] = "auto",
         select: Literal["best", "last"] = "best",
@@ -187,6 +209,7 @@ class Recipe(BaseEstimator):
         self.temperature = temperature
         self.envy_weight = envy_weight
         self.penalty = penalty
+        self.imbalance = imbalance
         self.anchor = anchor
         self.anchor_moves_groups = anchor_moves_groups
         self.shrinkage = shrinkage
@@ -199,6 +222,7 @@ class Recipe(BaseEstimator):
         self.alternate = alternate
         self.n_replicas = n_replicas
         self.batch_size = batch_size
+        self.reduction = reduction
         self.max_epochs = max_epochs
         self.patience = patience
         self.select = select
@@ -206,31 +230,51 @@ class Recipe(BaseEstimator):
         self.pr_weight = pr_weight
 
     @classmethod
-    def paper(cls, **changes: Any) -> Self:
-        """Return Algorithm 1 as printed, with the two corrections without which nothing is learned.
+    def paper(
+        cls,
+        update: Literal["row", "batch_mean", "batch_sum"] = "row",
+        data_set: Literal["adult", "arrest", "bank", "german", "violent"] | None = None,
+        **changes: Any,
+    ) -> Self:
+        """Return Algorithm 1 of the paper, with the two corrections without which nothing is learned.
 
-        Stochastic gradient ascent in the printed order, one random start, the last epoch, nothing held out to choose
-        by, and the settings that the paper selects for most of its data sets. The corrections are the absolute value
-        in the surrogate loss and the sign of the penalty; see the module `dafh.engine.objective`.
+        Stochastic gradient ascent in the printed order, one random start, the last epoch, and nothing held out to
+        choose by. `dafh.groups.algorithm` is the same in plain NumPy, and lists what the paper leaves open. It is the
+        paper's method with logistic regression and without a guard:
+        ``DAFHClassifier(2, method="network", pooled="linear", guard=None, recipe=Recipe.paper())``.
 
         Parameters
         ----------
+        update : {"row", "batch_mean", "batch_sum"}, default="row"
+            What one update takes: a row, as Algorithm 1 is printed, or a batch of the paper's table of settings, as a
+            mean or as a sum. The paper does not say which; row by row it learns in all of its data sets.
+        data_set : {"adult", "arrest", "bank", "german", "violent"}, optional
+            Take the batch size, the epochs and λ that the paper selects for this data set; otherwise those that it
+            selects for most.
         **changes
-            Settings that should be different, such as ``max_epochs=4``.
+            Settings that should be different. ``surrogate="printed"`` and ``imbalance="printed"`` show what happens
+            without the two corrections.
 
         Examples
         --------
-        >>> recipe = Recipe.paper(max_epochs=4)
-        >>> recipe.alternate, recipe.n_replicas, recipe.select, recipe.max_epochs
-        (True, 1, 'last', 4)
+        >>> recipe = Recipe.paper(data_set="german")
+        >>> recipe.batch_size, recipe.max_epochs, recipe.penalty
+        (1, 3, 100.0)
+        >>> Recipe.paper("batch_sum", "german").batch_size
+        256
         """
+        if update not in _UPDATES:
+            raise InputError(f"update must be one of {', '.join(_UPDATES)}, got {update!r}.")
+        if data_set is not None and data_set not in _SELECTED:
+            raise InputError(f"data_set must be one of {', '.join(sorted(_SELECTED))}, got {data_set!r}.")
+        batch_size, epochs, penalty = _SELECTED["adult" if data_set is None else data_set]
         printed: dict[str, Any] = {
             "group_hidden": (100,),
             "start": "cold",
             "noise": 1.0,
             "surrogate": "paper",
             "envy_weight": 1.0,
-            "penalty": 10.0,
+            "penalty": penalty,
             "anchor": 0.0,
             "shrinkage": 0.0,
             "optimizer": "sgd",
@@ -241,8 +285,10 @@ class Recipe(BaseEstimator):
             "average_steps": 1,
             "alternate": True,
             "n_replicas": 1,
-            "batch_size": 1024,
-            "max_epochs": 3,
+            "batch_size": 1 if update == "row" else batch_size,
+            # The mean over a single row would cancel its weight.
+            "reduction": "mean" if update == "batch_mean" else "sum",
+            "max_epochs": epochs,
             "select": "last",
         }
         return cls(**{**printed, **changes})
@@ -307,7 +353,7 @@ class Recipe(BaseEstimator):
             stride *= len(values)
         return grid
 
-    def schedule(self, n_rows: int, *, from_exceptions: bool = False) -> tuple[int, int]:
+    def schedule(self, n_rows: int, *, from_start: bool = False) -> tuple[int, int]:
         """Epochs at most, and epochs to wait for an improvement.
 
         From a random start they are counted in steps, because small data have few. From exceptions, many steps on small
@@ -315,7 +361,7 @@ class Recipe(BaseEstimator):
         """
         steps_per_epoch = -(-n_rows // self.batch_size)
         epochs, wait = int(np.clip(2000 // steps_per_epoch, 8, 200)), max(6, 400 // steps_per_epoch)
-        if from_exceptions:
+        if from_start:
             epochs, wait = 8, 3
         max_epochs = epochs if self.max_epochs == "auto" else self.max_epochs
         patience = wait if self.patience == "auto" else self.patience

@@ -16,13 +16,14 @@ from dafh.checks.rows import TakesTables, check_persons, check_table, check_weig
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.exceptions import InputError
-from dafh.frames import PlainTable, Table
+from dafh.frames import PlainTable, Table, is_frame, to_pandas
 from dafh.linear.crossfit import Folds
 from dafh.linear.designs import BinnedDesign, make_basis, sum_points
 from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_penalized
 from dafh.linear.threads import one_thread
 from dafh.tables.bins import Binning
 from dafh.tables.column import MOST_BINS
+from dafh.tables.values import warn_of_numbers_as_text
 from dafh.text import clipped, percent, render_text
 
 # Evidence takes the columns for independent. Where they are many for the rows, three times its strengths predict
@@ -128,6 +129,8 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             Identifier of the person that each row belongs to: cross-validation keeps a person's rows together.
         """
         self.fit_keeping_sums(X, y, sample_weight, persons)
+        if is_frame(X):
+            warn_of_numbers_as_text(to_pandas(X))
         return self
 
     def fit_keeping_sums(

@@ -36,8 +36,8 @@ from dafh.persistence.state import MalformedError, State, pack, read_state, unpa
 from dafh.storage import replacing
 from dafh.text import clipped
 
-FORMAT = 4
-"""Formats 1 to 3 were written before the first release, and are no longer read."""
+FORMAT = 5
+"""Formats 1 to 4 were written before the first release, and are no longer read."""
 _EARLIER = b"dafh model "
 _COMMENT = re.compile(rb"dafh model (\d{4}) ([0-9a-f]{64})")
 _COMMENT_LENGTH = 80
@@ -101,15 +101,6 @@ def file_content(model: Any, *, details: Mapping[str, object] | None = None, tru
     """Return what `save` writes, for whoever writes it together with something else.
 
     Parameters are those of `save`.
-
-    Examples
-    --------
-    >>> import dafh
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(400, random_state=0)
-    >>> content = file_content(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y))
-    >>> card_of(content)["groups"]
-    2
     """
     final = final_classifier(model)
     if not isinstance(final, _MODELS):

@@ -44,18 +44,14 @@ from dafh.frames import PlainTable
 from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.recipe import Recipe
 from dafh.groups.summary import ExceptionSummary
-from dafh.groups.trained import CorrectionModel, ExceptionModel, NetworkModel
+from dafh.groups.trained import ExceptionModel, NetworkModel
 from dafh.incumbents import Incumbent, IncumbentColumns, LabelShares, ScoreCurve
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scorecard
 from dafh.partitions import (
-    AttributePartition,
     ClusterPartition,
     IntersectionPartition,
-    Node,
     PooledPartition,
-    RandomPartition,
-    TreePartition,
 )
 from dafh.regions.conditions import Condition, Region
 from dafh.rows.seen import TableView
@@ -82,15 +78,10 @@ CLASSES: dict[str, type] = {
         LabelShares,
         ScoreCurve,
         # Partitions
-        AttributePartition,
         ClusterPartition,
         IntersectionPartition,
-        Node,
         PooledPartition,
-        RandomPartition,
-        TreePartition,
         # Groups that were learned
-        CorrectionModel,
         LinearCorrections,
         NetworkModel,
         PointCorrections,

@@ -8,7 +8,7 @@ import pandas as pd
 from dafh import plots
 from dafh.evaluation.losses import TITLES
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.plots import CURVES, RATE_TITLES
+from dafh.plots import RATE_TITLES
 from dafh.watch.notices import has_changed
 
 # More bars than this are no chart; the table behind it has all values.
@@ -55,12 +55,6 @@ def make_charts(summary: dict[str, Any]) -> Charts:
         charts["composition"] = plots.composition(_most_unlike(pd.DataFrame(summary["composition"])))
     for number, column in enumerate(drawn_columns(summary)):
         charts[f"scorecard_{number}"] = plots.scorecard_chart(pd.DataFrame(column["bins"]), column["name"])
-    if summary["training"]:
-        history = pd.DataFrame(summary["training"]["history"]).set_index("epoch")
-        for metric in CURVES:
-            charts[f"curve_{metric}"] = plots.training_curve(
-                history, metric, best_epoch=summary["training"]["best_epoch"]
-            )
     return charts
 
 

@@ -1,5 +1,6 @@
 """The container of checked rows that both estimators work on."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -10,15 +11,30 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
-from dafh.checks.rows import check_features, check_known_labels, check_persons, check_table, check_times, check_weights
-from dafh.exceptions import InputError
+from dafh.checks.rows import (
+    check_features,
+    check_known_labels,
+    check_persons,
+    check_spelling,
+    check_table,
+    check_times,
+    check_weights,
+)
+from dafh.exceptions import InputError, SuspiciousInputWarning
 from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows, to_pandas
+from dafh.tables.bins import named_table
 from dafh.tables.encoder import is_given
+from dafh.tables.hashes import row_hashes
+from dafh.tables.values import warn_of_numbers_as_text
 from dafh.text import listed, quoted
 
 _NO_NUMBERS = np.empty((0, 0))
 LARGEST_WEIGHT = 1e12
 """Beyond it, penalties are lost in rounding beside the rows."""
+# A label in at most so many rows, of which the next one has many more, is a mistake more often than a class.
+_STRAY_ROWS, _TIMES_AS_FREQUENT = 2, 25
+# Shares of calibration rows that may be training rows, and of training rows that differ from each other.
+_MOST_SHARED, _DISTINCT = 0.5, 0.9
 Classes = NDArray[Any] | Callable[[NDArray[Any]], NDArray[Any]]
 """Labels that are known, or a function that finds them from those that occur."""
 
@@ -109,11 +125,15 @@ class CheckedRows:
                 "them by the same number."
             )
         counted = np.flatnonzero(weight > 0)
-        present = np.unique(labels[counted])
+        present, sizes = np.unique(labels[counted], return_counts=True)
         if len(present) < 2:
             raise InputError(
                 f"y holds one class only ({present.tolist()[0]!r}): at least two classes are needed to learn anything."
             )
+        check_spelling(present, "y")
+        _warn_of_stray_label(present, sizes)
+        if is_frame(given) and not numbers:
+            warn_of_numbers_as_text(given.iloc[:, : estimator.n_features_in_])
         found = classes(present) if callable(classes) else classes
         known = present if found is None else np.unique(found)
         unknown = np.setdiff1d(present, known)
@@ -171,6 +191,36 @@ class CheckedRows:
             attributes=None if self.attributes is None else self.attributes.iloc[rows],
             context=self.context.take(rows),
         )
+
+
+def _warn_of_stray_label(labels: NDArray[Any], sizes: NDArray[np.intp]) -> None:
+    """Warn of a label that is in so few rows that it is probably a mistake, and makes two classes three."""
+    order = np.argsort(sizes)
+    if len(labels) < 3 or sizes[order[0]] > _STRAY_ROWS or sizes[order[1]] < _TIMES_AS_FREQUENT * sizes[order[0]]:
+        return
+    warnings.warn(
+        f"y holds {quoted(labels[order[0]])} in {sizes[order[0]]:,} of {sizes.sum():,} rows, which makes it a class of "
+        "its own: correct it, or leave those rows out.",
+        SuspiciousInputWarning,
+        stacklevel=2,
+    )
+
+
+def refuse_training_rows(judges: "CheckedRows", training: "CheckedRows") -> None:
+    """Refuse rows for the guard that are rows for training: they would show that every classifier is good."""
+    known, asked = (_hashes(rows) for rows in (training, judges))
+    is_known = np.isin(asked, known)
+    # Where rows of a few categories repeat anyway, the same row may be another person.
+    distinct = len(np.unique(known)) / max(len(known), 1)
+    if is_known.any() and is_known.mean() > _MOST_SHARED and distinct > _DISTINCT:
+        raise InputError(
+            f"X_calibration holds {is_known.sum():,} rows of X: the guard needs rows that training has not seen."
+        )
+
+
+def _hashes(rows: "CheckedRows") -> NDArray[np.uint64]:
+    table = named_table(rows.given)
+    return row_hashes(table.assign(**{"\0label": rows.label}))
 
 
 def _check_columns(

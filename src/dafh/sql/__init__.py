@@ -1,6 +1,6 @@
 """Models as SQL, so that rows are scored where they live.
 
-- `plan`: a fitted model taken apart into regions, points and weights, and the sentences for what cannot be exported;
+- `plan`: a fitted model taken apart into regions and points, and the sentences for what cannot be exported;
 - `statement`: all of it as one SELECT. sqlglot writes it for each database; all values and names become nodes of its
   syntax tree, never pasted text: a category called ``'); DROP TABLE x; --`` stays a category.
 
@@ -45,9 +45,8 @@ def to_sql(
 
     Parameters
     ----------
-    model : fitted DAFHClassifier, Scorecard or StandardizedLogisticRegression, or a pipeline that ends in one
-        Groups by a network, and pooled classifiers that are neither scorecards nor logistic regressions, cannot be
-        exported.
+    model : fitted DAFHClassifier or Scorecard, or a pipeline that ends in one
+        Groups by a network, and pooled classifiers that are no scorecards, cannot be exported.
     dialect : {"duckdb", "postgres", "snowflake", "sqlite"}, default="duckdb"
     table : str, default="rows_to_score"
         Name of the table, with its schema if needed.

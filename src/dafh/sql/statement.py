@@ -6,20 +6,17 @@ writes expressions; `_Statement` puts them together.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dafh.classifiers.logits import SMALLEST_PROBABILITY
 from dafh.exceptions import InputError
 from dafh.frames import MISSING
 from dafh.regions.conditions import Condition, Region
-from dafh.sql.plan import Correction, Plan, Points, Score, Weights
+from dafh.sql.plan import Plan, Points
 from dafh.tables.column import Column
-from dafh.tables.encoder import Scale, TableEncoder
 from dafh.tables.values import DATE, FLAGS, LARGEST_NUMBER, MISSING_WORDS
 from dafh.text import quoted, write_date
 
@@ -252,19 +249,10 @@ def _is_group(group: str, numbers: Sequence[int]) -> exp.Expression:
 # ---- scores ----
 
 
-def _score(score: Score, output: int, columns: Sequence[str], standardized: Mapping[str, str]) -> exp.Expression:
-    """Write one logit: the intercept, then what each column adds, in the order in which the model adds them.
-
-    `standardized` names the columns that hold the numbers as the score's encoder has them.
-    """
-    if isinstance(score, Points):
-        parts = zip(score.binning.columns, score.points, strict=True)
-        terms = [_points(of, points[:, output].tolist()) for of, points in parts]
-    elif score.encoder is not None:
-        terms = _encoded_terms(score.encoder, score.weight[:, output].tolist(), standardized)
-    else:
-        weights = score.weight[:, output].tolist()
-        terms = [_real(weight) * _column(name) for weight, name in zip(weights, columns, strict=False)]
+def _score(score: Points, output: int) -> exp.Expression:
+    """Write one logit: the intercept, then what each column adds, in the order in which the model adds them."""
+    parts = zip(score.binning.columns, score.points, strict=True)
+    terms = [_points(of, points[:, output].tolist()) for of, points in parts]
     start = _double(_real(float(score.intercept[output])))
     return _sum([start, *(term for term in terms if term is not None)])
 
@@ -272,56 +260,26 @@ def _score(score: Score, output: int, columns: Sequence[str], standardized: Mapp
 def _points(of: Column, points: list[float]) -> exp.Expression | None:
     """Write the points of a column; None where they are 0 in every bin."""
     if of.is_category:
-        return _by_category(of.name, of.categories, points, points[len(of.categories)])
+        # The last points are for rare and unseen categories.
+        other = points[len(of.categories)]
+        named = zip(of.categories, points, strict=False)
+        branches = [(_text(category), _real(value)) for category, value in named if value != other]
+        if not branches:
+            return _real(other) if other else None
+        return _case(branches, _real(other), of=_column(of.name))
     *inside, missing = points
     node = _column(of.name)
     # Neighbours with the same points are one step.
-    branches: list[Branch] = [
+    steps: list[Branch] = [
         (node <= _number(cut), _real(inside[place]))
         for place, cut in enumerate(of.cuts)
         if inside[place] != inside[place + 1]
     ]
-    if not branches and inside[-1] == missing:
+    if not steps and inside[-1] == missing:
         return _real(missing) if missing else None
     last = node > _number(of.cuts[-1]) if of.cuts else exp.not_(_is_null(node))
     # What no comparison holds for is a gap.
-    return _case([*branches, (last, _real(inside[-1]))], _real(missing))
-
-
-def _by_category(name: str, categories: Sequence[str], values: Sequence[float], other: float) -> exp.Expression | None:
-    """Write a value for each category, and another one for the rest; None where all are 0."""
-    branches = [
-        (_text(category), _real(value)) for category, value in zip(categories, values, strict=False) if value != other
-    ]
-    if not branches:
-        return _real(other) if other else None
-    return _case(branches, _real(other), of=_column(name))
-
-
-def _encoded_terms(
-    encoder: TableEncoder, weights: list[float], standardized: Mapping[str, str]
-) -> list[exp.Expression | None]:
-    """Write what each column adds: numbers first, then where they are missing, then categories, as in the encoder."""
-    remaining = iter(weights)
-    scales = encoder.scales_
-    terms: list[exp.Expression | None] = [_real(next(remaining)) * _column(standardized[name]) for name in scales]
-    for name, scale in scales.items():
-        if scale.has_gaps:
-            weight = next(remaining)
-            here, elsewhere = (weight * (gap - scale.gap_share) / scale.gap_deviation for gap in (1, 0))
-            terms.append(_case([(_is_null(_column(name)), _real(here))], _real(elsewhere)))
-    for group in encoder.columns_:
-        if group.is_category:
-            values = [next(remaining) for _ in group.categories]
-            other = next(remaining) if group.has_other else 0.0
-            terms.append(_by_category(group.name, group.categories, values, other))
-    return terms
-
-
-def _standardized(name: str, scale: Scale) -> exp.Expression:
-    """Write a column of numbers as the encoder has it: the median for gaps, less the mean, by the deviation."""
-    filled = exp.Coalesce(this=_column(name), expressions=[_real(scale.median)])
-    return _divided(exp.Paren(this=filled - _real(scale.mean)), _real(scale.deviation))
+    return _case([*steps, (last, _real(inside[-1]))], _real(missing))
 
 
 # ---- probabilities ----
@@ -338,10 +296,6 @@ def _share(name: str, names: Sequence[str]) -> exp.Expression:
     return _divided(_column(name), exp.Paren(this=_sum([_column(one) for one in names])))
 
 
-def _logarithm(probability: exp.Expression) -> exp.Expression:
-    return exp.Ln(this=_within(probability, low=SMALLEST_PROBABILITY))
-
-
 # ---- the statement ----
 
 _SOURCE = "source"
@@ -354,16 +308,13 @@ def write_statement(plan: Plan, dialect: str, table: str, keep: Sequence[str]) -
     """Write the statement that scores a table, and carries some of its columns over."""
     statement = _Statement(plan, dialect, table, keep)
     statement.add_cleaned()
-    statement.add_encoded()
     group = statement.add_group()
-    pooled = statement.add_scores(
-        "pooled", "pooled_score", plan.n_outputs, lambda output: statement.score(plan.pooled, output)
-    )
-    own = logits = statement.add_clipped(pooled) if plan.is_clipped else pooled
+    pooled = statement.add_scores("pooled", "pooled_score", plan.n_outputs, lambda output: _score(plan.pooled, output))
+    own = pooled
     if plan.corrections:
         assert group is not None
         own = statement.add_scores(
-            "scored", "score", plan.n_outputs, lambda output: statement.corrected(logits, output, group)
+            "scored", "score", plan.n_outputs, lambda output: statement.corrected(pooled, output, group)
         )
     return statement.finish(group, pooled, own)
 
@@ -379,8 +330,6 @@ class _Statement:
         self._taken = {name.lower() for name in plan.columns}
         # A kept column may be one that the model reads: both go through all steps, one as it is and one cleaned.
         self._kept = {name: self._new_name(name) for name in keep}
-        self._standardized: dict[int, dict[str, str]] = {}
-        """For each encoder, names of the columns of numbers as it has them."""
 
     def _new_name(self, wanted: str) -> str:
         """Return a name that no other column of the steps has, whatever their case."""
@@ -414,19 +363,6 @@ class _Statement:
             return _read_flag(source)
         return _read_days(source, self.dialect) if kind.startswith(DATE) else _read_number(source, self.dialect)
 
-    def add_encoded(self) -> None:
-        """Standardise columns of numbers, where a score needs them so: once for all scores."""
-        columns: dict[str, exp.Expression] = {}
-        for score in self.plan.scores:
-            # A pooled classifier that was brought fitted has an encoder of its own.
-            if isinstance(score, Weights) and score.encoder is not None and id(score.encoder) not in self._standardized:
-                scales = score.encoder.scales_
-                names = {name: self._new_name(f"{name}_standardised") for name in scales}
-                self._standardized[id(score.encoder)] = names
-                columns |= {names[name]: _standardized(name, scale) for name, scale in scales.items()}
-        if columns:
-            self._add("encoded", columns)
-
     def add_group(self) -> str | None:
         """Find the group of each row; None for a model without groups."""
         if self.plan.regions is None:
@@ -435,26 +371,12 @@ class _Statement:
         self._add("grouped", {name: _group_of(self.plan.regions)})
         return name
 
-    def score(self, score: Score, output: int) -> exp.Expression:
-        """Write one logit of a score."""
-        standardized = self._standardized.get(id(score.encoder), {}) if isinstance(score, Weights) else {}
-        return _score(score, output, list(self.plan.columns), standardized)
-
     def corrected(self, pooled: Sequence[str], output: int, group: str) -> exp.Expression:
         """Write a logit of the classifier that serves a row: the pooled one, and what its group adds."""
-
-        def added(correction: Correction) -> exp.Expression:
-            sources = pooled[: len(correction.of_logits)]
-            factors = correction.of_logits[:, output].tolist()
-            of_logits: list[exp.Expression] = [
-                _column(name) * _real(factor) for name, factor in zip(sources, factors, strict=True)
-            ]
-            for name, (column, points) in zip(pooled, correction.logit_points, strict=False):
-                of_bin = _points(replace(column, name=name), points[:, output].tolist())
-                of_logits += [] if of_bin is None else [of_bin]
-            return _sum([self.score(correction.score, output), *of_logits])
-
-        branches = [(_is_group(group, correction.groups), added(correction)) for correction in self.plan.corrections]
+        branches = [
+            (_is_group(group, correction.groups), _score(correction.score, output))
+            for correction in self.plan.corrections
+        ]
         return exp.Add(this=_column(pooled[output]), expression=_case(branches, _real(0)))
 
     def add_scores(self, step: str, name: str, count: int, write: Callable[[int], exp.Expression]) -> list[str]:
@@ -463,30 +385,18 @@ class _Statement:
         self._add(step, {name: write(output) for output, name in enumerate(names)})
         return names
 
-    def _add_powers(self, scores: Sequence[str], whose: str = "") -> list[str]:
+    def _add_powers(self, scores: Sequence[str]) -> list[str]:
         """Add e to the power of each logit, of which a probability is the share in the sum; return their names."""
-        largest = self._new_name(f"{whose}largest_score")
+        largest = self._new_name("largest_score")
         # Scores are missing together or not at all.
         first, *others = map(_column, scores)
-        self._add(f"{whose}largest", {largest: exp.Greatest(this=first, expressions=others, ignore_nulls=True)})
+        self._add("largest", {largest: exp.Greatest(this=first, expressions=others, ignore_nulls=True)})
 
         def power(output: int) -> exp.Expression:
             # Less the largest one: no logit is too large for that.
             return exp.Exp(this=_within(_column(scores[output]) - _column(largest), low=_SMALLEST_EXPONENT))
 
-        return self.add_scores(f"{whose}powers", f"{whose}power", len(scores), power)
-
-    def add_clipped(self, scores: list[str]) -> list[str]:
-        """Turn scores into the logits of clipped probabilities, as any pooled classifier is corrected by these."""
-        count = len(scores)
-        if count == 1:
-            (one,) = self.add_scores("probable", "pooled_probability", 1, lambda _: _logistic(_column(scores[0]), 700))
-            other = exp.Paren(this=_real(1) - _column(one))
-            odds = _logarithm(_column(one)) - _logarithm(other)
-            return self.add_scores("clipped", "pooled_logit", 1, lambda _: odds)
-        powers = self._add_powers(scores, "pooled_")
-        shares = self.add_scores("probable", "pooled_probability", count, lambda k: _share(powers[k], powers))
-        return self.add_scores("clipped", "pooled_logit", count, lambda k: _logarithm(_column(shares[k])))
+        return self.add_scores("powers", "power", len(scores), power)
 
     def finish(self, group: str | None, pooled: list[str], own: list[str]) -> str:
         """Write all steps, and what `dafh predict` writes: label, probabilities and group."""
@@ -517,7 +427,7 @@ class _Statement:
         by_own, by_pooled = self._decided(own, plan.cutoff), self._decided(pooled, plan.pooled_cutoff)
         if not plan.corrections:
             return _case(by_pooled)
-        if not plan.left_to_pooled or (not plan.is_clipped and plan.cutoff == plan.pooled_cutoff):
+        if not plan.left_to_pooled or plan.cutoff == plan.pooled_cutoff:
             return _case(by_own)
         assert group is not None
         return _case([(_is_group(group, plan.left_to_pooled), _case(by_pooled)), *by_own])

@@ -7,7 +7,7 @@ to each.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dafh.frames import MISSING, OTHER
 from dafh.tables.values import (
     DATE,
+    MOST_VALUES,
     as_categories,
     as_kind,
     category_codes,
@@ -32,8 +33,6 @@ MOST_BINS = 128
 """256 were no better on Adult and Bank: neighbouring bins share what they know through the penalty."""
 MOST_CATEGORIES = 60
 """Of a longer list, the rare categories share the last of so many places."""
-MOST_VALUES = 12
-"""Numbers and dates with more values are cut into quarters to name subgroups: one for each age would have few rows."""
 # Letters of a category that are shown.
 _WIDTH = 40
 
@@ -119,7 +118,13 @@ class Column:
         kind = kind_of(column)
         if is_ordered(kind) and column.nunique() > MOST_VALUES:
             return cls.learn(column, kind, most=4)
-        return cls.learn(column, "category")
+        found = cls.learn(column, "category")
+        if kind != "number":
+            return found
+        # As numbers, not as text: 4 comes before 10.
+        return replace(
+            found, categories=tuple(sorted(found.categories, key=lambda name: (name == MISSING, _size(name))))
+        )
 
     # ---- what it holds ----
 
@@ -235,6 +240,10 @@ class Column:
     def from_dict(cls, values: Mapping[str, Any]) -> "Column":
         """Take what `dataclasses.asdict` gave, through JSON too; a ValueError for what no column is."""
         return msgspec.convert(values, cls)
+
+
+def _size(name: str) -> float:
+    return np.inf if name == MISSING else float(name)
 
 
 def _frequent_categories(column: "pd.Series[Any]") -> tuple[tuple[str, ...], bool]:

@@ -17,7 +17,7 @@ from dafh.exceptions import InputError
 from dafh.frames import OTHER, Table
 from dafh.tables.bins import named_table
 from dafh.tables.column import Column
-from dafh.tables.values import kind_of
+from dafh.tables.values import kind_of, warn_of_numbers_as_text
 from dafh.text import clipped, quoted, shown
 
 _GIVEN = "\0given "
@@ -28,7 +28,7 @@ class TableReader(TransformerMixin, BaseEstimator):
     """Read the columns of a data frame as what they held in `fit`: numbers, dates, flags or categories.
 
     Numbers come out as floats, dates as dates, flags as booleans and categories as text, or as a categorical column of
-    text where they came as one; a missing value stays missing.
+    text where they came as one or are declared as such; a missing value stays missing.
     Nothing but the kind of each column is learned. Columns may come in any order, and new ones are left out.
 
     Parameters
@@ -74,6 +74,9 @@ class TableReader(TransformerMixin, BaseEstimator):
         frame = checked_frame(X)
         check_seen_columns(frame, list(self.columns_))
         parts = {name: Column(name, kind).read(frame[name]) for name, kind in self.columns_.items()}
+        for name, kind in (self.kinds or {}).items():
+            if kind == "category":  # Declared: whatever is behind this step need not wonder about numbers as text.
+                parts[name] = parts[name].astype("category")
         if self.keep_given:
             parts |= {f"{_GIVEN}{name}": frame[name] for name in frame.columns}
         return pd.DataFrame(parts, index=frame.index)
@@ -172,6 +175,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Learn which column holds what, and its values."""
         frame = checked_frame(X)
         kinds = settled_kinds(frame, self.kinds)
+        warn_of_numbers_as_text(frame[[name for name in frame.columns if name not in (self.kinds or {})]])
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         self.n_features_in_ = frame.shape[1]
         self.columns_ = [

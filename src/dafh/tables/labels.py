@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.checks.rows import check_spelling
 from dafh.exceptions import InputError
 from dafh.tables.values import distinct, is_number, typed_kind, with_gaps
 from dafh.text import clipped, listed, quoted
@@ -47,6 +48,7 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
             )
     if len(set(labels)) < 2:
         raise InputError(f"The target {name} has one value only ({quoted(values[0])}): there is nothing to learn.")
+    check_spelling(np.array(labels, dtype=object), f"The target {name}")
     kind = object if isinstance(labels[0], str) else bool if isinstance(labels[0], bool) else np.int64
     return np.array(labels, dtype=kind)[codes]
 

@@ -44,8 +44,8 @@ _BYTE_ORDER_MARKS = (
     ("utf-16", codecs.BOM_UTF16_LE),
     ("utf-16", codecs.BOM_UTF16_BE),
 )
-# Before the names of columns of a text file that nobody asked for: left out by name, or without a name.
-_UNWANTED, _BEYOND = "\0", "\0beyond "
+# Before the names of columns of a text file that have none.
+_BEYOND = "\0beyond "
 
 
 # ---- files ----
@@ -64,8 +64,6 @@ class DataFile:
         "." or ",". None: guessed from the first lines.
     encoding : str
         Of a text file; a byte order mark is not part of it. The mark of UTF-16 or UTF-32 overrides it.
-    leave_out : names of columns
-        Names that may occur more than once, because none of those columns is wanted.
     row_group : int, optional
         The only row group of a Parquet file that is read; `parts` sets it.
 
@@ -87,12 +85,9 @@ class DataFile:
     header: bool | None = None
     encoding: str = "utf-8-sig"
     decimal: str | None = None
-    leave_out: Collection[str] = ()
     row_group: int | None = None
     notes: list[str] = field(default_factory=list, compare=False)
     """What was guessed about the file, for the user to read."""
-    left_out: list[str] = field(default_factory=list, compare=False)
-    """Names out of `leave_out` that were found more than once."""
     layout: "Layout | None" = field(default=None, init=False, compare=False)
     """Layout of a text file, once it was read: a pipe cannot be asked twice."""
 
@@ -212,7 +207,7 @@ class DataFile:
         return _Dialect(encoding, declared is not None, layout, names)
 
     def _names(self, rows: list[list[str]], has_header: bool) -> list[str]:
-        """Names of the columns; those that are not wanted get others, by which they can be told apart."""
+        """Names of the columns, and of cells beyond them."""
         first = rows[0]
         # pandas would drop the last cells of such a row, or take the first for names.
         wide = next((row for row in rows if any(cell.strip() for cell in row[len(first) :])), None)
@@ -223,10 +218,6 @@ class DataFile:
             )
         if has_header:
             names = [name.strip() or f"column_{number}" for number, name in enumerate(first, 1)]
-            repeated = {name for name, times in Counter(names).items() if times > 1}
-            unwanted = repeated.intersection(self.leave_out)
-            self.left_out[:] = sorted(unwanted)
-            names = [f"{_UNWANTED}{i}" if name in unwanted else name for i, name in enumerate(names)]
             self._check_unique(names)
         else:
             names = [f"column_{number}" for number in range(1, len(first) + 1)]
@@ -238,8 +229,8 @@ class DataFile:
         self, dialect: "_Dialect", stream: BinaryIO, rows: int | None, text: Collection[str] | None
     ) -> Iterator[pd.DataFrame]:
         layout, names = dialect.layout, dialect.names
-        # Unwanted columns are read too: if pandas leaves them out, it no longer refuses rows that are too long.
-        as_text = [name for name in names if text is None or name in text or name.startswith(_UNWANTED)]
+        # Columns without a name are read too: otherwise pandas would no longer refuse rows that are too long.
+        as_text = [name for name in names if text is None or name in text or name.startswith(_BEYOND)]
         with _decoded(stream, dialect.encoding) as lines:
             for piece in pd.read_csv(
                 lines,
@@ -260,10 +251,10 @@ class DataFile:
             ):
                 if not len(piece):
                     raise InputError(f"{self.name} has a header and no rows.")
-                yield self._without_unwanted(piece)
+                yield self._without_empty(piece)
 
-    def _without_unwanted(self, piece: pd.DataFrame) -> pd.DataFrame:
-        """Return the wanted columns of a text; refuse rows with something beyond the header."""
+    def _without_empty(self, piece: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns that have names; refuse rows with something beyond them."""
         names = [str(name) for name in piece]
         for name in names:
             if name.startswith(_BEYOND):
@@ -274,13 +265,13 @@ class DataFile:
                         f"{self.name} cannot be read as a table: its first line has {n_names} cells, and its row "
                         f"{filled[0] + 1:,} has more."
                     )
-        return piece.drop(columns=[name for name in names if name.startswith(_UNWANTED)])
+        return piece.drop(columns=[name for name in names if name.startswith(_BEYOND)])
 
     def _check_unique(self, names: list[str]) -> None:
         repeated = [quoted(name) for name, times in Counter(names).items() if times > 1]
         if repeated:
             what = f"{listed(repeated[:5])}{' and others' if len(repeated) > 5 else ''}"
-            raise InputError(f"{self.name} has more than one column called {what}: rename them, or leave them out.")
+            raise InputError(f"{self.name} has more than one column called {what}: rename them.")
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:

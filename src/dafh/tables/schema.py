@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dafh.exceptions import InputError
 from dafh.tables.unexpected import UnreadValues
 from dafh.tables.values import (
+    Reading,
     as_categories,
     date_words,
     distinct,
@@ -44,6 +45,8 @@ _ROWS_TO_COMPARE = 4000
 _LEAST_ACCURACY = 0.95
 # Of the errors that the most frequent value makes. Where 96% of the rows have one value, 95% accuracy shows nothing.
 _LARGEST_SHARE_OF_ERRORS = 0.2
+# Last words of names of columns that hold codes more often than amounts.
+_CALLED_CODE = {"code", "codes", "zip", "zipcode", "postcode", "postal", "plz", "category", "type", "class", "region"}
 _MOST_NAMES = 6
 _MOST_NAMES_IN_NOTES = 40
 
@@ -142,7 +145,7 @@ class TableSchema:
         for name, kind in kinds.items():
             if name in kept_out:
                 continue
-            values, unread = read_as(table[name], kind, decimal)
+            values, unread = _finite(read_as(table[name], kind, decimal))
             reason = None if name in categories else nothing_to_learn(values, name, kind)
             if reason is not None:
                 left_out[name] = reason
@@ -170,7 +173,8 @@ class TableSchema:
             _kinds_of_incumbent(table, score, decision, kinds, decimal),
             weight,
         )
-        return replace(schema, notes=tuple(_sentences(schema, set(drop))))
+        codes = [name for name, kind in features.items() if kind == "number" and _may_be_code(table[name], name)]
+        return replace(schema, notes=(*_sentences(schema, set(drop)), *_about_codes(codes)))
 
     def leakage_notes(self, table: pd.DataFrame) -> list[str]:
         """Warn of features that give away the target, or a sensitive attribute that is kept out of training."""
@@ -274,7 +278,7 @@ class TableSchema:
     def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unread: UnreadValues) -> pd.DataFrame:
         parts = {}
         for name, kind in kinds.items():
-            values, strange = read_as(table[name], kind, self.decimal)
+            values, strange = _finite(read_as(table[name], kind, self.decimal))
             # Words that were gaps in training still are, however many of them a file has.
             strange = strange[~strange.isin(self.gap_words.get(name, ()))] if len(strange) else strange
             unread.add(name, kind, int(values.notna().sum()) + len(strange), strange)
@@ -301,6 +305,19 @@ class TableSchema:
                 elif number:
                     parts[name] = read_as(column, "number", self.decimal).values
         return pd.DataFrame(parts, index=table.index)
+
+
+def _finite(reading: Reading) -> Reading:
+    """Count infinite numbers among what cannot be read: they are mistakes of a division."""
+    values, unread = reading
+    if values.dtype != np.float64:
+        return reading
+    infinite = np.isinf(values)
+    return (
+        Reading(values.mask(infinite), pd.concat([unread, values[infinite].astype(object)]))
+        if infinite.any()
+        else reading
+    )
 
 
 def persons_of(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
@@ -385,6 +402,20 @@ def _is_called_id(name: str) -> bool:
     """Whether a name is one of customer_id, customerId, Customer ID or id_customer."""
     words = _words(name)
     return bool(words) and ("id" in (words[0], words[-1]) or words[-1] in ("uuid", "guid"))
+
+
+def _may_be_code(column: "pd.Series[Any]", name: str) -> bool:
+    """Whether numbers may be codes, of places or kinds, say, whose order means nothing: by their name, or by zeros."""
+    if _CALLED_CODE.intersection(_words(name)):
+        return True
+    return typed_kind(column) is None and bool(column.dropna().astype(str).str.fullmatch(r"\s*0\d+\s*").any())
+
+
+def _about_codes(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    codes = "These numbers may be codes" if len(names) > 1 else "The numbers of this column may be codes"
+    return [f"{codes}: {_named(names)}. If their order means nothing, declare them as categories."]
 
 
 def _words(name: str) -> list[str]:

@@ -7,6 +7,7 @@ later table in the same way, and `to_floats` turns numbers, flags and dates into
 
 import datetime as dt
 import re
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.exceptions import InputError
-from dafh.text import quoted
+from dafh.exceptions import InputError, SuspiciousInputWarning
+from dafh.text import clipped, quoted
 
 MISSING_WORDS = frozenset(
     ("", "?", "#N/A", "#N/A N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan",
@@ -33,6 +34,12 @@ FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 # that the column is not one of numbers: codes of illnesses are nearly all numbers, and must stay categories.
 _LEAST_READ = 0.95
 _MOST_WORDS = 5
+MOST_VALUES = 12
+"""Numbers and dates with more values are no categories; to name subgroups, they are cut into quarters."""
+# A number that begins with zeros is a code: 00501 is a place.
+_CODE = re.compile(r"0\d+", flags=re.ASCII)
+# In front of an amount or behind it.
+_CURRENCY = r"[$€£¥₹%]"
 _DIGIT_FIRST = re.compile(r"\s*\d")
 
 
@@ -137,6 +144,41 @@ def guess_kind(column: pd.Series, decimal: str = ".") -> str:
         if _nearly_all(_parse_dates(texts, form).notna(), texts, counts):
             return DATE + form
     return "category"
+
+
+def numbers_as_text(table: pd.DataFrame) -> list[str]:
+    """Columns of text that hold numbers or dates, too many different ones to be categories.
+
+    Examples
+    --------
+    >>> numbers_as_text(pd.DataFrame({"age": [str(age) for age in range(20, 60)], "zip": "01234"}))
+    ['age']
+    """
+    names = []
+    for position, name in enumerate(table.columns):
+        column = table.iloc[:, position]
+        # A typed categorical column was declared so.
+        if typed_kind(column) is not None:
+            continue
+        texts = _texts(distinct(column)[1])
+        if len(texts) > MOST_VALUES and is_ordered(guess_kind(texts)) and not texts.str.fullmatch(_CODE).any():
+            names.append(str(name))
+    return names
+
+
+def warn_of_numbers_as_text(table: pd.DataFrame) -> None:
+    """Warn of columns that `numbers_as_text` names: as categories, they say much less than as numbers."""
+    names = numbers_as_text(table)
+    if names:
+        which = (
+            f"Column {quoted(names[0])} holds" if len(names) == 1 else f"Columns {clipped(', '.join(names), 200)} hold"
+        )
+        warnings.warn(
+            f"{which} numbers or dates as text, which are read as categories: convert them (pandas.to_numeric, "
+            "pandas.to_datetime), or, if they are codes, to the type category.",
+            SuspiciousInputWarning,
+            stacklevel=3,
+        )
 
 
 def _nearly_all(read: pd.Series, texts: pd.Series, counts: NDArray[np.intp]) -> bool:
@@ -273,6 +315,11 @@ def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
 def parse_numbers(texts: pd.Series, decimal: str) -> pd.Series:
     """Texts as numbers, NaN where one is none; the other mark may part thousands, in groups of three digits."""
     other = "," if decimal == "." else "."
+    priced = texts.str.contains(_CURRENCY)
+    if priced.any():
+        texts = texts.mask(
+            priced, texts[priced].str.replace(rf"^\s*([+-]?){_CURRENCY}\s*|\s*{_CURRENCY}\s*$", r"\1", regex=True)
+        )
     # Most columns have no such groups, and the search for them takes longer than all the rest.
     marked = texts.str.contains(other, regex=False)
     if marked.any():

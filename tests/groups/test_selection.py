@@ -5,20 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafh.engine.selection import LABEL_LIKE, Selection
+from dafh.groups.network import LABEL_LIKE, Selection
 
 
-def curves(brier, pr=0.9, label_information=0.0):
+def curves(brier, pr=0.9, label_information=0.0, n_folds=0):
+    """Curves with the replicas of one block after those of the other."""
     brier = np.asarray(brier, float)
+    flat = {"brier": brier, "pr": pr, "label_information": label_information}
     return {
-        "selection_brier": brier,
-        "selection_pr": np.broadcast_to(pr, brier.shape),
-        "selection_label_information": np.broadcast_to(label_information, brier.shape),
+        f"selection_{name}": np.broadcast_to(values, brier.shape).reshape(len(brier), n_folds + 1, -1)
+        for name, values in flat.items()
     }
 
 
 def choose(*arguments, pr_weight=0.1, n_folds=0, last=False, **options):
-    return Selection(n_folds, pr_weight, last=last).choose(curves(*arguments, **options))
+    return Selection(n_folds, pr_weight, last=last).choose(curves(*arguments, n_folds=n_folds, **options))
 
 
 # ---- the criterion ----
@@ -44,8 +45,8 @@ def test_the_order_of_the_replicas_means_nothing_to_the_criterion(brier, n_folds
     blocks = np.stack([np.asarray(brier) * (1 + 0.1 * k) for k in range(n_folds + 1)], axis=1)
     epochs = len(brier)
     rule = Selection(n_folds, 0.1)
-    values = rule.criterion(curves(blocks.reshape(epochs, -1)))
-    shuffled = rule.criterion(curves(blocks[:, :, order].reshape(epochs, -1)))
+    values = rule.criterion(curves(blocks.reshape(epochs, -1), n_folds=n_folds))
+    shuffled = rule.criterion(curves(blocks[:, :, order].reshape(epochs, -1), n_folds=n_folds))
     np.testing.assert_allclose(shuffled, values[:, order])
 
 
@@ -57,13 +58,13 @@ TWO_FOLDS = [[0.1, 0.3, 0.5, 0.2, 0.0, 0.0]]  # Two folds and the models on all 
 
 def test_a_start_is_judged_by_the_mean_of_its_folds():
     assert choose(TWO_FOLDS, n_folds=2) == (1, 0)
-    judged = Selection(2, 0.1).judged(curves(TWO_FOLDS, pr=[[0.8, 0.6, 0.4, 0.2, 1.0, 1.0]]))
+    judged = Selection(2, 0.1).judged(curves(TWO_FOLDS, pr=[[0.8, 0.6, 0.4, 0.2, 1.0, 1.0]], n_folds=2))
     np.testing.assert_allclose(judged["selection_brier"], [[0.3, 0.25]])
     np.testing.assert_allclose(judged["selection_pr"], [[0.6, 0.4]])
 
 
 def test_a_model_on_all_rows_that_does_worse_than_its_folds_is_judged_by_itself():
-    criterion = Selection(1, 0.0).criterion(curves([[0.1, 0.2, 0.4, 0.1]]))
+    criterion = Selection(1, 0.0).criterion(curves([[0.1, 0.2, 0.4, 0.1]], n_folds=1))
     np.testing.assert_allclose(criterion, [[0.4, 0.2]])
     assert choose([[0.1, 0.2, 0.4, 0.1]], n_folds=1) == (1, 0)
 
@@ -114,21 +115,21 @@ def test_training_to_the_last_epoch_never_stops_early():
 def test_the_other_folds_choose_for_a_fold_that_judges():
     # Fold 0 would take epoch 2, fold 1 epoch 1, fold 2 epoch 0; all together epoch 1.
     brier = [[0.4, 0.3, 0.05, 0.2], [0.3, 0.1, 0.2, 0.1], [0.1, 0.25, 0.4, 0.1]]
-    chosen = Selection(3, 0.0, all_choose=True).choose_by_block(curves(brier))
+    chosen = Selection(3, 0.0, all_choose=True).choose_by_block(curves(brier, n_folds=3))
     assert [choice.epoch for choice in chosen] == [1, 0, 2, 1]
 
 
 def test_rows_of_a_fold_and_the_block_that_has_seen_them_have_no_say_for_it():
     rule, rng = Selection(3, 0.1, all_choose=True), np.random.default_rng(0)
     brier, pr = rng.random((2, 6, 8))  # Two replicas.
-    before = rule.choose_by_block(curves(brier, pr))
+    before = rule.choose_by_block(curves(brier, pr, n_folds=3))
     brier[:, [2, 3, 6, 7]], pr[:, [2, 3, 6, 7]] = rng.random((2, 6, 4))  # Fold 1, and all rows.
-    assert rule.choose_by_block(curves(brier, pr))[1] == before[1]
+    assert rule.choose_by_block(curves(brier, pr, n_folds=3))[1] == before[1]
 
 
 def test_a_replica_that_diverged_is_not_chosen_for_any_fold():
     brier = [[np.nan, 0.2, 0.2], [0.3, 0.3, 0.3]]
-    chosen = Selection(2, 0.0, all_choose=True).choose_by_block(curves(brier))
+    chosen = Selection(2, 0.0, all_choose=True).choose_by_block(curves(brier, n_folds=2))
     assert [choice.epoch for choice in chosen] == [0, 1, 1]
 
 
@@ -143,5 +144,5 @@ def test_a_replica_that_diverged_is_not_chosen_for_any_fold():
 def test_checkpoints_that_are_chosen_in_the_end_have_been_kept_all_the_time(brier, last, all_choose):
     rule, kept = Selection(3, 0.1, last=last, all_choose=all_choose), set()
     for n in range(len(brier)):
-        kept = (kept | {n}) & rule.epochs_in_use(curves(brier[: n + 1]))
-    assert {choice.epoch for choice in rule.choose_by_block(curves(brier))} == kept
+        kept = (kept | {n}) & rule.epochs_in_use(curves(brier[: n + 1], n_folds=3))
+    assert {choice.epoch for choice in rule.choose_by_block(curves(brier, n_folds=3))} == kept

@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
@@ -12,9 +14,11 @@ from sklearn.naive_bayes import GaussianNB
 from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.partitions import (
-    NOBODY,
+from dafh.partitions import NOBODY
+from research.rivals.partitions import (
     Node,
+    RandomPartition,
+    RulesAndChance,
     TreePartition,
     n_prunings,
     prunings,
@@ -174,21 +178,15 @@ def test_a_tree_that_harms_a_group_is_discarded():
     assert strict.group_names_ == ["everybody"]
 
 
-def test_an_unseen_value_is_served_by_the_deepest_ancestor_that_fits():
-    x, y, table = people(3000)
-    y = np.where(table.hat == "cap", y, x[:, 0] > 0)  # the side matters to those with a cap only
-    model = DecoupledClassifier(TreePartition(random_state=0)).fit(x, y, sensitive_features=table)
-    first = model.partition_.tree_[0].path[0][0]
-    second = {"hat": "side", "side": "hat"}[first]
-    value = next(name.split(", ")[0].split("=")[1] for name in model.partition_.group_names_ if ", " in name)
-    inner = (table[first] == value).to_numpy()
-    strange = table.assign(**{second: "never seen"})
-    ancestor = StandardizedLogisticRegression().fit(x[inner], y[inner])
-    assert (ancestor.predict(x[inner]) != model.pooled_.predict(x[inner])).any()
-    np.testing.assert_array_equal(model.predict(x, strange)[inner], ancestor.predict(x[inner]))
-    assert (model.predict_group(x, strange)[inner] == model.n_groups_).all()
-    lost = table.assign(**{first: "never seen"})
-    np.testing.assert_array_equal(model.predict(x, lost), model.pooled_.predict(x))
+def test_an_unseen_value_and_a_missing_attribute():
+    x, y, table = people()
+    model = DecoupledClassifier(TreePartition(["side"], random_state=0)).fit(x, y, sensitive_features=table)
+    strange = table.assign(side="never seen")
+    np.testing.assert_array_equal(model.predict(x, strange), model.pooled_.predict(x))
+    with pytest.raises(InputError, match="no column 'side'"):
+        model.predict(x, table[["hat"]])
+    with pytest.raises(InputError, match="TreePartition"):
+        DecoupledClassifier(TreePartition()).fit(x, y)
 
 
 def test_the_score_is_the_formula_written_out():
@@ -245,3 +243,49 @@ def test_pruning_takes_the_best_harmless_tree_of_an_enumeration(seed):
         if smallest_p >= 0.10 / (4 * (len(paths) - 1) + 4) and (best is None or key > best[0]):
             best = key, paths
     assert chosen == (set(best[1]) if best else {()})
+
+
+# ---- by a hash ----
+
+
+@given(st.integers(1, 9), st.integers(0, 2**31 - 2))
+def test_random_groups_are_about_equal_in_size_for_every_seed(n_groups, seed):
+    X = np.arange(3000.0).reshape(1500, 2)
+    counts = np.bincount(RandomPartition(n_groups, random_state=seed).fit(X, None).assign(X), minlength=n_groups)
+    # Five standard deviations of a fair draw.
+    assert np.abs(counts - 1500 / n_groups).max() <= 5 * np.sqrt(1500 / n_groups)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 4])
+def test_the_groups_of_two_seeds_are_independent(n_groups):
+    X = np.arange(6000.0)[:, None]
+    one, other = (RandomPartition(n_groups, random_state=seed).fit(X, None).assign(X) for seed in (5, 6))
+    table = pd.crosstab(one, other).to_numpy()
+    assert np.abs(table - 6000 / n_groups**2).max() <= 5 * np.sqrt(6000 / n_groups**2)
+
+
+def test_the_same_seed_gives_the_same_groups_forever():
+    X = np.array([[0.0, 1.0], [2.5, -1.0], [1e300, 1e-300], [7.0, 7.0]])
+    groups = [RandomPartition(10, random_state=seed).fit(X, None).assign(X).tolist() for seed in (0, 1)]
+    assert groups == [[7, 4, 1, 3], [1, 8, 1, 4]]
+
+
+def test_rows_without_a_rule_are_spread_over_all_groups_and_stay_there():
+    X, ages = np.arange(600.0)[:, None], pd.DataFrame({"age": [50] * 600})
+    partition = RulesAndChance({"a": lambda t: t.age < 0, "b": lambda t: t.age < 0}, random_state=0)
+    groups = partition.fit(X, None, ages).assign(X, ages)
+    assert np.abs(np.bincount(groups) - 300).max() <= 5 * np.sqrt(300)
+    np.testing.assert_array_equal(partition.assign(X[::-1], ages), groups[::-1])
+
+
+@pytest.mark.parametrize("n_groups", [0, -1])
+def test_fewer_than_one_random_group_is_refused(n_groups):
+    with pytest.raises(InputError, match="n_groups"):
+        RandomPartition(n_groups).fit(np.zeros((3, 1)), None)
+
+
+def test_the_first_rule_that_holds_decides():
+    ages = pd.DataFrame({"age": [10, 20, 30, 40]})
+    rules = {"young": lambda t: t.age < 25, "all": lambda t: np.ones(len(t)), "late": lambda t: t.age < 15}
+    partition = RulesAndChance(rules, random_state=0).fit(np.zeros((4, 1)), None, ages)
+    assert partition.assign(np.zeros((4, 1)), ages).tolist() == [0, 0, 1, 1]

@@ -1,0 +1,86 @@
+"""Parity for an attribute that a second data set has (after Islam, Chen and Cai, AAAI 2024: shared latent space)."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SharedLatentClassifier(ClassifierMixin, BaseEstimator):
+    """Linear classifier whose scores are uncorrelated with an attribute that another data set teaches to predict.
+
+    A source data set has the attribute; the target data set has the labels. A representation of both is learned, on the
+    source rows an estimate of the attribute from it, and on the target rows a classifier that asks for parity between
+    the groups of this estimate. No attribute is needed to predict.
+
+    What is simpler than in the paper: the source is a random part of the same data, whose labels are not used, so that
+    both have the same columns; principal components take the place of two encoders; and parity is a linear constraint,
+    no correlation between score and estimated attribute, in place of an adversary, so that there is no dial.
+
+    Parameters
+    ----------
+    source_share : float, default=0.25
+        Share of the rows that stand for the second data set.
+    n_components : int, default=10
+        Dimensions of the representation, or all columns if there are fewer.
+    random_state : int, default=0
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(0, 2, 2000)
+    >>> X = np.column_stack([rng.normal(group, 0.5), rng.normal(size=2000)])
+    >>> y = X.sum(axis=1) > rng.normal(size=2000)
+    >>> model = SharedLatentClassifier().fit(X, y, group)
+    >>> bool(np.corrcoef(model.decision_function(X), group)[0, 1] < 0.1)
+    True
+    """
+
+    source_share: float = 0.25
+    n_components: int = 10
+    random_state: int = 0
+
+    def fit(self, X: ArrayLike, y: ArrayLike, attribute: ArrayLike) -> Self:
+        """Fit; the attribute (two values) is used on source rows only, labels on target rows only."""
+        values, labels = validate_data(self, X, y, dtype=np.float64)
+        self.scaler_ = StandardScaler().fit(values)
+        x, groups = self.scaler_.transform(values), np.asarray(attribute)
+        source = np.random.default_rng(self.random_state).random(len(x)) < self.source_share
+        latent = PCA(min(self.n_components, x.shape[1]), random_state=self.random_state).fit_transform(x)
+        estimator = LogisticRegression().fit(latent[source], groups[source] == groups[source][0])
+        estimate = estimator.predict_proba(latent[~source])[:, 1]
+        # The score x·w is uncorrelated with the estimate if w is orthogonal to their covariance c.
+        c = (estimate - estimate.mean()) @ x[~source]
+        self.direction_ = c / max(float(np.linalg.norm(c)), 1e-12)
+        self.classifier_ = LogisticRegression(max_iter=1000).fit(self._project(x[~source]), labels[~source])
+        self.classes_ = self.classifier_.classes_
+        return self
+
+    def _project(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return x - np.outer(x @ self.direction_, self.direction_)
+
+    def _columns(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self._project(self.scaler_.transform(validate_data(self, X, reset=False, dtype=np.float64)))
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score of each row, the logit of the second label."""
+        scores: NDArray[np.float64] = self.classifier_.decision_function(self._columns(X))
+        return scores
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each label."""
+        probabilities: NDArray[np.float64] = self.classifier_.predict_proba(self._columns(X))
+        return probabilities
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Label of each row."""
+        labels: NDArray[Any] = self.classifier_.predict(self._columns(X))
+        return labels

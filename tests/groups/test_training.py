@@ -1,0 +1,297 @@
+"""The population: networks as they are drawn, steps, folds, averages, figures, and the cache of compiled programs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from sklearn.metrics import normalized_mutual_info_score
+
+from dafh import Recipe
+from dafh.classifiers.logits import decide
+from dafh.groups.network import (
+    ENVIRONMENT_VARIABLE,
+    Plan,
+    copied_groups,
+    draw_network,
+    draw_replica,
+    enable_compilation_cache,
+    outputs,
+    population_figures,
+    stacked,
+    train,
+)
+from dafh.groups.objective import Batch, Settings
+from dafh.groups.trained import apply_network
+
+
+def make_rows(n=200, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    one = np.ones(n, np.float32)
+    return Batch(x, (x[:, 0] * x[:, 1] > 0).astype(np.int32), np.zeros((n, 1), np.float32), one, fold=-one)
+
+
+PLAN = Plan.of(Recipe())
+SGD = replace(PLAN, optimizer="sgd", momentum=0.9)
+
+
+def population(n_replicas, seed=0):
+    streams = np.random.SeedSequence(seed).spawn(n_replicas)
+    return stacked([draw_replica(np.random.default_rng(stream), (3, 8, 2), (3, 1), 0.5) for stream in streams])
+
+
+def settings(n_replicas, **changes):
+    values = {"envy_weight": 0.5, "penalty": 0.3, "temperature": 1.0, "anchor": 1.0, "shrinkage": 0.0}
+    values |= {"group_rate": 1e-2, "classifier_rate": 1e-2, "held_out": -1} | changes
+    return Settings(**{name: np.broadcast_to(value, n_replicas).astype(float) for name, value in values.items()})
+
+
+def trained(n_replicas=2, rows=None, start=None, plan=PLAN, s=None, **options):
+    """Checkpoints after each epoch."""
+    rows = make_rows() if rows is None else rows
+    start = population(n_replicas) if start is None else start
+    chosen = {"batch_size": 64, "max_epochs": 3, "rng": np.random.default_rng(0)} | options
+    return train(rows, start, settings(n_replicas) if s is None else s, plan, **chosen)
+
+
+def assert_same(one, other, atol=1e-6):
+    for mine, yours in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(mine, yours, atol=atol)
+
+
+# ---- networks as they are drawn ----
+
+
+def test_hidden_layers_keep_the_size_of_the_signal():
+    """He's scale: the mean square after each rectified layer stays what it was, however deep the network."""
+    x = np.random.default_rng(1).normal(size=(300, 400)).astype(np.float32)
+    drawn = draw_network(np.random.default_rng(0), (400, 400, 400, 400, 400), 1.0)
+    assert np.mean(apply_network(drawn, x) ** 2) == pytest.approx(1.0, rel=0.2)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("hidden", [(), (20,), (10, 10)])
+def test_a_network_learns_to_tell_the_groups_it_starts_from(n_groups, hidden):
+    x = np.random.default_rng(0).normal(size=(3000, 4))
+    group = x[:, :n_groups].argmax(axis=1)
+    copy = copied_groups(x, group, n_groups, hidden)
+    assert [weight.shape[1] for weight, _ in copy] == [*hidden, n_groups]
+    assert np.mean(apply_network(copy, x).argmax(axis=1) == group) > 0.9
+
+
+def test_a_group_without_rows_cannot_be_told():
+    assert copied_groups(np.zeros((9, 2)), np.zeros(9, int), 2, (4,)) is None
+
+
+# ---- steps ----
+
+
+def test_a_replica_does_not_depend_on_its_companions():
+    assert_same(trained(1).parameters(0, 2), trained(5).parameters(0, 2), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(set(Settings._fields) - {"held_out"}))
+def test_replicas_with_different_settings_differ(name):
+    start = jax.tree.map(lambda leaf: np.stack([leaf[0], leaf[0]]), population(1))
+    record = trained(start=start, s=settings(2, **{name: np.array([0.1, 0.9])}), max_epochs=2)
+    weights = record.checkpoints[-1].classifiers[0][0]
+    assert np.abs(weights[0] - weights[1]).max() > 1e-5
+
+
+def test_padding_the_last_batch_changes_nothing():
+    rows = make_rows(50)
+    whole, padded = (trained(rows=rows, batch_size=size).checkpoints[-1] for size in (50, 64))
+    assert_same(whole, padded, atol=1e-5)
+
+
+def test_both_parts_are_updated_against_the_start_or_the_classifiers_against_the_new_groups():
+    """The first step of the groups is the same either way; that of the classifiers is not."""
+    plans = [replace(SGD, alternate=alternate) for alternate in (False, True)]
+    options = {"max_epochs": 1, "batch_size": 200, "s": settings(1, group_rate=5.0), "start": population(1)}
+    together, after = (trained(1, plan=plan, **options).checkpoints[0] for plan in plans)
+    assert_same(together.group, after.group)
+    assert np.abs(together.classifiers[0][0] - after.classifiers[0][0]).max() > 1e-5
+
+
+@pytest.mark.parametrize(
+    ("part", "momentum", "second"), [("classifiers", 0.9, 1.9), ("classifiers", 0.0, 1.0), ("group", 0.9, 1.0)]
+)
+def test_momentum_is_for_the_classifiers_only(part, momentum, second):
+    """Two gradients of 1: with momentum 0.9, the second step is 1 + 0.9."""
+    change = replace(SGD, momentum=momentum).transformation(part)
+    gradient = np.ones(1)
+    direction, state = change.update(gradient, change.init(gradient))
+    assert float(direction[0]) == pytest.approx(1.0)
+    assert float(change.update(gradient, state)[0][0]) == pytest.approx(second)
+
+
+def test_the_learning_rates_fall_linearly_to_the_final_share():
+    plan, rows = replace(SGD, momentum=0.0), make_rows(64)
+
+    def after(max_epochs, final_rate, rate, start=None):
+        rates = settings(1, group_rate=rate, classifier_rate=rate)
+        options = {"max_epochs": max_epochs, "final_rate": final_rate, "plan": plan, "start": start}
+        return trained(1, rows, s=rates, **options).checkpoints
+
+    first, second, third = after(3, 0.0, 0.2)
+    assert_same(first, after(1, 0.0, 0.2)[0])
+    assert_same(third, second, atol=0)  # A rate of 0 in the last epoch.
+    # The second epoch's rate is half the first's: from where the first one ended, a run at 0.1 makes the same step.
+    assert_same(second, after(1, 0.0, 0.1, first)[0], atol=1e-5)
+
+
+def test_the_average_is_the_mean_of_the_parameters_after_each_step():
+    rows = make_rows(64)
+    steps = [trained(1, rows, max_epochs=n, plan=replace(PLAN, averages=False)).checkpoints[-1] for n in (1, 2, 3)]
+    averaged = trained(1, rows, average_steps=10).checkpoints[-1]
+    assert_same(averaged, jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *steps))
+
+
+def test_training_can_be_watched_and_stopped():
+    counts = []
+    record = trained(
+        max_epochs=30,
+        measure=lambda params: {"size": np.abs(params.group[0][0]).sum()},
+        on_epoch=lambda epoch, _: counts.append(epoch),
+        should_stop=lambda curves: len(curves["size"]) == 7,
+        keep=lambda curves: {len(curves["size"]) - 1},
+    )
+    assert counts == list(range(1, 8))
+    assert [checkpoint is None for checkpoint in record.checkpoints] == [True] * 6 + [False]
+
+
+# ---- folds and weights ----
+
+
+@pytest.mark.parametrize("batch_size", [1, 200])
+def test_a_replica_that_holds_rows_out_is_trained_as_if_they_did_not_exist(batch_size):
+    """Row by row too, where a row that is held out must not even move the classifiers by their momentum."""
+    rows, fold = make_rows(200), np.arange(200) % 4
+    order = np.random.default_rng(0).permutation(200)
+    rows, fold = Batch(*(field[order] for field in rows)), fold[order]
+
+    class InOrder:
+        def permutation(self, n):
+            return np.arange(n)
+
+    options = {"batch_size": batch_size, "max_epochs": 2, "plan": SGD, "rng": InOrder()}
+    held_out = trained(1, rows._replace(fold=fold.astype(np.float32)), s=settings(1, held_out=2), **options)
+    without = trained(1, Batch(*(field[fold != 2] for field in rows)), **options)
+    assert_same(held_out.checkpoints[-1], without.checkpoints[-1], atol=1e-4)
+
+
+def test_rows_of_weight_zero_change_no_parameter():
+    rows, more = make_rows(64), make_rows(100, seed=3)._replace(weight=np.zeros(100, np.float32))
+    both = Batch(*(np.concatenate(pair) for pair in zip(rows, more, strict=True)))
+    alone, together = (trained(1, one, batch_size=200, max_epochs=1).checkpoints[-1] for one in (rows, both))
+    assert_same(alone, together, atol=1e-5)
+
+
+# ---- figures ----
+
+
+def figures(rows, start, pooled_right=None, selection=None, n_folds=0):
+    n = len(rows.label)
+    pooled_right = np.zeros(n, bool) if pooled_right is None else pooled_right
+    return population_figures(start, rows, pooled_right, np.arange(n) if selection is None else selection, n_folds)
+
+
+def test_accuracy_and_pr_equal_a_count_by_hand():
+    rows, start = make_rows(100), population(2)
+    pooled_right = np.random.default_rng(0).random(100) < 0.1
+    measured = figures(rows, start, pooled_right)
+    for number in range(2):
+        group_logits, logits = outputs(jax.tree.map(lambda leaf, r=number: leaf[r], start), rows.x, rows.base)
+        right = decide(logits) == rows.label[:, None]
+        own = right[np.arange(100), group_logits.argmax(axis=1)]
+        assert measured["selection_accuracy"][0, number] == pytest.approx(own.mean(), abs=1e-6)
+        harmed = ~own & (right.any(axis=1) | pooled_right)
+        assert measured["selection_pr"][0, number] == pytest.approx(1 - harmed.mean(), abs=1e-6)
+
+
+def test_a_replica_is_judged_by_the_selection_rows_that_it_holds_out():
+    rows, start = make_rows(200), jax.tree.map(lambda leaf: np.repeat(leaf, 3, axis=0), population(1))
+    fold, selection = np.arange(200) % 2, np.flatnonzero(np.arange(200) % 3 > 0)
+    measured = figures(rows._replace(fold=fold), start, selection=selection, n_folds=2)
+    alone = jax.tree.map(lambda leaf: leaf[:1], start)
+    for block, part in enumerate([selection[fold[selection] == 0], selection[fold[selection] == 1], selection]):
+        expected = figures(Batch(*(field[part] for field in rows)), alone)
+        for name in ("log_loss", "brier", "accuracy", "pr", "label_information"):
+            assert measured[f"selection_{name}"][block, 0] == pytest.approx(expected[f"selection_{name}"][0, 0])
+    trains = Batch(*(field[fold == 1] for field in rows))
+    assert measured["train_accuracy"][0, 0] == pytest.approx(figures(trains, alone)["train_accuracy"][0, 0])
+
+
+def test_a_weight_of_three_is_a_row_given_three_times():
+    rows, weight, start = make_rows(90), np.where(np.arange(90) % 2, 3, 1), population(1)
+    often = figures(Batch(*(np.repeat(field, weight, axis=0) for field in rows)), start)
+    weighted = figures(rows._replace(weight=weight.astype(np.float32)), start)
+    for name in ("log_loss", "brier", "accuracy", "pr"):
+        np.testing.assert_allclose(weighted[f"selection_{name}"], often[f"selection_{name}"], atol=1e-5)
+
+
+def test_several_classes_are_counted_by_what_is_decided():
+    rng = np.random.default_rng(0)
+    rows = make_rows(80)._replace(label=rng.integers(3, size=80).astype(np.int32), base=np.zeros((80, 3), np.float32))
+    start = stacked([draw_replica(rng, (3, 2), (3, 3), 1.0)])
+    measured = figures(rows, start)
+    group_logits, logits = outputs(jax.tree.map(lambda leaf: leaf[0], start), rows.x, rows.base)
+    groups = group_logits.argmax(axis=1)
+    own = decide(logits)[np.arange(80), groups]
+    assert measured["train_accuracy"][0, 0] == pytest.approx(np.mean(own == rows.label))
+    assert measured["train_label_information"][0, 0] == pytest.approx(normalized_mutual_info_score(groups, own))
+
+
+# ---- compiled programs ----
+
+
+@pytest.fixture
+def directory():
+    """The directory that JAX uses; none at first, and the one from before at the end."""
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield lambda: jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+@pytest.mark.parametrize("word", ["off", "OFF", "0", "no", "False"])
+def test_a_word_turns_the_cache_off(monkeypatch, directory, word):
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, word)
+    enable_compilation_cache()
+    assert directory() is None
+
+
+def test_by_default_every_kind_of_processor_has_a_directory_of_its_own(monkeypatch, tmp_path, directory):
+    monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    enable_compilation_cache()
+    first = Path(directory())
+    jax.config.update("jax_compilation_cache_dir", None)
+    monkeypatch.setattr("platform.machine", lambda: "another machine")
+    enable_compilation_cache()
+    assert Path(directory()) != first
+    assert Path(directory()).parent == first.parent
+    assert tmp_path in first.parents
+
+
+def test_a_directory_may_be_named_and_is_made(monkeypatch, tmp_path, directory):
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "new" / "cache"))
+    enable_compilation_cache()
+    assert directory() == str(tmp_path / "new" / "cache")
+    assert Path(directory()).is_dir()
+
+
+def test_a_directory_that_cannot_be_made_is_done_without(monkeypatch, tmp_path, directory):
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "file" / "cache"))
+    (tmp_path / "file").write_text("in the way")
+    enable_compilation_cache()
+    assert directory() is None
+
+
+def test_a_directory_that_the_program_has_chosen_is_left_alone(monkeypatch, tmp_path, directory):
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "ours"))
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
+    enable_compilation_cache()
+    assert directory() == str(tmp_path / "theirs")
