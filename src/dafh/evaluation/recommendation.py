@@ -292,20 +292,21 @@ def _named_losses(result: "AuditResult") -> tuple[tuple[NamedLoss, ...], tuple[N
     bound = np.array([-tolerated(loss, result.margin) for loss in named["loss"]])
     shown = named["verdict"] == "violated"
     signs = (named["n"] >= SMALLEST_SHOWN) & (named["low"] < bound) & (named["p"] <= SIGN_OF_LOSS)
-    return _told_once(named[shown].sort_values("p"), single), _told_once(
-        named[signs & ~shown].sort_values("gap"), single
-    )
-
-
-def _told_once(table: pd.DataFrame, single: set[str]) -> tuple[NamedLoss, ...]:
-    """Each group once. Women are named, and not also women of each region."""
-    names = [name for name in table["group"] if name in single]
+    by_loss = pd.concat([named[shown].sort_values("p"), named[signs & ~shown].sort_values("gap")])
+    # Women who lose are named, and not also women of each region.
+    names = [name for name in by_loss["group"] if name in single]
     is_inside = [
-        group not in single and any(f" & {name} & " in f" & {group} & " for name in names) for group in table["group"]
+        group not in single and any(f" & {name} & " in f" & {group} & " for name in names) for group in by_loss["group"]
     ]
-    distinct = table[~np.array(is_inside, bool)].drop_duplicates("group").rename(columns={"n": "rows", "gap": "gain"})
-    fields = list(NamedLoss.__dataclass_fields__)
-    return tuple(NamedLoss(**plain(row)) for row in distinct[fields].to_dict("records"))
+    distinct = by_loss[~np.array(is_inside, bool)].drop_duplicates("group")
+    is_shown = distinct["verdict"] == "violated"
+    return _records(distinct[is_shown]), _records(distinct[~is_shown])
+
+
+def _records(table: pd.DataFrame) -> tuple[NamedLoss, ...]:
+    fields = [*NamedLoss.__dataclass_fields__]
+    rows = table.rename(columns={"n": "rows", "gap": "gain"})[fields].to_dict("records")
+    return tuple(NamedLoss(**{str(name): plain(value) for name, value in row.items()}) for row in rows)
 
 
 def _advice(result: "AuditResult", place: int, chosen: bool) -> GroupAdvice:
@@ -464,7 +465,7 @@ class _Words:
         worst, best = (
             f"{level_in_words(loss, row['pooled_loss'])} ({row['group']})" for _, row in levels.iloc[[-1, 0]].iterrows()
         )
-        return f" But named groups are served unequally: the {TITLES[loss]} runs from {best} to {worst}."
+        return f" Among named groups, the {TITLES[loss]} of the pooled classifier runs from {best} to {worst}."
 
     def _untested(self) -> str:
         if self.result.named is not None:
