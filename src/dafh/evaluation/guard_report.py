@@ -66,7 +66,8 @@ class GuardReport:
         Columns: rows; own_loss and pooled_loss; gain with the interval low to high, as fresh rows will show them;
         own_worse (b) and own_better (c); the tests p_worse ("not worse") and p_better ("not better"); served_by;
         robust_radius (see `dafh.stats.robust_radius`; missing where rows do not count alike) and excluded_harm (the
-        certificate as a number), both for all groups together at `level`; certificate (the same in words); and reason (why the group kept or lost its own classifier).
+        certificate as a number), both for all groups together at `level`; certificate (the same in words); and reason
+        (why the group kept or lost its own classifier).
         """
         return self.per_group.to_frame()
 

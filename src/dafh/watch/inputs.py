@@ -1,8 +1,8 @@
 """Drift of the input: shares of rows against the training data.
 
-Compared are shares of the groups, of missing values, of unseen categories, and of each bin of a number. A change may begin
-with any batch, so that evidence is gathered from each batch on: the mean of all these, weighted 1/2, 1/6, 1/12, …, is
-evidence in the same sense, and a change after a hundred good batches is still shown by a few hundred rows.
+Compared are shares of the groups, of missing values, of unseen categories, and of each bin of a number. A change may
+begin with any batch, so evidence is gathered from each batch on: the mean of all these, weighted 1/2, 1/6, 1/12 and
+so on, is evidence in the same sense, and a change after a hundred good batches is still shown by a few hundred rows.
 """
 
 import itertools
@@ -194,7 +194,7 @@ class InputDrift:
     drifted: NDArray[np.int64] = field(init=False)
     """Row at which a change was shown; 0 for none."""
     starts: NDArray[np.int64] = field(init=False)
-    """Batches with which a change may begin: their number, the rows before, and of these the rows with each property."""
+    """Batches with which a change may begin: number, rows before, and rows with each property before."""
 
     def __post_init__(self) -> None:
         """Begin without rows."""

@@ -3,11 +3,11 @@
 It knows decisions, not the model that made them, so that it can be kept in a file. What a file may look like must not
 matter:
 
-- *Order.* The rows of a batch are put into an order that depends on nothing but a hash of their values: rows sorted by
+- *Order.* The rows of a batch are put into an order that depends on nothing but their values, by a hash: rows sorted by
   their label would be a long losing streak.
 - *Labels.* A batch counts, once, when nearly all its rows have labels (`min_labelled`). If labels come sooner for one
-  class, the first ones are a selection. Those still missing are taken to be best for the own classifier where harm is to
-  be shown, and worst where benefit is.
+  class, the first ones are a selection. Those still missing are taken to be best for the own classifier where harm is
+  to be shown, and worst where benefit is.
 - *Rows given before.* Rows with an identifier are told by it, others by their values, if these tell rows apart: if far
   more rows of a file have the values of earlier ones than have those of another row of the same file.
 """
@@ -173,7 +173,7 @@ class Ledger:
     # ---- rows ----
 
     def take(self, table: pd.DataFrame, rows: NDArray[np.void], name: str | None) -> Update:
-        """Count rows whose decisions are known; `table` has them as they came, for drift, and `label` may be unknown."""
+        """Count rows whose decisions are known, labelled or not; `table` has them as they came, for drift."""
         self.n_batches += 1
         late = self._label(rows["id"], rows["label"])
         new = ~late & ~self._given_before(rows["id"], late)

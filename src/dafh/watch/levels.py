@@ -1,6 +1,6 @@
 """Is the model in use as good as it was: its error against a reference, and its probabilities against what happens.
 
-Comparing two classifiers says nothing where both fail together, or where there is one group only. So, of all rows and of
+Comparing two classifiers says nothing where both fail together, or where there is one group. So, of all rows and of
 each group, three means are watched, with bets as in `dafh.watch.evidence`:
 
 - error: wrong decisions, against the upper limit of the reference error (Clopper and Pearson);
