@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from dafh.estimators.dafh import DAFHClassifier
     from dafh.estimators.decoupled import DecoupledClassifier
     from dafh.evaluation.audit import audit
+    from dafh.evaluation.compare import compare, find_failures
+    from dafh.evaluation.comparison import Comparison, Failures
     from dafh.evaluation.matrix import PreferenceMatrix
     from dafh.evaluation.result import AuditResult
     from dafh.explanation.explain import explain
@@ -29,9 +31,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AuditResult",
+    "Comparison",
     "DAFHClassifier",
     "DecoupledClassifier",
     "Explanation",
+    "Failures",
     "Incumbent",
     "IncumbentColumns",
     "Monitor",
@@ -39,7 +43,9 @@ __all__ = [
     "Recipe",
     "Scorecard",
     "audit",
+    "compare",
     "explain",
+    "find_failures",
     "load",
     "save",
     "tabular_pipeline",
@@ -47,9 +53,11 @@ __all__ = [
 
 _HOME = {
     "AuditResult": "dafh.evaluation",
+    "Comparison": "dafh.evaluation.comparison",
     "DAFHClassifier": "dafh.estimators.dafh",
     "DecoupledClassifier": "dafh.estimators.decoupled",
     "Explanation": "dafh.explanation",
+    "Failures": "dafh.evaluation.comparison",
     "Incumbent": "dafh.incumbents",
     "IncumbentColumns": "dafh.incumbents",
     "Monitor": "dafh.watch",
@@ -57,7 +65,9 @@ _HOME = {
     "Recipe": "dafh.groups.recipe",
     "Scorecard": "dafh.linear.scorecard",
     "audit": "dafh.evaluation",
+    "compare": "dafh.evaluation.compare",
     "explain": "dafh.explanation",
+    "find_failures": "dafh.evaluation.compare",
     "load": "dafh.persistence",
     "save": "dafh.persistence",
     "tabular_pipeline": "dafh.tables.encoder",

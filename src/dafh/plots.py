@@ -206,7 +206,11 @@ def gains(
 
 
 def named_groups(
-    result: AuditResult | pd.DataFrame, *, n_groups: int = 20, loss: LossName | None = None
+    result: AuditResult | pd.DataFrame,
+    *,
+    n_groups: int = 20,
+    loss: LossName | None = None,
+    over: str = "over the pooled classifier",
 ) -> alt.LayerChart:
     """Draw what named groups gain over the pooled classifier, those that are shown to lose first.
 
@@ -220,6 +224,8 @@ def named_groups(
         Number of groups to draw.
     loss : {"error", "fpr", "fnr", "cost"}, optional
         Loss to draw; by default the first that was asked about.
+    over : str
+        What the gain is over, in the title of the axis.
 
     Examples
     --------
@@ -239,7 +245,7 @@ def named_groups(
     else:
         asked = _about(result, loss)
     asked = asked[(asked["n"] >= SMALLEST_SHOWN) | (asked["verdict"] == "violated")].head(n_groups)
-    return _gap_chart(asked, _told_apart(asked["group"]), "over the pooled classifier")
+    return _gap_chart(asked, _told_apart(asked["group"]), over)
 
 
 def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:

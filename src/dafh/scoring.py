@@ -8,6 +8,7 @@ import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,16 @@ from dafh.explanation.explain import explain
 from dafh.explanation.stability import stability
 from dafh.explanation.words import Explanation
 from dafh.incumbents import IncumbentColumns
+from dafh.large import as_blocks, open_files, random_by_position
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence.files import ModelFile, open_model
 from dafh.tables.hashes import mixed, row_hashes
-from dafh.tables.labels import match_labels, no_target
+from dafh.tables.labels import find_labels, match_labels, no_target, read_labels
 from dafh.tables.read import ROWS_PER_PIECE, DataFile
 from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.unexpected import UnreadValues, UnseenCategories
-from dafh.tables.values import with_gaps
-from dafh.text import quoted
+from dafh.tables.values import read_as, with_gaps
+from dafh.text import listed, quoted
 
 # Enough to tell groups that barely change from groups that change a lot, however busy the machine is.
 _QUICK_FITS, _QUICK_ROWS = 3, 10_000
@@ -61,7 +63,31 @@ class LabelledRows:
     """What each row counts."""
     notes: tuple[str, ...]
     features: pd.DataFrame
-    """As the model takes them; without rows if nobody needs them."""
+    """As the model takes them; of very many rows, those at the positions `with_features`."""
+    with_features: NDArray[np.intp] | None = None
+    """None where all rows have their features."""
+
+
+class _EvenSample:
+    """Rows of a table that comes in pieces, evenly spread: every second, fourth, … once there are too many."""
+
+    def __init__(self, most: int | None) -> None:
+        self.most, self.step, self.n_rows = most, 1, 0
+        self.pieces: list[pd.DataFrame] = []
+
+    def add(self, piece: pd.DataFrame) -> None:
+        positions = np.arange(self.n_rows, self.n_rows + len(piece))
+        self.n_rows += len(piece)
+        self.pieces.append(piece.set_axis(positions)[positions % self.step == 0])
+        while self.most is not None and sum(map(len, self.pieces)) > self.most:
+            self.step *= 2
+            self.pieces = [one[one.index % self.step == 0] for one in self.pieces]
+
+    def rows(self) -> tuple[pd.DataFrame, NDArray[np.intp] | None]:
+        """The rows, and their positions; None for all."""
+        table = pd.concat(self.pieces)
+        positions = table.index.to_numpy(np.intp)
+        return table.reset_index(drop=True), None if self.step == 1 else positions
 
 
 @dataclass(frozen=True)
@@ -95,18 +121,20 @@ class FileModel:
         person: str | None = None,
         weight: str | None = None,
         *,
-        with_features: bool = True,
+        most_features: int | None = None,
     ) -> LabelledRows:
         """Read rows with their target piece by piece, and decide about them.
 
         Columns that are not named are those of the training, sensitive and protected ones, persons and weights as far
-        as the file has them. Without features, about 60 bytes of every row are kept: the file may be large.
+        as the file has them. Features are kept of about so many rows, evenly spread, and of every other row about 60
+        bytes: the file may be large.
         """
         target = target or self.schema.target
         if not target:
             raise InputError("This model was saved from Python and does not know its target: name the target column.")
         data, unread, unseen = self.as_trained(data), UnreadValues(), UnseenCategories()
-        kept: dict[str, list[Any]] = {"features": [], "y": [], "codes": [], "groups": [], "own": [], "about": []}
+        sample = _EvenSample(most_features)
+        kept: dict[str, list[Any]] = {"y": [], "codes": [], "groups": [], "own": [], "about": []}
         sums, n_read = np.zeros(4, np.uint64), 0
         # All columns as strings, as in training: numbers come out the same to the last digit, and so do fingerprints.
         for table in data.pieces(rows=rows_at_once(final_classifier(self.model), ROWS_PER_PIECE), text=None):
@@ -126,7 +154,7 @@ class FileModel:
             attributes = schema.attributes_of(known, names) if names else None
             found = ServedPredictions.of(self.model, features, attributes)
             asked = (*names, person, schema.person, weight, schema.weight)
-            kept["features"].append(features if with_features else features[:0])
+            sample.add(features)
             kept["y"].append(y)
             kept["codes"].append(_as_codes(self.model.classes_, y, found))
             kept["about"].append(known[list(dict.fromkeys(name for name in asked if name in known.columns))])
@@ -154,7 +182,7 @@ class FileModel:
             persons,
             weights,
             tuple(notes),
-            pd.concat(kept["features"], ignore_index=True),
+            *sample.rows(),
         )
 
     def weights(self, known: pd.DataFrame, weight: str | None) -> tuple["pd.Series[Any] | None", list[str]]:
@@ -210,8 +238,9 @@ class FileModel:
             persons=rows.persons,
         )
         groups, rivals = range(len(rows.own)), [*rows.classifiers, "pooled"]
+        features: dict[str, Any] = {"X": rows.features, "with_features": rows.with_features}
         asked = self._losses(losses, costs)
-        return AuditResult.from_rows(compared, groups, rivals, rows.sensitive, losses=asked, **options)
+        return AuditResult.from_rows(compared, groups, rivals, rows.sensitive, losses=asked, **features, **options)
 
     def _losses(self, names: Sequence[str] | None, costs: Mapping[str, float] | None) -> tuple[Loss, ...]:
         final = final_classifier(self.model)
@@ -272,7 +301,126 @@ class FileModel:
         data.notes.extend([*unread.notes(), *unseen.notes(done)])
 
 
-def _scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories) -> pd.DataFrame:
+# ---- decisions of two models ----
+
+_MOST_COMPARED = 1_000_000
+_MOST_LOOKED_AT = 200_000
+
+
+def read_decided(
+    data: Any,
+    old: str,
+    new: str,
+    *,
+    target: str | None = None,
+    sensitive: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    person: str | None = None,
+    time: str | None = None,
+    weight: str | None = None,
+    seed: int = 0,
+) -> tuple[dict[str, Any], list[str]]:
+    """Read what `compare` takes from files or a Dask data frame: labels, decisions, features, and what else is known.
+
+    Of more than a million rows, a random million is compared.
+
+    Parameters
+    ----------
+    data : DataFile, or anything that `dafh.large.as_blocks` takes
+    old, new : str
+        A column with decisions, or a model file.
+    target, person, time, weight : str, optional
+        Columns; rows without a target are left out.
+    sensitive, drop : names of columns
+        Attributes that define named groups, and columns that rules must not be about.
+    seed : int
+        Draws rows.
+
+    Returns
+    -------
+    arguments of `compare`, and notes for the reader
+
+    Examples
+    --------
+    >>> rows, _ = read_decided("rows/*.parquet", "old", "new", target="hired")         # doctest: +SKIP
+    >>> dafh.compare(**rows)                                                           # doctest: +SKIP
+    """
+    blocks = open_files(data.files(), text=None) if isinstance(data, DataFile) else as_blocks(data)
+    if blocks is None:
+        raise InputError("Pass files or a Dask data frame; `dafh.compare` takes tables in memory itself.")
+    n_rows = blocks.n_rows or sum(blocks.map(len))
+    if not n_rows:
+        raise InputError("There are no rows to compare decisions on.")
+    thinned = partial(_thinned, seed=seed, share=min(_MOST_COMPARED / n_rows, 1.0), target=target)
+    looked_at = pd.concat(list(blocks.map(partial(thinned, share=min(_MOST_LOOKED_AT / n_rows, 1.0)))))
+    if not len(looked_at):
+        raise InputError(f"The target {quoted(target)} has no values.")
+    models = {name: name for name in (old, new) if name not in blocks.columns and Path(name).is_file()}
+    check_columns(blocks.columns, [name for name in (old, new) if name not in models], "with decisions")
+    attributes = split_names(sensitive, blocks.columns)
+    unwanted = [*split_names(drop, blocks.columns), *(name for name in (old, new) if name not in models)]
+    anchor = target or next((name for name in (old, new) if name not in models), None)
+    if anchor is None:
+        raise InputError("Two model files need a target: name the column with the true label.")
+    decimal = data.decimal or "." if isinstance(data, DataFile) else "."
+    schema = TableSchema.guess(
+        looked_at,
+        anchor,
+        drop=[name for name in dict.fromkeys(unwanted) if name != anchor],
+        sensitive=attributes,
+        person=person,
+        time=time,
+        weight=weight,
+        decimal=decimal,
+    )
+    scorers = {name: FileModel.open(Path(name)) for name in models}
+    about = [name for name in dict.fromkeys((target, old, new, person, time, weight, *attributes)) if name]
+    about = [name for name in about if name in blocks.columns]
+
+    def convert(block: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, NDArray[Any]]]:
+        rows = thinned(block).reset_index(drop=True)
+        labels = {
+            name: _scored(one.model, one.schema.features_of(rows))["prediction"].to_numpy()
+            for name, one in scorers.items()
+        }
+        return schema.features_of(rows), rows[about], labels
+
+    parts = [part for part in blocks.map(convert) if len(part[0])]
+    features = pd.concat([part[0] for part in parts], ignore_index=True)
+    known = pd.concat([part[1] for part in parts], ignore_index=True)
+    decided = {name: np.concatenate([part[2][name] for part in parts]) for name in scorers}
+    y = None if target is None else read_labels(known[target])
+    given = {
+        role: decided[name] if name in decided else _as_decisions(known[name], y, decimal)
+        for role, name in (("old", old), ("new", new))
+    }
+    left_out = [name for name in schema.left_out if name not in unwanted]
+    notes = [f"Rules are not about {listed([quoted(name) for name in left_out[:5]])}."] if left_out else []
+    if n_rows > _MOST_COMPARED:
+        notes.append(f"A random sample of {len(known):,} of {n_rows:,} rows is compared.")
+    rows: dict[str, Any] = {"y": y, **given, "X": features if features.shape[1] else None}
+    rows["sensitive_features"] = schema.attributes_of(known, attributes) if attributes else None
+    rows["persons"] = None if person is None else persons_of(known, person)
+    return rows | {"time": schema.times_of(known), "sample_weight": schema.weights_of(known)}, notes
+
+
+def _thinned(block: pd.DataFrame, seed: int, share: float, target: str | None) -> pd.DataFrame:
+    """A share of the rows of a block, the same whatever the blocks are, without those that have no target."""
+    if target is not None:
+        check_columns(block.columns, [target], "the target")
+        block = block[with_gaps(block[target]).notna()]
+    return block if share >= 1 else block[random_by_position(block.index.to_numpy(), seed) < share]
+
+
+def _as_decisions(column: "pd.Series[Any]", y: NDArray[Any] | None, decimal: str) -> NDArray[Any]:
+    """Decisions of a column as they are compared: labels, or scores as numbers."""
+    if y is not None and find_labels(column, np.unique(y))[1] is None:
+        return match_labels(column, np.unique(y))
+    numbers = read_as(column, "number", decimal).values
+    return (numbers if numbers.notna().all() else column).to_numpy()
+
+
+def _scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories | None = None) -> pd.DataFrame:
     """Label, its probability, and the group of each row; counts unseen categories on the way."""
     model, rows = split_pipeline(model, features)
     if isinstance(model, GroupPrediction):

@@ -123,7 +123,7 @@ def test_a_model_is_audited_like_its_predictions():
         {},
         {"level": 0.2, "margin": 0.01, "depth": 1, "sample_weight": weight, "persons": np.arange(600) // 3},
     ):
-        direct = audit(y, X[:, 1], X[:, 0], pooled=X[:, 2], sensitive_features=people, **options)
+        direct = audit(y, X[:, 1], X[:, 0], pooled=X[:, 2], X=X, sensitive_features=people, **options)
         found = AuditResult.of(Served(), X, y, sensitive_features=people, **options)
         assert found.to_dict() == direct.to_dict()
 

@@ -16,8 +16,8 @@ from models import additive_case, network_case, rules_case
 
 KEYS = [
     "title", "dafh", "recommendation", "verdict", "notes", "worth", "tiles", "figures", "losses", "totals", "rates",
-    "positive", "serving", "exceptions", "guard", "cells", "questions", "named", "composition", "groups", "scorecard",
-    "training", "card",
+    "positive", "serving", "exceptions", "guard", "cells", "questions", "named", "failures", "composition", "groups",
+    "scorecard", "training", "card",
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 - `fit`: from a table to a model file, with `training`, the tables it is fitted on;
 - `use`: what is done with a model file (predict, audit, explain, report, show, export);
+- `compare`: two models, of any kind: who loses from the change;
 - `watch`: a model file over time, with `watching`, from a batch of rows to the next state;
 - `data` and `demo`: the paper's data sets, and its experiment on synthetic data (`synthetic`).
 
@@ -12,6 +13,7 @@ below, help with an example, and a paragraph in docs/commands.md.
 import click
 
 import dafh
+from dafh.cli.compare import compare
 from dafh.cli.data import data
 from dafh.cli.demo import demo
 from dafh.cli.fit import fit
@@ -33,8 +35,12 @@ def main() -> None:
       dafh fit people.csv --target hired --test-size 0.25
       dafh audit model.dafh model.test.parquet
       dafh report model.dafh model.test.parquet
+
+    \b
+    Old model, new model: who loses?
+      dafh compare rows.csv --target hired --old old --new new
     """  # noqa: D301
 
 
-for command in (fit, predict, audit, explain, report, watch, show, export, demo, data):
+for command in (fit, predict, audit, explain, report, compare, watch, show, export, demo, data):
     main.add_command(with_debug(command))

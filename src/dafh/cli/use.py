@@ -28,6 +28,8 @@ DIALECTS = ("duckdb", "postgres", "snowflake", "sqlite")
 _COLUMNS = ("sensitive", "target", "person", "weight")
 """Options that name columns of the rows to audit."""
 _MOST_NAMES = 12
+_MOST_SEARCHED = 200_000
+"""Rows that an audit searches for groups that the model fails; everything else counts all rows."""
 
 _audit_options = in_order(
     SENSITIVE,
@@ -133,7 +135,7 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, as_json: bool, **op
 
     loaded = FileModel.open(model, options["target"])
     columns = {name: options.pop(name) for name in _COLUMNS}
-    rows = loaded.read(data, **columns, with_features=False)
+    rows = loaded.read(data, **columns, most_features=_MOST_SEARCHED)
     result = loaded.audit(rows, **options)
     worth = worth_of_groups(loaded.model)
     for note in (*rows.notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
@@ -161,17 +163,19 @@ def explain(
 
     Says first whether groups help at all, and then describes each group: its size, its rule, the gain of its
     classifier, the columns in which it differs from the other rows, how its classifier differs from the pooled one,
-    and how common each value of a sensitive attribute is in it. The rules of exceptions are exact. For a network, the
+    and how common each value of a sensitive attribute is in it. At the end are groups that the model fails, found and
+    tested on different rows. The rules of exceptions are exact. For a network, the
     best short rule is shown, with its precision and recall.
     """
     from dafh.scoring import FileModel
 
     loaded = FileModel.open(model, target)
-    words = loaded.explain(loaded.read(data, sensitive, target), seeds or 0)
+    rows = loaded.read(data, sensitive, target)
+    words, failures = loaded.explain(rows, seeds or 0), loaded.audit(rows).failures
     if as_json:
-        print_json(words.to_dict())
+        print_json({**words.to_dict(), "failures": None if failures is None else failures.to_dict()})
     else:
-        click.echo(str(words))
+        click.echo(f"{words}\n\n{failures}")
 
 
 @click.command(epilog="Example: dafh report model.dafh test.csv --out report.html")

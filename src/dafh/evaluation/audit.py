@@ -17,6 +17,7 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, Table, is_frame
+from dafh.tables.bins import named_table
 from dafh.text import clipped, listed, shown
 
 
@@ -26,6 +27,7 @@ def audit(
     groups: ArrayLike,
     *,
     pooled: ArrayLike,
+    X: Table | None = None,
     sensitive_features: Table | None = None,
     sample_weight: ArrayLike | None = None,
     largest_weight: float | None = None,
@@ -56,6 +58,8 @@ def audit(
         columns. M stands for rows that the pooled classifier serves.
     pooled : array of shape (n,)
         Labels predicted by the pooled classifier.
+    X : data frame or array with n rows, optional
+        Features: the result then has `failures`, the groups that are served worse than all rows, as in `find_failures`.
     sensitive_features : data frame, series or array with n rows, optional
         Attributes that define named groups. Missing values form a group of their own, numbers with more than 12
         different values are cut at their quartiles, and beyond 50 categories the rarest are merged.
@@ -111,8 +115,11 @@ def audit(
         y, columns, codes, pooled, served_by, sample_weight, persons=persons, largest_weight=largest_weight
     )
     rivals = [*(range(columns.shape[1]) if names is None else names), "pooled"]
+    features = None if X is None else named_table(X)
+    if features is not None and len(features) != len(rows.group):
+        raise InputError(f"X has {len(features):,} rows, y has {len(rows.group):,}: give one row for each.")
     return AuditResult.from_rows(
-        rows, labels, rivals, sensitive_features, losses=asked, level=level, margin=margin, depth=depth
+        rows, labels, rivals, sensitive_features, losses=asked, level=level, margin=margin, depth=depth, X=features
     )
 
 

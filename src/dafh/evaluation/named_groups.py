@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,10 @@ class NamedGroups:
         """Take any table of attributes with one row for each row of the data."""
         table = check_attributes(sensitive_features, n_rows)
         return cls([Attribute.of(table.iloc[:, i]) for i in range(table.shape[1])])
+
+    def take(self, chosen: NDArray[Any]) -> "NamedGroups":
+        """The same of some of the rows."""
+        return NamedGroups([replace(one, codes=one.codes[chosen]) for one in self.attributes])
 
     def cells(self, depth: int) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
         """Names of the groups that up to `depth` attributes define together, and the number of each row's group.

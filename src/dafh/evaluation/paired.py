@@ -202,6 +202,13 @@ class ComparedRows:
         names = ("right", "differ", "group", "weight", "positive", "person", "attributes", "log_gain")
         return replace(first, **{name: joined(name) for name in names})
 
+    def take(self, chosen: NDArray[Any]) -> "ComparedRows":
+        """Some of the rows; attributes, which are the guard's, are left behind."""
+        names = ("right", "differ", "group", "weight", "positive", "person", "log_gain")
+        parts: dict[str, Any] = {name: getattr(self, name) for name in names}
+        taken: dict[str, Any] = {name: None if one is None else one[chosen] for name, one in parts.items()}
+        return replace(self, attributes=None, **taken)
+
     @property
     def own_right(self) -> NDArray[np.bool_]:
         """Whether the classifier that serves a row is right on it, (n,)."""

@@ -1,7 +1,7 @@
 """AuditResult: all answers of an audit, and the verdict that follows from them."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from dafh.checks.parameters import is_real, is_whole
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
+from dafh.evaluation.compare import failures_in_audit
+from dafh.evaluation.comparison import Failures
 from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
@@ -90,6 +92,8 @@ class AuditResult:
     `p_loss`, small if it does not lose more than one percentage point; `p_no_gain`, small if it gains."""
     trial: Trial | None
     """What a part of the groups alone would do, where the rows support their classifiers but not those of others."""
+    search: Callable[[], Failures] | None = None
+    """Finds the groups that the model fails; None where features are not known."""
 
     @classmethod
     def of(
@@ -125,7 +129,7 @@ class AuditResult:
         groups, rivals = range(len(served.own)), [*served.classifiers, "pooled"]
         asked = tuple(losses if losses is not None else getattr(final, "losses_", (ERROR,)))
         return cls.from_rows(
-            rows, groups, rivals, sensitive_features, losses=asked, level=level, margin=margin, depth=depth
+            rows, groups, rivals, sensitive_features, losses=asked, level=level, margin=margin, depth=depth, X=X
         )
 
     @classmethod
@@ -140,8 +144,13 @@ class AuditResult:
         level: float = 0.05,
         margin: float = 0.0,
         depth: int = 2,
+        X: Table | None = None,
+        with_features: NDArray[np.intp] | None = None,
     ) -> "AuditResult":
-        """Ask all questions about rows that have been checked; `groups` and `rivals` are the names to show."""
+        """Ask all questions about rows that have been checked; `groups` and `rivals` are the names to show.
+
+        X are the features of all rows, or of those at the positions `with_features`.
+        """
         _check_options(level, margin, depth)
         known = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
         families = 1 if known is None else 2
@@ -155,6 +164,11 @@ class AuditResult:
         if chosen.any() and not chosen[evidence["changed"]].all():
             asked_for: Any = {"losses": losses, "level": level, "margin": margin, "depth": depth}
             trial = Trial.of(rows, chosen, groups, known, **asked_for)
+        search = None
+        if X is not None:
+            some = rows if with_features is None else rows.take(with_features)
+            names = known if known is None or with_features is None else known.take(with_features)
+            search = functools.partial(failures_in_audit, some, X, losses, names, level)
         return cls(
             matrix=PreferenceMatrix.from_rows(rows),
             questions=questions,
@@ -170,12 +184,18 @@ class AuditResult:
             attributes=() if known is None else tuple(attribute.name for attribute in known.attributes),
             evidence=evidence,
             trial=trial,
+            search=search,
         )
 
     @functools.cached_property
     def recommendation(self) -> Recommendation:
         """What to do, and the figures that carry it: deploy, for whom, or keep the pooled classifier."""
         return Recommendation.of(self)
+
+    @functools.cached_property
+    def failures(self) -> Failures | None:
+        """Groups that the model fails, found on one half of the rows and tested on the other; None without features."""
+        return None if self.search is None else self.search()
 
     @functools.cached_property
     def verdict(self) -> Verdict:
@@ -282,12 +302,14 @@ class AuditResult:
             "named_groups": self.named,
             "composition": self.composition,
         }
+        failures = None if self.failures is None else self.failures.to_dict()
         return {
             "recommendation": self.recommendation.to_dict(),
             "verdict": self.verdict.to_dict(),
             "level": self.level,
             "margin": self.margin,
             "losses": list(self.losses),
+            "failures": failures,
             **self.figures(),
             "violations": self.violations,
             "errors": plain(self.matrix.errors.tolist()),
@@ -307,6 +329,8 @@ class AuditResult:
         for title, table, left in summary_tables(self):
             parts += [title] if title else []
             parts.append(render_text(table, left=left))
+        if self.failures is not None:
+            parts.append(str(self.failures))
         return "\n\n".join(parts)
 
     __str__ = summary
@@ -317,7 +341,7 @@ class AuditResult:
         parts: list[str | pd.DataFrame] = [*said, *figure_lines(self)]
         for title, table, _ in summary_tables(self):
             parts += [title, table] if title else [table]
-        return render_html(*parts)
+        return render_html(*parts) + ("" if self.failures is None else self.failures._repr_html_())
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:

@@ -87,6 +87,15 @@ def _largest(table: pd.DataFrame, by: pd.Series, count: int) -> pd.DataFrame:
     return table.loc[by.sort_values(ascending=False, kind="stable").index[:count].sort_values()]
 
 
+# ---- a change of model ----
+
+
+def make_comparison_charts(summary: dict[str, Any]) -> Charts:
+    """Groups by change: those found without a name, and named ones."""
+    drawn = {kind: pd.DataFrame(rows) for kind, rows in summary["drawn"].items() if rows}
+    return {kind: plots.named_groups(rows, over="over the old model") for kind, rows in drawn.items()}
+
+
 # ---- a model in use ----
 
 

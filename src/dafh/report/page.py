@@ -44,7 +44,7 @@ def write_report(summary: dict[str, Any], path: str | Path) -> None:
 
 
 def render(summary: dict[str, Any]) -> str:
-    """Turn what `summarize` or, for a model in use, `summarize_watch` returns into a page.
+    """Turn what `summarize`, `summarize_comparison` or `summarize_watch` returns into a page.
 
     Examples
     --------
@@ -55,6 +55,13 @@ def render(summary: dict[str, Any]) -> str:
     if "batches" in summary:
         drawn, shown = charts.make_watch_charts(summary), tables.make_watch_tables(summary)
         return _fill("watched.html", summary, drawn, shown, groups=sorted({row["group"] for row in summary["now"]}))
+    if "comparison" in summary:
+        return _fill(
+            "compared.html",
+            summary,
+            charts.make_comparison_charts(summary),
+            {f"part_{number}": {**part, "long": False} for number, part in enumerate(summary["parts"])},
+        )
     drawn = charts.make_charts(summary)
     return _fill(
         "page.html",

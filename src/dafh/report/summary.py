@@ -55,8 +55,8 @@ def summarize(
     -------
     dict
         Keys: title, dafh, recommendation, verdict, notes, worth, tiles, figures, losses, totals, rates, positive,
-        serving, exceptions, guard, cells, questions, named, composition, groups, scorecard, training, card; unknown
-        parts are None.
+        serving, exceptions, guard, cells, questions, named, failures, composition, groups, scorecard, training, card;
+        unknown parts are None.
         `recommendation` and `verdict` are those of the audit, as plain values; `tiles` are the figures at the top.
 
     Examples
@@ -98,6 +98,7 @@ def summarize(
         "cells": None if result is None else _records(result.cells()),
         "questions": None if result is None else _records(result.questions),
         "named": _named(result, {str(column["name"]) for column in (card or {}).get("columns", [])}),
+        "failures": _failures(result),
         "composition": None if result is None or result.composition is None else _records(result.composition),
         "groups": None if explanation is None else explanation.to_dict(),
         "scorecard": _scorecard(getattr(final, "pooled_", None)),
@@ -131,6 +132,17 @@ def _figures(result: AuditResult | None) -> dict[str, Any] | None:
         "level": result.level,
         "margin": result.margin,
     }
+
+
+def _failures(result: AuditResult | None) -> dict[str, Any] | None:
+    """Groups that the model fails, with the tables that a page shows."""
+    if result is None or result.failures is None:
+        return None
+    tables = [
+        {"title": title.rstrip(":"), "columns": list(table.columns), "rows": table.to_numpy().tolist()}
+        for title, table in result.failures.parts()
+    ]
+    return {**result.failures.to_dict(), "tables": tables}
 
 
 def _losses(final: Any, result: AuditResult | None) -> list[dict[str, str]] | None:

@@ -143,7 +143,9 @@ def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
         tables[f"gains_{loss}"] = ([row for row in asked if row["kind"] == "rationality"], columns)
         tables[f"envy_{loss}"] = ([row for row in asked if row["kind"] == "envy"], columns)
         tables[f"named_{loss}"] = ([row for row in named["questions"] if row["loss"] == loss], columns)
-    return {name: _table(rows, columns) for name, (rows, columns) in tables.items() if rows}
+    found = (summary["failures"] or {"tables": []})["tables"]
+    failures = {f"failures_{number}": {**table, "long": False} for number, table in enumerate(found)}
+    return failures | {name: _table(rows, columns) for name, (rows, columns) in tables.items() if rows}
 
 
 def _question_columns(loss: str) -> Columns:

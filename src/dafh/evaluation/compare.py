@@ -1,0 +1,537 @@
+"""compare: who gains and who loses from a change of model, and find_failures: whom one model fails.
+
+Both take decisions of any models. Groups that attributes name are tested as in an audit; groups that nobody has named
+are found and tested by `dafh.evaluation.discovery`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
+
+from dafh.checks.parameters import is_real
+from dafh.checks.rows import as_array, check_times
+from dafh.evaluation.comparison import Comparison, Failures
+from dafh.evaluation.discovery import Discovered, RowHarm, discover, memberships
+from dafh.evaluation.every_rule import limit_every_rule
+from dafh.evaluation.losses import ERROR, Loss, check_losses
+from dafh.evaluation.named_groups import NamedGroups
+from dafh.evaluation.paired import ComparedRows, LossUnits
+from dafh.evaluation.questions import answer, ask_groups, ask_named_groups
+from dafh.exceptions import InputError
+from dafh.frames import Table
+from dafh.stats import holm
+from dafh.tables.bins import Binning, named_table
+from dafh.tables.labels import find_labels
+from dafh.text import listed, quoted, shown
+
+EVERYBODY = "everybody"
+# Parts of the level for groups that are fixed in advance: one question about everybody needs little of it.
+_PARTS_WITHOUT_NAMES, _PARTS_WITH_NAMES = 5, 2
+# Predicted rates are compared with outcomes to a fifth of a percentage point, rounded towards "no difference".
+_STEPS_OF_RATES = 500
+# Boosting tells what a strong model would reach: on at most so many rows, in so many folds.
+_MOST_BOOSTED, _FOLDS = 20_000, 3
+
+
+def compare(
+    y: ArrayLike | None,
+    old: Any,
+    new: Any,
+    X: Table | None = None,
+    sensitive_features: Table | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    persons: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    losses: str | Sequence[str] | None = None,
+    costs: Mapping[str, float] | None = None,
+    level: float = 0.05,
+    margin: float = 0.0,
+    depth: int = 2,
+    smallest: float = 0.01,
+    old_cutoff: float = 0.5,
+    new_cutoff: float = 0.5,
+    every_rule: float | None = None,
+    random_state: int = 0,
+) -> Comparison:
+    """Find who gains and who loses when a new model replaces an old one, without being told whom to look at.
+
+    Rules for groups that lose are found on one half of the rows and tested on the other, and the reverse. The
+    probability of any group that is shown to lose and does not is at most `level`, over all rules, named groups and
+    losses together; the same holds for groups that are shown to gain. Use rows that neither model was trained on.
+
+    Parameters
+    ----------
+    y : array of shape (n,) or None
+        True labels. Without them, the answer is who is decided differently: flagged less or more often.
+    old, new : array of shape (n,) or fitted classifier
+        Labels, or scores from 0 to 1 for the second label in sorted order, by each model; or the models themselves.
+    X : data frame or array with n rows, optional
+        What rules may be about. Without it only named groups are tested.
+    sensitive_features : data frame, series or array with n rows, optional
+        Attributes that define named groups, as in `audit`.
+    sample_weight : array of shape (n,), optional
+        Row weights.
+    persons : array of shape (n,), optional
+        Identifier of the person that each row belongs to. Tests then count persons.
+    time : array of shape (n,), optional
+        Time of each row: rules are found on the earlier half and tested on the later one.
+    losses : name or sequence of names, optional
+        As in `audit`; by default "error", and "cost" where costs are given.
+    costs : mapping, optional
+        What a false positive and a false negative cost, such as ``{"fp": 1, "fn": 5}``.
+    level : float, default=0.05
+        Accepted probability of any wrong "loses", and of any wrong "gains".
+    margin : float, default=0
+        Harm up to this size is tolerated: 0.01 is one percentage point of error.
+    depth : int, default=2
+        Most conditions of a rule, and most attributes to intersect.
+    smallest : float, default=0.01
+        Smallest share of the rows in a discovered group.
+    old_cutoff, new_cutoff : float, default=0.5
+        Scores above it predict the second label.
+    every_rule : float, optional
+        A share of the rows: also give one limit for the harm of every group of at least this size that two conditions
+        describe.
+    random_state : int, default=0
+        Divides the rows into halves.
+
+    Returns
+    -------
+    Comparison
+        With `status`, `headline`, `summary()`, `to_frame()`, `to_dict()`, and `regions`, the groups that lose.
+
+    Examples
+    --------
+    The new model is wrong about a third of those above 50, where the old one was right.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"age": rng.integers(20, 70, 4000), "job": rng.choice(["cook", "clerk"], 4000)})
+    >>> y = rng.integers(0, 2, 4000)
+    >>> old = np.where(rng.random(4000) < 0.8, y, 1 - y)
+    >>> new = np.where((X["age"] > 50) & (rng.random(4000) < 0.33), 1 - y, old)
+    >>> result = compare(y, old, new, X)
+    >>> result.status, result.regions[0]
+    ('harm', age is above 50)
+    """
+    _check_options(level, margin, smallest, every_rule)
+    table = None if X is None else named_table(X).reset_index(drop=True)
+    deciders = {"old": (old, old_cutoff), "new": (new, new_cutoff)}
+    old_decided, new_decided, classes = decide(y, deciders, X)
+    n_rows = len(new_decided.codes)
+    if table is not None and len(table) != n_rows:
+        raise InputError(f"X has {len(table):,} rows, and there are {n_rows:,} decisions: give one row for each.")
+    # Without labels, every row counts as positive: the error rate is then the share that is not flagged.
+    truth = np.ones(n_rows, np.intp) if y is None else find_labels(pd.Series(as_array(y, "y")), classes)[0]
+    checked = ComparedRows.check(
+        truth,
+        new_decided.codes[:, None],
+        np.zeros(n_rows, np.intp),
+        old_decided.codes,
+        sample_weight=sample_weight,
+        classes=np.arange(len(classes)),
+        persons=persons,
+    )
+    if y is None and losses is not None:
+        raise InputError("Losses need labels: pass y, or leave losses out to see who is decided differently.")
+    names = losses if losses is not None else "cost" if costs and y is not None else "error"
+    asked = check_losses(names, costs if y is not None else None)
+    known = None if sensitive_features is None else NamedGroups.of(sensitive_features, n_rows)
+    parts = 1 if table is None else _PARTS_WITHOUT_NAMES if known is None else _PARTS_WITH_NAMES
+    fixed = [ask_groups(checked, loss, [EVERYBODY], ["new", "old"]) for loss in asked]
+    if known is not None:
+        fixed += [ask_named_groups(checked, loss, known, depth) for loss in asked]
+    answered = answer(fixed, level, margin, parts)
+    is_everybody = answered["group"].eq(EVERYBODY) & (answered.index < len(asked))
+    losers = gainers = limits = None
+    if table is not None:
+        units = [LossUnits.of(checked, loss) for loss in asked]
+        harms = [RowHarm.of(one, ~checked.right[:, 0], ~checked.right[:, 1]) for one in units]
+        options: dict[str, Any] = {"level": level * (1 - 1 / parts), "smallest": smallest, "depth": depth}
+        options |= {"time": check_times(time, n_rows), "random_state": random_state}
+        losers = discover(table, [replace(harm, margin=margin) for harm in harms], **options)
+        gainers = discover(table, [harm.exchanged() for harm in harms], **options)
+        losers, gainers = (_with_levels(one, checked, asked, table) for one in (losers, gainers))
+        if every_rule is not None:
+            limits = limit_every_rule(table, harms[0], share=every_rule, level=level, random_state=random_state)
+    return Comparison(
+        is_labelled=y is not None,
+        everybody=answered[is_everybody].reset_index(drop=True),
+        named=None if known is None else answered[~is_everybody].reset_index(drop=True),
+        losers=losers,
+        gainers=gainers,
+        every_rule=limits,
+        n_rows=n_rows,
+        differ=float(np.average(checked.differ[:, 0], weights=checked.weight)),
+        log_loss=_log_losses(truth, old_decided, new_decided, checked.weight) if y is not None else None,
+        cutoffs=tuple(
+            (name, cutoff)
+            for name, one, cutoff in (("old", old_decided, old_cutoff), ("new", new_decided, new_cutoff))
+            if one.score is not None
+        ),
+        flagged=str(classes[1]) if len(classes) == 2 else "",
+        level=level,
+        margin=margin,
+        smallest=smallest,
+        depth=depth,
+        by_time=time is not None,
+    )
+
+
+def find_failures(
+    y: ArrayLike,
+    prediction: Any,
+    X: Table,
+    *,
+    pooled: ArrayLike | None = None,
+    sensitive_features: Table | None = None,
+    sample_weight: ArrayLike | None = None,
+    persons: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    losses: str | Sequence[str] | None = None,
+    costs: Mapping[str, float] | None = None,
+    level: float = 0.05,
+    depth: int = 2,
+    smallest: float = 0.01,
+    cutoff: float = 0.5,
+    random_state: int = 0,
+) -> Failures:
+    """Find the groups that one model fails, without being told whom to look at.
+
+    A group fails where its loss is shown to be higher than that of all rows. Rules are found on one half of the rows,
+    and tested and measured on the other, and the reverse: the probability of any group that is shown to fail and does
+    not is at most `level`.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        True labels.
+    prediction : array of shape (n,) or fitted classifier
+        Labels, or scores from 0 to 1 for the second label in sorted order; or the model itself. With scores, predicted
+        rates are compared with observed ones, too.
+    X : data frame or array with n rows
+        What rules may be about.
+    pooled : array of shape (n,), optional
+        Labels by the pooled classifier, to say what own classifiers gain where the model fails.
+    sensitive_features, sample_weight, persons, time, costs, level, depth, smallest, random_state
+        As in `compare`.
+    losses : name or sequence of names, optional
+        By default the error rate, and with two classes also false positive and false negative rate.
+    cutoff : float, default=0.5
+        Scores above it predict the second label.
+
+    Returns
+    -------
+    Failures
+        With `discovered`, `named`, `summary()`, `to_dict()` and `regions`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"age": rng.integers(20, 70, 4000), "job": rng.choice(["cook", "clerk"], 4000)})
+    >>> y = rng.integers(0, 2, 4000)
+    >>> prediction = np.where(rng.random(4000) < np.where(X["age"] > 50, 0.6, 0.9), y, 1 - y)
+    >>> find_failures(y, prediction, X, losses="error").regions
+    (age is above 50,)
+    """
+    _check_options(level, 0.0, smallest, None)
+    table = named_table(X).reset_index(drop=True)
+    decided, _, classes = decide(y, {"prediction": (prediction, cutoff), "": (None, cutoff)}, X)
+    n_rows = len(decided.codes)
+    if len(table) != n_rows:
+        raise InputError(f"X has {len(table):,} rows, and there are {n_rows:,} decisions: give one row for each.")
+    truth = find_labels(pd.Series(as_array(y, "y")), classes)[0]
+    checked = ComparedRows.check(
+        truth,
+        decided.codes[:, None],
+        np.zeros(n_rows, np.intp),
+        truth,
+        sample_weight=sample_weight,
+        classes=np.arange(len(classes)),
+        persons=persons,
+    )
+    if losses is None:
+        losses = ("error", "fpr", "fnr") if len(classes) == 2 else "error"
+        losses = (*losses, "cost") if costs and len(classes) == 2 else losses
+    return failures_of(
+        checked,
+        table,
+        check_losses(losses, costs),
+        None if sensitive_features is None else NamedGroups.of(sensitive_features, n_rows),
+        pooled_wrong=None
+        if pooled is None
+        else _decided(as_array(pooled, "pooled"), "pooled", 0.5, classes).codes != truth,
+        score=decided.score,
+        time=check_times(time, n_rows),
+        level=level,
+        depth=depth,
+        smallest=smallest,
+        random_state=random_state,
+    )
+
+
+def failures_of(
+    rows: ComparedRows,
+    table: pd.DataFrame,
+    losses: Sequence[Loss],
+    known: NamedGroups | None = None,
+    *,
+    pooled_wrong: NDArray[np.bool_] | None = None,
+    score: NDArray[np.float64] | None = None,
+    time: NDArray[np.float64] | None = None,
+    level: float = 0.05,
+    depth: int = 2,
+    smallest: float = 0.01,
+    random_state: int = 0,
+) -> Failures:
+    """Find the groups that a model fails, on rows that have been checked; the model is what serves each row."""
+    wrong, n_rows = ~rows.own_right, len(rows.group)
+    harms = [RowHarm.of(LossUnits.of(rows, loss), wrong) for loss in losses]
+    parts = 1 if known is None else 2
+    named = None if known is None else _failing_names(rows, losses, known, depth, level / parts)
+    if score is not None and rows.positive is not None:
+        harms += _rate_harms(rows.positive, score, RowHarm.of(LossUnits.of(rows, ERROR), wrong))
+    options: dict[str, Any] = {"smallest": smallest, "depth": depth, "time": time, "random_state": random_state}
+    discovered = discover(table, harms, level=level / parts, **options)
+    if pooled_wrong is not None:
+        discovered = _with_gains(discovered, rows, losses, pooled_wrong, table, level)
+        discovered = _with_strong_model(discovered, rows, losses, table)
+    everyone = np.ones(n_rows, bool)
+    return Failures(
+        discovered=discovered,
+        named=named,
+        overall={harm.name: harm.mean(everyone) for harm in harms},
+        n_rows=n_rows,
+        level=level,
+        smallest=smallest,
+        depth=depth,
+    )
+
+
+def failures_in_audit(
+    rows: ComparedRows, X: Table, losses: Sequence[Loss], known: NamedGroups | None, level: float
+) -> Failures:
+    """Find the groups that a model fails, and say whether own classifiers help there; always in kinds of error, too."""
+    if rows.positive is not None:
+        losses = tuple({loss.name: loss for loss in (*losses, ERROR, Loss("fpr"), Loss("fnr"))}.values())
+    table = named_table(X).reset_index(drop=True)
+    return failures_of(rows, table, losses, known, pooled_wrong=~rows.right[:, -1], level=level)
+
+
+def _check_options(level: float, margin: float, smallest: float, every_rule: float | None) -> None:
+    if not is_real(level) or not 0 < level < 0.5:
+        raise InputError(f"level must lie between 0 and 0.5, got {shown(level)}: 0.05 accepts one error in twenty.")
+    if not is_real(margin) or not 0 <= margin < 1:
+        raise InputError(f"margin must be at least 0 and below 1, got {shown(margin)}: 0.01 is one percentage point.")
+    for name, share in (("smallest", smallest), ("every_rule", 0.05 if every_rule is None else every_rule)):
+        if not is_real(share) or not 0 < share < 0.5:
+            raise InputError(f"{name} is a share of the rows between 0 and 0.5, got {shown(share)}.")
+
+
+# ---- decisions ----
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """Decisions of one model, as positions of classes, and the scores behind them."""
+
+    codes: NDArray[np.intp]
+    score: NDArray[np.float64] | None = None
+
+
+def decide(
+    y: ArrayLike | None, deciders: Mapping[str, tuple[Any, float]], X: Any
+) -> tuple[Decided, Decided, NDArray[Any]]:
+    """Decisions of two models, and the classes they decide between.
+
+    What holds only labels of y is labels; numbers from 0 to 1 otherwise are scores, cut at the cut-off.
+
+    Examples
+    --------
+    >>> old, new, classes = decide(["no", "yes"], {"old": (["no", "no"], 0.5), "new": ([0.2, 0.9], 0.5)}, None)
+    >>> old.codes, new.codes, classes.tolist()
+    (array([0, 0]), array([0, 1]), ['no', 'yes'])
+    """
+    given = {name: (_outputs(one, name, X), cutoff) for name, (one, cutoff) in deciders.items()}
+    columns = {name: values for name, (values, _) in given.items() if values is not None}
+    if y is not None:
+        truth = as_array(y, "y")
+        if truth.ndim != 1 or not len(truth):
+            raise InputError(f"y must have one label for each row, got shape {truth.shape}.")
+        if pd.isna(truth).any():
+            raise InputError("y has missing values: leave those rows out.")
+        classes = np.unique(truth)
+        for name, values in columns.items():
+            if len(values) != len(truth):
+                raise InputError(f"{name} has {len(values):,} decisions for {len(truth):,} labels in y.")
+    else:
+        labels = [values for values in columns.values() if not _is_score(values, np.array([0, 1]))]
+        classes = np.unique(np.concatenate(labels)) if labels else np.array([0, 1])
+        if len(classes) != 2:
+            raise InputError("Without y, old and new must decide between two labels, or be scores from 0 to 1.")
+        if len({len(values) for values in columns.values()}) > 1:
+            raise InputError("old and new have different numbers of rows: both must decide about the same rows.")
+    first, second = (_decided(values, name, cutoff, classes) for name, (values, cutoff) in given.items())
+    return first, second, classes
+
+
+def _outputs(decider: Any, name: str, X: Any) -> NDArray[Any] | None:
+    """Labels or scores as an array; those of a model are its own decisions about X."""
+    if decider is None:
+        return None
+    if hasattr(decider, "predict"):
+        if X is None:
+            raise InputError(f"{name} is a model: pass the rows X that it decides about.")
+        decider = decider.predict(X)
+    values = as_array(decider, name)
+    if values.ndim != 1 or not len(values):
+        raise InputError(f"{name} must have one label or score for each row, got shape {values.shape}.")
+    if pd.isna(values).any():
+        raise InputError(f"{name} has missing values: a model has to decide about every row.")
+    return values
+
+
+def _decided(values: NDArray[Any] | None, name: str, cutoff: float, classes: NDArray[Any]) -> Decided:
+    if values is None:
+        return Decided(np.zeros(0, np.intp))
+    if _is_score(values, classes):
+        if len(classes) != 2:
+            raise InputError(f"{name} holds scores, and y has {len(classes)} labels: scores need two.")
+        if not is_real(cutoff) or not 0 <= cutoff < 1:
+            raise InputError(f"The cut-off of {name} must be at least 0 and below 1, got {shown(cutoff)}.")
+        score = values.astype(np.float64)
+        return Decided((score > cutoff).astype(np.intp), score)
+    codes, strange = find_labels(pd.Series(values), classes)
+    if strange is not None:
+        known = listed([quoted(label) for label in classes[:5]])
+        raise InputError(
+            f"{name} holds {quoted(strange)}, which is neither a label of y ({known}) nor a score from 0 to 1."
+        )
+    return Decided(codes)
+
+
+def _is_score(values: NDArray[Any], classes: NDArray[Any]) -> bool:
+    """Whether values are numbers from 0 to 1 that are not all labels."""
+    if values.dtype.kind not in "fiu" or np.isin(values, classes).all():
+        return False
+    return bool(((values >= 0) & (values <= 1)).all())
+
+
+def _log_losses(
+    truth: NDArray[np.intp], old: Decided, new: Decided, weight: NDArray[np.float64]
+) -> tuple[float, float] | None:
+    """Mean log-loss of both, where both give scores."""
+    if old.score is None or new.score is None:
+        return None
+    scores = [np.clip(one.score, 1e-12, 1 - 1e-12) for one in (old, new)]  # type: ignore[arg-type]
+    losses = [-np.log(np.where(truth == 1, score, 1 - score)) for score in scores]
+    return float(np.average(losses[0], weights=weight)), float(np.average(losses[1], weights=weight))
+
+
+# ---- figures beside rules ----
+
+
+def _with_levels(found: Discovered, checked: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame) -> Discovered:
+    """Add the losses of both models on the tested rows of each group."""
+    members = memberships(table, found.regions)
+    own = {loss.name: RowHarm.of(LossUnits.of(checked, loss), ~checked.right[:, 0]) for loss in losses}
+    rival = {loss.name: RowHarm.of(LossUnits.of(checked, loss), ~checked.right[:, 1]) for loss in losses}
+    tested = [members[:, i] & found.tested_rows(i) for i in range(len(found.regions))]
+    levels = {
+        name: [side[loss].mean(mask) for loss, mask in zip(found.table["loss"], tested, strict=True)]
+        for name, side in (("old_loss", rival), ("new_loss", own))
+    }
+    return replace(found, table=found.table.assign(**levels))
+
+
+def _with_gains(
+    found: Discovered,
+    rows: ComparedRows,
+    losses: Sequence[Loss],
+    pooled_wrong: NDArray[np.bool_],
+    table: pd.DataFrame,
+    level: float,
+) -> Discovered:
+    """Add what own classifiers gain over the pooled one in each group, with an interval."""
+    by_name = {loss.name: loss for loss in losses}
+    members, parts = memberships(table, found.regions), []
+    for number, name in enumerate(found.table["loss"]):
+        harm = RowHarm.of(LossUnits.of(rows, by_name.get(name, losses[0])), ~rows.own_right, pooled_wrong)
+        differences = harm.among([members[:, number] & found.tested_rows(number)])
+        low, high = differences.gain_limits(level / 2)
+        n_differ = differences.own_worse[0] + differences.own_better[0]
+        parts.append((differences.gain[0], low[0], high[0], int(n_differ)))
+    gains = pd.DataFrame(parts, columns=["gain", "gain_low", "gain_high", "n_differ"], index=found.table.index)
+    return replace(found, table=found.table.join(gains))
+
+
+def _with_strong_model(
+    found: Discovered, rows: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame
+) -> Discovered:
+    """Add the loss that boosting has in each group, cross-fitted on these rows, where there are two classes."""
+    if rows.positive is None or not len(found.shown) or min(rows.positive.sum(), (~rows.positive).sum()) < _FOLDS:
+        return found
+    sample = np.arange(0, len(table), -(-len(table) // _MOST_BOOSTED))
+    person = np.arange(len(table)) if rows.person is None else rows.person
+    fold = np.random.default_rng(0).integers(0, _FOLDS, int(person.max()) + 1)[person[sample]]
+    features, positive = Binning.learn(table).codes(table.iloc[sample]), rows.positive[sample]
+    predicted = np.zeros(len(sample), bool)
+    for held_out in range(_FOLDS):
+        train = fold != held_out
+        if train.all() or len(np.unique(positive[train])) < 2:
+            return found
+        booster = HistGradientBoostingClassifier(max_leaf_nodes=15, early_stopping=True, random_state=0)
+        # Several threads wait for each other on a busy machine, much longer than one works.
+        with threadpool_limits(1):
+            predicted[~train] = booster.fit(features[train], positive[train]).predict(features[~train])
+    some, wrong = rows.take(sample), predicted != positive
+    by_name = {loss.name: RowHarm.of(LossUnits.of(some, loss), wrong) for loss in losses}
+    members = memberships(table.iloc[sample], found.regions)
+    strong = [
+        by_name[name].mean(members[:, number] & found.tested_rows(number)[sample]) if name in by_name else np.nan
+        for number, name in enumerate(found.table["loss"])
+    ]
+    return replace(found, table=found.table.assign(strong_loss=strong))
+
+
+def _rate_harms(positive: NDArray[np.bool_], score: NDArray[np.float64], like: RowHarm) -> list[RowHarm]:
+    """Observed above predicted rates, and the reverse, both rounded so that the difference is not overstated."""
+    up, down = (step(score * _STEPS_OF_RATES) / _STEPS_OF_RATES for step in (np.ceil, np.floor))
+    size = like.size
+    above = replace(like, name="above", difference=size * (positive - up), worst=1.0, margin=0.0)
+    return [above, replace(above, name="below", difference=size * (down - positive))]
+
+
+def _failing_names(
+    rows: ComparedRows, losses: Sequence[Loss], known: NamedGroups, depth: int, level: float
+) -> pd.DataFrame:
+    """Loss of each named group with limits, and whether it is shown to be above that of all rows."""
+    # Beside a rival that never errs, the harm is the loss.
+    right = np.column_stack([rows.own_right, np.ones(len(rows.group), bool)])
+    nobody = np.zeros(len(rows.group), np.intp)
+    judged = replace(rows, right=right, differ=~right[:, :1], group=nobody, own=np.zeros(1, np.intp))
+    parts = []
+    for loss in losses:
+        asked = ask_named_groups(judged, loss, known, depth)
+        harm = RowHarm.of(LossUnits.of(judged, loss), ~right[:, 0])
+        reference = harm.reference(np.ones(len(harm.size), bool), level / 20 / len(losses))
+        distinct, place = asked.differences.distinct()
+        parts.append(
+            asked.table[["group", "loss", "n"]].assign(
+                harm=asked.differences.harm,
+                low=distinct.lower(level / 2)[place],
+                high=distinct.upper(level / 2)[place],
+                p=np.minimum(distinct.p_beyond(reference)[place] / 0.95, 1.0),
+                reference=reference,
+            )
+        )
+    table = pd.concat(parts, ignore_index=True).rename(columns={"n": "rows"})
+    corrected = holm(table["p"].to_numpy(np.float64))
+    table = table.assign(p_corrected=corrected, shown=corrected <= level)
+    return table.sort_values(["shown", "p"], ascending=[False, True], kind="stable", ignore_index=True)

@@ -1,0 +1,353 @@
+"""Groups that nobody has named: regions found on one half of the rows, and tested on the other.
+
+A search that looks at thousands of regions finds some that look bad by chance. What it finds here is therefore judged
+by rows that it has not seen. The two halves exchange their roles: the rules of the first half are tested on the second
+and the reverse, each family of tests with half of the level. Given the rows of a search its rules are fixed, so that
+Holm's correction within a family makes P(any false claim of the family) ≤ level / 2, and that of any in both ≤ level.
+With times, rules are found on earlier rows and tested on later ones only.
+
+Tests and limits are those of the audit (`dafh.stats.Differences`): exact for rows that count alike, with weights and
+costs allowed for, and persons as units. A limit holds for all tested rules together (Bonferroni), and therefore also
+for those that are shown because they look bad.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dafh.evaluation.paired import LossUnits, count_kinds, join_kinds
+from dafh.regions.conditions import Region
+from dafh.regions.search import Candidate, RegionSearch, Score
+from dafh.stats import Differences, holm
+from dafh.tables.bins import Binning
+
+RULES = 5
+"""Rules of each search that are tested. More rules find more groups and leave less of the level for each."""
+MOST_SEARCHED = 100_000
+"""Rows that a search looks at. Tests use all rows of the other half."""
+_FEWEST_ROWS = 25
+# Two rules that share more of their rows than this are taken for one, of which the better is kept.
+_SAME = 0.5
+_CANDIDATES = 40
+# In standard errors: a further condition has to add more than this, or it says nothing that a reader should remember.
+_COST_OF_CONDITION = 0.3
+# Share of a direction's level for the limit of everybody's loss, above which a group's loss must lie to be a failure.
+_SHARE_OF_REFERENCE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class RowHarm:
+    """What each row says about one question: a loss that two models differ in, or the loss of one model."""
+
+    name: str
+    difference: NDArray[np.float64]
+    """Weight × (loss − loss to compare with), (n,); above 0 for harm."""
+    size: NDArray[np.float64]
+    """Weight of each row that counts, 0 for others, (n,)."""
+    person: NDArray[np.intp] | None = None
+    worst: float = 1.0
+    """Largest loss of a row of weight 1."""
+    largest: float = 1.0
+    """Largest size of a unit."""
+    margin: float | None = 0.0
+    """Harm that is tolerated; None for that of everybody, as the other half of the rows shows it."""
+
+    @classmethod
+    def of(cls, units: LossUnits, wrong: NDArray[np.bool_], rival_wrong: NDArray[np.bool_] | None = None) -> "RowHarm":
+        """Harm of decisions beside those of a rival, or loss of decisions alone: that beside one that never errs."""
+        more = wrong.astype(np.float64) - (0.0 if rival_wrong is None else rival_wrong)
+        margin = None if rival_wrong is None else 0.0
+        return cls(
+            units.loss.name, units.stake * more, units.size, units.person, units.loss.worst, units.largest, margin
+        )
+
+    def exchanged(self) -> "RowHarm":
+        """The same with gain and harm exchanged."""
+        return replace(self, difference=-self.difference)
+
+    def among(self, masks: Iterable[NDArray[np.bool_]]) -> Differences:
+        """Differences among the rows of each mask, (n,), one question for each."""
+        tallies = []
+        for mask in masks:
+            difference, size = self.difference[mask], self.size[mask]
+            if self.person is not None:
+                _, unit = np.unique(self.person[mask], return_inverse=True)
+                difference, size = (np.bincount(unit, values).astype(np.float64) for values in (difference, size))
+            tallies.append(count_kinds(difference, size))
+        kinds, counts = join_kinds(tallies)
+        return Differences(kinds[:, 0], kinds[:, 1], counts, self.worst, self.largest)
+
+    def reference(self, rows: NDArray[np.bool_], level: float) -> float:
+        """Harm up to which nothing is claimed."""
+        if self.margin is not None:
+            return self.margin
+        return float(self.among([rows]).upper(level)[0])
+
+    def mean(self, rows: NDArray[Any]) -> float:
+        """Mean harm of some rows."""
+        total = self.size[rows].sum()
+        return float(self.difference[rows].sum() / total) if total > 0 else np.nan
+
+
+COLUMNS = (
+    "rule", "loss", "rows", "share", "tested", "harm", "low", "high", "worse", "better", "p", "p_corrected", "shown",
+    "reference", "direction",
+)  # fmt: skip
+"""Columns of a table of discovered groups; `discover` says what they mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class Discovered:
+    """Groups that searches have found, with what the rows that were not searched say about them."""
+
+    table: pd.DataFrame
+    """One row for each group, in the order of `regions`; columns as in `discover`."""
+    regions: tuple[Region, ...]
+    tested: tuple[NDArray[np.bool_], ...]
+    """Rows that judged the rules of each search, (n,) each."""
+    n_tests: int
+    """Tests that were corrected for together."""
+    n_searched: int
+    """Rows that each search looked at, on average."""
+
+    def tested_rows(self, number: int) -> NDArray[np.bool_]:
+        """Whether each row, inside of the group or not, is one of those that judged it, (n,)."""
+        return self.tested[int(self.table["direction"].iloc[number])]
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """Groups whose harm is shown."""
+        return self.table[self.table["shown"]]
+
+    @property
+    def shown_regions(self) -> tuple[Region, ...]:
+        """Rules of these groups."""
+        return tuple(self.regions[number] for number in np.flatnonzero(self.table["shown"]))
+
+
+def discover(
+    table: pd.DataFrame,
+    harms: Sequence[RowHarm],
+    *,
+    level: float = 0.05,
+    smallest: float = 0.01,
+    depth: int = 2,
+    n_rules: int = RULES,
+    time: NDArray[np.float64] | None = None,
+    random_state: int = 0,
+) -> Discovered:
+    """Find the regions with most harm on one half of the rows, and test them on the other; then the other way round.
+
+    Parameters
+    ----------
+    table : data frame
+        What rules may be about.
+    harms : sequence of RowHarm
+        Questions. All of them share the level.
+    level : float
+        Accepted probability of any group that is shown to be harmed and is not.
+    smallest : float
+        Smallest share of the rows in a group.
+    depth : int
+        Most conditions of a rule.
+    n_rules : int
+        Most rules that each search hands over to the tests, for each question.
+    time : array of shape (n,), optional
+        Time of each row: rules are found on the earlier half and tested on the later one, and not exchanged.
+    random_state : int
+        Divides the rows into halves.
+
+    Returns
+    -------
+    Discovered
+        Its table has the columns rule; loss; rows and share, of all rows; tested, the rows that count in the test;
+        harm on these, with low and high, each of which holds for all rules together with a probability of 1 − level;
+        worse and better, tested units with more or less loss; p, p_corrected and shown, the answer at the level;
+        reference, the harm beyond which a group is shown to be harmed; and direction, which search found the rule.
+    """
+    person = harms[0].person
+    directions = list(_halves(len(table), person, time, np.random.default_rng(random_state)))
+    tables: list[pd.DataFrame] = []
+    regions: list[Region] = []
+    n_searched = []
+    for direction, (searched, tested) in enumerate(directions):
+        sample = _evenly(np.flatnonzero(searched), MOST_SEARCHED)
+        n_searched.append(len(sample))
+        found = _search(table.iloc[sample], sample, harms, smallest, depth, n_rules)
+        members = memberships(table, [region for _, region in found])
+        answers = _tested(members, found, searched, tested, harms, level, len(directions))
+        tables.append(answers.assign(direction=direction))
+        # In the order of the answers: by question.
+        regions += [found[place][1] for place in answers["position"]]
+    together = pd.concat(tables, ignore_index=True)
+    order = _distinct(together, memberships(table, regions), harms)
+    return Discovered(
+        table=together.loc[order, list(COLUMNS)].reset_index(drop=True),
+        regions=tuple(regions[i] for i in order),
+        tested=tuple(tested for _, tested in directions),
+        n_tests=sum(len(part) for part in tables),
+        n_searched=int(np.mean(n_searched)),
+    )
+
+
+def memberships(table: pd.DataFrame, regions: Sequence[Region]) -> NDArray[np.bool_]:
+    """Whether each row lies in each region, (n, R)."""
+    parts = [region.holds(table) for region in regions]
+    return np.column_stack(parts) if parts else np.zeros((len(table), 0), bool)
+
+
+def _halves(
+    n_rows: int, person: NDArray[np.intp] | None, time: NDArray[np.float64] | None, rng: np.random.Generator
+) -> Iterable[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Rows that are searched and rows that are tested, in each direction. A person's rows are in one half."""
+    unit = np.arange(n_rows) if person is None else person
+    n_units = int(unit.max()) + 1
+    if time is not None:
+        last = np.full(n_units, -np.inf)
+        np.maximum.at(last, unit, time)
+        # Whoever has rows in both halves is tested: the search must not have seen them.
+        earlier = (last <= np.quantile(time, 0.5))[unit]
+        yield earlier, ~earlier
+        return
+    first = np.zeros(n_units, bool)
+    first[rng.permutation(n_units)[: n_units // 2]] = True
+    half = first[unit]
+    yield half, ~half
+    yield ~half, half
+
+
+def _evenly(positions: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """At most so many of some positions, evenly spread."""
+    return positions[:: max(-(-len(positions) // most), 1)]
+
+
+def _search(
+    table: pd.DataFrame, sample: NDArray[np.intp], harms: Sequence[RowHarm], smallest: float, depth: int, n_rules: int
+) -> list[tuple[int, Region]]:
+    """Number of the question, and the region, of the best rules that differ from each other."""
+    if len(table) < 2 * _FEWEST_ROWS:
+        return []
+    binning = Binning.learn(table, readable=True)
+    values = []
+    for harm in harms:
+        reference = harm.mean(sample) if harm.margin is None else harm.margin
+        excess = harm.difference[sample] - reference * harm.size[sample]
+        values += [excess, harm.size[sample] ** 2]
+    search = RegionSearch(
+        binning,
+        binning.codes(table),
+        np.column_stack(values).astype(np.float32),
+        _score(0),
+        max(_FEWEST_ROWS, smallest * len(table)),
+    )
+    found: list[tuple[int, Region]] = []
+    for number, (excess, squares) in enumerate(zip(values[::2], values[1::2], strict=True)):
+        search.score = _score(number)
+        cost = _COST_OF_CONDITION * float(np.sqrt((excess**2).sum() / max(squares.sum(), 1e-12)))
+        found += [(number, one.region(binning)) for one in _best_distinct(search, depth, n_rules, cost)]
+    return found
+
+
+def _score(number: int) -> Score:
+    """Sum of the harm over the root of the sum of squared sizes: the mean in standard errors, but for a factor.
+
+    The spread is taken to be the same everywhere. That of the region itself, as in McNemar's test, favours regions that
+    add rows without any difference to the harmed ones, which makes them easy to find and hard to recognise.
+    """
+
+    def score(inside: NDArray[np.float64], _: NDArray[np.float64]) -> NDArray[np.float64]:
+        excess, squares = inside[:, 2 * number], inside[:, 2 * number + 1]
+        return np.where(squares > 0, excess / np.sqrt(np.maximum(squares, 1e-12)), -np.inf)
+
+    return score
+
+
+def _best_distinct(search: RegionSearch, depth: int, n_rules: int, cost: float) -> list[Candidate]:
+    """The best candidates that differ from each other; each further condition costs some of the score."""
+    chosen: list[tuple[Candidate, NDArray[np.bool_]]] = []
+    for candidate in sorted(search.best(depth, _CANDIDATES), key=lambda one: cost * len(one.bins) - one.score):
+        if candidate.score <= 0 or len(chosen) == n_rules:
+            break
+        if _is_new(search.inside(candidate), chosen):
+            refined = search.refined(candidate)
+            inside = search.inside(refined)
+            if _is_new(inside, chosen):
+                chosen.append((refined, inside))
+    return [candidate for candidate, _ in chosen]
+
+
+def _is_new(inside: NDArray[np.bool_], chosen: Iterable[tuple[Any, NDArray[np.bool_]]]) -> bool:
+    return all((inside & other).sum() <= _SAME * (inside | other).sum() for _, other in chosen)
+
+
+def _tested(
+    inside: NDArray[np.bool_],
+    found: Sequence[tuple[int, Region]],
+    searched: NDArray[np.bool_],
+    tested: NDArray[np.bool_],
+    harms: Sequence[RowHarm],
+    level: float,
+    n_families: int,
+) -> pd.DataFrame:
+    """Test the rules of one search on the other rows, corrected for all of them and for the other family."""
+    parts = []
+    for number, harm in enumerate(harms):
+        places = [place for place, (question, _) in enumerate(found) if question == number]
+        masks = [inside[:, place] & tested for place in places]
+        differences = harm.among(masks)
+        reference_level = _SHARE_OF_REFERENCE * level / n_families if harm.margin is None else 0.0
+        strict = level / n_families - reference_level
+        reference = harm.reference(searched, reference_level) if places else 0.0
+        each = strict / max(len(found), 1)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "position": np.array(places, np.intp),
+                    "rule": [str(found[place][1]) for place in places],
+                    "loss": harm.name,
+                    "rows": inside[:, places].sum(axis=0),
+                    "share": inside[:, places].mean(axis=0),
+                    "tested": np.array([(harm.size[mask] > 0).sum() for mask in masks], np.intp),
+                    "harm": differences.harm,
+                    "low": differences.lower(each),
+                    "high": differences.upper(each),
+                    "worse": differences.own_worse.astype(np.int64),
+                    "better": differences.own_better.astype(np.int64),
+                    # What the reference has used up of the level is missing here.
+                    "p": np.minimum(differences.p_beyond(reference) * level / (strict * n_families), 1.0),
+                    "reference": reference,
+                }
+            )
+        )
+    table = pd.concat(parts, ignore_index=True)
+    corrected = np.minimum(holm(table["p"].to_numpy(np.float64)) * n_families, 1.0)
+    shown = corrected <= level
+    # Limits that agree with Holm's tests: below the reference lies none of those that are shown (Guilbaud 2008).
+    low = np.where(shown, np.maximum(table["low"], table["reference"]), table["low"])
+    return table.assign(low=low, p_corrected=corrected, shown=shown)
+
+
+def _distinct(table: pd.DataFrame, inside: NDArray[np.bool_], harms: Sequence[RowHarm]) -> list[int]:
+    """Positions of groups to list: those shown first, without those that lose only because they contain these.
+
+    What is left out was tested and counted all the same: a list that is shorter makes no claim that is new.
+    """
+    # By the score of the search: p-values put a wide group that contains the harmed one before it.
+    score = (table["harm"] - table["reference"]) * np.sqrt(table["tested"])
+    kept: list[int] = []
+    for place in table.assign(hidden=~table["shown"], score=-score).sort_values(["hidden", "score"]).index:
+        same = [inside[:, other] for other in kept if table["loss"][other] == table["loss"][place]]
+        if not _is_new(inside[:, place], [(None, one) for one in same]):
+            continue
+        if table["shown"][place] and same:
+            harm = next(one for one in harms if one.name == table["loss"][place])
+            excess = harm.difference - table["reference"][place] * harm.size
+            elsewhere = inside[:, place] & ~np.logical_or.reduce(same)
+            if excess[elsewhere].sum() < _SAME * excess[inside[:, place]].sum():
+                continue
+        kept.append(int(place))
+    return kept
