@@ -17,7 +17,7 @@ from dafh.classifiers.protocols import Classifier
 from dafh.evaluation.losses import ERROR, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.evaluation.result import AuditResult
+from dafh.evaluation.result import AuditResult, failed_now
 from dafh.exceptions import InputError
 from dafh.linear.scorecard import Scorecard
 from dafh.text import clipped, percent
@@ -28,6 +28,7 @@ __all__ = [
     "evidence_over_time",
     "gain_over_time",
     "gains",
+    "levels",
     "named_groups",
     "preference_matrix",
     "scorecard_chart",
@@ -203,6 +204,42 @@ def gains(
         return _gap_chart(asked, list(names), "over the pooled classifier")
     names = names + " against classifier " + asked["rival"].astype(str)
     return _gap_chart(asked, list(names), "of the own classifier over the other")
+
+
+def levels(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
+    """Draw the loss of each group with the pooled classifier, with intervals; the dashed line is that of all rows.
+
+    Parameters
+    ----------
+    result : AuditResult, or the table that `dafh.evaluation.result.failed_now` returns
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y, sex = np.tile([0, 1], 200), np.repeat(["f", "m"], 200)
+    >>> wrong_about_f = np.where(sex == "f", 1 - y, y)
+    >>> nobody = np.zeros(400, int)
+    >>> chart = levels(audit(y, y, nobody, pooled=wrong_about_f, sensitive_features=pd.DataFrame({"sex": sex})))
+    >>> chart.layer[1].data[["who", "level"]].to_numpy().tolist()
+    [['sex = f', 100.0], ['sex = m', 0.0]]
+    """
+    table = failed_now(result) if isinstance(result, AuditResult) else result
+    loss = Loss(table["loss"].iloc[0]) if len(table) else ERROR
+    unit = loss.unit if loss.name == "cost" else "in %"
+    numbers = {"pooled_loss": "level", "low": "from_", "high": "to"}
+    table = table.assign(**{drawn: 100 * table[name].astype(float) for name, drawn in numbers.items()})
+    every, parts = table.head(1), table.iloc[1:]
+    title = f"{loss.title} with the pooled classifier, {unit}"
+    at_all_rows = alt.Chart(every).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="level:Q")
+    base = alt.Chart(parts).encode(
+        y=alt.Y("who:N", title=None, sort=None, axis=alt.Axis(labelExpr=_TWO_LINES)),
+        tooltip=["who:N", alt.Tooltip("level:Q", format=".1f", title=title), alt.Tooltip("rows:Q", format=",.0f")],
+    )
+    lines = base.mark_rule(strokeWidth=2, color=_SIDE_COLOURS[1])
+    dots = base.mark_point(size=90, filled=True, opacity=1, color=_SIDE_COLOURS[1])
+    x = alt.X("from_:Q", title=title, axis=alt.Axis(tickCount=8))
+    layers = (at_all_rows, lines.encode(x, alt.X2("to:Q")), dots.encode(alt.X("level:Q", title=title)))
+    return alt.layer(*layers).properties(height=26 * max(len(parts), 1), width=_WIDTH)
 
 
 def named_groups(

@@ -22,7 +22,7 @@ from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.evaluation.losses import Loss, check_losses
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
-from dafh.evaluation.result import AuditResult
+from dafh.evaluation.result import AuditResult, rules_of
 from dafh.exceptions import InputError
 from dafh.explanation.explain import explain
 from dafh.explanation.stability import stability
@@ -240,6 +240,7 @@ class FileModel:
         groups, rivals = range(len(rows.own)), [*rows.classifiers, "pooled"]
         features: dict[str, Any] = {"X": rows.features, "with_features": rows.with_features}
         asked = self._losses(losses, costs)
+        features["rules"] = rules_of(final_classifier(self.model))
         return AuditResult.from_rows(compared, groups, rivals, rows.sensitive, losses=asked, **features, **options)
 
     def _losses(self, names: Sequence[str] | None, costs: Mapping[str, float] | None) -> tuple[Loss, ...]:
@@ -427,7 +428,8 @@ def _scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories | None 
         served = model.serve(rows)
     else:
         served = ServedRows(model.predict(rows), model.predict_proba(rows), model.predict_group(rows), {})
-    unseen.add(served.unseen)
+    if unseen is not None:
+        unseen.add(served.unseen)
     shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
     return pd.DataFrame(
         {

@@ -216,7 +216,7 @@ def test_a_report_takes_the_same_options_as_an_audit(visits):
     values = json.loads(report.stdout)
     assert [loss["name"] for loss in values["losses"]] == ["error", "fpr"]
     audited = json.loads(run("audit", visits / "m.dafh", visits / "m.test.parquet", *options).stdout)
-    assert values["verdict"] == audited["verdict"]
+    assert values["recommendation"] == audited["recommendation"]
     assert values["questions"] == audited["questions"]
 
 

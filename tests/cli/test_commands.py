@@ -218,7 +218,7 @@ def test_report_writes_one_page(folder):
 
 def test_report_without_rows_and_for_machines(folder):
     result = run("report", folder / "model.dafh", "--json")
-    assert json.loads(result.stdout)["verdict"]["status"] == "unaudited"
+    assert json.loads(result.stdout)["recommendation"]["kind"] == "unaudited"
     assert not Path("report.html").exists()
     assert run("report", folder / "model.dafh", "--out", folder / "bare.html").exit_code == 0
 

@@ -1,11 +1,19 @@
 """The recommendation: what to do, for whom, and the figures that carry it; it never contradicts the answers."""
 
+import html
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from dafh import audit
-from research.guarantees.recommendations import ALL_LOSE, NOBODY_GAINS, THREE_LOSE
+from dafh.cli import main
+from dafh.report import render, summarize
+from dafh.scoring import FileModel
+from research.guarantees.recommendations import ALL_LOSE, NOBODY_GAINS, TENTH_LOSES, THREE_LOSE
 
 N = 1200
 
@@ -38,17 +46,17 @@ def those_who_lose(group, place):
 def test_a_gain_for_every_group_is_deployed():
     advice = audited((0.1, 0.1), named=two_groups).recommendation
     assert (advice.kind, advice.deploy, advice.keep) == ("deploy", ("0", "1"), ())
-    assert "+20.00" in advice.sentences[0]
-    assert "false positive rate is 10.0%, before 30.0%" in advice.sentences[1]
+    assert advice.total["gain"] == pytest.approx(0.2)
+    assert (advice.rates["fpr"], advice.rates["fpr_pooled"]) == pytest.approx((0.1, 0.3))
 
 
 def test_a_group_that_loses_keeps_the_pooled_classifier():
     result = audited((0.1, 0.5), named=two_groups)
     advice = result.recommendation
-    assert result.verdict.status == "harm"
+    assert advice.harm
     assert (advice.kind, advice.deploy, advice.keep) == ("deploy_some", ("0",), ("1",))
-    assert "20.00" in advice.cautions[0]
-    assert "+10.00" in advice.sentences[0]  # Of group 0 alone: half of the rows gain 20 points.
+    assert [one.harmed for one in advice.groups] == [False, True]
+    assert advice.total["gain"] == pytest.approx(0.1)  # Of group 0 alone: half of the rows gain 20 points.
 
 
 def test_the_figures_of_some_groups_are_those_of_an_audit_in_which_the_pooled_one_serves_the_others():
@@ -57,15 +65,14 @@ def test_the_figures_of_some_groups_are_those_of_an_audit_in_which_the_pooled_on
     pd.testing.assert_frame_equal(result.trial.totals, again.totals)
     pd.testing.assert_frame_equal(result.trial.rates, again.rates)
     pd.testing.assert_frame_equal(result.trial.named, again.named)
-    assert [figure.value for figure in result.recommendation.figures] == [
-        figure.value for figure in again.recommendation.figures
-    ]
+    assert result.recommendation.total == again.recommendation.total
+    assert result.recommendation.rates == again.recommendation.rates
 
 
 def test_nobody_is_told_to_deploy_while_a_named_group_is_shown_to_lose():
     result = audited((0.1, 0.1), named=those_who_lose)
     advice = result.recommendation
-    assert result.verdict.status == "harm"
+    assert advice.harm
     assert set(result.questions["verdict"]) <= {"satisfied", "undecided"}
     assert (advice.kind, advice.deploy, advice.keep) == ("do_not_deploy", (), ("0", "1"))
     assert [one.group for one in advice.losing] == ["sex = f"]
@@ -115,66 +122,101 @@ def test_a_small_loss_is_ruled_out_by_many_rows_even_where_the_gain_is_not_shown
 
 def test_without_a_gain_the_pooled_classifier_stays():
     nothing, unsure = audited((0.31, 0.31), sizes=(60, 60)), audited((0.2, 0.2), sizes=(60, 60))
-    assert (nothing.verdict.status, nothing.recommendation.kind) == ("nothing_gained", "keep")
-    assert (unsure.verdict.status, unsure.recommendation.kind) == ("undecided", "keep")
-    assert "chance" in unsure.recommendation.sentences[0]
+    assert (nothing.recommendation.kind, unsure.recommendation.kind) == ("keep", "keep")
+    assert nothing.gain < 0 < unsure.gain
 
 
-def test_a_group_that_gains_alone_is_mentioned_where_the_model_as_a_whole_gains_nothing():
+def test_a_group_that_gains_is_deployed_for_where_the_model_as_a_whole_gains_nothing():
     result = audited((0.1, 0.32), sizes=(100, 2000))
-    assert result.verdict.status == "nothing_gained"
-    assert result.recommendation.kind == "keep"
-    assert "Group 0 gains alone" in result.recommendation.cautions[-1]
+    assert result.gain < 0
+    assert (result.recommendation.kind, result.recommendation.deploy) == ("deploy_some", ("0",))
 
 
-def test_where_the_pooled_classifier_serves_all_there_is_nothing_to_deploy():
-    # Two classifiers that nobody is served by are better for both groups: this is harm, not "unchanged".
-    assert audited((0.1, 0.1), own=[2, 2]).recommendation.kind == "do_not_deploy"
-    unchanged = audited((), own=[0, 0]).recommendation
-    assert (unchanged.kind, unchanged.figures) == ("keep", ())
-    assert [group.action for group in unchanged.groups] == ["pooled", "pooled"]
+def test_where_the_pooled_classifier_serves_all_there_is_nothing_to_deploy_and_no_harm():
+    # Two classifiers that nobody is served by are better for both groups: this is envy, and no harm.
+    for unchanged in (audited((0.1, 0.1), own=[2, 2]), audited((), own=[0, 0])):
+        advice = unchanged.recommendation
+        assert (advice.kind, advice.harm, advice.sentences) == ("keep", False, ())
+        assert [group.action for group in advice.groups] == ["pooled", "pooled"]
+
+
+def test_a_group_that_is_decided_exactly_as_before_is_never_harmed_and_does_not_stand_in_the_way():
+    """Group 1 decides as the pooled classifier does, and classifier 0 would be better for it."""
+    n = 1500
+    group, place = np.repeat([0, 1], n), np.tile(np.arange(n), 2)
+    pooled, better = (place < 300).astype(int), (place < 100).astype(int)
+    result = audit(np.zeros(2 * n, int), np.column_stack([better, pooled]), group, pooled=pooled)
+    assert result.to_frame().query("kind == 'envy' and verdict == 'violated'")["group"].tolist() == [1]
+    advice = result.recommendation
+    assert (advice.kind, advice.harm, advice.keep) == ("deploy", False, ())
+    only = audit(np.zeros(n, int), np.column_stack([pooled[:n]]), group[:n], pooled=pooled[:n]).recommendation
+    assert (only.kind, only.harm) == ("keep", False)
 
 
 def test_a_kind_of_error_that_rises_is_pointed_out_unless_it_was_tested():
     """The pooled one flags 1,500 rows of 2,000 without looking; now nobody of the first 300 is flagged."""
     y, row = np.tile([0, 1], 1000), np.arange(2000)
     rows = {"y": y, "predictions": np.where(row < 300, 0, y), "pooled": np.where(row < 1500, 1, y)}
-    told = " ".join(audit(**rows, groups=np.zeros(2000, int)).recommendation.cautions)
-    # 150 misses more and 750 false alarms fewer.
-    assert "rises by 15.0" in told
-    assert "5.0 times" in told
-    halves = " ".join(audit(**rows, groups=row // 1000).recommendation.cautions)
-    assert "in group 0 rises by 30.0" in halves
+    risen = audit(**rows, groups=np.zeros(2000, int)).recommendation
+    assert (risen.kind, risen.deploy, risen.checks) == ("deploy_with_checks", ("0",), ())
+    assert "false negatives" in risen.headline
+    assert "false negatives in group 0" in audit(**rows, groups=row // 1000).recommendation.headline
     tested = audit(**rows, groups=np.zeros(2000, int), losses=("error", "fnr"))
     assert tested.recommendation.kind == "do_not_deploy"
 
 
-def test_named_groups_that_might_lose_are_listed_single_attributes_first_and_small_ones_apart():
-    rng = np.random.default_rng(0)
-    y = np.tile([0, 1], 2000)
-    people = pd.DataFrame({"town": np.repeat(["a", "b"], [3900, 100]), "job": rng.choice(["x", "y", "z"], 4000)})
-    people.loc[:9, "job"] = "rare"
-    now, before = (np.where(rng.random(4000) < rate, 1 - y, y) for rate in (0.1, 0.13))
-    result = audit(y, now[:, None], np.zeros(4000, int), pooled=before, sensitive_features=people)
-    advice = result.recommendation
-    assert advice.kind == "deploy"
-    names = [one.group for one in advice.might_lose]
-    assert names.index("job = rare") > max(i for i, one in enumerate(advice.might_lose) if one.rows >= 50)
-    large = [one for one in advice.might_lose if one.rows >= 50]
-    assert [one.single for one in large] == sorted([one.single for one in large], reverse=True)
-    assert all(one.low < -0.01 for one in advice.might_lose)
+def signs_of_loss(lost, won, n=4000, size=400, **options):
+    """Everybody gains, but for women: they lose some rows and win others."""
+    row = np.arange(n)
+    women = row < size
+    pooled = np.where(women, (row >= lost) & (row < lost + won), row % 10 == 0)
+    return audit(
+        np.zeros(n, int), (women & (row < lost)).astype(int), np.zeros(n, int), pooled=pooled.astype(int),
+        sensitive_features=pd.DataFrame({"sex": np.where(women, "f", "m"), "town": np.where(row % 2, "a", "b")}),
+        **options,
+    )  # fmt: skip
+
+
+def test_a_named_group_that_seems_to_lose_is_to_be_checked_and_named_once():
+    advice = signs_of_loss(30, 20).recommendation
+    assert (advice.kind, advice.deploy, advice.harm) == ("deploy_with_checks", ("0",), False)
+    assert [one.group for one in advice.checks] == ["sex = f"]  # And not also women in each town.
+    assert advice.checks[0].gain == pytest.approx(-10 / 400)
+    assert advice.checks[0].low < -0.01 < 0 < advice.checks[0].high
+    assert "sex = f" in advice.headline
+
+
+@pytest.mark.parametrize(
+    ("lost", "won", "size", "options"),
+    [(20, 20, 400, {}), (20, 30, 400, {}), (4, 0, 40, {}), (30, 20, 400, {"margin": 0.1})],
+    ids=["no sign", "gain", "too few rows", "within the margin"],
+)
+def test_a_named_group_without_signs_of_a_loss_is_not_to_be_checked(lost, won, size, options):
+    advice = signs_of_loss(lost, won, size=size, **options).recommendation
+    assert "sex = f" not in [one.group for one in advice.checks]
+
+
+def test_the_largest_loss_is_named_first():
+    row = np.arange(8000)
+    region = np.where(row < 400, "a", np.where(row < 800, "b", "c"))
+    lost = (row < 25) | ((row >= 400) & (row < 430))
+    won = ((row >= 25) & (row < 43)) | ((row >= 430) & (row < 446)) | ((row >= 800) & (row % 8 == 0))
+    advice = audit(
+        np.zeros(8000, int), lost.astype(int), np.zeros(8000, int), pooled=won.astype(int), sensitive_features=region
+    ).recommendation
+    assert [round(400 * one.gain) for one in advice.checks] == [-14, -7]
 
 
 def test_a_margin_larger_than_a_point_is_what_is_tolerated():
     advice = audited((0.1, 0.29), sizes=(N, 500), margin=0.05).recommendation
-    assert advice.bound == 0.05
-    assert "5 percentage points" in advice.groups[1].reason
+    assert advice.deploy == ("0",)
+    assert audited((0.1, 0.29), sizes=(N, 5000), margin=0.05).recommendation.deploy == ("0", "1")
 
 
 def test_costs_are_tolerated_up_to_the_margin_only():
     result = audited((0.1, 0.1), losses=("cost",), costs={"fp": 1, "fn": 5})
     assert result.recommendation.kind == "deploy"
-    assert "from 90.00 to 30.00" in result.recommendation.sentences[0]
+    assert result.recommendation.total["own_loss"] == pytest.approx(0.3)
 
 
 # ---- how often it is wrong ----
@@ -186,10 +228,58 @@ def test_costs_are_tolerated_up_to_the_margin_only():
 def test_it_is_seldom_wrong_to_deploy(world):
     """Fifteen worlds; research/tests has five hundred."""
     kinds, _ = world.recommended(15)
-    assert kinds["deploy"] + kinds["deploy_some"] <= 2 / 15  # Level 5%: three or more happen in 4 of 100 runs.
+    assert (
+        kinds["deploy"] + kinds["deploy_with_checks"] + kinds["deploy_some"] <= 2 / 15
+    )  # Level 5%: three or more happen in 4 of 100 runs.
 
 
 def test_groups_that_lose_more_than_is_tolerated_are_seldom_chosen_beside_one_that_gains():
     kinds, wrong = THREE_LOSE.recommended(15)
     assert kinds["deploy_some"] == 1.0
     assert wrong <= 2 / 15
+
+
+def test_a_named_tenth_that_loses_is_seldom_overlooked():
+    kinds, _ = TENTH_LOSES.recommended(15)
+    assert kinds["deploy"] <= 4 / 15  # At 10%, five or more happen in 1 of 100 runs.
+
+
+# ---- one recommendation everywhere ----
+
+
+@pytest.mark.usefixtures("blank_charts")
+@pytest.mark.parametrize(
+    ("make", "kind", "harm"),
+    [
+        (lambda: audited((0.1, 0.1), named=two_groups), "deploy", False),
+        (lambda: signs_of_loss(30, 20), "deploy_with_checks", False),
+        (lambda: audited((0.1, 0.5), named=two_groups), "deploy_some", True),
+        (lambda: audited((), own=[0, 0]), "keep", False),
+        (lambda: audited((0.1, 0.1), own=[2, 2]), "keep", False),
+        (lambda: audited((0.1, 0.1), named=those_who_lose), "do_not_deploy", True),
+        (lambda: audited((0.5, 0.5)), "do_not_deploy", True),
+    ],
+)
+def test_terminal_json_report_and_exit_code_agree(make, kind, harm, monkeypatch):
+    result = make()
+    advice = result.recommendation
+    assert (advice.kind, advice.harm, result.harm) == (kind, harm, harm)
+
+    class Opened:
+        model = None  # What its groups are worth is not asked here.
+
+        def read(self, *_, **__):
+            return SimpleNamespace(notes=())
+
+        def audit(self, *_, **__):
+            return result
+
+    monkeypatch.setattr(FileModel, "open", lambda *_: Opened())
+    command = ["audit", "model.dafh", "rows.csv", "--fail-on-harm"]
+    terminal = CliRunner().invoke(main, command)
+    assert terminal.stdout.startswith(f"{advice}\n\n")
+    assert terminal.exit_code == int(harm)
+    machines = json.loads(CliRunner().invoke(main, [*command, "--json"]).stdout)
+    summary = summarize(result=result)
+    assert machines["recommendation"] == summary["recommendation"] == advice.to_dict()
+    assert f"<h1>{html.escape(advice.headline)}</h1>" in render(summary)

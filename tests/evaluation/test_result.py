@@ -11,33 +11,72 @@ from scipy.stats import binomtest
 from audited import SMALL, rows, run
 from dafh import AuditResult, audit
 from dafh.evaluation.losses import Loss
+from dafh.evaluation.result import failed_now, group_changes
 from dafh.stats import mcnemar_p
 
 # ---- what people see ----
 
 
-def test_a_summary_shows_ten_named_groups_those_that_are_harmed_first():
+def test_a_summary_shows_six_named_groups_those_that_are_harmed_first():
     people = pd.DataFrame({"town": np.arange(1200) % 12, "half": np.arange(1200) // 600})
     result = audit(**SMALL, sensitive_features=people, depth=1)
-    table = str(result).split("\n\n")[-3]  # The last two parts are the table of decisions.
-    shown = [line.split("  ")[0].strip() for line in table.splitlines()[1:]]
-    assert len(shown) == 10
+    shown = [line.split("  ")[0].strip() for line in str(result).split("\n\n")[-1].splitlines()[2:]]
+    assert len(shown) == 6
     assert set(shown[:3]) == {"half = 1", "town = 3", "town = 4"}
     assert set(result.named["group"][result.named["verdict"] == "violated"]) == set(shown[:3])
 
 
-def test_the_verdict_knows_the_level_and_what_was_gained_in_total():
-    assert "90%" in audit(**SMALL, level=0.1).verdict.sentence
-    nothing, something = (audit([0] * 40, [1] + [0] * 39, [0] * 40, pooled=[0] + [1] * k + [0] * (39 - k))
-                          for k in (1, 2))  # fmt: skip
-    assert (nothing.verdict.status, something.verdict.status) == ("nothing_gained", "undecided")
+def test_who_is_failed_now_is_ranked_by_the_loss_with_the_pooled_classifier_with_exact_limits():
+    y, pooled = np.zeros(500, int), (np.arange(500) % 10 < np.repeat([1, 4, 2, 9], [200, 200, 60, 40])).astype(int)
+    people = pd.DataFrame({"sex": np.repeat(["f", "m", "x", "few"], [200, 200, 60, 40])})
+    table = failed_now(audit(y, y, np.zeros(500, int), pooled=pooled, sensitive_features=people))
+    assert table["who"].tolist() == ["all rows", "sex = m", "sex = x", "sex = f"]  # Forty rows are too few to rank.
+    assert table["pooled_loss"].tolist() == pytest.approx([148 / 500, 0.4, 0.2, 0.1])
+    assert table["fpr_pooled"].tolist() == pytest.approx(table["pooled_loss"].tolist())
+    limits = binomtest(80, 200).proportion_ci(0.95, method="exact")
+    assert table.loc[1, ["low", "high"]].tolist() == pytest.approx(list(limits), abs=1e-6)
+
+
+def test_groups_are_listed_by_gain_and_those_that_nothing_changes_for_come_last():
+    y, group = np.zeros(1200, int), np.repeat([0, 1, 2], 400)
+    place = np.arange(1200) % 400
+    pooled = (place < 80).astype(int)
+    own = np.where(group == 1, place < 20, place < 60).astype(int)
+    predictions = np.column_stack([own, own])
+    table = group_changes(audit(y, predictions, group, pooled=pooled, own=[0, 1, 2]))
+    assert table["group"].tolist() == ["1", "0", "2"]
+    assert table["gain"].tolist() == pytest.approx([0.15, 0.05, 0])
+    assert table["served_by"].tolist() == ["its own", "its own", "pooled"]
+    assert table["changed"].tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(("n_groups", "most_lines"), [(1, 40), (4, 40), (9, 60)])
+def test_the_summary_of_an_audit_fits_on_a_screen(n_groups, most_lines):
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, n_groups, 4000)
+    y, pooled, own = (
+        np.zeros(4000, int),
+        rng.random(4000) < 0.3,
+        rng.random(4000) < np.linspace(0.1, 0.4, n_groups)[group],
+    )
+    people = pd.DataFrame({"town": rng.integers(0, 10, 4000).astype(str), "sex": rng.choice(["f", "m"], 4000)})
+    predictions = np.repeat(own[:, None].astype(int), n_groups, axis=1)
+    result = audit(y, predictions, group, pooled=pooled.astype(int), sensitive_features=people)
+    assert len(str(result).splitlines()) <= most_lines
+
+
+def test_envy_and_other_metrics_of_the_paper_are_details():
+    result = audit(**SMALL)
+    assert "envy" not in str(result)
+    assert "Pr without harm 83.3%" in result.details()
+    assert "2 violated" in result.details()
 
 
 def test_a_notebook_shows_what_the_terminal_shows():
     result = audit(**SMALL, sensitive_features=pd.DataFrame({"sex": np.where(np.arange(1200) % 2, "f", "m")}))
     page = result._repr_html_()
     assert page.count("<table") == 3
-    assert all(html.escape(line, quote=False) in page for line in str(result.verdict).splitlines())
+    assert all(html.escape(line) in page for line in str(result.recommendation).splitlines())
 
 
 def test_cells_hold_every_error_rate_with_its_exact_interval():
@@ -71,7 +110,9 @@ def test_the_dict_holds_plain_values_and_the_figures_of_the_matrix():
 
 def test_some_groups_alone_are_tried_where_the_rows_support_some_and_not_others():
     y, groups, right, wrong = [0] * 400, [0] * 200 + [1] * 200, [0] * 200, [1] * 200
-    assert audit(y, right + wrong, groups, pooled=wrong + right).trial.totals["own_loss"].tolist() == [0]
+    result = audit(y, right + wrong, groups, pooled=wrong + right)
+    assert result.trial.totals["own_loss"].tolist() == [0]
+    assert result.trial.evidence["changed"].tolist() == [True, False]
     assert audit(y, wrong + wrong, groups, pooled=right + right).trial is None
     assert audit(y, right + right, groups, pooled=wrong + wrong).trial is None
 
@@ -140,16 +181,15 @@ def test_a_model_knows_its_positive_class_and_the_losses_that_its_guard_protects
 
 def test_only_a_model_whose_groups_are_all_served_by_the_pooled_classifier_changes_nothing():
     X, y = served_rows()
-    assert AuditResult.of(Served([2, 2]), X, y).verdict.status == "unchanged"
-    assert AuditResult.of(Served([0, 2]), X, y).verdict.status == "harm"  # Group 1 would do better with classifier 0.
-    assert AuditResult.of(Served([0, 2]), X, X[:, 2]).verdict.status == "harm"  # The pooled one is always right.
-    few = AuditResult.of(Served([0, 2]), X[:12], y[:12])
-    assert few.verdict.status == "undecided"
-    assert few.classifiers == ("0", "pooled")
+    assert not AuditResult.of(Served([2, 2]), X, y).changed
+    envious = AuditResult.of(Served([0, 2]), X, y)  # Group 1 would do better with classifier 0: that is no harm.
+    assert (envious.changed, envious.harm, envious.recommendation.deploy) == (True, False, ("0",))
+    assert AuditResult.of(Served([0, 2]), X, X[:, 2]).harm  # The pooled one is always right.
+    assert AuditResult.of(Served([0, 2]), X[:12], y[:12]).classifiers == ("0", "pooled")
 
 
-def test_an_audit_that_changes_nothing_shows_no_table_of_zeros():
+def test_an_audit_that_changes_nothing_says_who_is_failed_and_shows_no_table_of_zeros():
     X, y = served_rows()
     result = AuditResult.of(Served([2, 2]), X, y)
-    assert len(str(result).splitlines()) < 10
-    assert "<table" not in result._repr_html_()
+    assert result._repr_html_().count("<table") == 1
+    assert "+0.00" not in str(result)

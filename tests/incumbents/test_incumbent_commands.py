@@ -119,7 +119,7 @@ def test_a_model_from_python_is_audited_reported_and_scored(name, from_python, t
     told = run("audit", path, rows, "--target", "hired", "--sensitive", "sex", "--json")
     result = AuditResult.of(load(path), DATA.X, DATA.y, sensitive_features=DATA.sensitive)
     assert json.loads(told.stdout)["accuracy"] == pytest.approx(result.accuracy)
-    assert json.loads(told.stdout)["verdict"] == result.verdict.to_dict()
+    assert json.loads(told.stdout)["recommendation"] == result.recommendation.to_dict()
     written = run("report", path, rows, "--target", "hired", "--out", tmp_path / "report.html", "--seeds", 0)
     assert written.exit_code == 0, written.output
     assert "hired" in (tmp_path / "report.html").read_text()

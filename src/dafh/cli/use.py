@@ -121,13 +121,14 @@ def predict(model: Path, data: "DataFile", out: str, keep: tuple[str, ...]) -> N
 @click.argument("model", type=PATH)
 @click.argument("data", metavar="DATA")
 @_audit_options
-@click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if the verdict is harm.")
+@click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if a group is shown to lose.")
+@click.option("--details", is_flag=True, help="Show all questions and answers, kinds of error by group, and envy.")
 @data_options
 @JSON
-def audit(model: Path, data: "DataFile", fail_on_harm: bool, as_json: bool, **options: Any) -> None:
-    """Test whether any group would do better with another classifier.
+def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_json: bool, **options: Any) -> None:
+    """Say whether to deploy a model, who is failed now, and who changes.
 
-    Every group is compared with the pooled classifier, and learned groups also with the classifiers of other groups.
+    Every group is compared with the pooled classifier: learned groups, and those that sensitive attributes define.
     DATA needs the training columns and the target. Use rows that the model has not seen.
     """
     from dafh.explanation.words import adds_nothing, worth_of_groups
@@ -144,7 +145,8 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, as_json: bool, **op
         print_json({**result.to_dict(), "worth": worth, "notes": list(rows.notes)})
     else:
         click.echo(str(result))
-    if fail_on_harm and result.verdict.status == "harm":
+        click.echo(f"\n{result.details()}" if details else "\nAll questions, answers and kinds of error: --details")
+    if fail_on_harm and result.harm:
         raise click.exceptions.Exit(1)
 
 
@@ -198,11 +200,12 @@ def report(
 ) -> None:
     """Write a report as one HTML file that needs no network.
 
-    It begins with a recommendation: deploy, deploy for some groups only, keep the pooled classifier, or do not deploy.
+    It begins with a recommendation: deploy, deploy but check, deploy for some groups only, keep the pooled classifier,
+    or do not deploy.
     Printed, its first page is a summary for whoever decides.
 
     DATA needs the training columns and the target. Use rows that the model has not seen. Without it the report
-    shows only what the guard decided in training, and the verdict is "not audited".
+    shows only what the guard decided in training, and recommends nothing.
     """
     out = out or (None if as_json else Path("report.html"))
     if out is not None:
@@ -227,9 +230,7 @@ def report(
     assert out is not None
     for note in summary["notes"]:
         say(f"Note: {note}")
-    advice, verdict = summary["recommendation"], summary["verdict"]
-    click.echo(f"RECOMMENDATION: {advice['headline']}.")
-    click.echo(f"{verdict['headline'].upper()}: {verdict['sentence']}")
+    click.echo(f"RECOMMENDATION: {summary['recommendation']['headline']}.")
     if summary["worth"]:
         click.echo(summary["worth"])
     click.echo(f"Report: {out.resolve()}")

@@ -5,9 +5,9 @@
 - `matrix`: the preference matrix, and the numbers of the paper;
 - `named_groups`: groups defined by sensitive attributes, and their intersections;
 - `questions`: test, interval and answer for each question, and how often each group is flagged;
-- `audit`, `result` and `verdict`: all answers together, their tables, and the only place that pronounces a verdict;
+- `audit` and `result`: all answers together, and the tables that people see;
 - `theorems`: the paper's Theorems 1 and 2 for a fitted model;
-- `recommendation`: for which groups the rows support their own classifiers, and what to do;
+- `recommendation`: the verdict: for which groups the rows support their own classifiers, and what to do;
 - `discovery`: groups that nobody has named, found on one half of the rows and tested on the other;
 - `compare` and `comparison`: who loses from a change of model, whom one model fails, and the words for it;
 - `every_rule`: one limit of harm for all groups that two conditions describe;
@@ -26,7 +26,6 @@ from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult
 from dafh.evaluation.theorems import Theorems, theorems
-from dafh.evaluation.verdict import Verdict
 
 __all__ = [
     "AuditResult",
@@ -38,7 +37,6 @@ __all__ = [
     "Recommendation",
     "ServedPredictions",
     "Theorems",
-    "Verdict",
     "audit",
     "check_losses",
     "choose_servers",

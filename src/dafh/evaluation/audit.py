@@ -105,8 +105,8 @@ def audit(
     1      0         envy       1  0.5  satisfied
     2      1  rationality  pooled  0.0  undecided
     3      1         envy       0 -0.5   violated
-    >>> result.verdict.status
-    'harm'
+    >>> print(result.recommendation.headline)
+    Deploy for group 0 only, and keep the pooled classifier for group 1
     """
     columns, names = _check_columns(predictions)
     codes, labels, served_by = _number_groups(groups, columns.shape[1], names, own)

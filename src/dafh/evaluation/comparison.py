@@ -9,9 +9,8 @@ import pandas as pd
 
 from dafh.evaluation.discovery import Discovered
 from dafh.evaluation.every_rule import EveryRule
-from dafh.evaluation.losses import TITLES, Loss
+from dafh.evaluation.losses import TITLES, Loss, in_points, level_in_words
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.evaluation.verdict import in_points, level_in_words
 from dafh.regions.conditions import Region
 from dafh.text import clipped, listed, percent, plain, points, render_html, render_text
 

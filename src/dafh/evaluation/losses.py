@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
-from dafh.text import listed, shown, write_number
+from dafh.text import listed, percent, shown, write_number
 
 LossName = Literal["error", "fpr", "fnr", "cost"]
 LOSS_NAMES: tuple[LossName, ...] = get_args(LossName)
@@ -160,3 +160,19 @@ def check_losses(names: str | Sequence[str], costs: "Mapping[str, float] | Costs
         raise InputError("The loss 'cost' needs costs, such as costs={'fp': 1, 'fn': 5}.")
     checked = None if costs is None else Costs.check(costs)
     return tuple(Loss(name, checked if name == "cost" else None) for name in dict.fromkeys(given))  # type: ignore[arg-type]
+
+
+def level_in_words(loss: str, value: float) -> str:
+    """Write a loss: a rate in percent, a cost as that of 100 rows."""
+    return f"{100 * value:.2f}" if loss == "cost" else percent(value)
+
+
+def in_points(margin: float) -> str:
+    """Write a margin with its unit.
+
+    Examples
+    --------
+    >>> in_points(0.01), in_points(0.025)
+    ('1 percentage point', '2.5 percentage points')
+    """
+    return f"{100 * margin:g} percentage point{'' if 100 * margin == 1 else 's'}"

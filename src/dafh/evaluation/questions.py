@@ -215,6 +215,36 @@ def total_losses(rows: ComparedRows, losses: Sequence[Loss], level: float) -> pd
     return pd.DataFrame(table, columns=["loss", "own_loss", "pooled_loss", "gain", "low", "high", "p_no_gain"])
 
 
+def pooled_levels(
+    rows: ComparedRows, loss: Loss, labels: Sequence[object], named: NamedGroups | None, level: float
+) -> pd.DataFrame:
+    """Loss with the pooled classifier for all rows, each group and each value of an attribute, with its limits.
+
+    Columns: group, rows, those that count for the loss, pooled_loss, low and high; lines as in `decision_rates`.
+    """
+    units = LossUnits.of(rows, loss)
+    parts = [([ALL_ROWS], np.zeros(len(rows.group), np.int64)), ([str(label) for label in labels], rows.group)]
+    parts += [] if named is None else list(named.cells(depth=1))
+    members = [np.flatnonzero(cell == k) for names, cell in parts for k in range(len(names))]
+    # Beside a rival that is never wrong, the harm is the loss.
+    right, never_wrong = rows.right[:, -1:], np.ones((len(rows.group), 1), bool)
+    found = units.differences([units.tally_all(m, right[m], never_wrong[m]) for m in members])
+    if loss.name == "cost":
+        low = found.lower(level / 2)
+    else:  # Of a share, the upper limit of the opposite is exact.
+        opposite = units.differences([units.tally_all(m, ~right[m], never_wrong[m]) for m in members])
+        low = 1 - opposite.upper(level / 2)
+    return pd.DataFrame(
+        {
+            "group": [name for names, _ in parts for name in names],
+            "rows": [int((units.size[m] > 0).sum()) for m in members],
+            "pooled_loss": np.concatenate([mean_loss(rows, loss, ~right[:, 0], cell, len(n)) for n, cell in parts]),
+            "low": low,
+            "high": found.upper(level / 2),
+        }
+    )
+
+
 def error_limits(rows: ComparedRows, level: float) -> NDArray[np.float64]:
     """Lower and upper limit of every classifier's error rate in every group, (2, G, M + 1).
 

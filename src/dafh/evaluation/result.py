@@ -1,8 +1,8 @@
-"""AuditResult: all answers of an audit, and the verdict that follows from them."""
+"""AuditResult: all answers of an audit, the recommendation that follows from them, and the tables that people see."""
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.compare import failures_in_audit
 from dafh.evaluation.comparison import Failures
-from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName
+from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, in_points, level_in_words
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
@@ -25,15 +25,16 @@ from dafh.evaluation.questions import (
     compose,
     decision_rates,
     error_limits,
+    pooled_levels,
     total_losses,
 )
-from dafh.evaluation.recommendation import Recommendation, Trial, supported, weigh
-from dafh.evaluation.verdict import Verdict, in_points, level_in_words
+from dafh.evaluation.recommendation import Recommendation, supported, weigh
 from dafh.exceptions import InputError
 from dafh.frames import Table
-from dafh.text import percent, plain, points, render_html, render_text, shown
+from dafh.text import clipped, percent, plain, points, render_html, render_text, shown
 
-_MOST_NAMED_GROUPS_IN_SUMMARY = 10
+# Lines of each table of a summary; the details have all.
+_MOST_FAILED, _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS = 5, 3, 20, 6
 # More times the rows of the group than this are not named: nobody will collect them, and the estimate rests on a gap
 # that is mostly noise.
 _MOST_TIMES = 10
@@ -50,16 +51,14 @@ class AuditResult:
     >>> data, fresh = (make_paper_synthetic(2000, random_state=seed) for seed in (0, 1))
     >>> model = DecoupledClassifier(random_state=0).fit(data.X, data.y)
     >>> result = AuditResult.of(model, fresh.X, fresh.y, sensitive_features=fresh.sensitive_features)
-    >>> result.verdict.status
-    'harm'
+    >>> result.recommendation.kind
+    'do_not_deploy'
     >>> print(f"{result.accuracy:.3f} instead of {result.pooled_accuracy:.3f}")
     0.651 instead of 0.545
     >>> result.by_group()["verdict"].head(2).tolist()
     ['satisfied', 'satisfied']
-    >>> print(result.verdict.sentence.split(":")[0])
-    for s1 = -1 & s2 = 1 the error rate is higher than with the pooled classifier
-    >>> print(result.verdict.details[1])
-    Questions about named groups: 1 violated, 6 satisfied, 1 undecided.
+    >>> print(result.recommendation.headline)
+    Do not deploy: s1 = -1 & s2 = 1 is shown to lose
     """
 
     matrix: PreferenceMatrix
@@ -81,6 +80,8 @@ class AuditResult:
     rates: pd.DataFrame | None
     """How decisions change: for all rows, each group and each named group, the share flagged (predicted positive), the
     false positive rate and the false negative rate, each also with the pooled classifier; None without two classes."""
+    levels: pd.DataFrame
+    """The main loss with the pooled classifier, of the same rows and groups: group, rows, pooled_loss, low, high."""
     limits: NDArray[np.float64]
     """Lower and upper limit of every error rate of the matrix, (2, G, M + 1)."""
     losses: tuple[LossName, ...]
@@ -90,8 +91,11 @@ class AuditResult:
     evidence: pd.DataFrame
     """One row per group, for the recommendation: `changed`, whether another classifier than the pooled one serves it;
     `p_loss`, small if it does not lose more than one percentage point; `p_no_gain`, small if it gains."""
-    trial: Trial | None
-    """What a part of the groups alone would do, where the rows support their classifiers but not those of others."""
+    trial: "AuditResult | None" = None
+    """Audit of the same model with the pooled classifier for all groups but those that the rows support; None where
+    they support all or none."""
+    rules: tuple[str, ...] = ()
+    """What defines each group, in words; empty where groups have no rules."""
     search: Callable[[], Failures] | None = None
     """Finds the groups that the model fails; None where features are not known."""
 
@@ -128,9 +132,8 @@ class AuditResult:
         )
         groups, rivals = range(len(served.own)), [*served.classifiers, "pooled"]
         asked = tuple(losses if losses is not None else getattr(final, "losses_", (ERROR,)))
-        return cls.from_rows(
-            rows, groups, rivals, sensitive_features, losses=asked, level=level, margin=margin, depth=depth, X=X
-        )
+        options: dict[str, Any] = {"losses": asked, "level": level, "margin": margin, "depth": depth}
+        return cls.from_rows(rows, groups, rivals, sensitive_features, rules=rules_of(final), X=X, **options)
 
     @classmethod
     def from_rows(
@@ -144,6 +147,7 @@ class AuditResult:
         level: float = 0.05,
         margin: float = 0.0,
         depth: int = 2,
+        rules: Sequence[str] = (),
         X: Table | None = None,
         with_features: NDArray[np.intp] | None = None,
     ) -> "AuditResult":
@@ -162,8 +166,11 @@ class AuditResult:
         questions, evidence = answer(asked, level, margin, families), weigh(rows, asked, groups, margin)
         chosen = supported(questions, evidence, level)
         if chosen.any() and not chosen[evidence["changed"]].all():
-            asked_for: Any = {"losses": losses, "level": level, "margin": margin, "depth": depth}
-            trial = Trial.of(rows, chosen, groups, known, **asked_for)
+            # The groups were chosen on the same rows, so that these figures are flattering, and a recommendation must
+            # not rest on them. That no named group may lose here either is a stricter demand, not a weaker one.
+            alone = replace(rows, own=np.where(chosen, rows.own, rows.right.shape[1] - 1))
+            options: dict[str, Any] = {"losses": losses, "level": level, "margin": margin, "depth": depth}
+            trial = cls.from_rows(alone, groups, rivals, sensitive_features, **options)
         search = None
         if X is not None:
             some = rows if with_features is None else rows.take(with_features)
@@ -179,11 +186,13 @@ class AuditResult:
             classifiers=tuple(str(rival) for rival in rivals),
             totals=total_losses(rows, losses, level),
             rates=decision_rates(rows, groups, known),
+            levels=pooled_levels(rows, losses[0], groups, known, level),
             limits=error_limits(rows, level),
             losses=tuple(loss.name for loss in losses),
             attributes=() if known is None else tuple(attribute.name for attribute in known.attributes),
             evidence=evidence,
             trial=trial,
+            rules=tuple(rules) if len(rules) == len(groups) else (),
             search=search,
         )
 
@@ -192,19 +201,24 @@ class AuditResult:
         """What to do, and the figures that carry it: deploy, for whom, or keep the pooled classifier."""
         return Recommendation.of(self)
 
+    @property
+    def changed(self) -> bool:
+        """Whether any group has another classifier than the pooled one."""
+        return bool(self.evidence["changed"].any())
+
+    @property
+    def harm(self) -> bool:
+        """Whether a group, learned or named, is shown to have a higher loss than with the pooled classifier.
+
+        That a group would do better with another group's classifier is no harm.
+        """
+        asked = self.to_frame()
+        return bool(((asked["verdict"] == "violated") & (asked["kind"] == "rationality")).any())
+
     @functools.cached_property
     def failures(self) -> Failures | None:
         """Groups that the model fails, found on one half of the rows and tested on the other; None without features."""
         return None if self.search is None else self.search()
-
-    @functools.cached_property
-    def verdict(self) -> Verdict:
-        """What was found: status, headline, sentence and details. Nothing else pronounces a verdict."""
-        unchanged = bool((self.matrix.own == len(self.classifiers) - 1).all())
-        gain = float(self.totals["gain"].iloc[0])
-        return Verdict.of(
-            self.questions, self.named, unchanged=unchanged, gain=gain, level=self.level, margin=self.margin
-        )
 
     @property
     def accuracy(self) -> float:
@@ -305,7 +319,6 @@ class AuditResult:
         failures = None if self.failures is None else self.failures.to_dict()
         return {
             "recommendation": self.recommendation.to_dict(),
-            "verdict": self.verdict.to_dict(),
             "level": self.level,
             "margin": self.margin,
             "losses": list(self.losses),
@@ -321,27 +334,19 @@ class AuditResult:
         }
 
     def summary(self) -> str:
-        """Text for a terminal: recommendation, verdict, figures, all questions about groups, and named groups.
+        """Text for a terminal: what to do, who is failed now, and who changes."""
+        return _as_text([str(self.recommendation), *summary_parts(self)])
 
-        Where nothing has changed, all gaps are zero, and the tables are left out.
-        """
-        parts = [str(self.recommendation), str(self.verdict), "\n".join(figure_lines(self))]
-        for title, table, left in summary_tables(self):
-            parts += [title] if title else []
-            parts.append(render_text(table, left=left))
-        if self.failures is not None:
-            parts.append(str(self.failures))
-        return "\n\n".join(parts)
+    def details(self) -> str:
+        """Text for a terminal: all questions and answers, kinds of error by group, and the metrics of the paper."""
+        failures = [] if self.failures is None else [str(self.failures)]
+        return _as_text([*detail_parts(self), *failures])
 
     __str__ = summary
     __repr__ = summary
 
     def _repr_html_(self) -> str:
-        said = [*str(self.recommendation).splitlines(), *str(self.verdict).splitlines()]
-        parts: list[str | pd.DataFrame] = [*said, *figure_lines(self)]
-        for title, table, _ in summary_tables(self):
-            parts += [title, table] if title else [table]
-        return render_html(*parts) + ("" if self.failures is None else self.failures._repr_html_())
+        return render_html(*str(self.recommendation).splitlines(), *summary_parts(self))
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:
@@ -358,47 +363,189 @@ def _check_options(level: float, margin: float, depth: int) -> None:
 # ---- tables as readers see them ----
 
 
-def figure_lines(result: AuditResult) -> list[str]:
-    """Say in four lines how many rows were tested, how many are right, and how much is gained."""
+def _as_text(parts: Sequence[str | pd.DataFrame]) -> str:
+    """Write titles and tables; a title stands directly above its table."""
+    text = ""
+    for part in parts:
+        is_table = isinstance(part, pd.DataFrame)
+        written = render_text(part, left=_WORDS) if isinstance(part, pd.DataFrame) else part
+        text += ("\n" if is_table else "\n\n") + written
+    return text.strip()
+
+
+# Columns of text, which are aligned at the left.
+_WORDS = ("rule", "group", "who", "what", "answer", "served by")
+
+
+def summary_parts(result: AuditResult) -> list[str | pd.DataFrame]:
+    """Titles and tables of the summary: who is failed now, and who changes."""
+    title = TITLES[result.losses[0]]
+    most = _MOST_FAILED if result.changed else 2 * _MOST_FAILED
+    failed = failed_now(result).head(1 + most)
+    parts: list[str | pd.DataFrame] = [
+        f"Who is failed now: highest {title} with the pooled classifier",
+        _display_failed(failed, result.level),
+    ]
+    if result.failures is not None and result.failures.regions:
+        discovered = result.failures.parts()[0][1].head(_MOST_DISCOVERED).drop(columns="answer")
+        parts += ["Groups that nobody named, and that are shown to be served worse than all rows", discovered]
+    if not result.changed:
+        return parts
+    changes = group_changes(result)
+    more = f", {_MOST_GROUPS} of {len(changes)}" if len(changes) > _MOST_GROUPS else ""
+    parts += [f"Who changes{more}: groups of the model, by gain", _display_changes(changes.head(_MOST_GROUPS), result)]
+    if result.named is not None:
+        named = named_changes(result)
+        more = f", {_MOST_NAMED_GROUPS} of {len(named):,}" if len(named) > _MOST_NAMED_GROUPS else ""
+        shown = named.head(_MOST_NAMED_GROUPS)
+        parts += [f"Named groups{more}: those that lose or might lose first", _display_named(shown, result)]
+    return parts
+
+
+def failed_now(result: AuditResult) -> pd.DataFrame:
+    """All rows, then groups of the model and of one attribute, the highest loss with the pooled classifier first.
+
+    Columns: who, rows, loss, pooled_loss with low and high, and with two classes fpr_pooled and fnr_pooled. Groups of
+    fewer than 50 rows are left out, and so is a group of the model that has all rows.
+    """
+    table, n_groups = result.levels, len(result.matrix.sizes)
+    names = table["group"].tolist()
+    learned = [f"group {name}" for name in names[1 : 1 + n_groups]]
+    if result.rules:
+        learned = [f"{name}: {rule}" for name, rule in zip(learned, result.rules, strict=True)]
+    table = table.assign(who=[*names[:1], *learned, *names[1 + n_groups :]], loss=result.losses[0])
+    if result.rates is not None:
+        table = table.join(result.rates[["fpr_pooled", "fnr_pooled"]])
+    parts = table.iloc[1 + (n_groups if n_groups == 1 else 0) :]
+    parts = parts[parts["rows"] >= SMALLEST_SHOWN].sort_values("pooled_loss", ascending=False, kind="stable")
+    return pd.concat([table.head(1), parts], ignore_index=True).drop(columns="group")
+
+
+def group_changes(result: AuditResult) -> pd.DataFrame:
+    """Groups of the model by gain: rule, share, loss with the pooled and with its own classifier, and who should serve.
+
+    Columns as in `by_group`, and group; rule; share; changed; in_model, which classifier the model has for it;
+    served_by, which one should serve it; action; and reason.
+    """
+    n_groups, advice = len(result.matrix.sizes), result.recommendation.groups
+    table = result.by_group().iloc[:n_groups].reset_index()
+    mine = [result.classifiers[place] for place in result.matrix.own]
+    servers = [
+        "pooled" if name == "pooled" else "its own" if name == group else f"classifier {name}"
+        for name, group in zip(mine, table["group"], strict=True)
+    ]
+    table = table.assign(
+        rule=result.rules or "",
+        share=result.matrix.weights,
+        changed=result.evidence["changed"],
+        in_model=servers,
+        served_by=[name if one.action == "deploy" else "pooled" for name, one in zip(servers, advice, strict=True)],
+        action=[one.action for one in advice],
+        reason=[one.reason for one in advice],
+    )
+    return table.sort_values(["changed", "gain"], ascending=False, kind="stable", ignore_index=True)
+
+
+def named_changes(result: AuditResult) -> pd.DataFrame:
+    """Named groups: those that lose, those to check, then the others of one attribute from loss to gain.
+
+    Columns as in `by_group`, and group and answer.
+    """
+    advice = result.recommendation
+    table = result.by_group().iloc[len(result.matrix.sizes) :].reset_index()
+    answers = {one.group: "check" for one in advice.checks} | {one.group: "loses" for one in advice.losing}
+    assert result.composition is not None
+    single = table["group"].isin(set(result.composition["named_group"])) & (table["rows"] >= SMALLEST_SHOWN)
+    table = table.assign(answer=[answers.get(name, "") for name in table["group"]])
+    table = table[single | (table["answer"] != "")]
+    order = table["answer"].map({"loses": 0, "check": 1, "": 2})
+    return (
+        table.assign(order=order).sort_values(["order", "gain"], kind="stable", ignore_index=True).drop(columns="order")
+    )
+
+
+def _display_failed(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    loss: LossName = table["loss"].iloc[0]
+    levels = table[["pooled_loss", "low", "high"]].itertuples(index=False)
+    written = [[level_in_words(loss, value) for value in values] for values in levels]
+    columns = {
+        "who": [clipped(who, 60) for who in table["who"]],
+        "rows": [f"{n:,.0f}" for n in table["rows"]],
+        TITLES[loss]: [value for value, _, _ in written],
+        f"{100 * (1 - level):g}% interval": [f"{low} to {high}" for _, low, high in written],
+    }
+    kinds: list[LossName] = [name for name in ("fpr", "fnr") if f"{name}_pooled" in table and name != loss]
+    columns |= {TITLES[name]: [percent(value) for value in table[f"{name}_pooled"]] for name in kinds}
+    return pd.DataFrame(columns)
+
+
+def _display_changes(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
+    shown = _losses_and_gain(table, result)
+    shown.insert(0, "group", table["group"].astype(str).tolist())
+    if result.rules:
+        shown.insert(1, "rule", [clipped(rule, 50) for rule in table["rule"]])
+    shown.insert(1 + bool(result.rules), "share", [percent(share) for share in table["share"]])
+    return shown.assign(**{"served by": table["served_by"].tolist()})
+
+
+def _display_named(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
+    shown = _losses_and_gain(table, result)
+    shown.insert(0, "group", [clipped(name, 60) for name in table["group"]])
+    shown.insert(1, "rows", [f"{n:,.0f}" for n in table["rows"]])
+    return shown.assign(answer=table["answer"].tolist())
+
+
+def _losses_and_gain(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
+    """Loss with the pooled classifier and with the own one, and the gain with its interval."""
+    loss = result.losses[0]
+    title, unit = TITLES[loss].removesuffix(" rate"), "per 100 rows" if loss == "cost" else "points"
+    limits = zip(table["gain"], table["low"], table["high"], strict=True)
+    return pd.DataFrame(
+        {
+            f"{title}, pooled": [level_in_words(loss, value) for value in table["pooled_loss"]],
+            "own": [level_in_words(loss, value) for value in table["own_loss"]],
+            f"gain, {unit} ({100 * (1 - result.level):g}% interval)": [
+                f"{points(gain)} ({points(low)} to {points(high)})" for gain, low, high in limits
+            ],
+        }
+    )
+
+
+def detail_parts(result: AuditResult) -> list[str | pd.DataFrame]:
+    """Titles and tables of the details: metrics, questions and answers, and how decisions change."""
     figures, counts = result.figures(), result.violations
     margin = f", margin {in_points(result.margin)}" if result.margin else ""
-    total = result.totals.iloc[0]
     groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
-    lines = [
-        f"{figures['rows']:,} rows, {groups}, level {result.level:g}{margin}",
+    parts: list[str | pd.DataFrame] = [
+        f"{figures['rows']:,} rows, {groups}, level {result.level:g}{margin}\n"
         f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
         f"Pr without harm {percent(figures['pr_without_harm'])}, "
-        f"classifiers disagree on {percent(figures['disagreement'])} of rows",
-    ]
-    if result.verdict.status == "unchanged":  # An interval around a gain that is zero by definition would mislead.
-        return lines
-    return [
-        *lines,
-        f"gain in {TITLES[total['loss']]} {points(total['gain'])} {Loss(total['loss']).unit} "
-        f"({100 * (1 - result.level):g}% interval {points(total['low'])} to {points(total['high'])})",
-        f"comparisons in which a group looks worse off: {counts['point']} observed, {counts['significant']} "
-        f"significant, {counts['corrected']} after correction for the number of questions",
-    ]
-
-
-def summary_tables(result: AuditResult) -> list[tuple[str, pd.DataFrame, tuple[str, ...]]]:
-    """Tables of the summary: title, table, and the columns to align at the left."""
-    if result.verdict.status == "unchanged":  # Every gap would be zero.
-        return []
-    tables: list[tuple[str, pd.DataFrame, tuple[str, ...]]] = [
-        ("", display_questions(result.questions, result.level), ("answer",))
+        f"classifiers disagree on {percent(figures['disagreement'])} of rows\n"
+        f"comparisons in which a group looks worse off, with other groups' classifiers (envy) included: "
+        f"{counts['point']} observed, {counts['significant']} significant, {counts['corrected']} after correction",
+        f"Is a group served worse than by the pooled classifier, or by another group's? {_tally(result.questions)}",
+        display_questions(result.questions, result.level),
     ]
     if result.named is not None:
-        shown = result.worst_named().head(_MOST_NAMED_GROUPS_IN_SUMMARY)
-        n_named = len(result.named)
-        which = "" if len(shown) == n_named else f", {len(shown)} of {n_named:,} (single attributes first)"
-        title = f"Named groups against the pooled classifier{which}:"
-        tables.append((title, display_questions(shown, result.level), ("group", "answer")))
+        parts += [
+            f"Is a named group served worse than by the pooled classifier? {_tally(result.named)}",
+            display_questions(result.worst_named(), result.level),
+        ]
     if result.rates is not None:
-        shown = result.rates.head(1 + len(result.matrix.sizes) + _MOST_NAMED_GROUPS_IN_SUMMARY)
-        title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted):"
-        tables.append((title, display_rates(shown), ("group",)))
-    return tables
+        title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted)"
+        parts += [title, display_rates(result.rates)]
+    return parts
+
+
+def _tally(questions: pd.DataFrame) -> str:
+    counts = questions["verdict"].value_counts()
+    return ", ".join(f"{int(counts.get(answer, 0)):,} {answer}" for answer in ("violated", "satisfied", "undecided"))
+
+
+def rules_of(final: Any) -> tuple[str, ...]:
+    """Rules of a fitted model's groups; none where its groups have none, or where there is one group only."""
+    exceptions = getattr(final, "exceptions_", None)
+    return () if exceptions is None or exceptions.n_groups == 1 else tuple(exceptions.to_frame()["rule"])
 
 
 def worst_first(named: pd.DataFrame, single: set[str]) -> pd.DataFrame:

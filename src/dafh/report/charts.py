@@ -14,6 +14,7 @@ from dafh.watch.notices import has_changed
 # More bars than this are no chart; the table behind it has all values.
 MOST_BARS = 40
 MOST_RATES = 30
+_MOST_LEVELS = 15
 # Columns of a scorecard that are drawn; its table has all.
 _MOST_SCORED = 6
 # Columns with fewer points, on average, do not change what anybody is told.
@@ -30,17 +31,17 @@ Charts = dict[str, alt.LayerChart]
 def make_charts(summary: dict[str, Any]) -> Charts:
     """All charts that the summary has data for."""
     charts: Charts = {}
-    changed = summary["verdict"]["status"] != "unchanged"  # A chart of dots at zero says nothing.
+    changed = bool(summary["figures"]) and not summary["figures"]["unchanged"]  # A chart of dots at zero says nothing.
     losses = [loss["name"] for loss in summary["losses"] or []]
+    if summary["failed"]:
+        charts["failed"] = plots.levels(pd.DataFrame(summary["failed"][: 1 + _MOST_LEVELS]))
     if summary["questions"] and changed:
         asked = pd.DataFrame(summary["questions"])
         for loss in losses:
-            charts[f"gains_{loss}"] = plots.gains(asked, loss=loss)
-            if (asked["kind"] == "envy").any():
-                charts[f"envy_{loss}"] = plots.gains(asked, against="groups", loss=loss)
+            charts[f"gains_{loss}"] = plots.gains(_by_gain(asked[asked["loss"] == loss]), loss=loss)
         charts["matrix"] = plots.preference_matrix(pd.DataFrame(summary["cells"]))
     if summary["rates"] and changed:
-        rates = _most_changed(pd.DataFrame(summary["rates"]), 1 + len(summary["serving"]))
+        rates = _most_changed(pd.DataFrame(summary["rates"]), 1 + len(summary["changes"]))
         for rate in RATE_TITLES:
             charts[f"rate_{rate}"] = plots.decisions(rates, rate)
     if summary["named"] and changed:
@@ -61,6 +62,10 @@ def drawn_columns(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """Columns of the scorecard that are drawn: the most important ones, as far as they add any points."""
     columns = summary["scorecard"]["columns"] if summary["scorecard"] else []
     return [column for column in columns if column["importance"] >= _SMALLEST_IMPORTANCE][:_MOST_SCORED]
+
+
+def _by_gain(asked: pd.DataFrame) -> pd.DataFrame:
+    return asked.sort_values("gap", ascending=False, kind="stable")
 
 
 def _most_changed(rates: pd.DataFrame, n_first: int) -> pd.DataFrame:

@@ -15,10 +15,13 @@
 
   const draw = async (place) => {
     const spec = JSON.parse(document.getElementById("spec-" + place.dataset.chart).textContent);
+    // What is folded has no width of its own yet.
+    const width = place.clientWidth || document.querySelector("main").clientWidth;
+    if (!place.clientWidth) Object.assign(spec, { width, autosize: { type: "fit-x", contains: "padding" } });
     try {
       // The interpreter needs no permission to compile text into code, which this page does not give.
       await window.drawChart(place, spec, {
-        actions: false, renderer: "svg", ast: true, config: theme(place.clientWidth),
+        actions: false, renderer: "svg", ast: true, config: theme(width),
       });
       // The place is one image with a label of its own; its parts have nothing to say to a screen reader.
       for (const part of place.querySelectorAll("svg, svg [role]")) {

@@ -23,7 +23,14 @@ from dafh.report import charts, tables
 from dafh.storage import replacing
 from dafh.text import listed, percent
 
-_SIGNS = {"deploy": "✔", "deploy_some": "◐", "keep": "○", "do_not_deploy": "✖", "unaudited": "–"}
+_SIGNS = {
+    "deploy": "✔",
+    "deploy_with_checks": "◆",
+    "deploy_some": "◐",
+    "keep": "○",
+    "do_not_deploy": "✖",
+    "unaudited": "–",
+}
 
 
 def write_report(summary: dict[str, Any], path: str | Path) -> None:

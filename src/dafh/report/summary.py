@@ -10,21 +10,25 @@ from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import GroupModel
 from dafh.evaluation.guard import ALL_ROWS
 from dafh.evaluation.guard_report import GuardReport
-from dafh.evaluation.losses import Loss
+from dafh.evaluation.losses import Loss, level_in_words
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.recommendation import Recommendation
-from dafh.evaluation.result import AuditResult
-from dafh.evaluation.verdict import Verdict
+from dafh.evaluation.result import AuditResult, failed_now, group_changes, named_changes, rules_of
 from dafh.explanation.words import Explanation, server_words, worth_of_groups
 from dafh.linear.scorecard import Scorecard
 from dafh.plots import named_rates, scorecard_bins
-from dafh.text import clipped, percent, plain
+from dafh.text import clipped, listed, percent, plain, points
 
 # Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
 _LONGEST_WORD = 80
 _MOST_NAMED_GROUPS = 200
 # Lines of a scorecard: more would make the page slow, and nobody reads so far.
 _MOST_BINS = 1500
+_RATES = (
+    ("flagged", "Flagged", "of people get the positive label"),
+    ("fpr", "False positive rate", "flagged, of those who should not be"),
+    ("fnr", "False negative rate", "not flagged, of those who should be"),
+)
 
 
 def summarize(
@@ -54,10 +58,11 @@ def summarize(
     Returns
     -------
     dict
-        Keys: title, dafh, recommendation, verdict, notes, worth, tiles, figures, losses, totals, rates, positive,
-        serving, exceptions, guard, cells, questions, named, failures, composition, groups, scorecard, training, card;
-        unknown parts are None.
-        `recommendation` and `verdict` are those of the audit, as plain values; `tiles` are the figures at the top.
+        Keys: title, dafh, recommendation, notes, worth, tiles, figures, losses, failed, serving, changes, totals,
+        rates, positive, guard, cells, questions, named, failures, composition, groups, scorecard, training, card;
+        unknown parts are None. `recommendation` is that of the audit, as plain values; `tiles` are the figures at the
+        top; `failed` are levels with the pooled classifier; `serving` are the groups of the model, and `changes` those
+        by gain.
 
     Examples
     --------
@@ -67,33 +72,28 @@ def summarize(
     >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
     >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
     >>> summary = summarize(result=audit(y, own, groups, pooled=1 - y))
-    >>> summary["verdict"]["status"], summary["figures"]["accuracy"]
-    ('no_harm', 1.0)
+    >>> summary["recommendation"]["kind"], summary["figures"]["accuracy"]
+    ('deploy', 1.0)
     """
     final = final_classifier(model)
     report: GuardReport | None = getattr(final, "guard_report_", None)
-    if result is not None:
-        verdict, advice = result.verdict, result.recommendation
-    else:
-        verdict = Verdict.without_rows(*([] if report is None else [report.sentence()]))
-        advice = Recommendation.without_rows()
-    serving = _serving(final, result, report, advice)
+    advice = Recommendation.without_rows() if result is None else result.recommendation
     rates = None if result is None else named_rates(result)
     summary = {
         "title": title,
         "dafh": dafh.__version__,
         "recommendation": advice.to_dict(),
-        "verdict": verdict.to_dict(),
         "notes": list(notes),
         "worth": None if final is None else worth_of_groups(final),
         "tiles": _tiles(result, advice),
         "figures": _figures(result),
         "losses": _losses(final, result),
+        "failed": None if result is None else _records(failed_now(result)),
+        "serving": None if final is None else _serving(final, report),
+        "changes": None if result is None else _changes(result, final),
         "totals": None if result is None else _records(result.totals),
         "rates": None if rates is None else _records(rates),
         "positive": _positive(final),
-        "serving": serving,
-        "exceptions": _exceptions(final, serving),
         "guard": None if report is None else _guard(report),
         "cells": None if result is None else _records(result.cells()),
         "questions": None if result is None else _records(result.questions),
@@ -108,16 +108,30 @@ def summarize(
     return dict(_shortened(plain(summary)))
 
 
-def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str, Any]] | None:
-    """Figures for the top of a page: name, value, and what it means."""
-    if result is None:
+def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str, str]] | None:
+    """Figures for the top of a page, of the model as it is recommended: name, value, and what it means."""
+    if result is None or advice.total is None:
         return None
-    figures = result.figures()
-    people = {"name": "People tested", "value": f"{figures['rows']:,}", "note": "whose right label is known"}
-    if not advice.figures:  # Where nothing changes, there is one figure to show.
-        right = {"name": "Right decisions", "value": percent(figures["accuracy"]), "note": "by the pooled classifier"}
-        return [people, right]
-    return [{"name": one.name, "value": one.value, "note": one.note} for one in advice.figures] + [people]
+    total, loss = advice.total, Loss(advice.total["loss"])
+    before, now = (level_in_words(loss.name, total[side]) for side in ("pooled_loss", "own_loss"))
+    tiles = [("People tested", f"{int(result.matrix.sizes.sum()):,}", "whose right label is known")]
+    if result.changed:
+        alone = f", with {len(advice.deploy)} of {len(advice.groups)} groups" if advice.kind == "deploy_some" else ""
+        unit = "per 100 rows" if loss.name == "cost" else "points"
+        interval = f"{100 * (1 - result.level):g}% interval {points(total['low'])} to {points(total['high'])}"
+        note = f"{loss.title} {before} → {now}; {interval}"
+        tiles.insert(0, (f"Gain{loss.of_gain}{alone}", f"{points(total['gain'])} {unit}", note))
+        losing = [f"group {one.group}" for one in advice.groups if advice.kind == "do_not_deploy" and one.harmed]
+        losing += [one.group for one in advice.losing]
+        note = f"{len(advice.checks)} named groups to check" if result.named is not None else "no attribute was named"
+        tiles.append(("Shown to lose", listed(losing[:3]) if losing else "nobody", note))
+    else:
+        tiles.insert(0, (loss.title.capitalize(), before, "with the pooled classifier"))
+    rates = advice.rates or {}
+    for name, title, note in _RATES if rates else ():
+        pooled, own = (percent(float(rates[column])) for column in (f"{name}_pooled", name))
+        tiles.append((title, f"{pooled} → {own}" if result.changed else pooled, note))
+    return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
 
 
 def _figures(result: AuditResult | None) -> dict[str, Any] | None:
@@ -128,7 +142,7 @@ def _figures(result: AuditResult | None) -> dict[str, Any] | None:
         **figures,
         "gain": figures["accuracy"] - figures["pooled_accuracy"],
         "violations": result.violations,
-        "unchanged": result.verdict.status == "unchanged",
+        "unchanged": not result.changed,
         "level": result.level,
         "margin": result.margin,
     }
@@ -162,40 +176,27 @@ def _positive(final: Any) -> str | None:
     return clipped(classes[1], 30) if len(classes) == 2 else None
 
 
-def _serving(
-    final: GroupModel | None, result: AuditResult | None, report: GuardReport | None, advice: Recommendation
-) -> list[dict[str, Any]] | None:
-    """For each group: the classifier that serves it, its gain over the pooled one, what to do, and excluded harm."""
-    if result is not None:  # It can have one group more than the model: rows of none of its groups.
-        n_groups = len(result.matrix.sizes)
-    elif final is not None:
-        n_groups = int(final.n_groups_)
-    else:
-        return None
-    asked = None
-    if result is not None:
-        about = result.questions
-        asked = about[(about["kind"] == "rationality") & (about["loss"] == result.losses[0])]
-    found = []
-    for k in range(n_groups):
-        entry: dict[str, Any] = {"group": k, "served_by": _server(final, result, k)}
-        if result is not None and asked is not None:
-            row = asked.iloc[k]
-            entry |= {"group": row["group"], "loss": row["loss"], "rows": row["n"], "share": result.matrix.weights[k]}
-            entry |= {name: row[name] for name in ("own_loss", "rival_loss", "gap", "low", "high", "verdict")}
-            entry |= {"action": advice.groups[k].action, "reason": advice.groups[k].reason}
-        if report is not None and k < len(report.table):
-            entry["certificate"] = report.table["certificate"].iloc[k]
-        found.append(entry)
-    return found
+def _serving(final: GroupModel, report: GuardReport | None) -> list[dict[str, Any]]:
+    """For each group: its rule, the classifier that serves it, excluded harm, and share and gain in training."""
+    rules, exceptions = rules_of(final), getattr(final, "exceptions_", None)
+    serving = [{"group": k, "served_by": server_words(final, k)} for k in range(int(final.n_groups_))]
+    for k, entry in enumerate(_records(exceptions.to_frame()) if rules and exceptions is not None else []):
+        known = {name: entry[name] for name in ("rule", "gain", "low", "high")}
+        serving[k] |= {**known, "share": entry["rows"], "loss": exceptions.loss}  # type: ignore[union-attr]
+    if report is not None:
+        for entry, certificate in zip(serving, report.table["certificate"], strict=False):
+            entry["certificate"] = certificate
+    return serving
 
 
-def _server(final: GroupModel | None, result: AuditResult | None, group: int) -> str:
+def _changes(result: AuditResult, final: GroupModel | None) -> list[dict[str, Any]]:
+    """Groups by gain, on the people tested, and who serves each in the model."""
+    changes = _records(group_changes(result).assign(loss=result.losses[0]))
     if final is not None:
-        return server_words(final, group)
-    assert result is not None  # Without a model and without rows there are no groups to describe.
-    name = result.classifiers[int(result.matrix.own[group])]
-    return "the pooled classifier" if name == "pooled" else f"classifier {name}"
+        # An audit can have one group more than the model: rows of none of its groups.
+        words = {str(k): server_words(final, k) for k in range(int(final.n_groups_))}
+        changes = [entry | {"in_model": words.get(str(entry["group"]), entry["in_model"])} for entry in changes]
+    return changes
 
 
 def _guard(report: GuardReport) -> dict[str, Any]:
@@ -211,28 +212,6 @@ def _guard(report: GuardReport) -> dict[str, Any]:
         "subgroups": int((report.checks["part"] != ALL_ROWS).sum()) if len(report.checks) else 0,
         "checks": _records(report.checks),
     }
-
-
-def _exceptions(final: Any, serving: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
-    """For each group: its rule, its share of the training rows and gain on calibration rows, and who serves it.
-
-    `tested` has the same about the rows of the audit, or None: figures of different rows do not belong side by side.
-    """
-    exceptions = getattr(final, "exceptions_", None)
-    if exceptions is None or exceptions.n_groups == 1:  # All rows are no exception.
-        return None
-    return [
-        {
-            "group": k,
-            "loss": exceptions.loss,
-            "rule": entry["rule"],
-            "share": entry["rows"],
-            **{name: entry[name] for name in ("gain", "low", "high")},
-            "served_by": server_words(final, k),
-            "tested": serving[k] if serving is not None and "rows" in serving[k] else None,
-        }
-        for k, entry in enumerate(_records(exceptions.to_frame()))
-    ]
 
 
 def _scorecard(pooled: Any) -> dict[str, Any] | None:
@@ -255,21 +234,18 @@ def _scorecard(pooled: Any) -> dict[str, Any] | None:
 
 
 def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | None:
-    if result is None or result.named is None:
+    if result is None or result.named is None or result.composition is None:
         return None
-    ordered = result.worst_named()
-    assert result.composition is not None
-    ordered = ordered.assign(single=ordered["group"].isin(set(result.composition["named_group"])))
-    counts, sizes = result.named["verdict"].value_counts(), ordered.drop_duplicates("group")["n"]
+    ordered, single = result.worst_named(), set(result.composition["named_group"])
+    changes, sizes = named_changes(result), ordered.drop_duplicates("group")["n"]
     return {
         "in_training": sorted(set(result.attributes) & features),
         "known_features": bool(features),
         "n_groups": len(sizes),
         "smallest": SMALLEST_SHOWN,
         "n_small": int((sizes < SMALLEST_SHOWN).sum()),
-        "n_questions": len(ordered),
-        "verdicts": {verdict: int(counts.get(verdict, 0)) for verdict in ("satisfied", "undecided", "violated")},
-        "questions": _records(ordered.head(_MOST_NAMED_GROUPS)),
+        "changes": _records(changes.head(_MOST_NAMED_GROUPS).assign(loss=result.losses[0])),
+        "questions": _records(ordered.assign(single=ordered["group"].isin(single)).head(_MOST_NAMED_GROUPS)),
     }
 
 

@@ -29,6 +29,7 @@ _NOTICES = {
     "model": "○\u00a0new\u00a0start",
 }
 _ACTIONS = {"deploy": "deploy", "keep": "keep the pooled one", "pooled": "nothing changes"}
+_ANSWERS = {"loses": "✖\u00a0loses", "check": "◆\u00a0check", "": "–"}
 # Longer tables stay folded on paper: nobody wants them there, and the file has them.
 _LONGEST_PRINTED = 40
 
@@ -121,13 +122,14 @@ def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """All tables that the summary has rows for: heads, cells as text, and whether it is too long for paper."""
     losses = [loss["name"] for loss in summary["losses"] or [{"name": "error"}]]
     guard = summary["guard"] or {"table": [], "checks": []}
+    named = summary["named"] or {"changes": [], "questions": []}
     scored = [row for column in (summary["scorecard"] or {"columns": []})["columns"] for row in column["bins"]]
     tables: dict[str, tuple[Sequence[Row] | None, Columns]] = {
-        # Without rows to test, nothing is known but who serves.
-        "serving": (summary["serving"], _serving_columns(losses[0])[: None if summary["questions"] else 2]),
-        "exceptions": (summary["exceptions"], _exception_columns(summary["exceptions"] or [], losses[0])),
+        "failed": (summary["failed"], _failed_columns(losses[0])),
+        "serving": (summary["serving"], _serving_columns(summary["serving"] or [{}])),
+        "changes": (summary["changes"], _change_columns(summary["changes"] or [{}], losses[0])),
+        "named": (named["changes"], _named_columns(losses[0])),
         "totals": (summary["totals"], _TOTALS),
-        "might_lose": (summary["recommendation"]["losing"] + summary["recommendation"]["might_lose"], _MIGHT_LOSE),
         "rates": (summary["rates"], _RATES),
         "guard": (guard["table"], _guard_columns(guard["table"][0]["loss"] if guard["table"] else "error")),
         "checks": (guard["checks"], _CHECKS),
@@ -136,7 +138,6 @@ def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "scorecard": (scored, _SCORES if len({row["label"] for row in scored}) > 1 else (_SCORES[0], *_SCORES[2:])),
         "curves": (summary["training"] and summary["training"]["history"], _CURVES),
     }
-    named = summary["named"] or {"questions": []}
     for loss in losses:
         asked = [row for row in summary["questions"] or [] if row["loss"] == loss]
         columns = _question_columns(loss)
@@ -167,40 +168,51 @@ def _answer(row: Row) -> str:
     return _VERDICTS[row["verdict"]] + (f" (needs about {wanted} people of this group)" if wanted else "")
 
 
-def _serving_columns(loss: str) -> Columns:
-    short, unit = _heads(loss)
+def _failed_columns(loss: str) -> Columns:
+    title = _loss(loss).title
+    kinds = [name for name in ("fpr", "fnr") if name != loss]
     return (
-        ("group", _text("group")),
-        ("served by", _text("served_by")),
-        ("what to do", lambda row: _ACTIONS[row["action"]]),
+        ("who", _text("who")),
         ("people", _count("rows")),
-        ("share", _share("share")),
-        (f"own {short}", _level("own_loss")),
-        (f"pooled {short}", _level("rival_loss")),
-        (f"gain, {unit}", _with_interval("gap")),
-        ("answer", lambda row: _VERDICTS.get(row.get("verdict", ""), "–")),
+        (title, _level("pooled_loss")),
+        ("interval", lambda row: _unbroken(f"{_level('low')(row)} to {_level('high')(row)}")),
+        *((_loss(name).title, _share(f"{name}_pooled")) for name in kinds),
     )
 
 
-def _exception_columns(rows: Sequence[Row], loss: str) -> Columns:
-    """The list of exceptions with the figures of the people tested, or else those of training."""
-    unit = _heads(loss)[1]
-    group, served = ("group", _text("group")), ("served by", _text("served_by"))
-    if not rows or rows[0]["tested"] is None:
-        return (group, _RULE, ("share", _share("share")), (f"gain, {unit}", _with_interval("gain")), served)
+def _serving_columns(rows: Sequence[Row]) -> Columns:
+    """Groups of a model without an audit: rules with share and gain in training, if there are any, and who serves."""
+    served = (("group", _text("group")), ("served by", _text("served_by")))
+    if "rule" not in rows[0]:
+        return served
+    unit = _heads(rows[0]["loss"])[1]
+    return (served[0], _RULE, ("share", _share("share")), (f"gain, {unit}", _with_interval("gain")), served[1])
 
-    def tested(cell: Cell) -> Cell:
-        return lambda row: cell(row["tested"])
 
+def _change_columns(rows: Sequence[Row], loss: str) -> Columns:
+    short, unit = _heads(loss)
     return (
-        group,
-        _RULE,
-        ("people", tested(_count("rows"))),
-        ("share", tested(_share("share"))),
-        (f"gain, {unit}", tested(_with_interval("gap"))),
-        served,
-        ("what to do", tested(lambda row: _ACTIONS[row["action"]])),
-        ("answer", tested(lambda row: _VERDICTS.get(row.get("verdict", ""), "–"))),
+        ("group", _text("group")),
+        *([_RULE] if rows[0].get("rule") else []),
+        ("people", _count("rows")),
+        ("share", _share("share")),
+        (f"{short}, pooled", _level("pooled_loss")),
+        ("own", _level("own_loss")),
+        (f"gain, {unit}", _with_interval("gain")),
+        ("in the model", _text("in_model")),
+        ("what to do", lambda row: _ACTIONS[row["action"]]),
+    )
+
+
+def _named_columns(loss: str) -> Columns:
+    short, unit = _heads(loss)
+    return (
+        ("named group", _text("group")),
+        ("people", _count("rows")),
+        (f"{short}, pooled", _level("pooled_loss")),
+        ("own", _level("own_loss")),
+        (f"gain, {unit}", _with_interval("gain")),
+        ("answer", lambda row: _ANSWERS[row["answer"]]),
     )
 
 
@@ -255,12 +267,6 @@ _RATES: Columns = (
     ("flagged, pooled → own", _change("flagged")),
     ("false positive rate, pooled → own", _change("fpr")),
     ("false negative rate, pooled → own", _change("fnr")),
-)
-_MIGHT_LOSE: Columns = (
-    ("named group", _text("group")),
-    ("people", _count("rows")),
-    ("gain", lambda row: f"{_with_interval('gain')(row)} {_heads(row['loss'])[1]}"),
-    ("loss", lambda row: "✖ shown" if row["shown"] else "◆ not ruled out"),
 )
 _CELLS: Columns = (
     ("group", _text("group")),
