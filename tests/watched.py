@@ -88,7 +88,7 @@ def content(state):
             with np.load(io.BytesIO(arrays)) as known:
                 found |= {name: values.tobytes() for name, values in known.items()}
         queries = {
-            "batches": "SELECT number, name, fingerprint, counts, evidence, drift, hashes FROM batches ORDER BY number",
+            "batches": "SELECT number, name, fingerprint, counts, evidence, levels, drift FROM batches ORDER BY number",
             "notices": "SELECT * FROM notices ORDER BY number",
             "service": "SELECT * FROM service ORDER BY number",
             "models": "SELECT number, name, batch FROM models ORDER BY number",

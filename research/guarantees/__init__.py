@@ -12,6 +12,7 @@ The guarantee, docs/guarantee.md:
 The monitor, docs/watch.md:
 
 - `alarms`: how often any alarm is ever raised without harm, row by row and through the monitor's own books;
+- `batches`: files as they come: sorted, overlapping, labelled late, with shocks, inverted;
 - `delays`: rows until an alarm, and delay and false alarms after a change;
 - `limits`: how often any limit of a gain is ever missed, and any share is said to have drifted;
 - `service`: monthly `recalibrate` against `Monitor.apply`.

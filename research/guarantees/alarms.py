@@ -66,9 +66,7 @@ def alarm_shares(
             part.bet_once(x, target)
             bettors.accounts[place], bettors.n_bets[place] = part.accounts, part.n_bets
             capital[worlds, question] = part.capital
-        missing = np.maximum(1 / level - capital, 0.0)
-        needed = 1 / level + missing.sum(axis=1, keepdims=True) - missing
-        alarmed |= (capital >= needed * (1 - 1e-9)).any(axis=1)
+        alarmed |= (capital >= target * (1 - 1e-9)).any(axis=1)
         if look in looks:
             found.append(float(alarmed.mean()))
     return found

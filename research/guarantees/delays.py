@@ -14,15 +14,15 @@ DISCORDANCE = 0.1
 def rows_until_alarm(
     harm: float, n_questions: int, n_worlds: int, seed: int, *, most: int, level: float = 0.05
 ) -> NDArray[np.float64]:
-    """Rows of a group until an alarm about it, where the other questions stay where they started; infinite for none."""
+    """Rows of a group until an alarm about it, which is one of several questions; infinite for none."""
     rng = np.random.default_rng(seed)
     bettors = Bettors.start(n_worlds, capital_of_term(0))
-    target, needed = n_questions / level, 1 / level + (n_questions - 1) * (1 / level - capital_of_term(0))
+    needed = n_questions / level
     rows, found = np.zeros(n_worlds), np.full(n_worlds, np.inf)
     for _ in range(most):
         rows += rng.geometric(DISCORDANCE, n_worlds)
         loses = rng.random(n_worlds) < 0.5 + harm / DISCORDANCE / 2
-        bettors.bet_once(np.where(loses, 1.0, -1.0), target)
+        bettors.bet_once(np.where(loses, 1.0, -1.0), needed)
         decided = (bettors.capital >= needed * (1 - 1e-9)) & np.isinf(found)
         found[decided] = rows[decided]
         if np.isfinite(found).all():

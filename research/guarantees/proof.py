@@ -5,7 +5,7 @@ so that keeping any of them is harm. Most are worse by almost nothing, where a t
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from dafh.evaluation import ComparedRows, Loss
 from dafh.evaluation.guard import check_servers, proved
+from dafh.stats import robust_radius
 from research.guarantees.worlds import KINDS, TIE, compare_own, draw_outcomes, harmful_world, helpful_world
 
 LEVEL = 0.05
@@ -176,6 +177,46 @@ def weight_scenario(weights: Weights, where: str, rows: int = 2000) -> Scenario:
         return compare_own(group, lost, won, 4, weight=weight)
 
     return Scenario(f"{weights.name}, {where}", draw)
+
+
+def missed_weight_share(largest: float | None, rows: int = 100, n_worlds: int = 1000, seed: int = 0) -> float:
+    """Share of worlds harmed where 1% of rows weigh 100 and lose: a sample may have no heavy row."""
+    rng, weights = np.random.default_rng(seed), few_heavy(0.01, 100.0)
+    harmed = 0
+    for _ in range(n_worlds):
+        weight = weights.draw(rng, rows)
+        lost, won = draw_outcomes(*where_discordant(weights, weight, WHERE[2], TIE), rng)
+        compared = replace(
+            compare_own(np.zeros(rows, np.intp), lost, won, 1, weight=weight),
+            weight_unit=float(weight.max()),
+            largest_weight=largest or 0.0,
+        )
+        harmed += bool(kept_by_proof(compared).any())
+    return harmed / n_worlds
+
+
+def radius_table(n_worlds: int = 20_000, seed: int = 0) -> pd.DataFrame:
+    """How often a shift as strong as the radius allows would be harm, by discordant rows and by the share won."""
+    rng, lines = np.random.default_rng(seed), []
+    for discordant in (10, 40, 200, 1000):
+        for won in (0.5, 0.75, 0.95):
+            better = rng.binomial(discordant, won, n_worlds)
+            # In a population in which lost rows are Γ times as frequent, own wins where won > Γ · lost.
+            harmed = robust_radius(discordant - better, better) * (1 - won) > won
+            lines.append({"discordant rows": discordant, "won": won, "missed": float(np.mean(harmed))})
+    return pd.DataFrame(lines)
+
+
+def missed_weight_table(n_worlds: int = 1000) -> pd.DataFrame:
+    """Worlds harmed by "proof" where heavy rows may be missing, without and with the largest weight."""
+    sizes = (100, 300, 1000)
+    ways = {"unknown": None, "100": 100.0}
+    return pd.DataFrame(
+        [
+            {"largest weight": name} | {f"{n:,} rows": missed_weight_share(most, n, n_worlds) for n in sizes}
+            for name, most in ways.items()
+        ]
+    )
 
 
 def person_scenario(rows_each: tuple[int, int], correlation: float) -> Scenario:

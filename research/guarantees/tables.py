@@ -7,12 +7,13 @@ import pandas as pd
 
 from research.guarantees.alarms import batch_table, level_table
 from research.guarantees.audits import audit_table
+from research.guarantees.batches import files_table
 from research.guarantees.coverage import cost_table, limit_table, weighted_table
 from research.guarantees.delays import change_table, delay_table, run_length_table
 from research.guarantees.evidence import evidence_table
 from research.guarantees.fits import fit_table
 from research.guarantees.limits import coverage_table, drift_table
-from research.guarantees.proof import guard_table, scenario_table
+from research.guarantees.proof import guard_table, missed_weight_table, radius_table, scenario_table
 from research.guarantees.recommendations import recommendation_table
 from research.guarantees.service import service_table
 from research.pages import markdown
@@ -23,6 +24,8 @@ GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
     "The same by simulation for weights that are related to what is compared": weighted_table,
     'Worlds harmed by "proof" at level 5%, by number of groups': guard_table,
     'Worlds harmed by "proof" at level 5%, by scenario': scenario_table,
+    'Worlds harmed by "proof" where heavy rows may be missing from the sample': missed_weight_table,
+    "Radius of robustness larger than the true one": radius_table,
     'Fits harmed by "proof" at level 5%, labels that cannot be predicted better': fit_table,
     'Own classifiers kept by "evidence"': evidence_table,
     "Audits with a wrong answer": audit_table,
@@ -31,6 +34,7 @@ GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
 WATCH: dict[str, Callable[[], pd.DataFrame]] = {
     "alarms": level_table,
     "books": batch_table,
+    "files": files_table,
     "delays": delay_table,
     "changes": change_table,
     "run lengths": run_length_table,

@@ -181,9 +181,12 @@ def rivals_text(results: Results) -> str:
     """Tables of rivals, and what they show."""
     rows = results.store.table("rival")
     splits = rows.groupby("dataset")["split"].nunique()
+    table = means_table(rows)
+    partly = bool((table["data sets"] < len(DATASETS)).any())
+    warning = " Some methods were not run on all data sets: the last columns say on how many." if partly else ""
     parts = [
-        f"Random splits: {', '.join(f'{d} {splits.get(d, 0)}' for d in DATASETS)}. {NOTE}",
-        markdown(means_table(rows)),
+        f"Random splits: {', '.join(f'{d} {splits.get(d, 0)}' for d in DATASETS)}.{warning} {NOTE}",
+        markdown(table),
         "\n".join(f"- {sentence}" for sentence in sentences(rows)),
         "![People in named groups that are shown to be harmed, by method](figures/rivals.png)",
         "### The paper's table of related work, with measured columns",

@@ -87,9 +87,9 @@ def means_table(results: pd.DataFrame) -> pd.DataFrame:
     for name, title in (("n_harmed", "groups harmed"), ("people_harmed", "people in them")):
         shown[title] = [number(value, 1) for value in means[name]]
     shown["fits with harm"] = [_fits(part) for _, part in lines.groupby(LINE, sort=False)]
-    shown["data sets"] = [part["dataset"].nunique() for _, part in lines.groupby(LINE, sort=False)]
     shown["disagreement"] = [number(value, 1) for value in means["disagreement"]]
     shown["seconds"] = [number(value, 1) for value in means["seconds"]]
+    shown["data sets"] = [part["dataset"].nunique() for _, part in lines.groupby(LINE, sort=False)]
     return shown
 
 

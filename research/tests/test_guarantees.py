@@ -13,6 +13,7 @@ from dafh.stats import Differences, mcnemar_p
 from research.guarantees import (
     alarms,
     audits,
+    batches,
     coverage,
     delays,
     evidence,
@@ -218,6 +219,21 @@ def test_limits_hold_at_all_times_for_all_groups():
     books = alarms.empty_books(2, weighted=True)
     books.add(alarms.simulated_rows(rng(), 800, 2, 0.3, weighted=True, harm=0.2))
     assert (books.limits[:, 1] < 0).any()  # Limits do say so where there is harm.
+
+
+@pytest.mark.parametrize("name", ["sorted by label", "80% of each file in the file before, no ids"])
+def test_files_as_they_come_raise_no_alarm_and_inverted_labels_do(name):
+    assert batches.batch_share(name, 1)["alarm, harm"] == 0
+    assert batches.inverted_share(1, good=2) == 1
+
+
+def test_the_largest_weight_saves_worlds_in_which_heavy_rows_are_missing():
+    assert proof.missed_weight_share(None, n_worlds=100) > 0.25
+    assert proof.missed_weight_share(100.0, n_worlds=100) <= most(0.05, 100)
+
+
+def test_the_robust_radius_holds():
+    assert (proof.radius_table(4000)["missed"] <= most(0.05, 4000)).all()
 
 
 def test_a_monitor_serves_what_is_shown_and_recalibration_forgets():

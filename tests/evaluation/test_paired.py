@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from compared import rows_of
 from dafh.evaluation.losses import ERROR, Costs, Loss
 from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
+from dafh.exceptions import InputError
 
 LOSSES = (ERROR, Loss("fpr"), Loss("fnr"), Loss("cost", Costs(1, 5)))
 
@@ -127,6 +128,33 @@ def test_many_different_weights_are_put_together_and_change_no_mean():
     assert LossUnits.of(rows, ERROR).largest == pytest.approx(1, rel=0.05)
 
 
+def test_a_weight_of_nearly_nothing_changes_nothing():
+    rng = np.random.default_rng(0)
+    n = 3000
+    weight, own, pooled = rng.lognormal(size=n), rng.random(n) < 0.9, rng.random(n) < 0.7
+    p = []
+    for tiny in (0.0, 1e-300, 1e-30):
+        weight[0] = tiny
+        rows = ComparedRows.check(np.ones(n, bool), own[:, None], np.zeros(n, int), pooled, sample_weight=weight)
+        p.append(rows.compare(ERROR, [(0, 0, 1)]).p_within(0.0)[0])
+    assert p == pytest.approx([p[0]] * 3, rel=0.5)
+
+
+def test_a_heavier_row_than_any_here_may_be_drawn_next():
+    rng = np.random.default_rng(0)
+    own, pooled, weight = rng.random(100) < 0.9, rng.random(100) < 0.7, np.full(100, 2.0)
+    p = []
+    for largest in (None, 2.0, 10.0, 200.0):
+        given = {"sample_weight": weight, "largest_weight": largest}
+        rows = ComparedRows.check(np.ones(100, bool), own[:, None], np.zeros(100, int), pooled, **given)
+        p.append(rows.compare(ERROR, [(0, 0, 1)]).p_within(0.0)[0])
+    assert p[0] == p[1] < p[2] < p[3]
+    for wrong in (1.0, -1, "many"):
+        with pytest.raises(InputError, match="largest_weight"):
+            ComparedRows.check(np.ones(100, bool), own[:, None], np.zeros(100, int), pooled, sample_weight=weight,
+                               largest_weight=wrong)  # fmt: skip
+
+
 def test_only_ratios_of_weights_count():
     rows = {"y": [1, 1, 1], "predictions": [[1], [0], [1]], "groups": [0, 0, 0], "pooled": [0, 1, 1]}
     small, large = (
@@ -156,10 +184,11 @@ def test_parts_put_together_are_all_rows(rows, cut):
     people = pd.DataFrame({"sex": np.where(rows.positive, "f", "m")})
     gain = np.arange(len(rows.group)) / 10
     rows = ComparedRows(**vars(rows) | {"attributes": people, "log_gain": gain, "honest_share": 0.7})
-    parts, whole = [], ("own", "attributes", "honest_share")
+    parts, whole = [], ("own", "attributes", "honest_share", "weight_unit", "largest_weight")
     for part in (slice(0, cut), slice(cut, None)):
         cutouts = {name: value[part] for name, value in vars(rows).items() if name not in whole}
-        parts.append(ComparedRows(**cutouts, own=rows.own, attributes=people[part], honest_share=0.7))
+        known = {"own": rows.own, "honest_share": 0.7, "weight_unit": rows.weight_unit}
+        parts.append(ComparedRows(**cutouts, **known, attributes=people[part]))
     for name, values in vars(ComparedRows.concatenate(parts)).items():
         np.testing.assert_array_equal(values, getattr(rows, name))
 

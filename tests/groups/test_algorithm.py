@@ -89,7 +89,7 @@ def assert_the_same(params, theta, h, atol):
     expected = as_parameters(theta, h)
     for found, wanted in zip(params.group + params.classifiers, expected.group + expected.classifiers, strict=True):
         for one, other in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(one, other[0], atol=atol)
+            np.testing.assert_allclose(one, other, atol=atol)
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -101,7 +101,7 @@ def test_the_compiled_network_follows_algorithm_1_for_200_updates(update, lam):
     batch = Batch(x, y.astype(np.int32), np.zeros((len(y), 1), np.float32), one, -one)
     theta, h = start(4, K, 100, np.random.default_rng(1))
     settings = Settings(*(np.array([v]) for v in (1.0, lam, 1.0, 0.0, 0.0, 1e-3, 1e-2, -1.0)))
-    record = train(
+    populations = train(
         batch, as_parameters(theta, h), settings, Plan.of(recipe), batch_size=recipe.batch_size, max_epochs=epochs,
         rng=np.random.default_rng(7),
     )  # fmt: skip
@@ -113,8 +113,8 @@ def test_the_compiled_network_follows_algorithm_1_for_200_updates(update, lam):
     )  # fmt: skip
     assert len(steps) >= 200
     per_epoch = len(steps) // epochs
-    for epoch in range(epochs):
-        assert_the_same(record.parameters(0, epoch), *steps[(epoch + 1) * per_epoch - 1], atol=1e-5)
+    for epoch, params in enumerate(populations):
+        assert_the_same(params, *steps[(epoch + 1) * per_epoch - 1], atol=1e-5)
     # The comparison means something only if the parameters have moved by much more than its tolerance.
     assert np.abs(steps[-1][1].w - h.w).max() > 1e-3
 

@@ -49,11 +49,11 @@ def settings(n_replicas, **changes):
 
 
 def trained(n_replicas=2, rows=None, start=None, plan=PLAN, s=None, **options):
-    """Checkpoints after each epoch."""
+    """The population after each epoch."""
     rows = make_rows() if rows is None else rows
     start = population(n_replicas) if start is None else start
     chosen = {"batch_size": 64, "max_epochs": 3, "rng": np.random.default_rng(0)} | options
-    return train(rows, start, settings(n_replicas) if s is None else s, plan, **chosen)
+    return list(train(rows, start, settings(n_replicas) if s is None else s, plan, **chosen))
 
 
 def assert_same(one, other, atol=1e-6):
@@ -89,20 +89,19 @@ def test_a_group_without_rows_cannot_be_told():
 
 
 def test_a_replica_does_not_depend_on_its_companions():
-    assert_same(trained(1).parameters(0, 2), trained(5).parameters(0, 2), atol=1e-5)
+    assert_same(trained(1)[2], jax.tree.map(lambda leaf: leaf[:1], trained(5)[2]), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(set(Settings._fields) - {"held_out"}))
 def test_replicas_with_different_settings_differ(name):
     start = jax.tree.map(lambda leaf: np.stack([leaf[0], leaf[0]]), population(1))
-    record = trained(start=start, s=settings(2, **{name: np.array([0.1, 0.9])}), max_epochs=2)
-    weights = record.checkpoints[-1].classifiers[0][0]
+    weights = trained(start=start, s=settings(2, **{name: np.array([0.1, 0.9])}), max_epochs=2)[-1].classifiers[0][0]
     assert np.abs(weights[0] - weights[1]).max() > 1e-5
 
 
 def test_padding_the_last_batch_changes_nothing():
     rows = make_rows(50)
-    whole, padded = (trained(rows=rows, batch_size=size).checkpoints[-1] for size in (50, 64))
+    whole, padded = (trained(rows=rows, batch_size=size)[-1] for size in (50, 64))
     assert_same(whole, padded, atol=1e-5)
 
 
@@ -110,7 +109,7 @@ def test_both_parts_are_updated_against_the_start_or_the_classifiers_against_the
     """The first step of the groups is the same either way; that of the classifiers is not."""
     plans = [replace(SGD, alternate=alternate) for alternate in (False, True)]
     options = {"max_epochs": 1, "batch_size": 200, "s": settings(1, group_rate=5.0), "start": population(1)}
-    together, after = (trained(1, plan=plan, **options).checkpoints[0] for plan in plans)
+    together, after = (trained(1, plan=plan, **options)[0] for plan in plans)
     assert_same(together.group, after.group)
     assert np.abs(together.classifiers[0][0] - after.classifiers[0][0]).max() > 1e-5
 
@@ -133,7 +132,7 @@ def test_the_learning_rates_fall_linearly_to_the_final_share():
     def after(max_epochs, final_rate, rate, start=None):
         rates = settings(1, group_rate=rate, classifier_rate=rate)
         options = {"max_epochs": max_epochs, "final_rate": final_rate, "plan": plan, "start": start}
-        return trained(1, rows, s=rates, **options).checkpoints
+        return trained(1, rows, s=rates, **options)
 
     first, second, third = after(3, 0.0, 0.2)
     assert_same(first, after(1, 0.0, 0.2)[0])
@@ -144,22 +143,9 @@ def test_the_learning_rates_fall_linearly_to_the_final_share():
 
 def test_the_average_is_the_mean_of_the_parameters_after_each_step():
     rows = make_rows(64)
-    steps = [trained(1, rows, max_epochs=n, plan=replace(PLAN, averages=False)).checkpoints[-1] for n in (1, 2, 3)]
-    averaged = trained(1, rows, average_steps=10).checkpoints[-1]
+    steps = [trained(1, rows, max_epochs=n, plan=replace(PLAN, averages=False))[-1] for n in (1, 2, 3)]
+    averaged = trained(1, rows, average_steps=10)[-1]
     assert_same(averaged, jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *steps))
-
-
-def test_training_can_be_watched_and_stopped():
-    counts = []
-    record = trained(
-        max_epochs=30,
-        measure=lambda params: {"size": np.abs(params.group[0][0]).sum()},
-        on_epoch=lambda epoch, _: counts.append(epoch),
-        should_stop=lambda curves: len(curves["size"]) == 7,
-        keep=lambda curves: {len(curves["size"]) - 1},
-    )
-    assert counts == list(range(1, 8))
-    assert [checkpoint is None for checkpoint in record.checkpoints] == [True] * 6 + [False]
 
 
 # ---- folds and weights ----
@@ -179,13 +165,13 @@ def test_a_replica_that_holds_rows_out_is_trained_as_if_they_did_not_exist(batch
     options = {"batch_size": batch_size, "max_epochs": 2, "plan": SGD, "rng": InOrder()}
     held_out = trained(1, rows._replace(fold=fold.astype(np.float32)), s=settings(1, held_out=2), **options)
     without = trained(1, Batch(*(field[fold != 2] for field in rows)), **options)
-    assert_same(held_out.checkpoints[-1], without.checkpoints[-1], atol=1e-4)
+    assert_same(held_out[-1], without[-1], atol=1e-4)
 
 
 def test_rows_of_weight_zero_change_no_parameter():
     rows, more = make_rows(64), make_rows(100, seed=3)._replace(weight=np.zeros(100, np.float32))
     both = Batch(*(np.concatenate(pair) for pair in zip(rows, more, strict=True)))
-    alone, together = (trained(1, one, batch_size=200, max_epochs=1).checkpoints[-1] for one in (rows, both))
+    alone, together = (trained(1, one, batch_size=200, max_epochs=1)[-1] for one in (rows, both))
     assert_same(alone, together, atol=1e-5)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, multinomial, norm
 
-from dafh.stats import Differences, holm, mcnemar_p, rows_needed
+from dafh.stats import Differences, holm, mcnemar_p, robust_radius, rows_needed
 
 counts = st.integers(0, 300)
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=12)
@@ -160,3 +160,18 @@ def test_no_gap_can_never_be_decided():
     np.testing.assert_array_equal(rows_needed([0, 0.1, -0.1], 0.2)[:1], [np.inf])
     assert rows_needed(0.1, 0.2) == rows_needed(-0.1, 0.2)
     assert rows_needed(0.1, 0.0) > 0  # A discordance below the gap is impossible, and taken as the gap.
+
+
+# ---- how robust "not worse" is ----
+
+
+def test_the_radius_is_that_of_hand_worked_limits():
+    # Without a lost row, the lower limit of the share won is 0.05 ** (1 / n).
+    assert robust_radius(0, 10) == pytest.approx(0.05**0.1 / (1 - 0.05**0.1))
+    assert robust_radius(10, 30) == pytest.approx(1.58, abs=0.005)
+    np.testing.assert_array_equal(robust_radius([0, 7], [0, 0]), 0)
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_the_radius_is_above_one_exactly_where_not_worse_is_shown(worse, better):
+    assert (robust_radius(worse, better) > 1) == (mcnemar_p(better, worse) < 0.05)

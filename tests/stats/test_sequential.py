@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from dafh.exceptions import InputError
-from dafh.stats import Bettors, Detectors, WeighedCounts, drift_evidence, first_alarms, known_share, thresholds
+from dafh.stats import Bettors, Detectors, WeighedCounts, drift_evidence, known_share
 
 SIGNS = st.lists(st.sampled_from([-1.0, 1.0]), max_size=400).map(np.array)
 ALL_GAMES = np.array(list(itertools.product([-1.0, 1.0], repeat=10)))
@@ -72,6 +72,21 @@ def test_a_later_start_has_the_capital_that_is_left_for_it():
     np.testing.assert_allclose(bettors.capital, [0.25, 1.0])
 
 
+def test_capital_that_is_given_away_is_soon_missed():
+    kept, capped = Bettors.start(1), Bettors.start(1)
+    for bettors in (kept, capped):
+        bettors.bet(0, np.ones(60))
+    capped.cap(np.array([200.0]))
+    assert capped.accounts.sum() == pytest.approx(200.0)
+    poor = Bettors.start(1)
+    before = poor.capital
+    poor.cap(np.array([200.0]))  # Who has less keeps all.
+    np.testing.assert_array_equal(poor.capital, before)
+    for bettors in (kept, capped):
+        bettors.bet(0, -np.ones(12))
+    assert capped.capital[0] < 20 < kept.capital[0]
+
+
 # ---- detectors ----
 
 
@@ -99,43 +114,6 @@ def test_rows_before_a_bet_count_whenever_they_came():
     assert late.watch(0, np.array([1.0]), np.array([1.0])) == pytest.approx(path)
     late.restart(np.array([0]))
     assert late.evidence[0] == 0
-
-
-# ---- many questions ----
-
-
-def closed_test(capital, undecided, level):
-    """Questions that every set of undecided ones decides, by trying all sets."""
-    places = np.flatnonzero(undecided)
-    sets = [s for size in range(1, len(places) + 1) for s in itertools.combinations(places, size)]
-    return [q for q in places if all(np.mean(capital[list(s)]) >= 1 / level for s in sets if q in s)]
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_alarms_are_those_of_closed_testing_row_by_row(seed):
-    rng = np.random.default_rng(seed)
-    n, undecided = 12, rng.random(4) < 0.8
-    start = rng.exponential(5, 4)
-    row = np.sort(rng.integers(0, 8, n))
-    question = rng.permutation(np.repeat(np.arange(4), 3))
-    capital = rng.exponential(30, n)
-    expected, current = {}, start.copy()
-    for now in np.unique(row):
-        for i in np.flatnonzero(row == now):
-            current[question[i]] = capital[i]
-        for q in closed_test(current, undecided, 0.1):
-            expected.setdefault(q, now)
-    # Only questions with a bet in the batch can be told at once; the others are told with their next one.
-    assert {q: r for q, r in expected.items() if (capital[question == q] >= 10).any()} == first_alarms(
-        start, undecided, row, question, capital, 0.1
-    )
-
-
-def test_thresholds_lie_between_those_of_one_question_and_of_bonferroni():
-    capital = np.array([0.0, 1.0, 30.0])
-    needed = thresholds(capital, np.ones(3, bool), 0.05)
-    np.testing.assert_allclose(needed, [39.0, 40.0, 59.0])
-    np.testing.assert_allclose(thresholds(capital, np.array([False, False, True]), 0.05), 20.0)
 
 
 # ---- confidence sequences ----

@@ -114,18 +114,80 @@ def test_so_it_does_after_a_change_of_service():
     pd.testing.assert_frame_equal(straight.table(), broken.table())
 
 
-def test_questions_that_leave_service_undecided_make_it_no_easier_for_others():
-    """Two groups, two sexes: one question is alarmed, its group leaves, and three of four are still undecided."""
-    losses = check_losses(("error",), None)
-    evidence = Evidence(2, ["", "sex = f"], losses, 0.05, 1e9, False, np.array([True, True]))
-    before = evidence.needed()
-    evidence.alarmed[0] = 1
-    evidence.begin_term(np.array([0]), np.array([False, True]))
-    # The alarmed question is decided, and counts no more; the other one of its group counts as if it had lost all.
-    assert evidence.retired.tolist() == [False, True, False, False]
-    assert np.isnan(evidence.needed()[:2]).all()
-    np.testing.assert_allclose(evidence.needed()[2:], 20 + 20 + (20 - FIRST_ALARMS))
-    np.testing.assert_allclose(before, 20 + 3 * (20 - FIRST_ALARMS))
-    # In its second term in service, a group needs the most that any could, and shares with nobody.
-    evidence.begin_term(np.array([0]), np.array([True, True]))
-    np.testing.assert_allclose(evidence.needed(), [80, 80, 60 - FIRST_ALARMS, 60 - FIRST_ALARMS])
+# ---- batches, and what is shown ----
+
+
+@pytest.mark.parametrize("size", [1, 13, 70])
+def test_evidence_does_not_depend_on_how_rows_are_divided(size):
+    whole, parts, rows = books(), books(), random_rows(3)
+    found = whole.add(rows)
+    alarms = []
+    for first in range(0, len(rows), size):
+        alarms += parts.add(rows_from(rows, slice(first, first + size))).alarms
+    assert sorted(alarms, key=lambda alarm: alarm.place) == found.alarms
+    columns = ["rows", "own_worse", "own_better", "gain", "harm_evidence", "benefit_evidence", "change_evidence"]
+    np.testing.assert_allclose(parts.table()[columns], whole.table()[columns], rtol=1e-9)
+
+
+def rows_from(rows, part):
+    """Some of the rows."""
+    return JudgedRows(**{name: values[part] for name, values in vars(rows).items()})
+
+
+def streak(lost, won):
+    """Rows of group 0 that its classifier loses, and then rows that it wins."""
+    own_wrong = np.repeat([True, False], [lost, won])
+    n, parts = lost + won, np.zeros((lost + won, 0), np.int16)
+    return JudgedRows(np.zeros(n, np.intp), own_wrong, ~own_wrong, None, parts, np.ones(n))
+
+
+def error_books(**settings):
+    return Evidence(1, [""], check_losses("error"), 0.05, 1e9, False, np.array([True]), **settings)
+
+
+def test_an_alarm_needs_the_number_of_questions_over_the_level():
+    assert (books().needed()[:16] == 32 / 0.05).all()
+    assert np.isnan(books().needed()[16:]).all()  # The pooled classifier serves group 1.
+
+
+def test_a_proof_lapses_when_the_gain_has_ended():
+    evidence = error_books()
+    assert evidence.add(streak(0, 200)).proofs
+    assert evidence.better_now().all()
+    assert not evidence.add(streak(0, 200)).proofs  # It is told once.
+    evidence.add(streak(60, 0))
+    assert not evidence.better_now().any()
+    evidence.add(streak(0, 200))
+    assert evidence.better_now().all()
+
+
+def test_missing_labels_speak_against_what_is_to_be_shown():
+    """40 rows lost and 10 not known: harm is shown as if these were won, and benefit as if they were lost."""
+    unsure, best, worst = error_books(), error_books(), error_books()
+    unsure.add(streak(40, 0), streak(40, 10), streak(50, 0))
+    best.add(streak(40, 10))
+    worst.add(streak(50, 0))
+    assert unsure.harm.capital == pytest.approx(best.harm.capital)
+    assert unsure.benefit.capital == pytest.approx(worst.benefit.capital)
+    assert unsure.table()["rows"][0] == 40
+
+
+def test_a_batch_may_count_once():
+    evidence = error_books(by_batch=True)
+    for _ in range(3):
+        evidence.add(streak(60, 40))
+    expected = Bettors.start(1, FIRST_ALARMS)
+    expected.bet(0, np.ones(3))
+    assert evidence.harm.capital == pytest.approx(expected.capital)
+    assert (evidence.limits == [-1, 1]).all()
+
+
+def test_shocks_that_a_batch_shares_are_noticed_once():
+    evidence, steady = error_books(), error_books()
+    noticed = []
+    for number in range(12):
+        evidence.add(streak(80, 20) if number % 2 else streak(20, 80))
+        noticed.append(evidence.shows_shocks())
+        steady.add(streak(48 + number % 3, 52 - number % 3))
+        assert not steady.shows_shocks()
+    assert sum(noticed) == 1

@@ -344,7 +344,7 @@ class LargeTable(Table):
         blocks: Any = self.raw.through(self.rows.training, columns=(*roles.features, LABEL, *others), n_rows=n_rows)
         # A network has a bar of its own.
         with status(f"fitting {n_rows:,} rows") if model.verbose else nullcontext():
-            model.fit(blocks, LABEL, **known, guard_features=roles.declared or None)
+            model.fit(blocks, LABEL, **known, guard_features=roles.declared or None)  # type: ignore[arg-type]
         return Pipeline([("encoder", self.rows.reader), ("model", model)])
 
     def test_pieces(self) -> Iterator[pd.DataFrame]:

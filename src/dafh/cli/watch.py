@@ -40,8 +40,8 @@ def watch() -> None:
     dafh watch MODEL DATA --state FILE    adds a batch of rows, the same as "watch batch"
     dafh watch report FILE                writes a page about all batches
 
-    You may look after every batch, forever: if no group is ever worse off, the probability of any false alarm is at
-    most 5%.
+    You may look after every batch, forever: if no group is ever worse off, the probability of any alarm of harm is at
+    most 5%; so is that of any alarm about the model by itself if its error and its probabilities stay as they are.
     """  # noqa: D301
 
 
@@ -89,6 +89,18 @@ def watch() -> None:
     type=click.FloatRange(0, 1, max_open=True),
     help="Change of a share that is tolerated: 0.01 is one percentage point.  [default: 0]",
 )
+@click.option(
+    "--level-margin",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Rise of the model's error, and distance of predicted from observed shares, that is tolerated.  "
+    "[default: 0.02]",
+)
+@click.option(
+    "--min-labelled",
+    type=click.FloatRange(0, 1),
+    help="A batch counts when this share of its rows has labels; 0: each label as it comes.  [default: 0.95]",
+)
+@click.option("--by-batch", is_flag=True, default=None, help="Count each batch once: its rows may share a shock.")
 @click.option("--apply", is_flag=True, help="Change who serves whom after alarms and proofs, and replace MODEL.")
 @click.option("--on-warnings", is_flag=True, help="With --apply: take classifiers out of service after warnings, too.")
 @click.option("--fail-on-alarm", is_flag=True, help="Exit with code 1 while an alarm stands and MODEL still serves.")
@@ -106,8 +118,8 @@ def batch(model: Path, data: "DataFile", state: Path, fail_on_alarm: bool, as_js
     """Add a batch of rows and print what changed.
 
     DATA needs the training columns. Rows without a target count for drift, and wait for their labels: give them again
-    when the labels are known. A batch that was given before changes nothing. What --losses, --level and the like say is
-    settled with the first batch.
+    when the labels are known. A batch counts when nearly all its rows have labels. Rows that were given before are left
+    out. What --losses, --level and the like say is settled with the first batch.
     """
     from dafh.cli.watching import watch_batch
 
@@ -139,7 +151,10 @@ def _lines(found: "WatchedBatch") -> list[str]:
         if group not in new:
             first = min(alarms, key=lambda alarm: alarm.row)
             lines.append(f"Alarm still standing: group {group}, since batch {first.batch} (row {first.row:,}).")
-    if found.standing:
+    of_level = [alarm for alarm in found.standing if alarm.kind == "level"]
+    if of_level and not any(alarm.kind == "level" for alarm in (found.update.alarms if found.update else ())):
+        lines.append(f"Alarm still standing: the model in use by itself, since batch {of_level[0].batch}.")
+    if len(found.standing) > len(of_level):
         lines.append("The model file still serves with these classifiers: --apply takes them out of service.")
     return lines
 

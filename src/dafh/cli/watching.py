@@ -16,7 +16,6 @@ from dafh.persistence.card import make_card
 from dafh.persistence.files import file_content
 from dafh.scoring import FileModel, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names
 from dafh.storage import replacing
-from dafh.tables.hashes import row_hashes
 from dafh.tables.labels import match_labels
 from dafh.tables.read import DataFile
 from dafh.tables.schema import check_columns, persons_of
@@ -27,9 +26,6 @@ from dafh.watch.inputs import Reference
 from dafh.watch.monitor import Monitor
 from dafh.watch.notices import Notice, ServiceChange, Update
 from dafh.watch.store import StoredBatch, WatchStore
-
-# Of so many rows with the values of earlier ones, most are likely to be the same rows.
-_FEWEST_REPEATED = 20
 
 
 @dataclass(frozen=True)
@@ -43,6 +39,7 @@ class WatchedBatch:
     standing: list[Notice]
     """Alarms about classifiers that are still in service."""
     table: list[dict[str, Any]]
+    levels: list[dict[str, Any]]
     drift: list[dict[str, Any]]
     notes: tuple[str, ...]
 
@@ -54,6 +51,7 @@ class WatchedBatch:
             "changes": [change.to_dict() for change in self.changes],
             "standing": [notice.to_dict() for notice in self.standing],
             "table": self.table,
+            "levels": self.levels,
             "drift": self.drift,
             "notes": list(self.notes),
         }
@@ -96,21 +94,22 @@ def watch_batch(
                 )
             if target in (None, loaded.schema.target):
                 check_test_rows(model, loaded.file.card, data.path, labelled)
-            mark, hashes, new = _fingerprint(X, y), row_hashes(X), store.is_empty
+            mark, new = _fingerprint(X, y), store.is_empty
             repeated = None if new else store.batch_of(mark)
             update, notes = None, [*notes, *behind]
             if repeated is None:
-                notes += [] if new or id_column else _seen_before(hashes, store, monitor, int(known.sum()))
                 update = monitor.update(X, y, **about, name=name or Path(data.name).name)
                 if new:
                     store.put_model(checksum, model.name, 0)
-                store.put_batch(monitor, update, mark, hashes)
+                store.put_batch(monitor, update, mark)
             changes = _apply(monitor, store, loaded, model, on_warnings=on_warnings) if apply else []
         if changes:
             # Only now: had the state not been written, it would not know the new file.
             _put_in_place(store, model)
-        tables = [plain(table.to_dict("records")) for table in (monitor.table(), monitor.drift())]
-        return WatchedBatch(update, repeated, changes, _standing(monitor), tables[0], tables[1], tuple(notes))
+        tables = [plain(table.to_dict("records")) for table in (monitor.table(), monitor.levels(), monitor.drift())]
+        return WatchedBatch(
+            update, repeated, changes, _standing(monitor), tables[0], tables[1], tables[2], tuple(notes)
+        )
 
 
 # ---- rows ----
@@ -172,17 +171,6 @@ def _read_rows(
 def _fingerprint(features: pd.DataFrame, y: NDArray[np.object_]) -> str:
     """Tell these rows from all others, whatever their order."""
     return fingerprint(hash_sums(labelled_hashes(features, y)))
-
-
-def _seen_before(hashes: NDArray[np.uint64], store: WatchStore, monitor: Monitor, n_labelled: int) -> list[str]:
-    """Say that many rows have the values of earlier ones, unless those wait for the labels that come now."""
-    again = int(np.isin(hashes, store.hashes()).sum()) - min(monitor.n_waiting, n_labelled)
-    if again < max(_FEWEST_REPEATED, len(hashes) / 2):
-        return []
-    return [
-        f"{again:,} of {len(hashes):,} rows have the same values as rows given before, and count again. If they are "
-        "the same rows, name the column that identifies a row."
-    ]
 
 
 # ---- the model and its monitor ----
@@ -264,4 +252,9 @@ def _standing(monitor: Monitor) -> list[Notice]:
     table = monitor.table()
     asked = table[(table["alarm_row"] > 0) & table["in_service"]]
     now = {(row.group, row.part, row.loss, row.alarm_row) for row in asked.itertuples()}
-    return [one for one in monitor.alarms if (one.group, one.part, one.loss, one.row) in now]
+    of_level = set(monitor.levels()["alarm_row"])  # Such an alarm stands until others serve.
+    return [
+        one
+        for one in monitor.alarms
+        if (one.row in of_level if one.kind == "level" else (one.group, one.part, one.loss, one.row) in now)
+    ]

@@ -135,6 +135,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         The classifier that serves each group: its own number, another group's, or `n_groups_` for the pooled one.
     guard_report_ : GuardReport or None
         What the guard did for each group, and why; prints as a table.
+    largest_weight_ : float or None
+        As it was given to `fit` or `recalibrate`.
     losses_ : tuple of Loss
         Losses that must not get worse.
     threshold_ : float
@@ -210,6 +212,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
+        largest_weight: float | None = None,
         guard_features: Table | None = None,
         persons: ArrayLike | None = None,
         time: ArrayLike | None = None,
@@ -234,6 +237,10 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             Labels of any type, two or more different ones.
         sample_weight : array of shape (n,), optional
             Row weights; a row of weight 0 is as good as absent.
+        largest_weight : float, optional
+            Largest weight of a row in the population, or of all rows of a person. What the guard promises rests on it.
+            By default it is the largest weight of the rows that judge: a heavier one that these rows have missed could
+            hide any harm.
         guard_features : data frame, series or array with n rows, optional
             Attributes such as sex and age, which training never sees. A group keeps its own classifier only if the
             guard finds no subgroup that they define (one attribute at a time) harmed in it.
@@ -275,6 +282,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
             rng = np.random.default_rng(seeds.rows)
             rows, judges = self._divide(training, judges, rng)
+            self._bound_weights(largest_weight, rows)
             brought = find_incumbent(self.pooled)
             unfitted = resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
             pooled = self._fit_pooled(unfitted, rows, training, seeds)

@@ -156,6 +156,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         *,
         sensitive_features: Table | None = None,
         sample_weight: ArrayLike | None = None,
+        largest_weight: float | None = None,
         guard_features: Table | None = None,
         persons: ArrayLike | None = None,
         time: ArrayLike | None = None,
@@ -174,7 +175,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         sensitive_features : data frame, series or array with n rows, optional
             For partitions that need it; never seen by the classifiers.
         sample_weight : array of shape (n,), optional
-        guard_features, persons, time : with n rows, optional
+        largest_weight, guard_features, persons, time : optional
             As in `DAFHClassifier`.
         X_calibration, y_calibration, sensitive_features_calibration : like X, y and sensitive_features, optional
             Rows for the guard, and for nothing else. Without them it uses rows of X.
@@ -199,6 +200,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
                 **known,
             )
             self.classes_ = rows.classes
+            self._bound_weights(largest_weight, rows)
             self._check_losses()
             judges = self._calibration_rows(
                 X_calibration, y_calibration, sensitive_features_calibration, **known_calibration

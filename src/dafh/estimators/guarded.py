@@ -19,7 +19,7 @@ from dafh.checks.parameters import NOTHING, Constraints, check_parameters, insta
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.guard_report import GuardKind, GuardReport
 from dafh.evaluation.losses import LOSS_NAMES, Loss, check_losses
-from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.paired import ComparedRows, check_largest_weight
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.large import as_blocks, fresh_rows
@@ -58,6 +58,7 @@ class GuardedMixin(BaseEstimator):
     serves_: NDArray[np.intp]
     guard_report_: GuardReport | None
     losses_: tuple[Loss, ...]
+    largest_weight_: float | None
 
     # ---- what an estimator brings ----
 
@@ -88,6 +89,11 @@ class GuardedMixin(BaseEstimator):
             if loss.name != "error" and len(self.classes_) != 2:
                 raise InputError(f"The {loss.title} needs two classes, and y holds {len(self.classes_)}.")
         self.losses_ = losses
+
+    def _bound_weights(self, largest: float | None, rows: CheckedRows) -> None:
+        """Keep the largest weight of the population, as far as it is known."""
+        check_largest_weight(largest, rows.weight)
+        self.largest_weight_ = None if largest is None else float(largest)
 
     def _check_calibration(
         self,
@@ -166,6 +172,7 @@ class GuardedMixin(BaseEstimator):
 
     def _decide(self, rows: ComparedRows, *, cross_fitted: bool) -> GuardReport:
         assert self.guard is not None  # Callers have asked; this tells the type checker.
+        rows = replace(rows, largest_weight=self.largest_weight_ or 0.0)
         report = choose_servers(
             rows,
             kind=self.guard,
@@ -194,6 +201,7 @@ class GuardedMixin(BaseEstimator):
         *,
         sensitive_features: Table | None = None,
         sample_weight: ArrayLike | None = None,
+        largest_weight: float | None = None,
         guard_features: Table | None = None,
         persons: ArrayLike | None = None,
     ) -> Self:
@@ -211,6 +219,8 @@ class GuardedMixin(BaseEstimator):
         sensitive_features : data frame, series or array with n rows, optional
             For models whose groups depend on them.
         sample_weight : array of shape (n,), optional
+        largest_weight : float, optional
+            As in `fit`; by default that of `fit`, if it was given there.
         guard_features : data frame with n rows, optional
             Attributes that define declared groups, as in `fit`.
         persons : array of shape (n,), optional
@@ -225,6 +235,7 @@ class GuardedMixin(BaseEstimator):
         if blocks is not None:
             X, y, known = fresh_rows(blocks, y, **known)
         rows = self._check_more(X, y, sensitive_features, **known)
+        self._bound_weights(self.largest_weight_ if largest_weight is None else largest_weight, rows)
         self._check_losses(getattr(self, "threshold_", 0.5))
         self._serve(self._decide(self._compared(rows), cross_fitted=False))
         return self

@@ -6,11 +6,11 @@
 - `named_groups`: groups defined by sensitive attributes, and their intersections;
 - `questions`: test, interval and answer for each question, and how often each group is flagged;
 - `audit` and `result`: all answers together, and the tables that people see;
+- `theorems`: the paper's Theorems 1 and 2 for a fitted model;
 - `recommendation`: the verdict: for which groups the rows support their own classifiers, and what to do;
 - `discovery`: groups that nobody has named, found on one half of the rows and tested on the other;
 - `compare` and `comparison`: who loses from a change of model, whom one model fails, and the words for it;
 - `every_rule`: one limit of harm for all groups that two conditions describe;
-- `theorems`: the paper's Theorems 1 and 2 for a fitted model;
 - `guard` and `guard_report`: which classifier serves which group, and why.
 
 A new metric belongs in `matrix`, a new question in `questions`, and a new loss in `losses`: what a wrong decision costs

@@ -30,6 +30,7 @@ def audit(
     X: Table | None = None,
     sensitive_features: Table | None = None,
     sample_weight: ArrayLike | None = None,
+    largest_weight: float | None = None,
     persons: ArrayLike | None = None,
     losses: str | Sequence[str] = ("error",),
     costs: Mapping[str, float] | None = None,
@@ -63,7 +64,10 @@ def audit(
         Attributes that define named groups. Missing values form a group of their own, numbers with more than 12
         different values are cut at their quartiles, and beyond 50 categories the rarest are merged.
     sample_weight : array of shape (n,), optional
-        Row weights. No weight in the population may be larger than the largest given.
+        Row weights.
+    largest_weight : float, optional
+        Largest weight of a row in the population, or of all rows of a person. All answers rest on it. By default it is
+        the largest in `sample_weight`: a heavier row that the sample has missed could hide any harm.
     persons : array of shape (n,), optional
         Identifier of the person that each row belongs to, if persons have several rows. Tests then count persons.
     losses : name or sequence of names, default=("error",)
@@ -107,7 +111,9 @@ def audit(
     columns, names = _check_columns(predictions)
     codes, labels, served_by = _number_groups(groups, columns.shape[1], names, own)
     asked = check_losses(losses, costs)
-    rows = ComparedRows.check(y, columns, codes, pooled, served_by, sample_weight, persons=persons)
+    rows = ComparedRows.check(
+        y, columns, codes, pooled, served_by, sample_weight, persons=persons, largest_weight=largest_weight
+    )
     rivals = [*(range(columns.shape[1]) if names is None else names), "pooled"]
     features = None if X is None else named_table(X)
     if features is not None and len(features) != len(rows.group):

@@ -26,7 +26,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from dafh.evaluation.guard_report import GuardKind, GuardReport, certificate_in_words, server_in_words
+from dafh.evaluation.guard_report import (
+    GuardKind,
+    GuardReport,
+    certificate_in_words,
+    robust_in_words,
+    server_in_words,
+)
 from dafh.evaluation.losses import ERROR, TITLES, Loss
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
@@ -111,7 +117,8 @@ def choose_servers(
     table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
     names = tuple(loss.name for loss in losses)
     tables = PlainTable.of(table), PlainTable.of(checks)
-    return GuardReport(kind, level, margin, serves, *tables, names, cross_fitted, tuple(_notes(rows, serves)))
+    notes = [*_notes(rows, serves), *(robust_in_words(table, serves) if kind == "proof" else [])]
+    return GuardReport(kind, level, margin, serves, *tables, names, cross_fitted, tuple(notes))
 
 
 def _parts(rows: ComparedRows) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
@@ -308,6 +315,8 @@ def _table(
             "p_better": found.p_within(-optimism),
             "served_by": [server_in_words(k, int(s), n_groups) for k, s in enumerate(serves)],
             "excluded_harm": harm,
+            # Rows that the search has seen say too much.
+            "robust_radius": found.robust_radius(level / n_groups) if rows.honest_share == 1 else np.nan,
             "certificate": [certificate_in_words(h, int(s) == n_groups) for h, s in zip(harm, serves, strict=True)],
         },
         index=pd.RangeIndex(n_groups, name="group"),

@@ -65,8 +65,9 @@ class GuardReport:
 
         Columns: rows; own_loss and pooled_loss; gain with the interval low to high, as fresh rows will show them;
         own_worse (b) and own_better (c); the tests p_worse ("not worse") and p_better ("not better"); served_by;
-        excluded_harm (the certificate as a number, for all groups together at `level`); certificate (the same in
-        words); and reason (why the group kept or lost its own classifier).
+        robust_radius (see `dafh.stats.robust_radius`; missing where rows do not count alike) and excluded_harm (the
+        certificate as a number), both for all groups together at `level`; certificate (the same in words); and reason
+        (why the group kept or lost its own classifier).
         """
         return self.per_group.to_frame()
 
@@ -166,6 +167,16 @@ class GuardReport:
 
     def _repr_html_(self) -> str:
         return render_html(self.sentence(), self._display(), *self.reasons(), *self.notes)
+
+
+def robust_in_words(table: pd.DataFrame, serves: NDArray[np.intp]) -> list[str]:
+    """Say how strong a shift of the population would have to be to turn "not worse" round, where it is shown."""
+    return [
+        f"Group {g} stays no worse off than with the pooled classifier as long as rows that its own classifier loses "
+        f"do not become {radius:.2f} times as frequent, compared with rows that it wins."
+        for g, radius in enumerate(table["robust_radius"])
+        if serves[g] == g and radius > 1
+    ]
 
 
 def server_in_words(group: int, serves: int, n_groups: int) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_consistent_length
 
+from dafh.checks.parameters import is_real
 from dafh.checks.rows import as_array, check_labels, check_persons, check_weights
 from dafh.classifiers.pipelines import split_pipeline
 from dafh.classifiers.protocols import GroupModel
@@ -19,9 +20,11 @@ from dafh.evaluation.losses import Loss
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes
 from dafh.stats import Differences
+from dafh.text import shown
 
 # Of more different weights than this, neighbours are put together: tests take time for each of them.
 _MOST_SIZES = 400
+_SMALLEST_SIZE = 1e-6
 Tally = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -113,6 +116,10 @@ class ComparedRows:
     """Log-loss of the pooled classifier minus that of the group's own one, (n,); None where nothing is known of it."""
     honest_share: float = 1.0
     """Share of the gain on these rows that fresh rows will show; less than 1 where the groups have seen the rows."""
+    weight_unit: float = 1.0
+    """Weight of the heaviest row as it was given."""
+    largest_weight: float = 0.0
+    """Largest weight of a row in the population, or of all rows of a person, as given; 0 where nobody has said it."""
 
     @classmethod
     def check(
@@ -127,6 +134,7 @@ class ComparedRows:
         classes: ArrayLike | None = None,
         persons: ArrayLike | None = None,
         attributes: Table | None = None,
+        largest_weight: float | None = None,
     ) -> "ComparedRows":
         """Validate arrays; the parameters are those of `PreferenceMatrix.from_predictions`.
 
@@ -138,6 +146,8 @@ class ComparedRows:
             Identifier of the person that each row belongs to.
         attributes : data frame with n rows, optional
             Attributes that define declared groups.
+        largest_weight : float, optional
+            Largest weight of a row in the population, or of all rows of a person; by default the largest given.
         """
         given = {"y": y, "predictions": predictions, "groups": groups, "pooled": pooled}
         y, predictions, groups, pooled = (as_array(values, name) for name, values in given.items())
@@ -156,6 +166,7 @@ class ComparedRows:
         check_labels(y, [predictions, pooled] if predictions.size else [pooled])
         own, groups = _check_groups(predictions.shape[1], groups, own)
         weight = check_weights(sample_weight, len(y))
+        check_largest_weight(largest_weight, weight)
         return cls(
             right=np.column_stack([predictions == y[:, None], pooled == y]),
             differ=predictions != pooled[:, None],
@@ -166,6 +177,8 @@ class ComparedRows:
             positive=_positive(y, predictions, pooled, classes),
             person=check_persons(persons, len(y)),
             attributes=None if attributes is None else check_attributes(attributes, len(y)),
+            weight_unit=float(weight.max()),
+            largest_weight=largest_weight or 0.0,
         )
 
     @classmethod
@@ -244,7 +257,8 @@ class LossUnits:
         weight = _few_sizes(rows.weight) * counted
         sizes = weight if rows.person is None else _sums(rows.person, weight)
         # The bound is that of all rows: a heavier one may be drawn next where this group has none so far.
-        return cls(loss, weight * stake, weight, rows.person, float(sizes.max(initial=0.0)) or 1.0)
+        largest = max(float(sizes.max(initial=0.0)), rows.largest_weight / rows.weight_unit)
+        return cls(loss, weight * stake, weight, rows.person, largest or 1.0)
 
     def tally(self, rows: NDArray[np.intp], own_right: NDArray[np.bool_], rival_right: NDArray[np.bool_]) -> Tally:
         """Kinds of units among some rows, (V, 2) as difference and size, and the number of each kind, (V,)."""
@@ -274,6 +288,15 @@ class LossUnits:
         """Put questions on one list of kinds of units."""
         kinds, counts = join_kinds(questions)
         return Differences(kinds[:, 0], kinds[:, 1], counts, self.loss.worst, self.largest)
+
+
+def check_largest_weight(largest: float | None, weight: NDArray[np.float64]) -> None:
+    """Refuse a largest weight that is none."""
+    if largest is not None and not (is_real(largest) and weight.max(initial=0.0) <= largest < np.inf and largest > 0):
+        raise InputError(
+            f"largest_weight must be a number not below the largest sample_weight, {weight.max(initial=0.0):g}; got "
+            f"{shown(largest)}."
+        )
 
 
 def join_kinds(questions: Sequence[Tally]) -> Tally:
@@ -315,7 +338,8 @@ def _few_sizes(weight: NDArray[np.float64]) -> NDArray[np.float64]:
         return weight
     # Bins of equal width in the logarithm, so that large weights, which decide most, stay apart.
     positive = sizes > 0
-    edges = np.geomspace(sizes[positive].min(), sizes.max(), _MOST_SIZES)
+    # Down to a millionth of the largest: over a single weight of 1e-300, all others would share a few bins.
+    edges = np.geomspace(max(sizes[positive].min(), _SMALLEST_SIZE * sizes.max()), sizes.max(), _MOST_SIZES)
     bins = np.where(positive, np.searchsorted(edges, sizes), -1) + 1
     total, number = np.bincount(bins, sizes * counts), np.bincount(bins, counts)
     return (total / np.maximum(number, 1))[bins][place]

@@ -20,7 +20,7 @@ from dafh.stats import Differences, holm, rows_needed
 
 COLUMNS = (
     "group", "loss", "kind", "rival", "n", "own_loss", "rival_loss", "gap", "low", "high", "own_worse", "own_better",
-    "p", "p_corrected", "verdict", "rows_needed",
+    "robust_radius", "p", "p_corrected", "verdict", "rows_needed",
 )  # fmt: skip
 """Columns of every table of questions; `AuditResult.to_frame` says what they mean."""
 
@@ -162,6 +162,7 @@ def _with_tests(asked: Asked, level: float, margin: float) -> pd.DataFrame:
         high=np.where(same, 0.0, high[place]),
         own_worse=found.own_worse.astype(np.int64),
         own_better=found.own_better.astype(np.int64),
+        robust_radius=found.robust_radius(level),
         p=distinct.p_beyond(margin)[place],
         p_within=distinct.p_within(margin)[place],
         spread=found.spread,

@@ -300,7 +300,8 @@ class AuditResult:
 
         Columns: group; loss; kind (rationality or envy); rival; n, the rows of the group that count for the loss;
         own_loss and rival_loss; gap, rival loss minus own loss, negative for harm, with the limits low and high;
-        own_worse (b) and own_better (c), the rows (or persons) that the rival or the own classifier serves better; p
+        own_worse (b) and own_better (c), the rows (or persons) that the rival or the own classifier serves better;
+        robust_radius (see `dafh.stats.robust_radius`; for one question, and missing where rows do not count alike); p
         and p_corrected, small if the own classifier is worse by more than the margin; verdict (satisfied, violated or
         undecided); and rows_needed, the rows of this group that would decide an undecided question.
         """

@@ -82,6 +82,7 @@ def _compared(fold: FoldVerdict, n_groups: int, rows: CheckedRows, decisions: De
         group=fold.place[fold.group],
         own=np.arange(n_groups),
         weight=rows.weight[fold.rows] / rows.weight.max(),
+        weight_unit=float(rows.weight.max()),
         positive=label == 1 if len(rows.classes) == 2 else None,
         person=context.person,
         attributes=context.declared,

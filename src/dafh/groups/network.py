@@ -5,10 +5,9 @@ The objective is not convex and the models are small, so many replicas (restarts
 starts and settings: those of block f hold out fold f, whose rows have weight 0 for them, and those of the last block
 train on all rows. So no row judges what it has taught, and one of the last block becomes the model.
 
-The way of one fit: `fit_population` draws the starts (`_first_parameters`) and calls `train`. That hands chunks of
-batches to the compiled `_train_chunk`, which ascends the gradient of `objective.objective` batch after batch, and
-measures every replica after every epoch (`population_figures`). `Selection` says which replica and epoch become the
-model.
+The way of one fit: `fit_population` draws the starts (`_first_parameters`) and calls `train`, which hands chunks of
+batches to the compiled `_train_chunk`; that ascends the gradient of `objective.objective`, batch after batch. After
+every epoch `population_figures` measures the replicas, and `Selection` says which replica and epoch become the model.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ import itertools
 import os
 import platform
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -205,21 +204,6 @@ def _first_parameters(
 # ---- training ----
 
 
-@dataclass(frozen=True)
-class TrainingRecord:
-    """The result of a training run."""
-
-    curves: Curves
-    """log_loss, brier, accuracy, pr and label_information after every epoch, with the prefix train_ (rows that the
-    replica trains on) or selection_ (rows that it holds out to choose by)."""
-    checkpoints: tuple[Parameters | None, ...]
-    """The whole population after each epoch, as NumPy arrays; None for an epoch that was not kept."""
-
-    def parameters(self, replica: int, epoch: int) -> Parameters:
-        """Return the parameters of one replica after one epoch."""
-        return jax.tree.map(lambda leaf: leaf[replica], self.checkpoints[epoch])
-
-
 def train(
     batch: Batch,
     start: Parameters,
@@ -231,12 +215,8 @@ def train(
     rng: np.random.Generator,
     final_rate: float = 1.0,
     average_steps: int = 1,
-    measure: Callable[[Parameters], dict[str, NDArray[np.float64]]] = lambda _: {},
-    should_stop: Callable[[Curves], bool] = lambda _: False,
-    on_epoch: Callable[[int, Curves], None] | None = None,
-    keep: Callable[[Curves], set[int]] | None = None,
-) -> TrainingRecord:
-    """Train all replicas for up to `max_epochs` passes over the rows.
+) -> Iterator[Parameters]:
+    """Train all replicas, and yield the whole population as NumPy arrays after every pass over the rows.
 
     Parameters
     ----------
@@ -249,18 +229,12 @@ def train(
     final_rate : float
         The learning rates fall linearly to this share of their first value, in epoch `max_epochs`.
     average_steps : int
-        Number of steps that the running average of the parameters covers; 1: no averaging.
-    measure : function
-        Figures of the population after an epoch.
-    should_stop, on_epoch, keep : functions
-        Called after each epoch with the curves so far: whether to end; to report; which epochs, counted from 0, may
-        still be chosen. By default all epochs are kept.
+        Number of steps that the running average of the parameters covers, where the plan has one.
     """
     enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
     state: Any = (start, _zero_moments(start, plan), start if plan.averages else ())
-    n_steps_done, history = 0, []
-    checkpoints: list[Parameters | None] = []
+    n_steps_done = 0
     for epoch in range(max_epochs):
         share = np.float32(1.0 - (1.0 - final_rate) * epoch / max(max_epochs - 1, 1))
         rates = {name: getattr(settings, name) * share for name in ("group_rate", "classifier_rate")}
@@ -270,17 +244,7 @@ def train(
             state = _train_chunk(state, slowed, chunk, n_steps, pace, plan)
             n_steps_done += n_steps
         # A copy, because the next epoch overwrites the memory of this one (donate_argnums below).
-        params = jax.tree.map(np.array, state[2] if plan.averages else state[0])
-        history.append(measure(params))
-        curves = {name: np.array([point[name] for point in history]) for name in history[0]}
-        needed = range(epoch + 1) if keep is None else keep(curves)
-        checkpoints = [*checkpoints, params]
-        checkpoints = [checkpoint if i in needed else None for i, checkpoint in enumerate(checkpoints)]
-        if on_epoch is not None:
-            on_epoch(len(history), curves)
-        if should_stop(curves):
-            break
-    return TrainingRecord(curves, tuple(checkpoints))
+        yield jax.tree.map(np.array, state[2] if plan.averages else state[0])
 
 
 @partial(jax.jit, static_argnames="plan", donate_argnums=0)
@@ -595,40 +559,45 @@ def fit_population(
     max_epochs, patience = recipe.schedule(len(rows), from_start=start is not None)
     rule = Selection(n_folds, recipe.weight_of_pr(n_groups), patience, recipe.select == "last", held_out.all_choose)
     grid, pooled_right = recipe.grid(), decide(base) == rows.label
+    epochs = train(
+        batch,
+        _first_parameters(recipe, batch, n_groups, start, columns, start_seed, n_folds),
+        _settings(grid, n_folds),
+        Plan.of(recipe),
+        batch_size=recipe.batch_size,
+        max_epochs=max_epochs,
+        rng=np.random.default_rng(batch_seed),
+        final_rate=recipe.final_rate,
+        average_steps=recipe.average_steps,
+    )
+    points: list[dict[str, NDArray[np.float64]]] = []
+    checkpoints: dict[int, Parameters] = {}
     with epoch_reporter(max_epochs, verbose, rule) as report:
-        record = train(
-            batch,
-            _first_parameters(recipe, batch, n_groups, start, columns, start_seed, n_folds),
-            _settings(grid, n_folds),
-            Plan.of(recipe),
-            batch_size=recipe.batch_size,
-            max_epochs=max_epochs,
-            rng=np.random.default_rng(batch_seed),
-            final_rate=recipe.final_rate,
-            average_steps=recipe.average_steps,
-            measure=lambda params: population_figures(params, batch, pooled_right, held_out.selection, n_folds),
-            should_stop=rule.should_stop,
-            on_epoch=report,
-            keep=rule.epochs_in_use,
-        )
+        for epoch, params in enumerate(epochs):
+            points.append(population_figures(params, batch, pooled_right, held_out.selection, n_folds))
+            curves = {name: np.array([point[name] for point in points]) for name in points[0]}
+            checkpoints[epoch] = params
+            # Only epochs that may still be chosen: with many replicas, all of them would fill the memory.
+            checkpoints = {number: checkpoints[number] for number in rule.epochs_in_use(curves)}
+            if report is not None:
+                report(epoch + 1, curves)
+            if rule.should_stop(curves):
+                break
     # One replica that survives is enough; the others count as infinitely bad.
-    if not np.isfinite(rule.criterion(record.curves)).any():
+    if not np.isfinite(rule.criterion(curves)).any():
         raise InputError(
             "Training diverged in every replica: bring the columns of X to ordinary scales, or lower the "
             "learning rates."
         )
-    choices = rule.choose_by_block(record.curves)
+    choices = rule.choose_by_block(curves)
 
     def served(block: int) -> NetworkModel:
-        parameters = record.parameters(block * recipe.n_replicas + choices[block].replica, choices[block].epoch)
-        return NetworkModel.from_parameters(*parameters, columns, contains_pooled=warm)
+        number = block * recipe.n_replicas + choices[block].replica
+        group, classifiers = jax.tree.map(lambda leaf: leaf[number], checkpoints[choices[block].epoch])
+        return NetworkModel.from_parameters(group, classifiers, columns, contains_pooled=warm)
 
     return FittedPopulation(
-        model=served(n_folds),
-        folds=tuple(served(block) for block in range(n_folds)),
-        history=_history(record, rule, choices[-1]),
-        population=_population(record, rule, choices[-1], grid),
-        best_epoch=choices[-1].epoch + 1,
+        served(n_folds), tuple(served(block) for block in range(n_folds)), *_tables(curves, rule, choices[-1], grid)
     )
 
 
@@ -640,19 +609,16 @@ def _settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> Settings:
     return Settings(**repeated, held_out=np.repeat([*range(n_folds), -1], len(grid["noise"])))
 
 
-def _history(record: TrainingRecord, rule: Selection, choice: Choice) -> pd.DataFrame:
-    epochs = pd.RangeIndex(1, len(record.checkpoints) + 1, name="epoch")
-    judged = rule.judged(record.curves)
-    return pd.DataFrame({name: curve[:, choice.replica] for name, curve in judged.items()}, epochs)
-
-
-def _population(
-    record: TrainingRecord, rule: Selection, choice: Choice, grid: dict[str, NDArray[np.float64]]
-) -> pd.DataFrame:
-    replicas = np.arange(len(grid["penalty"]))
-    judged, best = rule.judged(record.curves), rule.criterion(record.curves).argmin(axis=0)
-    return pd.DataFrame(grid, index=pd.RangeIndex(len(replicas), name="replica")).assign(
+def _tables(
+    curves: Curves, rule: Selection, choice: Choice, grid: dict[str, NDArray[np.float64]]
+) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+    """History of the chosen replica, all replicas, and the chosen epoch."""
+    judged, best = rule.judged(curves), rule.criterion(curves).argmin(axis=0)
+    replicas, n_epochs = np.arange(len(best)), len(curves["selection_pr"])
+    history = {name: curve[:, choice.replica] for name, curve in judged.items()}
+    population = pd.DataFrame(grid, index=pd.RangeIndex(len(best), name="replica")).assign(
         best_epoch=best + 1,
         **{name: judged[name][best, replicas] for name in judged if name.startswith("selection_")},
         chosen=replicas == choice.replica,
     )
+    return pd.DataFrame(history, pd.RangeIndex(1, n_epochs + 1, name="epoch")), population, choice.epoch + 1

@@ -36,8 +36,8 @@ from dafh.persistence.state import MalformedError, State, pack, read_state, unpa
 from dafh.storage import replacing
 from dafh.text import clipped
 
-FORMAT = 5
-"""Formats 1 to 4 were written before the first release, and are no longer read."""
+FORMAT = 4
+"""Formats 1 to 3 were written before the first release, and are no longer read."""
 _EARLIER = b"dafh model "
 _COMMENT = re.compile(rb"dafh model (\d{4}) ([0-9a-f]{64})")
 _COMMENT_LENGTH = 80

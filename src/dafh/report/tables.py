@@ -19,7 +19,15 @@ Columns = Sequence[tuple[str, Cell]]
 
 # With spaces that do not break: a sign alone on a line says nothing.
 _VERDICTS = {"satisfied": "✔\u00a0satisfied", "violated": "✖\u00a0violated", "undecided": "◆\u00a0undecided"}
-_NOTICES = {"harm": "✖\u00a0alarm", "change": "◆\u00a0warning", "benefit": "✔\u00a0proof", "drift": "○\u00a0drift"}
+_NOTICES = {
+    "harm": "✖\u00a0alarm",
+    "level": "✖\u00a0alarm",
+    "change": "◆\u00a0warning",
+    "shock": "◆\u00a0warning",
+    "benefit": "✔\u00a0proof",
+    "drift": "○\u00a0drift",
+    "model": "○\u00a0new\u00a0start",
+}
 _ACTIONS = {"deploy": "deploy", "keep": "keep the pooled one", "pooled": "nothing changes"}
 _ANSWERS = {"loses": "✖\u00a0loses", "check": "◆\u00a0check", "": "–"}
 # Longer tables stay folded on paper: nobody wants them there, and the file has them.
@@ -320,6 +328,7 @@ def make_watch_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "notices": (summary["notices"], _NOTICE),
         "service": (summary["service"], _SERVICE),
         "now": (summary["now"], now),
+        "levels": (summary["levels"], _LEVELS),
         "evidence": (summary["questions"], evidence),
         "shares": (summary["drift"], _SHARES),
         "batches": (summary["batches"], _BATCHES),
@@ -359,6 +368,16 @@ _SERVICE: Columns = (
     ("from row", _count("row")),
     ("batch", _text("batch")),
     ("reason", _text("reason")),
+)
+_LEVELS: Columns = (
+    ("rows of", lambda row: "all groups" if row["group"] is None else f"group {row['group']}"),
+    ("rows", _count("rows")),
+    ("error", _share("error")),
+    ("limits, points", lambda row: f"{points(row['low']).lstrip('+')} to {points(row['high']).lstrip('+')}"),
+    ("in the reference", _share("reference_error")),
+    ("positive labels predicted", _share("predicted")),
+    ("observed", _share("observed")),
+    ("alarm", lambda row: f"✖ at row {row['alarm_row']:,}" if row["alarm_row"] else "–"),
 )
 _SHARES: Columns = (
     ("property", _text("name")),

@@ -26,7 +26,7 @@ def summarize_watch(store: WatchStore, *, title: str | None = None) -> dict[str,
     last = _as_served(batches[-1], service)
     summary: dict[str, Any] = {
         "title": title or f"Watching {store.models()[0].name}",
-        "verdict": _verdict(last, notices, len(batches)),
+        "verdict": _verdict(last, notices, len(batches), _stands(last, notices, service)),
         "settings": state["settings"],
         "losses": [
             {"name": name, "title": TITLES[name], "unit": Loss(name).unit} for name in state["settings"]["losses"]
@@ -35,6 +35,7 @@ def summarize_watch(store: WatchStore, *, title: str | None = None) -> dict[str,
         "notices": notices,
         "service": [change.to_dict() for change in service],
         "now": last.evidence,
+        "levels": last.levels,
         "drift": last.drift,
         "questions": questions,
         "shares": shares,
@@ -78,7 +79,14 @@ def _gain_since(before: dict[str, Any] | None, now: dict[str, Any]) -> float | N
     return float((now["gain"] * now["weight"] - earlier) / weight)
 
 
-def _verdict(last: StoredBatch, notices: list[dict[str, Any]], n_batches: int) -> dict[str, Any]:
+def _stands(last: StoredBatch, notices: list[dict[str, Any]], service: list[ServiceChange]) -> bool:
+    """Whether an alarm about the model by itself stands: others do not serve since."""
+    changed = max((change.batch for change in service), default=0)
+    alarmed = any(row["alarm_row"] for row in last.levels)
+    return alarmed and any(notice["kind"] == "level" and notice["batch"] > changed for notice in notices)
+
+
+def _verdict(last: StoredBatch, notices: list[dict[str, Any]], n_batches: int, level_alarm: bool) -> dict[str, Any]:
     table = pd.DataFrame(last.evidence)
     whole = table[(table["part"] == "") & (table["loss"] == table["loss"].iloc[0])]
     n_rows = int(whole["rows"].sum())
@@ -89,6 +97,9 @@ def _verdict(last: StoredBatch, notices: list[dict[str, Any]], n_batches: int) -
         verb = "is" if len(set(standing["group"])) == 1 else "are"
         sentence = f"{who} {verb} worse off than with the pooled classifier"
         return _said("harm", "Alarm", f"{sentence}, and still served by the classifier that does harm ({seen}).")
+    if level_alarm:
+        sentence = f"the model in use makes more errors than it did, or its probabilities no longer fit ({seen})."
+        return _said("harm", "Alarm", sentence)
     alarms = [notice for notice in notices if notice["kind"] == "harm"]
     if alarms:
         sentence = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)} so far, none about a classifier in service ({seen})."

@@ -19,9 +19,9 @@ from dafh.stats.bounds import (
 )
 from dafh.stats.differences import Differences
 from dafh.stats.drift import drift_evidence, known_share
-from dafh.stats.paired import holm, mcnemar_p, rows_needed
+from dafh.stats.paired import holm, mcnemar_p, robust_radius, rows_needed
 from dafh.stats.sequences import WeighedCounts
-from dafh.stats.sequential import Bettors, Detectors, first_alarms, thresholds
+from dafh.stats.sequential import Bettors, Detectors
 
 __all__ = [
     "Bettors",
@@ -34,10 +34,9 @@ __all__ = [
     "deviation_rows",
     "discrepancy_bound",
     "drift_evidence",
-    "first_alarms",
     "holm",
     "known_share",
     "mcnemar_p",
+    "robust_radius",
     "rows_needed",
-    "thresholds",
 ]

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, ndtri
 
 from dafh.exceptions import InputError
+from dafh.stats.paired import robust_radius
 
 # Nodes of the integral: 96 reproduce McNemar's and Clopper and Pearson's probabilities to 10 digits, but where fewer
 # than ten of thousands of units are not as bad as possible: there to half a percent of the probability.
@@ -108,6 +109,14 @@ class Differences:
     def own_better(self) -> NDArray[np.float64]:
         """Units that the own classifier serves better, (Q,)."""
         return self.counts @ (self.difference < 0)
+
+    def robust_radius(self, level: ArrayLike) -> NDArray[np.float64]:
+        """As `dafh.stats.robust_radius`, (Q,); missing where units do not count alike."""
+        counted = self.size > 0
+        stakes = np.abs(self.difference[counted & (self.difference != 0)])
+        if len(np.unique(self.size[counted])) > 1 or len(np.unique(stakes)) > 1:
+            return np.full(len(self.counts), np.nan)
+        return np.asarray(robust_radius(self.own_worse, self.own_better, level))
 
     @property
     def spread(self) -> NDArray[np.float64]:

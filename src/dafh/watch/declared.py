@@ -77,6 +77,9 @@ class Settings:
     largest_weight: float | None
     run_length: float
     drift_margin: float
+    level_margin: float
+    min_labelled: float
+    by_batch: bool
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
@@ -86,8 +89,11 @@ class Settings:
             raise InputError(f"largest_weight must be a positive number, got {shown(self.largest_weight)}.")
         if not _is_finite(self.run_length) or self.run_length < 1:
             raise InputError(f"run_length is a number of rows, 1 or more, got {shown(self.run_length)}.")
-        if not is_real(self.drift_margin) or not 0 <= self.drift_margin < 1:
-            raise InputError(f"drift_margin is a share from 0 up to, but without, 1, got {shown(self.drift_margin)}.")
+        for name in ("drift_margin", "level_margin"):
+            if not is_real(getattr(self, name)) or not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name} is a share from 0 up to, but without, 1, got {shown(getattr(self, name))}.")
+        if not is_real(self.min_labelled) or not 0 <= self.min_labelled <= 1:
+            raise InputError(f"min_labelled is a share of rows from 0 to 1, got {shown(self.min_labelled)}.")
 
     def weights(self, sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
         """Weights relative to the largest that was declared."""

@@ -1,11 +1,11 @@
 """What labelled rows say about every question: is a group, or a declared subgroup, worse off in one of the losses.
 
-The classifier that is watched in a group is the one that serves it, or its own where the pooled one does. All questions
-about harm share the level, and so do all proofs of benefit. A *term* begins when a classifier is put into service or
-taken out of it: evidence about that group then starts anew.
+The classifier that is watched in a group is the one that serves it, or its own where the pooled one does. All Q
+questions about harm share the level equally (an alarm needs a capital of Q/level), and so do the K proofs of benefit. A
+*term* begins when a classifier is put into service or taken out of it: evidence about that group then starts anew, with
+a part of the capital that is left.
 """
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -13,19 +13,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
 from dafh.evaluation.losses import Loss
-from dafh.stats import Bettors, Detectors, WeighedCounts, first_alarms, thresholds
+from dafh.stats import Bettors, Detectors, WeighedCounts
 
 # Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first: with 0.8
 # instead of 0.99, they came 7% of rows later. Proofs are also about classifiers that were taken out of service.
 FIRST_ALARMS, FIRST_PROOFS = 0.99, 0.8
+# Capital for a proof is kept to this multiple of what a proof needs, so that it is lost soon when a gain ends.
+_MOST_FOR_PROOF = 10.0
 # The bet that fits harm of 2 percentage points where 10% of rows are discordant.
 _TYPICAL_BET = 0.2
 # Weights are put together between neighbours of this list, relative to the largest: their ratio is 1.05.
 _WEIGHT_EDGES = np.concatenate([[0.0], np.geomspace(1e-3, 1 - 1e-9, 142), [1.0]])
 # Kinds of rows: no difference; own classifier worse on a negative and on a positive row; better on either.
 _N_KINDS = 5
+# Shared shocks are looked for where a batch has so many discordant rows, after each pair of batches at this level.
+_FEWEST_TO_COMPARE, _SHOCK_LEVEL = 10, 0.001
 
 
 def capital_of_term(term: int, first: float = FIRST_ALARMS) -> float:
@@ -101,8 +106,10 @@ class Evidence:
     run_length: float
     weighted: bool
     serving: NDArray[np.bool_]
+    by_batch: bool = False
+    """Whether all rows of a batch are one bet, on who is ahead in it: rows of a batch may then share a shock."""
     n_rows: int = 0
-    """Labelled rows so far."""
+    """Rows so far."""
     harm: Bettors = field(init=False)
     benefit: Bettors = field(init=False)
     change: Detectors = field(init=False)
@@ -122,10 +129,8 @@ class Evidence:
     """Terms of each group before this one, (K,)."""
     served: NDArray[np.int64] = field(init=False)
     """Terms of each group in which its watched classifier was in service, this one included, (K,)."""
-    retired: NDArray[np.bool_] = field(init=False)
-    """Questions whose group left its first term in service before they had an alarm, (Q,)."""
-    unproved: NDArray[np.bool_] = field(init=False)
-    """Groups whose first term ended before a proof, (K,)."""
+    spread: NDArray[np.float64] = field(init=False)
+    """Discordant rows of the last batch and their mean, pairs of batches, their squared distance, told before (1)."""
     climb: NDArray[np.float64] = field(init=False)
     """How far the evidence has climbed since its lowest point, in logarithms, (Q,)."""
     onset: NDArray[np.int64] = field(init=False)
@@ -140,7 +145,7 @@ class Evidence:
         self.sums = np.zeros((q, 3))
         self.limits = np.tile([-1.0, 1.0], (q, 1))
         self.alarmed, self.warned, self.proved, self.terms = (np.zeros(n, np.int64) for n in (q, q, k, k))
-        self.retired, self.unproved = np.zeros(q, bool), np.zeros(k, bool)
+        self.spread = np.zeros(5)
         self.climb, self.onset = np.zeros(q), np.zeros(q, np.int64)
         self.served = self.serving.astype(np.int64)
 
@@ -171,24 +176,18 @@ class Evidence:
         """Questions about classifiers in service that have no alarm yet, (Q,)."""
         return self.serving[self.group] & (self.alarmed == 0)
 
-    def family(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Capital of questions, which may have an alarm by closed testing, and which share the level for it, (Q,) each.
-
-        These are the questions of each group's first term in service, also where it is still to come: their capital is
-        then untouched. Those that left it without an alarm still count, with nothing: others must not need less
-        because of questions that were not decided. Questions of later terms have a capital of their own from the start,
-        so that they may need the most that any could: the number of all questions over the level.
-        """
-        to_come = (self.served == 0)[self.group]
-        first = to_come | (self.at_risk & (self.served == 1)[self.group])
-        capital = np.where(to_come, FIRST_ALARMS, self.harm.capital)
-        return np.where(first, capital, 0.0), first, first | self.retired
-
     def needed(self) -> NDArray[np.float64]:
         """Capital that an alarm needs, (Q,); missing where there can be none."""
-        capital, first, sharing = self.family()
-        bars = np.where(first, thresholds(capital, sharing, self.level), self.n_questions / self.level)
-        return np.where(self.at_risk, bars, np.nan)
+        return np.where(self.at_risk, self.n_questions / self.level, np.nan)
+
+    def better_now(self) -> NDArray[np.bool_]:
+        """Groups whose classifier is shown to be better, in every loss and in every subgroup that has rows, (K,).
+
+        By the evidence as it stands: a gain that has ended is no reason to put a classifier into service.
+        """
+        asked = np.where(self.sums[:, 0] > 0, self.benefit.capital, np.inf).reshape(self.n_groups, -1)
+        capital = np.where(np.isinf(asked).all(axis=1), 0.0, asked.min(axis=1))
+        return np.asarray(capital >= self.n_groups / self.level)
 
     @property
     def run_length_needed(self) -> float:
@@ -200,45 +199,53 @@ class Evidence:
 
     # ---- rows ----
 
-    def add(self, rows: JudgedRows) -> Found:
-        """Take labelled rows in their order."""
-        bets, waiting = self._count(rows)
-        self.n_rows += len(rows)
-        found = self._settle(bets, waiting)
-        changed = np.isin(self.group, rows.group)
-        self._tighten(np.flatnonzero(changed))
+    def add(self, rows: JudgedRows, best: JudgedRows | None = None, worst: JudgedRows | None = None) -> Found:
+        """Take the labelled rows of a batch in their order.
+
+        Where labels are missing for good, `best` and `worst` are all rows of the batch, with the labels that are best
+        and worst for the own classifier: harm must be shown by the first, benefit by the second.
+        """
+        best, worst = best or rows, worst or rows
+        self._count(rows)
+        self._compare_batches(rows)
+        found = self._settle(best, worst)
+        self.n_rows += len(best)
+        self._tighten(np.flatnonzero(np.isin(self.group, rows.group)))
         return found
 
-    def _count(self, rows: JudgedRows) -> tuple[list[Bets], NDArray[np.float64]]:
-        """Count rows with a weight above 0 for every question they belong to.
-
-        Returns
-        -------
-        list of Bets
-            Of the questions that have any, in their order.
-        array of shape (Q,)
-            Rows of each question after its last bet.
-        """
+    def _count(self, rows: JudgedRows) -> None:
+        """Count rows with a weight above 0 for every question they belong to."""
         difference = rows.own_wrong.astype(np.float64) - rows.pooled_wrong
         label = np.zeros(len(rows), np.intp) if rows.positive is None else rows.positive.astype(np.intp)
         kind = np.choose(np.sign(difference).astype(np.intp) + 1, [3 + label, 0, 1 + label])
         n_weights = self.counts.shape[2]
         cell = kind * n_weights + (np.searchsorted(_WEIGHT_EDGES, rows.weight) if self.weighted else 0)
+        for q, members, worth in self._asked(rows):
+            self.counts[q] += np.bincount(cell[members], minlength=_N_KINDS * n_weights).reshape(_N_KINDS, -1)
+            losses = worth @ rows.own_wrong[members], worth @ rows.pooled_wrong[members]
+            self.sums[q] += rows.weight[members].sum(), *losses
+
+    def _bets(self, rows: JudgedRows) -> Iterator[tuple[Bets, int]]:
+        """Bets of each question that has rows, and the number of its rows after the last one."""
+        difference = rows.own_wrong.astype(np.float64) - rows.pooled_wrong
+        for q, members, worth in self._asked(rows):
+            x = worth * difference[members]
+            if self.by_batch:
+                ahead, n = np.sign(x.sum().round(9)), len(x)
+                x = np.append(np.zeros(n - 1), ahead)
+            at = np.flatnonzero(x)
+            since = np.diff(at, prepend=-1).astype(np.float64)
+            bets = Bets(q, members[at] + self.n_rows + 1, x[at], since)
+            yield bets, len(x) - (int(at[-1]) + 1 if len(at) else 0)
+
+    def _asked(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.float64]]]:
+        """Yield each question with the places of its rows, and what is at stake on each, relative to the largest."""
         stakes = [loss.stakes(rows.positive, len(rows)) for loss in self.losses]
-        bets, waiting = [], np.zeros(self.n_questions)
         for first, members in self._divided(rows):
-            for q, loss, (stake, counted) in zip(itertools.count(first), self.losses, stakes, strict=False):
-                some = members[counted[members]]
-                self.counts[q] += np.bincount(cell[some], minlength=_N_KINDS * n_weights).reshape(_N_KINDS, -1)
-                worth = rows.weight[some] * (stake[some] / loss.worst)
-                self.sums[q] += rows.weight[some].sum(), worth @ rows.own_wrong[some], worth @ rows.pooled_wrong[some]
-                x = worth * difference[some]
-                at = np.flatnonzero(x)
-                waiting[q] = len(some) - (at[-1] + 1 if len(at) else 0)
-                if len(at):
-                    since = np.diff(at, prepend=-1).astype(np.float64)
-                    bets.append(Bets(q, some[at] + self.n_rows + 1, x[at], since))
-        return sorted(bets, key=lambda one: one.question), waiting
+            for number, (loss, (stake, counted)) in enumerate(zip(self.losses, stakes, strict=True)):
+                asked = members[counted[members]]
+                if len(asked):
+                    yield first + number, asked, rows.weight[asked] * (stake[asked] / loss.worst)
 
     def _divided(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp]]]:
         """Yield the first question of each group and part, and the places of its rows."""
@@ -247,55 +254,37 @@ class Evidence:
             for number in np.unique(asked[asked >= 0]):
                 yield int(number) * len(self.losses), np.flatnonzero(asked == number)
 
-    def _settle(self, bets: Sequence[Bets], waiting: NDArray[np.float64]) -> Found:
+    def _settle(self, best: JudgedRows, worst: JudgedRows) -> Found:
         """Settle all bets, question by question, and see what they show."""
-        _, first, sharing = family = self.family()
-        before, at_risk = self.harm.capital, self.at_risk
-        alarm_at = np.where(first, max(int(sharing.sum()), 1), self.n_questions) / self.level
-        open_proofs = int((self.proved == 0)[self.terms == 0].sum() + self.unproved.sum())
-        proof_at = np.where(self.terms == 0, max(open_proofs, 1), self.n_groups)[self.group] / self.level
-        group, run_length = self.group, self.run_length_needed
-        capital, warnings = [], []
-        for q, row, x, since in bets:
-            self._follow(q, x, row)
-            # What is decided stays so: evidence on it would only fade or grow without a meaning.
-            target = alarm_at[q] if at_risk[q] else np.inf
-            capital.append(np.full(len(x), before[q]) if self.alarmed[q] else self.harm.bet(q, x, target))
-            if not self.proved[group[q]]:
-                self.benefit.bet(q, -x, proof_at[q])
-            signs = self.change.watch(q, x, since) >= run_length
-            if self.serving[group[q]] and signs.any():
-                warnings.append(Raised(q, int(row[int(np.argmax(signs))])))
-        self.change.waiting += waiting
+        needed, run_length, at_risk = self.n_questions / self.level, self.run_length_needed, self.at_risk
+        serving = self.serving[self.group]
+        alarms, warnings = [], []
+        for (q, row, x, since), waiting in self._bets(best):
+            if len(x):
+                self._follow(q, x, row)
+                # What is decided stays so: evidence on it would only fade or grow without a meaning.
+                if not self.alarmed[q]:
+                    path = self.harm.bet(q, x, needed if at_risk[q] else np.inf)
+                    # A capped bet ends at what it needs but for rounding.
+                    reached = np.flatnonzero(path >= needed * (1 - 1e-9))
+                    if at_risk[q] and len(reached):
+                        self.alarmed[q] = row[reached[0]]
+                        alarms.append(Raised(q, int(row[reached[0]])))
+                signs = np.flatnonzero(self.change.watch(q, x, since) >= run_length)
+                if serving[q] and len(signs):
+                    warnings.append(Raised(q, int(row[signs[0]])))
+            self.change.wait(q, waiting)
+        for (q, _, x, _), _ in self._bets(worst):
+            self.benefit.bet(q, -x)
+        self.benefit.cap(np.full(self.n_questions, _MOST_FOR_PROOF * self.n_groups / self.level))
         self.change.restart(np.array([warning.place for warning in warnings], np.intp))
-        alarms = self._alarms(family, bets, capital)
-        for q, at in alarms.items():
-            self.alarmed[q] = at
         # After an alarm, a warning says nothing new.
         warnings = [one for one in warnings if not self.alarmed[one.place]]
         for warning in warnings:
             self.warned[warning.place] = self.warned[warning.place] or warning.row
-        return Found([Raised(q, row) for q, row in sorted(alarms.items())], warnings, self._prove())
-
-    def _alarms(
-        self,
-        family: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]],
-        bets: Sequence[Bets],
-        capital_of_bets: Sequence[NDArray[np.float64]],
-    ) -> dict[int, int]:
-        """Questions for which harm is now shown, and the row at which."""
-        if not bets:
-            return {}
-        before, first, sharing = family
-        question = np.repeat([one.question for one in bets], [len(one.x) for one in bets])
-        row, capital = np.concatenate([one.row for one in bets]), np.concatenate(capital_of_bets)
-        serving = self.serving[self.group][question]
-        some = serving & first[question]
-        alarms = first_alarms(before, sharing, row[some], question[some], capital[some], self.level)
-        later = serving & (self.at_risk & ~first)[question]
-        for i in np.flatnonzero(later & (capital >= self.n_questions / self.level * (1 - 1e-9))):
-            alarms.setdefault(int(question[i]), int(row[i]))
-        return alarms
+        new = np.flatnonzero((self.proved == 0) & self.better_now())
+        self.proved[new] = self.n_rows + len(best)
+        return Found(alarms, warnings, [Raised(int(g), int(self.proved[g])) for g in new])
 
     def _follow(self, q: int, x: NDArray[np.float64], row: NDArray[np.intp]) -> None:
         """Note from where on the evidence has climbed: the usual estimate of when a change began (Page 1954)."""
@@ -306,20 +295,13 @@ class Evidence:
             self.onset[q] = row[new[-1]]
         self.climb[q] = height[-1] - lowest[-1]
 
-    def _prove(self) -> list[Raised]:
-        """Groups whose classifier is now shown to be better: in every loss, and in every subgroup that has rows."""
-        asked = np.where(self.sums[:, 0] > 0, self.benefit.capital, np.inf).reshape(self.n_groups, -1)
-        capital = np.where(np.isinf(asked).all(axis=1), 0.0, asked.min(axis=1))
-        first = (self.proved == 0) & (self.terms == 0)
-        # As with alarms: closed testing for first terms, and the most that any could need for later ones.
-        shared = np.where(first, capital, 0.0), first | self.unproved
-        bars = np.where(first, thresholds(*shared, self.level), self.n_groups / self.level)
-        new = np.flatnonzero((self.proved == 0) & (capital >= bars * (1 - 1e-9)))
-        self.proved[new] = self.n_rows
-        return [Raised(int(g), self.n_rows) for g in new]
-
     def _tighten(self, questions: NDArray[np.intp]) -> None:
-        """Narrow the limits of the gain; those of all questions hold together."""
+        """Narrow the limits of the gain; those of all questions hold together.
+
+        Rows that share a shock say less than so many rows, so that there are no limits then.
+        """
+        if self.by_batch:
+            return
         share = self.level / 2 / self.n_questions
         for number, loss in enumerate(self.losses):
             some = questions[self.loss[questions] == number]
@@ -336,13 +318,29 @@ class Evidence:
         counts = self.counts[some].reshape(len(some), -1)
         return WeighedCounts(np.repeat(x, len(low)), np.tile(low, _N_KINDS), np.tile(high, _N_KINDS), counts)
 
+    def _compare_batches(self, rows: JudgedRows) -> None:
+        """Pair this batch with the one before: do their differences vary more than those of rows by themselves."""
+        difference = rows.own_wrong.astype(np.float64) - rows.pooled_wrong
+        n, before, mean_before = float(np.count_nonzero(difference)), *self.spread[:2]
+        if n < _FEWEST_TO_COMPARE:
+            return
+        mean = difference.sum() / n
+        if before:  # Each batch is in one pair, so that pairs are independent. No variance is above 1/n.
+            self.spread[2:4] += 1, (mean - mean_before) ** 2 / (1 / n + 1 / before)
+        self.spread[:2] = (0.0 if before else n), mean
+
+    def shows_shocks(self) -> bool:
+        """Whether rows of a batch are now shown to share a shock; once, and not where batches are counted."""
+        pairs, squares, told = self.spread[2:]
+        if told or self.by_batch or not pairs or chi2.sf(squares, pairs) > _SHOCK_LEVEL:
+            return False
+        self.spread[4] = 1
+        return True
+
     # ---- service ----
 
     def begin_term(self, groups: NDArray[np.intp], serving: NDArray[np.bool_]) -> None:
         """Let evidence on some groups start anew, because their classifier was put into service or taken out of it."""
-        ended = np.isin(self.group, groups) & (self.served == 1)[self.group]
-        self.retired |= ended & self.at_risk
-        self.unproved[groups] |= (self.terms[groups] == 0) & (self.proved[groups] == 0)
         self.serving = serving
         self.terms[groups] += 1
         self.proved[groups] = 0

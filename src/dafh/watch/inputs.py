@@ -1,17 +1,23 @@
-"""Drift of the input: shares of the groups, of missing values and of unseen categories, against the training data."""
+"""Drift of the input: shares of rows against the training data.
 
-from collections.abc import Mapping, Sequence
+Compared are shares of the groups, of missing values, of unseen categories, and of each bin of a number. A change may
+begin with any batch, so evidence is gathered from each batch on: the mean of all these, weighted 1/2, 1/6, 1/12 and
+so on, is evidence in the same sense, and a change after a hundred good batches is still shown by a few hundred rows.
+"""
+
+import itertools
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dafh.exceptions import InputError
 from dafh.frames import Table
-from dafh.stats import drift_evidence, thresholds
+from dafh.stats import drift_evidence
 from dafh.tables.bins import named_table
 from dafh.tables.column import Column
 from dafh.tables.values import category_codes, kind_of
@@ -19,6 +25,40 @@ from dafh.text import clipped, percent, quoted
 
 # A column with more categories than this is a name or a number plate, of which new ones come with every row.
 _MOST_CATEGORIES = 2_000
+# Numbers are cut here: the tails tell a change of scale.
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+# Batches with which a change may begin: the first, and so many last ones.
+_STARTS = 30
+
+
+class Bins(NamedTuple):
+    """How the numbers of a column were distributed."""
+
+    cuts: tuple[float, ...]
+    rows: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Self:
+        """Cut numbers at some of their quantiles; one that occurs often is a single cut."""
+        finite = values[np.isfinite(values)]
+        # With the numbers that occur, so that a cut reads as they do.
+        cuts = np.unique(np.quantile(finite, _QUANTILES, method="lower")) if len(finite) else np.zeros(0)
+        cuts = cuts[cuts < finite.max()] if len(finite) else cuts
+        return cls(tuple(cuts.tolist()), tuple(_in_bins(values, cuts).tolist()))
+
+    def names(self) -> list[str]:
+        """Each bin in words."""
+        texts = [f"{cut:,.6g}" for cut in self.cuts]
+        between = [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
+        return [f"up to {texts[0]}", *between, f"above {texts[-1]}"] if texts else []
+
+
+def _in_bins(values: NDArray[np.float64], cuts: ArrayLike) -> NDArray[np.int64]:
+    """Rows in each bin, without gaps; none where there is no cut."""
+    edges = np.asarray(cuts, np.float64)
+    if not len(edges):
+        return np.zeros(0, np.int64)
+    return np.bincount(np.searchsorted(edges, values[~np.isnan(values)]), minlength=len(edges) + 1)
 
 
 @dataclass(frozen=True)
@@ -30,10 +70,11 @@ class Reference:
     >>> table = pd.DataFrame({"age": [30.0, None, 41.0], "job": ["cook", "clerk", "cook"]})
     >>> reference = Reference.of(table, group=np.array([0, 1, 0]), n_groups=2)
     >>> reference.shares()
-    {'rows of group 0': 2, 'rows of group 1': 1, 'age missing': 1, 'job missing': 0, 'job never seen': 0}
+    {'rows of group 0': 2, 'rows of group 1': 1, 'age missing': 1, 'job missing': 0, 'job never seen': 0, \
+'age up to 30': 1, 'age above 30': 1}
     >>> later = pd.DataFrame({"age": [25.0], "job": ["pilot"]})
     >>> reference.count(later, group=np.array([1]))
-    array([0, 1, 0, 0, 1])
+    array([0, 1, 0, 0, 1, 1, 0])
     """
 
     n_rows: int
@@ -45,6 +86,12 @@ class Reference:
     """Known categories of each column that has a list of them, as hashes: rare ones are nobody's business."""
     no_group: int | None = None
     """Rows of none of the groups; None where all rows belong to one, as with rules and networks."""
+    numbers: dict[str, Bins] = field(default_factory=dict)
+    """Cuts of each column of numbers, and the rows in each bin."""
+    judged: tuple[int, ...] = ()
+    """Labelled rows: all of them, and those of each group; empty where no labels are known."""
+    errors: tuple[int, ...] = ()
+    """Those on which the model in use was wrong."""
 
     @classmethod
     def of(
@@ -62,15 +109,17 @@ class Reference:
         are those of their types.
         """
         table = named_table(X)
-        missing, categories = {}, {}
+        missing, categories, numbers = {}, {}, {}
         for name, column in table.items():
             kind = (kinds or {}).get(str(name)) or kind_of(column)
             missing[str(name)], hashes, _ = _gaps_and_categories(column, kind)
             if kind == "category" and len(hashes) <= _MOST_CATEGORIES:
                 categories[str(name)] = tuple(hashes.tolist())
+            if kind == "number":
+                numbers[str(name)] = Bins.of(Column(str(name), kind).floats(column))
         counts = np.bincount(group, minlength=n_groups + 1)
         groups = tuple(counts[:n_groups].tolist()) if n_groups > 1 else ()
-        return cls(len(table), groups, missing, categories, None if divides_all else int(counts[n_groups]))
+        return cls(len(table), groups, missing, categories, None if divides_all else int(counts[n_groups]), numbers)
 
     def shares(self) -> dict[str, int]:
         """Name of each property, and the number of reference rows that have it."""
@@ -80,6 +129,11 @@ class Reference:
             **({} if self.no_group is None else {"rows of no group": self.no_group}),
             **{f"{clipped(name, 40)} missing": hits for name, hits in self.missing.items()},
             **{f"{clipped(name, 40)} never seen": 0 for name in self.categories},
+            **{
+                f"{clipped(name, 40)} {words}": rows
+                for name, bins in self.numbers.items()
+                for words, rows in zip(bins.names(), bins.rows, strict=True)
+            },
         }
 
     def count(self, X: Table, group: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -88,7 +142,7 @@ class Reference:
         absent = [name for name in self.missing if name not in table.columns]
         if absent:
             raise InputError(f"The reference rows had a column {quoted(absent[0])}, which these rows do not have.")
-        missing, unseen = [], []
+        missing, unseen, binned = [], [], []
         for name in self.missing:
             kind = "category" if name in self.categories else kind_of(table[name])
             gaps, hashes, rows_of = _gaps_and_categories(table[name], kind)
@@ -96,10 +150,12 @@ class Reference:
             if name in self.categories:
                 known = np.array(self.categories[name], np.uint64)
                 unseen.append(int(rows_of[~np.isin(hashes, known)].sum()))
+            if name in self.numbers:
+                binned.append(_in_bins(Column(name, "number").floats(table[name]), self.numbers[name].cuts))
         rows = np.bincount(group, minlength=len(self.groups) + 1)
         groups = rows[: len(self.groups)]
         without = [] if self.no_group is None else [len(group) - rows[: max(len(self.groups), 1)].sum()]
-        return np.concatenate([groups, without, missing, unseen]).astype(np.int64)
+        return np.concatenate([groups, without, missing, unseen, *binned]).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a model file."""
@@ -126,8 +182,8 @@ def _gaps_and_categories(column: "pd.Series[Any]", kind: str) -> tuple[int, NDAr
 class InputDrift:
     """Shares of rows since the start, and the evidence that they are not those of the reference.
 
-    All shares are tested together at `level`: one half is for the intervals of the reference shares, one half for the
-    evidence of the rows.
+    All P shares are tested together at `level`: one half is for the intervals of the reference shares, one half for the
+    evidence of the rows, which must reach 2P/level.
     """
 
     reference: Reference
@@ -137,34 +193,55 @@ class InputDrift:
     hits: NDArray[np.int64] = field(init=False)
     drifted: NDArray[np.int64] = field(init=False)
     """Row at which a change was shown; 0 for none."""
+    starts: NDArray[np.int64] = field(init=False)
+    """Batches with which a change may begin: number, rows before, and rows with each property before."""
 
     def __post_init__(self) -> None:
         """Begin without rows."""
+        self.names = list(self.reference.shares())
         self.hits, self.drifted = (np.zeros(len(self.names), np.int64) for _ in range(2))
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Name of each property."""
-        return list(self.reference.shares())
+        self.starts = np.zeros((0, 2 + len(self.names)), np.int64)
 
     def add(self, X: Table, group: NDArray[np.intp]) -> list[str]:
         """Take rows, with or without labels; say what they show to have changed."""
+        number = 1 + (self.starts[-1, 0] if len(self.starts) else 0)
+        starts = np.vstack([self.starts, [number, self.n_rows, *self.hits]])
+        self.starts = np.vstack([starts[:1], starts[1:][-_STARTS:]])
         self.n_rows += len(group)
         self.hits = self.hits + self.reference.count(X, group)
-        undecided = self.drifted == 0
         evidence = self.evidence()
-        new = undecided & (evidence >= thresholds(evidence, undecided, self.level / 2))
+        new = (self.drifted == 0) & (evidence >= 2 * len(self.names) / self.level)
         self.drifted[new] = self.n_rows
+        # Of a column of numbers, the bin that tells most: others have less because it has more.
+        of_column = [name if kind is None else kind for name, kind in zip(self.names, self._columns(), strict=True)]
+        told = {of_column[i]: i for i in sorted(np.flatnonzero(new), key=lambda i: evidence[i])}
+        since = self._since()[np.argmax(self._evidence_since(), axis=0)]
+        before = np.array(list(self.reference.shares().values())) / max(self.reference.n_rows, 1)
         return [
-            f"{row.name}: {_in_words(row.share)} of rows, {_in_words(row.reference_share)} in the reference rows."
-            for row in self.table()[new].itertuples(index=False)
+            f"{self.names[i]}: {_in_words(since[i, i + 1] / since[i, 0])} of rows, {_in_words(before[i])} in the "
+            "reference rows."
+            for i in sorted(told.values())
         ]
+
+    def _columns(self) -> list[str | None]:
+        """Column of numbers that each property is a bin of."""
+        binned = [f"bins of {name}" for name, bins in self.reference.numbers.items() for _ in bins.rows]
+        return [*[None] * (len(self.names) - len(binned)), *binned]
+
+    def _since(self) -> NDArray[np.int64]:
+        """Rows since each start, and those of them with each property, (S, 1 + P)."""
+        return np.asarray(np.append(self.n_rows, self.hits) - self.starts[:, 1:])
+
+    def _evidence_since(self) -> NDArray[np.float64]:
+        """Weighted evidence of a change that began with each start, (S, P)."""
+        before, since = np.array(list(self.reference.shares().values()), np.int64), self._since()
+        level, number = self.level / 2 / max(len(before), 1), self.starts[:, :1].astype(np.float64)
+        found = drift_evidence(since[:, 1:], since[:, :1], before, self.reference.n_rows, level, self.margin)
+        return found / number / (number + 1)
 
     def evidence(self) -> NDArray[np.float64]:
         """Evidence of a change of each share."""
-        before, n = np.array(list(self.reference.shares().values()), np.int64), self.reference.n_rows
-        level = self.level / 2 / max(len(before), 1)
-        return drift_evidence(self.hits, self.n_rows, before, n, level, self.margin)
+        return np.asarray(self._evidence_since().sum(axis=0)) if len(self.starts) else np.ones(len(self.names))
 
     def table(self) -> pd.DataFrame:
         """One row per property."""

@@ -1,6 +1,15 @@
-"""The books of a monitor: rows that have counted, rows that wait for labels, and all that was shown so far.
+"""The books of a monitor: rows that wait for labels, rows that have counted, and all that was shown so far.
 
-It knows decisions, not the model that made them, so that it can be kept in a file.
+It knows decisions, not the model that made them, so that it can be kept in a file. What a file may look like must not
+matter:
+
+- *Order.* The rows of a batch are put into an order that depends on nothing but their values, by a hash: rows sorted by
+  their label would be a long losing streak.
+- *Labels.* A batch counts, once, when nearly all its rows have labels (`min_labelled`). If labels come sooner for one
+  class, the first ones are a selection. Those still missing are taken to be best for the own classifier where harm is
+  to be shown, and worst where benefit is.
+- *Rows given before.* Rows with an identifier are told by it, others by their values, if these tell rows apart: if far
+  more rows of a file have the values of earlier ones than have those of another row of the same file.
 """
 
 from collections.abc import Mapping
@@ -10,21 +19,29 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import poisson
 
 from dafh.evaluation.losses import check_losses
 from dafh.tables.column import Column
+from dafh.tables.hashes import mixed
 from dafh.text import plain
 from dafh.watch.declared import DeclaredParts, Settings
 from dafh.watch.evidence import Evidence, Found, JudgedRows
 from dafh.watch.inputs import InputDrift, Reference
+from dafh.watch.levels import Levels, UsedRows
 from dafh.watch.notices import Notice, ServiceChange, Update
+
+UNKNOWN = -1
+"""Label of a row that has none yet."""
+# Equal values are rows given before if there are more than twice as many as by chance, but for once in 10,000 files.
+_BY_CHANCE, _RARE = 2.0, 1e-4
 
 
 def decided_rows(n_attributes: int) -> np.dtype[np.void]:
     """What was decided about a row, and what else its label will be counted with.
 
-    ``own`` and ``pooled`` are labels as positions among the classes; ``person`` is 0 where every row is a person of its
-    own.
+    ``own``, ``pooled``, ``used`` (by the model in use) and ``label`` are positions among the classes; ``person`` is 0
+    where every row is a person of its own; ``probability`` is that of the positive label by the model in use.
     """
     return np.dtype(
         [
@@ -33,10 +50,22 @@ def decided_rows(n_attributes: int) -> np.dtype[np.void]:
             ("group", np.int32),
             ("own", np.int16),
             ("pooled", np.int16),
+            ("used", np.int16),
+            ("label", np.int16),
+            ("batch", np.int32),
             ("parts", np.int16, (n_attributes,)),
             ("weight", np.float64),
+            ("probability", np.float64),
         ]
     )
+
+
+def in_hash_order(rows: NDArray[np.void]) -> NDArray[np.void]:
+    """Rows in an order that has nothing to do with their order in a file, nor with their labels."""
+    # First an order that is the same however the file was sorted, then one drawn with a seed from the content.
+    rows = rows[np.lexsort((rows["label"], rows["id"]))]
+    seed = int(np.add.reduce(mixed(rows["id"])))
+    return np.asarray(rows[np.random.default_rng(seed).permutation(len(rows))])
 
 
 def match(waiting: NDArray[np.uint64], ids: NDArray[np.uint64]) -> NDArray[np.intp]:
@@ -66,8 +95,10 @@ class PlainState:
     divides_all: bool
     n_batches: int
     has_persons: bool | None
+    by_id: bool | None
     reference: Reference | None
     watched: tuple[int, ...]
+    fingerprint: str
 
 
 class Ledger:
@@ -84,6 +115,9 @@ class Ledger:
         Without it, the first rows take its place.
     divides_all : bool
         Whether every row belongs to a group.
+    judged, errors : tuple of int
+        Labelled reference rows, all and of each group, and those on which the model was wrong; without them, the first
+        batch takes their place.
     """
 
     def __init__(
@@ -95,116 +129,157 @@ class Ledger:
         reference: Reference | None,
         *,
         divides_all: bool,
+        judged: tuple[int, ...] = (),
+        errors: tuple[int, ...] = (),
     ) -> None:
         self.settings, self.parts, self.n_classes = settings, parts, n_classes
         self.divides_all = divides_all
         losses, weighted = check_losses(settings.losses, settings.costs), settings.largest_weight is not None
         self.evidence = Evidence(
-            len(serving), parts.names, losses, settings.level, settings.run_length, weighted, serving
+            len(serving),
+            parts.names,
+            losses,
+            settings.level,
+            settings.run_length,
+            weighted,
+            serving,
+            settings.by_batch,
         )
+        nothing = np.zeros(1 + len(serving) if len(serving) > 1 else 1, np.int64)
+        n_judged, n_errors = (np.array(counts, np.int64) if counts else nothing.copy() for counts in (judged, errors))
+        self.levels = Levels(settings.level, settings.level_margin, settings.by_batch, n_judged, n_errors)
         self.drift: InputDrift | None = None
         if reference is not None:
             self.drift = InputDrift(reference, settings.level, settings.drift_margin)
         self.pending = np.zeros(0, decided_rows(len(parts.attributes)))
-        self.known_ids, self.persons = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+        self.given, self.persons = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+        # Pairs of rows of the same file with the same values, and all pairs: how often that happens by chance.
+        self.pairs = np.zeros(2)
         self.has_persons: bool | None = None
+        self.by_id: bool | None = None
         self.n_batches = 0
         self.notices: list[Notice] = []
         self.service: list[ServiceChange] = []
 
+    def start_anew(self, fresh: "Ledger") -> "Ledger":
+        """Go on with the empty books of another model: its rows are no evidence about this one."""
+        for name in ("given", "persons", "pairs", "has_persons", "by_id", "n_batches", "notices", "service"):
+            setattr(fresh, name, getattr(self, name))
+        fresh.evidence.n_rows = fresh.levels.n_rows = self.evidence.n_rows
+        notice = Notice("model", None, "", None, self.evidence.n_rows, self.n_batches + 1)
+        fresh.notices = [*self.notices, notice]
+        return fresh
+
     # ---- rows ----
 
-    def take(
-        self,
-        table: pd.DataFrame,
-        rows: NDArray[np.void],
-        y: NDArray[np.intp],
-        labelled: NDArray[np.bool_],
-        name: str | None,
-        *,
-        by_id: bool,
-    ) -> Update:
-        """Count rows whose decisions are known, in their order.
-
-        Parameters
-        ----------
-        table : data frame
-            The rows as they came, for drift.
-        rows : array of `decided_rows`
-            Changed where labels are late.
-        y, labelled : arrays of shape (n,)
-            Positions of classes, and where they are known.
-        name : str, optional
-            Of the batch.
-        by_id : bool
-            Whether ids are identifiers, of which each stands for one row; otherwise they are hashes of values.
-        """
-        waits = match(self.pending["id"], rows["id"])
-        late = (waits >= 0) & labelled
-        repeated = np.zeros(len(rows), bool)
-        if by_id:
-            again = pd.Series(rows["id"]).duplicated().to_numpy()
-            repeated = (again | (waits >= 0) | np.isin(rows["id"], self.known_ids)) & ~late
-            self.known_ids = np.union1d(self.known_ids, rows["id"][labelled])
-        # What was decided then, by the classifiers of then; the values are the same.
-        rows[late] = self.pending[waits[late]]
-        new = ~repeated & ~late
-        drifted = self._look_at(table, rows, new)
-        self.pending = np.concatenate([np.delete(self.pending, waits[late]), rows[new & ~labelled]])
-        counted = labelled & ~repeated
-        counts = {"n_rows": len(rows), "n_late": int(late.sum()), "n_repeated": int(repeated.sum())}
-        return self._updated(rows[counted], y[counted], drifted, name, **counts)
-
-    def label(self, ids: NDArray[np.uint64], y: NDArray[np.intp], known: NDArray[np.bool_], name: str | None) -> Update:
-        """Count labels of rows that wait for them."""
-        waits = match(self.pending["id"], ids)
-        found = (waits >= 0) & known
-        rows, n_late = self.pending[waits[found]], int(found.sum())
-        self.pending = np.delete(self.pending, waits[found])
-        self.known_ids = np.union1d(self.known_ids, ids[found])
-        return self._updated(rows, y[found], [], name, n_rows=len(ids), n_late=n_late, n_repeated=len(ids) - n_late)
-
-    def _updated(
-        self, rows: NDArray[np.void], y: NDArray[np.intp], drifted: list[Notice], name: str | None, **counts: int
-    ) -> Update:
+    def take(self, table: pd.DataFrame, rows: NDArray[np.void], name: str | None) -> Update:
+        """Count rows whose decisions are known, labelled or not; `table` has them as they came, for drift."""
         self.n_batches += 1
-        found, n_evidence = self._judge(rows, y)
-        notices = [*self._noticed(found), *drifted]
+        late = self._label(rows["id"], rows["label"])
+        new = ~late & ~self._given_before(rows["id"], late)
+        rows["batch"] = self.n_batches
+        self.given = np.append(self.given, rows["id"][new])
+        drifted = self._look_at(table, rows, new)
+        self.pending = np.concatenate([self.pending, rows[new]])
+        n_late = int(late.sum())
+        return self._updated(drifted, name, len(rows), n_late, len(rows) - int(new.sum()) - n_late)
+
+    def label(self, ids: NDArray[np.uint64], y: NDArray[np.intp], name: str | None) -> Update:
+        """Take labels of rows that wait for them."""
+        self.n_batches += 1
+        n_late = int(self._label(ids, y).sum())
+        return self._updated([], name, len(ids), n_late, len(ids) - n_late)
+
+    def _label(self, ids: NDArray[np.uint64], y: NDArray[Any]) -> NDArray[np.bool_]:
+        """Give rows that wait their labels; return which of the labels were waited for."""
+        waiting = np.flatnonzero(self.pending["label"] == UNKNOWN)
+        place = match(self.pending["id"][waiting], ids)
+        late = (place >= 0) & (y != UNKNOWN)
+        self.pending["label"][waiting[place[late]]] = y[late]
+        return late
+
+    def _given_before(self, ids: NDArray[np.uint64], late: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Rows that were given before."""
+        if self.by_id:
+            return pd.Series(ids).duplicated().to_numpy() | np.isin(ids, self.given)
+        rest, again = np.flatnonzero(~late), np.zeros(len(ids), bool)
+        counts = np.unique(ids[rest], return_counts=True)[1].astype(np.float64)
+        self.pairs += (counts * (counts - 1) / 2).sum(), len(rest) * (len(rest) - 1) / 2
+        again[rest] = np.isin(ids[rest], self.given)
+        by_chance = len(rest) * len(self.given) * (self.pairs[0] + 1) / max(self.pairs[1], 1.0)
+        # Otherwise the values do not tell rows apart, and rows left out would be a selection.
+        return again if poisson.sf(again.sum() - 1, _BY_CHANCE * by_chance) <= _RARE else np.zeros(len(ids), bool)
+
+    def _updated(self, drifted: list[Notice], name: str | None, n_rows: int, n_late: int, n_repeated: int) -> Update:
+        notices, n_labelled, n_left_out = [], 0, 0
+        for rows in self._complete():
+            more, n_counted = self._judge(in_hash_order(rows))
+            notices += more
+            n_labelled += int((rows["label"] != UNKNOWN).sum())
+            n_left_out += len(rows) - n_counted
+        notices += drifted
         self.notices += notices
-        return Update(
-            self.n_batches,
-            name or "",
-            n_labelled=len(rows),
-            n_waiting=len(self.pending),
-            n_left_out=len(rows) - n_evidence,
-            notices=notices,
-            **counts,
-        )
+        n_waiting = int((self.pending["label"] == UNKNOWN).sum())
+        n_held = len(self.pending) - n_waiting
+        counts = (n_rows, n_labelled, n_late, n_repeated, n_waiting, n_held, n_left_out)
+        return Update(self.n_batches, name or "", *counts, notices)
+
+    def _complete(self) -> list[NDArray[np.void]]:
+        """Take out rows of batches that have their labels, batch by batch; without a share, rows that have theirs."""
+        known, batch = self.pending["label"] != UNKNOWN, self.pending["batch"]
+        if self.settings.min_labelled:
+            numbers, place = np.unique(batch, return_inverse=True)
+            share = np.bincount(place, known) / np.maximum(np.bincount(place), 1)
+            ready = (share >= self.settings.min_labelled)[place] if len(numbers) else known
+        else:
+            ready = known
+        rows, self.pending = self.pending[ready], self.pending[~ready]
+        return [rows[rows["batch"] == number] for number in np.unique(rows["batch"])]
 
     def _look_at(self, table: pd.DataFrame, rows: NDArray[np.void], new: NDArray[np.bool_]) -> list[Notice]:
         """Compare new rows with the reference; without one, the first rows become it."""
         new = new & self._first_of_person(rows) if self.has_persons else new
         if not new.any():
             return []
-        some, group = table[new], rows["group"][new].astype(np.intp)
+        asked, group = table[new], rows["group"][new].astype(np.intp)
         if self.drift is None:
-            reference = Reference.of(some, group, self.evidence.n_groups, divides_all=self.divides_all)
+            reference = Reference.of(asked, group, self.evidence.n_groups, divides_all=self.divides_all)
             self.drift = InputDrift(reference, self.settings.level, self.settings.drift_margin)
             return []
-        found = self.drift.add(some, group)
-        return [Notice("drift", None, sentence, None, self.drift.n_rows, self.n_batches + 1) for sentence in found]
+        found = self.drift.add(asked, group)
+        return [Notice("drift", None, sentence, None, self.drift.n_rows, self.n_batches) for sentence in found]
 
-    def _judge(self, rows: NDArray[np.void], y: NDArray[np.intp]) -> tuple[Found, int]:
-        """Count labelled rows as evidence; return what they show, and how many count."""
-        counts = rows["group"] < self.evidence.n_groups  # The pooled classifier serves rows of no group anyway.
+    def _judge(self, rows: NDArray[np.void]) -> tuple[list[Notice], int]:
+        """Count the rows of a batch as evidence; return what they show, and how many count."""
         if self.has_persons:
-            counts &= self._first_of_person(rows)
+            first = self._first_of_person(rows)
             self.persons = np.union1d(self.persons, rows["person"])
-        rows, y = rows[counts], y[counts]
-        positive = y == 1 if self.n_classes == 2 else None
-        wrong = rows["own"] != y, rows["pooled"] != y
-        judged = JudgedRows(rows["group"].astype(np.intp), *wrong, positive, rows["parts"], rows["weight"])
-        return self.evidence.add(judged), len(judged)
+            rows = rows[first]
+        label, known = rows["label"], rows["label"] != UNKNOWN
+        wrong = np.where(known, rows["used"] != label, np.nan)
+        positive = np.where(known, label == 1, np.nan) if self.n_classes == 2 else np.full(len(rows), np.nan)
+        used = UsedRows(rows["group"].astype(np.intp), wrong, positive, rows["probability"])
+        shown = self.levels.add(used)
+        # The pooled classifier serves rows of no group anyway.
+        grouped = rows["group"] < self.evidence.n_groups
+        rows, known = rows[grouped], known[grouped]
+        sides = [self._judged(rows, rows[side]) for side in ("own", "pooled")] if not known.all() else []
+        found = self.evidence.add(self._judged(rows[known], rows["label"][known]), *sides)
+        at = (self.evidence.n_rows, self.n_batches)
+        notices = [
+            *self._noticed(found),
+            *(Notice("level", None, text, None, self.levels.n_rows, self.n_batches) for text in shown),
+        ]
+        if self.evidence.shows_shocks():
+            notices.append(Notice("shock", None, "", None, *at))
+        return notices, len(rows)
+
+    def _judged(self, rows: NDArray[np.void], fill: NDArray[np.integer]) -> JudgedRows:
+        """Who is right by the labels, or by others where they are missing."""
+        label = np.where(rows["label"] == UNKNOWN, fill, rows["label"])
+        positive = label == 1 if self.n_classes == 2 else None
+        wrong = rows["own"] != label, rows["pooled"] != label
+        return JudgedRows(rows["group"].astype(np.intp), *wrong, positive, rows["parts"], rows["weight"])
 
     def _first_of_person(self, rows: NDArray[np.void]) -> NDArray[np.bool_]:
         """Rows that are the first of their person, here and so far."""
@@ -227,7 +302,7 @@ class Ledger:
 
     # ---- as plain values and arrays ----
 
-    def to_state(self, watched: NDArray[np.intp]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_state(self, watched: NDArray[np.intp], fingerprint: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """All that is known, as plain values and as arrays."""
         values = PlainState(
             self.settings,
@@ -236,14 +311,18 @@ class Ledger:
             self.divides_all,
             self.n_batches,
             self.has_persons,
+            self.by_id,
             None if self.drift is None else self.drift.reference,
             tuple(watched.tolist()),
+            fingerprint,
         )
-        arrays = self.evidence.arrays() | {"known_ids": self.known_ids, "persons": self.persons}
+        arrays = self.evidence.arrays() | self.levels.arrays()
+        arrays |= {name: getattr(self, name) for name in ("given", "persons", "pairs")}
         arrays |= {f"pending_{name}": self.pending[name] for name in self.pending.dtype.names or ()}
         if self.drift is not None:
             counted = np.array(self.drift.n_rows)
             arrays |= {"drift_hits": self.drift.hits, "drift_rows": self.drift.drifted, "drift_seen": counted}
+            arrays["drift_starts"] = self.drift.starts
         return dict(plain(asdict(values))), arrays
 
     @classmethod
@@ -261,10 +340,12 @@ class Ledger:
         ledger.pending = np.zeros(len(arrays["pending_id"]), ledger.pending.dtype)
         for name in ledger.pending.dtype.names or ():
             ledger.pending[name] = arrays[f"pending_{name}"]
-        ledger.known_ids, ledger.persons = arrays["known_ids"], arrays["persons"]
-        ledger.n_batches, ledger.has_persons = state.n_batches, state.has_persons
+        for name in ("given", "persons", "pairs"):
+            setattr(ledger, name, arrays[name])
+        ledger.n_batches, ledger.has_persons, ledger.by_id = state.n_batches, state.has_persons, state.by_id
+        ledger.levels.restore(arrays)
         if ledger.drift is not None:
             ledger.drift.hits, ledger.drift.drifted = arrays["drift_hits"], arrays["drift_rows"]
-            ledger.drift.n_rows = int(arrays["drift_seen"])
+            ledger.drift.n_rows, ledger.drift.starts = int(arrays["drift_seen"]), arrays["drift_starts"]
         ledger.notices, ledger.service = notices, service
         return ledger

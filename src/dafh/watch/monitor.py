@@ -1,6 +1,8 @@
 """Monitor: takes batches of rows, and says whether any group is worse off than with the pooled classifier."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,15 +15,16 @@ from dafh.checks.rows import as_array, check_known_labels
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
-from dafh.exceptions import InputError
+from dafh.estimators.prediction import PairedDecisions
+from dafh.exceptions import DAFHError, InputError
 from dafh.frames import Table, to_pandas
 from dafh.tables.hashes import row_hashes, value_hashes
 from dafh.text import render_html, render_text, shown
 from dafh.watch.declared import DeclaredParts, Settings, losses_to_watch
 from dafh.watch.inputs import Reference
-from dafh.watch.ledger import Ledger, PlainState, decided_rows
-from dafh.watch.notices import Notice, ServiceChange, Update, display
-from dafh.watch.service import serve_as_shown
+from dafh.watch.ledger import UNKNOWN, Ledger, PlainState, decided_rows
+from dafh.watch.notices import ALARMS, Notice, ServiceChange, Update, display
+from dafh.watch.service import fingerprint_of, serve_as_shown
 
 
 class Monitor:
@@ -46,13 +49,26 @@ class Monitor:
         Rows whose values declare the subgroups to watch in each group, such as those of the training rows. Without it,
         the first rows of `update` that have any declare them. Values that come up later are not watched.
     reference : data frame, array or Reference, optional
-        Training rows, to compare the input with. Without them, the first rows of `update` take their place.
+        Rows to compare the input with, such as training rows. Without them, the first rows of `update` take their
+        place.
+    reference_labels : array, optional
+        Labels of the reference rows, if the model has not seen these rows: the error of later rows is compared with
+        theirs. Without them it is that of the rows that the guard had, or else that of the first batch.
     largest_weight : float, optional
         Largest weight that any row will ever have; needed for `sample_weight`.
     run_length : float, default=100_000
         Warnings of a change come by accident once in so many labelled rows, on average, at most.
     drift_margin : float, default=0
         Change of a share that is tolerated: 0.01 is one percentage point.
+    level_margin : float, default=0.02
+        Rise of the error of the model in use, and distance of the mean of its probabilities from the share of positive
+        labels, that is tolerated.
+    min_labelled : float, default=0.95
+        A batch counts when such a share of its rows has labels. 0 lets each label count as it comes, which is right if
+        it comes no sooner for one class than for another.
+    by_batch : bool, default=False
+        Count each batch once, by who is ahead in it: for rows that are not independent within a batch, because of a
+        shock that they share. "Worse off" then means in more batches than not, and limits are not stated.
 
     Examples
     --------
@@ -76,9 +92,13 @@ class Monitor:
         costs: Mapping[str, float] | None = None,
         sensitive_features: Table | None = None,
         reference: "Table | Reference | None" = None,
+        reference_labels: ArrayLike | None = None,
         largest_weight: float | None = None,
         run_length: float = 100_000.0,
         drift_margin: float = 0.0,
+        level_margin: float = 0.02,
+        min_labelled: float = 0.95,
+        by_batch: bool = False,
     ) -> None:
         self.model = model if hasattr(model, "predict") else getattr(model, "model", model)
         self._final = final_classifier(self.model)
@@ -90,23 +110,57 @@ class Monitor:
         check_is_fitted(self._final)
         asked = losses_to_watch(self._final, losses, costs)
         names, known = tuple(loss.name for loss in asked), next((loss.costs for loss in asked if loss.costs), None)
-        self.settings = Settings(level, names, known, largest_weight, run_length, drift_margin)
-        k = int(self._final.n_groups_)
-        serves = np.asarray(self._final.serves_)
-        # The same for good: evidence is about one classifier.
-        self.watched: NDArray[np.intp] = np.where(serves < k, serves, np.arange(k)).astype(np.intp)
+        margins = (drift_margin, level_margin, min_labelled, bool(by_batch))
+        self.settings = Settings(level, names, known, largest_weight, run_length, *margins)
         self._ledger: Ledger | None = None
-        self._reference = self._look_at(reference, sensitive_features)
+        self._look_at_model()
+        self._reference = self._count_reference(reference, reference_labels, sensitive_features)
         if sensitive_features is not None:
             self._ledger = self._begin(DeclaredParts.of(sensitive_features, len(to_pandas(sensitive_features))))
 
-    def _look_at(self, reference: "Table | Reference | None", sensitive_features: Table | None) -> Reference | None:
+    def _look_at_model(self) -> None:
+        """Note which classifiers are watched: evidence is about these."""
+        k, serves = int(self._final.n_groups_), np.asarray(self._final.serves_)
+        self.watched: NDArray[np.intp] = np.where(serves < k, serves, np.arange(k)).astype(np.intp)
+        self._fingerprint = fingerprint_of(self._final)
+
+    def _count_reference(
+        self, reference: "Table | Reference | None", labels: ArrayLike | None, sensitive_features: Table | None
+    ) -> Reference | None:
         """Count what is to be compared later in the reference rows."""
         if reference is None or isinstance(reference, Reference):
+            if labels is not None:
+                raise InputError("reference_labels belong to the rows of reference: give both.")
             return reference
-        final, X = split_pipeline(self.model, reference)
-        group = final.decide_twice(X, self.watched, sensitive_features).group
-        return Reference.of(reference, group, int(final.n_groups_), divides_all=self._divides_all)
+        decided, _ = self._decide(reference, sensitive_features)
+        k = int(self._final.n_groups_)
+        counted = Reference.of(reference, decided.group, k, divides_all=self._divides_all)
+        if labels is None:
+            return counted
+        codes, known = _read_labels(labels, self._final.classes_, len(decided.group))
+        wrong = self._used(decided) != codes
+        parts = [known, *(known & (decided.group == g) for g in range(k if k > 1 else 0))]
+        judged, errors = ([int((rows & side).sum()) for rows in parts] for side in (known, wrong))
+        return replace(counted, judged=tuple(judged), errors=tuple(errors))
+
+    def _decide(
+        self, X: Table, sensitive_features: Table | None, *, scored: bool = False
+    ) -> tuple[PairedDecisions, NDArray[np.float64]]:
+        """What both classifiers decide, and the model's probability of the positive label if there are two classes."""
+        final, given = split_pipeline(self.model, X)
+        decided = final.decide_twice(given, self.watched, sensitive_features)
+        probability = np.full(len(decided.group), np.nan)
+        if scored and len(final.classes_) == 2 and hasattr(final, "predict_proba"):
+            known = {} if isinstance(final, DAFHClassifier) else {"sensitive_features": sensitive_features}
+            # Models that bring decisions alone have no probabilities, and say so.
+            with suppress(DAFHError):
+                probability = final.predict_proba(given, **known)[:, 1]
+        return decided, probability
+
+    def _used(self, decided: PairedDecisions) -> NDArray[np.intp]:
+        """What the model in use decides."""
+        serving = np.append(np.asarray(self._final.serves_) < self._final.n_groups_, False)
+        return np.where(serving[decided.group], decided.own, decided.pooled)
 
     @property
     def _divides_all(self) -> bool:
@@ -115,9 +169,28 @@ class Monitor:
 
     def _begin(self, parts: DeclaredParts) -> Ledger:
         """Begin to count, now that it is known which questions there are."""
-        serving = np.asarray(self._final.serves_) < self._final.n_groups_
-        n_classes = len(self._final.classes_)
-        return Ledger(self.settings, parts, serving, n_classes, self._reference, divides_all=self._divides_all)
+        k = int(self._final.n_groups_)
+        serving = np.asarray(self._final.serves_) < k
+        judged, errors = _reference_errors(self._reference, self._final)
+        return Ledger(
+            self.settings,
+            parts,
+            serving,
+            len(self._final.classes_),
+            self._reference,
+            divides_all=self._divides_all,
+            judged=judged,
+            errors=errors,
+        )
+
+    def _check_model(self) -> None:
+        """Begin anew if the model is not the one that evidence is about."""
+        if self._ledger is None or fingerprint_of(self._final) == self._fingerprint:
+            return
+        self._look_at_model()
+        if self._reference is not None:  # What it says about groups and errors is about the model before.
+            self._reference = replace(self._reference, groups=(), no_group=None, judged=(), errors=())
+        self._ledger = self._ledger.start_anew(self._begin(self._ledger.parts))
 
     # ---- rows ----
 
@@ -158,30 +231,29 @@ class Monitor:
             What was counted, and what is new.
         """
         _check_name(name)
-        final, given = split_pipeline(self.model, X)
-        decided = final.decide_twice(given, self.watched, sensitive_features)
+        self._check_model()
+        decided, probability = self._decide(X, sensitive_features, scored=True)
         table, n = to_pandas(X), len(decided.group)
-        codes, labelled = _read_labels(y, final.classes_, n)
+        codes, labelled = _read_labels(y, self._final.classes_, n)
         weight = self.settings.weights(sample_weight, n)
-        self._check_persons(persons)
         ledger = self._ledger
         parts = DeclaredParts.of(sensitive_features, n) if ledger is None else ledger.parts
         coded = parts.of_rows(sensitive_features, n)
         rows = np.zeros(n, decided_rows(coded.shape[1]))
-        if ids is not None:
-            rows["id"] = _hashed(ids, n, "ids")
-        elif not labelled.all() or self.n_waiting:  # Hashes take as long as predictions.
-            rows["id"] = row_hashes(table)
+        rows["id"] = row_hashes(table) if ids is None else _hashed(ids, n, "ids")
         if persons is not None:
             rows["person"] = _hashed(persons, n, "persons")
+        self._check_same(persons=persons, ids=ids)
         # All was checked: from here on the books change.
         if ledger is None:
-            ledger = self._ledger = self._begin(parts)
+            ledger = self._begin(parts)
             coded = parts.without_cuts(coded)
-        ledger.has_persons = persons is not None
+        self._ledger = ledger
+        ledger.has_persons, ledger.by_id = persons is not None, ids is not None
         rows["group"], rows["own"], rows["pooled"] = decided.group, decided.own, decided.pooled
-        rows["parts"], rows["weight"] = coded, weight
-        return ledger.take(table, rows, codes, labelled, name, by_id=ids is not None)
+        rows["used"], rows["probability"] = self._used(decided), probability
+        rows["parts"], rows["weight"], rows["label"] = coded, weight, np.where(labelled, codes, UNKNOWN)
+        return ledger.take(table, rows, name)
 
     def label(self, ids: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Update:
         """Give labels of earlier rows, by the `ids` they came with.
@@ -192,12 +264,14 @@ class Monitor:
             raise InputError("No rows are waiting for labels: call update first.")
         _check_name(name)
         codes, known = _read_labels(y, self._final.classes_, as_array(y, "y").size)
-        return self._ledger.label(_hashed(ids, len(codes), "ids"), codes, known, name)
+        return self._ledger.label(_hashed(ids, len(codes), "ids"), np.where(known, codes, UNKNOWN), name)
 
-    def _check_persons(self, persons: ArrayLike | None) -> None:
-        before = None if self._ledger is None else self._ledger.has_persons
-        if before is not None and before != (persons is not None):
-            raise InputError("Give persons in every update or in none: otherwise rows of a person would count twice.")
+    def _check_same(self, *, persons: ArrayLike | None, ids: ArrayLike | None) -> None:
+        if self._ledger is None:
+            return
+        for name, values, before in (("persons", persons, self._ledger.has_persons), ("ids", ids, self._ledger.by_id)):
+            if before is not None and before != (values is not None):
+                raise InputError(f"Give {name} in every update or in none: otherwise rows would count twice.")
 
     # ---- results ----
 
@@ -209,7 +283,7 @@ class Monitor:
     @property
     def alarms(self) -> list[Notice]:
         """All alarms so far."""
-        return [notice for notice in self.notices if notice.kind == "harm"]
+        return [notice for notice in self.notices if notice.kind in ALARMS]
 
     @property
     def service(self) -> list[ServiceChange]:
@@ -229,7 +303,7 @@ class Monitor:
     @property
     def n_waiting(self) -> int:
         """Rows that wait for their labels."""
-        return 0 if self._ledger is None else len(self._ledger.pending)
+        return 0 if self._ledger is None else int((self._ledger.pending["label"] == UNKNOWN).sum())
 
     def table(self) -> pd.DataFrame:
         """One row per group, part and loss.
@@ -241,6 +315,17 @@ class Monitor:
         if self._ledger is None:
             raise InputError("Nothing is known before the first update.")
         return self._ledger.evidence.table()
+
+    def levels(self) -> pd.DataFrame:
+        """One row for all rows, and one for each group: how the model in use does by itself.
+
+        Columns: group (None for all rows), rows, error with the limits low and high, which hold for all and at all
+        times together; reference_error and the largest error tolerated; predicted and observed share of positive
+        labels; the evidence of each kind of change, and alarm_row (0 for none).
+        """
+        if self._ledger is None:
+            raise InputError("Nothing is known before the first update.")
+        return self._ledger.levels.table()
 
     def drift(self) -> pd.DataFrame:
         """One row per share that is compared with the reference: share, reference_share, evidence, drift_row."""
@@ -265,7 +350,12 @@ class Monitor:
         list of ServiceChange
             Also kept in `service`. Empty if nothing was to be changed.
         """
-        return [] if self._ledger is None else serve_as_shown(self._final, self.watched, self._ledger, on_warnings)
+        self._check_model()
+        if self._ledger is None:
+            return []
+        changes = serve_as_shown(self._final, self.watched, self._ledger, on_warnings)
+        self._fingerprint = fingerprint_of(self._final)
+        return changes
 
     # ---- as plain values and arrays ----
 
@@ -273,7 +363,7 @@ class Monitor:
         """All that is known but for notices and changes of service, as plain values and as arrays."""
         if self._ledger is None:
             raise InputError("Nothing is known before the first update.")
-        return self._ledger.to_state(self.watched)
+        return self._ledger.to_state(self.watched, self._fingerprint)
 
     @classmethod
     def from_state(
@@ -290,6 +380,7 @@ class Monitor:
         if len(state.watched) != k or state.n_classes != n_classes:
             raise InputError("The state belongs to a model with other groups or labels.")
         monitor.settings, monitor.watched = state.settings, np.array(state.watched, np.intp)
+        monitor._reference, monitor._fingerprint = state.reference, state.fingerprint
         monitor._ledger = Ledger.from_state(state, arrays, list(notices), list(service))
         return monitor
 
@@ -298,7 +389,8 @@ class Monitor:
         if self._ledger is None:
             return "Monitor: no rows yet."
         shown = display(self.table(), self.settings.level)
-        return f"{self._headline()}\n\n{render_text(shown, left=('subgroup', 'loss'))}"
+        levels = render_text(self._ledger.levels.display(), left=("model in use",))
+        return f"{self._headline()}\n\n{render_text(shown, left=('subgroup', 'loss'))}\n\n{levels}"
 
     __repr__ = __str__
 
@@ -312,6 +404,23 @@ class Monitor:
         n, batches = len(self.alarms), self._ledger.n_batches
         words = "no alarm" if not n else f"{n} alarm{'s' * (n > 1)}"
         return f"Monitor: {self.n_rows:,} labelled rows in {batches} batch{'es' * (batches != 1)}, {words}."
+
+
+def _reference_errors(reference: Reference | None, final: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Reference rows and errors of the model in use, of all rows and of each group; nothing where they are unknown."""
+    if reference is not None and reference.judged:
+        return reference.judged, reference.errors
+    report = final.guard_report_
+    if report is None or report.losses[0] != "error" or not report.n_rows:
+        return (), ()
+    k, table = len(report.serves), report.table
+    if ((report.serves < k) & (report.serves != np.arange(k))).any():
+        return (), ()  # The report has no loss of a group that another group's classifier serves.
+    rows = table["rows"].to_numpy(np.int64)
+    loss = np.where(report.serves == k, table["pooled_loss"], table["own_loss"])
+    errors = np.round(np.nan_to_num(loss) * rows).astype(np.int64)
+    of_groups = (rows.tolist(), errors.tolist()) if k > 1 else ([], [])
+    return (int(rows.sum()), *of_groups[0]), (int(errors.sum()), *of_groups[1])
 
 
 def _check_name(name: object) -> None:

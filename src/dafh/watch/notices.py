@@ -9,7 +9,24 @@ import pandas as pd
 from dafh.evaluation.losses import TITLES, Loss, LossName
 from dafh.text import clipped, percent, plain, points
 
-Kind = Literal["harm", "change", "benefit", "drift"]
+Kind = Literal["harm", "change", "benefit", "level", "drift", "shock", "model"]
+ALARMS = ("harm", "level")
+_SAID = {
+    "model": "The model was changed, and not by this monitor: evidence starts anew.",
+    "shock": "The difference between the classifiers varies more from batch to batch than between rows of a batch: the "
+    "promises hold for independent rows only. Begin anew with by_batch=True, which counts batches.",
+}
+
+
+HEADINGS = {
+    "harm": "Alarm",
+    "level": "Alarm",
+    "change": "Warning",
+    "benefit": "Proof",
+    "drift": "Drift",
+    "shock": "Warning",
+    "model": "New start",
+}
 
 
 @dataclass(frozen=True)
@@ -24,10 +41,11 @@ class Notice:
     """
 
     kind: Kind
-    """"harm" is an alarm, "change" a warning, "benefit" a proof, "drift" one of the input."""
+    """"harm" is an alarm, "change" a warning, "benefit" a proof; "level" is an alarm about the model in use by itself,
+    "drift" one of the input; "shock" warns of batches whose rows are not independent, "model" of another model."""
     group: int | None
     part: str
-    """Declared subgroup; empty for all rows of the group. Of drift, what has changed."""
+    """Declared subgroup; empty for all rows of the group. Of drift and levels, what has changed."""
     loss: LossName | None
     row: int
     """Labelled rows so far, and for drift all rows."""
@@ -47,7 +65,9 @@ class Notice:
     def sentence(self) -> str:
         """Say it."""
         when = f"at row {self.row:,}, in batch {self.batch}"
-        if self.kind == "drift":
+        if self.kind in _SAID:
+            return f"{_SAID[self.kind]} Noticed {when}."
+        if self.kind in ("drift", "level"):
             return f"{self.part} Shown {when}."
         if self.kind == "benefit":
             would = "is" if self.in_service else "would be"
@@ -65,7 +85,7 @@ class Notice:
 
     def __str__(self) -> str:
         """Say it, after its kind."""
-        heading = {"harm": "Alarm", "change": "Warning", "benefit": "Proof", "drift": "Drift"}[self.kind]
+        heading = HEADINGS[self.kind]
         return f"{heading}: {self.sentence()}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,8 +137,8 @@ class Update:
 
     Examples
     --------
-    >>> counts = {"n_rows": 50, "n_labelled": 40, "n_late": 0, "n_repeated": 0, "n_waiting": 10, "n_left_out": 0}
-    >>> print(Update(2, "March", **counts, notices=[]))
+    >>> counts = {"n_rows": 50, "n_labelled": 40, "n_late": 0, "n_repeated": 0, "n_waiting": 10}
+    >>> print(Update(2, "March", **counts, n_held=0, n_left_out=0, notices=[]))
     Batch 2 (March), 50 rows: 40 labelled. 10 rows wait for labels.
     Nothing new is shown.
     """
@@ -128,13 +148,15 @@ class Update:
     """Empty where the batch has none."""
     n_rows: int
     n_labelled: int
-    """Rows whose labels were counted, late ones included."""
+    """Rows that were counted with their labels, those of earlier batches included."""
     n_late: int
     """Labels of earlier rows."""
     n_repeated: int
     """Rows that were given before, and left out."""
     n_waiting: int
     """Rows that still wait for their labels, of all batches."""
+    n_held: int
+    """Rows with labels whose batch waits for more of them."""
     n_left_out: int
     """Labelled rows that do not count as evidence: of no group, or further rows of a person."""
     notices: Sequence[Notice]
@@ -142,21 +164,25 @@ class Update:
     @property
     def alarms(self) -> list[Notice]:
         """Alarms that this batch has raised."""
-        return [notice for notice in self.notices if notice.kind == "harm"]
+        return [notice for notice in self.notices if notice.kind in ALARMS]
 
     def headline(self) -> str:
         """Say how many rows there were, and what became of them."""
         counts = {
-            "labelled": self.n_labelled - self.n_late,
+            "labelled": self.n_labelled,
             "late labels": self.n_late,
             "given before and left out": self.n_repeated,
             "not counted (no group, or another row of a person)": self.n_left_out,
         }
         parts = [f"{n:,} {what}" for what, n in counts.items() if n]
-        waiting = f" {self.n_waiting:,} row{'s wait' if self.n_waiting != 1 else ' waits'} for labels."
         what = f": {', '.join(parts)}" if parts else ""
         title = f"Batch {self.batch}" + (f" ({clipped(self.name)})" if self.name else "")
-        return f"{title}, {self.n_rows:,} rows{what}.{waiting if self.n_waiting else ''}"
+        sentences = [f"{title}, {self.n_rows:,} rows{what}."]
+        if self.n_waiting:
+            sentences.append(f"{self.n_waiting:,} row{'s wait' if self.n_waiting != 1 else ' waits'} for labels.")
+        if self.n_held:
+            sentences.append(f"{self.n_held:,} with labels count when their batch has nearly all of its labels.")
+        return " ".join(sentences)
 
     def __str__(self) -> str:
         """Render for a terminal."""

@@ -1,27 +1,49 @@
 """Who serves whom from now on: what evidence asks for, and the guard's report that says so."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.evaluation.guard_report import GuardReport, certificate_in_words, server_in_words
 from dafh.frames import PlainTable
+from dafh.persistence.state import write_state
 from dafh.watch.evidence import Evidence
 from dafh.watch.ledger import Ledger
 from dafh.watch.notices import ServiceChange
 
 
+def fingerprint_of(final: Any) -> str:
+    """Tell a fitted model, and who serves whom in it, from all others.
+
+    By what a model file would hold. Models of other libraries that cannot be written unasked are told by joblib.
+    """
+    try:
+        state = write_state(final)
+        parts = [state.values, state.arrays, *state.parts]
+    except ValueError:
+        report = None if final.guard_report_ is None else final.guard_report_.table
+        held = [final.pooled_, getattr(final, "estimators_", []), final.serves_, report]
+        parts = [str(joblib.hash(held)).encode()]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
 def changes_needed(evidence: Evidence, *, on_warnings: bool) -> dict[int, tuple[bool, str]]:
     """Groups whose classifier is to be put into service (True) or taken out of it, each with the reason."""
     found: dict[int, tuple[bool, str]] = {}
+    better = evidence.better_now()
     for g in range(evidence.n_groups):
         alarmed, warned = (rows[evidence.group == g] for rows in (evidence.alarmed, evidence.warned))
         if not evidence.serving[g]:
-            if evidence.proved[g]:
-                found[g] = (True, f"it was shown to be better than the pooled classifier at row {evidence.proved[g]:,}")
+            if better[g]:
+                found[g] = (
+                    True,
+                    f"it is shown to be better than the pooled classifier, by rows up to {evidence.n_rows:,}",
+                )
         elif alarmed.any():
             found[g] = (False, f"harm was shown at row {alarmed[alarmed > 0].min():,}")
         elif on_warnings and warned.any():
@@ -45,6 +67,7 @@ def serve_as_shown(final: Any, watched: NDArray[np.intp], ledger: Ledger, on_war
     reasons = {change.group: change.reason for change in new}
     final._serve(report_of(ledger.evidence, serves, final.guard_report_, reasons))
     ledger.evidence.begin_term(np.array(sorted(wanted), np.intp), serves < k)
+    ledger.levels.begin_term()
     ledger.service += new
     return new
 
@@ -69,6 +92,8 @@ def report_of(
             "own_better": table["own_better"].astype(np.float64),
             "p_worse": table["p_worse"],
             "p_better": table["p_better"],
+            # A shift is what a monitor watches for; its counts are of many looks.
+            "robust_radius": np.full(k, np.nan),
             "served_by": [server_in_words(g, int(s), k) for g, s in enumerate(serves)],
             "excluded_harm": harm,
             "certificate": [certificate_in_words(h, int(s) == k) for h, s in zip(harm, serves, strict=True)],

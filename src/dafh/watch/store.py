@@ -12,15 +12,16 @@ from typing import Any, Self
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from dafh.classifiers.pipelines import final_classifier
 from dafh.exceptions import InputError
 from dafh.storage import is_special
 from dafh.text import clipped, plain
 from dafh.watch.monitor import Monitor
 from dafh.watch.notices import Notice, ServiceChange, Update
+from dafh.watch.service import fingerprint_of
 
-_FORMAT = 1
+_FORMAT = 2
 # Marks the file as ours ("dafw" in ASCII), so that we never write to a database of another program.
 _APPLICATION = 0x64616677
 _TABLES = (
@@ -28,7 +29,7 @@ _TABLES = (
     "CREATE TABLE models (number INTEGER PRIMARY KEY, checksum TEXT UNIQUE NOT NULL, name TEXT NOT NULL, "
     "batch INTEGER NOT NULL, content BLOB)",
     "CREATE TABLE batches (number INTEGER PRIMARY KEY, name TEXT NOT NULL, fingerprint TEXT NOT NULL, "
-    "added TEXT NOT NULL, counts TEXT NOT NULL, evidence TEXT NOT NULL, drift TEXT NOT NULL, hashes BLOB NOT NULL)",
+    "added TEXT NOT NULL, counts TEXT NOT NULL, evidence TEXT NOT NULL, levels TEXT NOT NULL, drift TEXT NOT NULL)",
     "CREATE TABLE notices (number INTEGER PRIMARY KEY, batch INTEGER NOT NULL, plain TEXT NOT NULL)",
     "CREATE TABLE service (number INTEGER PRIMARY KEY, batch INTEGER NOT NULL, plain TEXT NOT NULL)",
 )
@@ -53,6 +54,7 @@ class StoredBatch:
     added: str
     counts: dict[str, Any]
     evidence: list[dict[str, Any]]
+    levels: list[dict[str, Any]]
     drift: list[dict[str, Any]]
 
 
@@ -176,6 +178,8 @@ class WatchStore:
         with self._reading():
             with np.load(io.BytesIO(self._value("SELECT arrays FROM state")), allow_pickle=False) as found:
                 arrays = dict(found.items())
+            # The checksum of a model file says that the model is the one of the state.
+            values["fingerprint"] = fingerprint_of(final_classifier(model))
             return Monitor.from_state(model, values, arrays, *said)
 
     def plain_state(self) -> dict[str, Any]:
@@ -205,18 +209,12 @@ class WatchStore:
         return self._batches()
 
     def _batches(self, where: str = "", *values: str) -> list[StoredBatch]:
-        query = f"SELECT number, name, added, counts, evidence, drift FROM batches {where} ORDER BY number"
+        query = f"SELECT number, name, added, counts, evidence, levels, drift FROM batches {where} ORDER BY number"
         with self._reading():
             return [
                 StoredBatch(number, name, added, *map(msgspec.json.decode, texts))
                 for number, name, added, *texts in self._connection.execute(query, values)
             ]
-
-    def hashes(self) -> NDArray[np.uint64]:
-        """Hashes of the values of all rows so far."""
-        with self._reading():
-            blobs = self._connection.execute("SELECT hashes FROM batches")
-            return np.frombuffer(b"".join(blob for (blob,) in blobs), np.uint64)
 
     # ---- writing, within a transaction ----
 
@@ -225,13 +223,13 @@ class WatchStore:
         values = (checksum, name, batch, content)
         self._connection.execute("INSERT INTO models (checksum, name, batch, content) VALUES (?, ?, ?, ?)", values)
 
-    def put_batch(self, monitor: Monitor, update: Update, fingerprint: str, hashes: NDArray[np.uint64]) -> None:
+    def put_batch(self, monitor: Monitor, update: Update, fingerprint: str) -> None:
         """Store a batch with all that is known after it."""
         counts = {name: value for name, value in update.to_dict().items() if name != "notices"}
-        tables = [plain(table.to_dict("records")) for table in (monitor.table(), monitor.drift())]
+        tables = [plain(table.to_dict("records")) for table in (monitor.table(), monitor.levels(), monitor.drift())]
         texts = [_as_json(value) for value in (counts, *tables)]
         added = datetime.now(UTC).isoformat(timespec="seconds")
-        row = (update.batch, update.name, fingerprint, added, *texts, hashes.tobytes())
+        row = (update.batch, update.name, fingerprint, added, *texts)
         self._connection.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         self._put_plain("notices", update.batch, [notice.to_dict() for notice in update.notices])
         self.put_state(monitor)
