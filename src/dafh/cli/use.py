@@ -144,8 +144,9 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_j
     if as_json:
         print_json({**result.to_dict(), "worth": worth, "notes": list(rows.notes)})
     else:
-        click.echo(str(result))
-        click.echo(f"\n{result.details()}" if details else "\nAll questions, answers and kinds of error: --details")
+        click.echo(f"{result}\n\n{result.details()}" if details else str(result))
+        if not details:
+            say("All questions, answers and kinds of error: --details")
     if fail_on_harm and result.harm:
         raise click.exceptions.Exit(1)
 
