@@ -166,7 +166,7 @@ def test_audit_is_that_of_python(folder):
         model.model, model.schema.features_of(kept), kept["hired"].to_numpy(object), sensitive_features=kept[["sex"]]
     )
     assert result.stdout == f"{expected}\n"
-    assert "sex = f" in result.stdout
+    assert "sex = f" in run("audit", folder / "model.dafh", folder / "model.test.parquet", "--details").stdout
 
 
 def test_audit_for_machines(folder):

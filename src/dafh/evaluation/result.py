@@ -397,8 +397,10 @@ def summary_parts(result: AuditResult) -> list[str | pd.DataFrame]:
     if result.named is not None:
         named = named_changes(result)
         more = f", {_MOST_NAMED_GROUPS} of {len(named):,}" if len(named) > _MOST_NAMED_GROUPS else ""
+        parts.append(f"Named groups{more}: those that lose or might lose first")
         shown = named.head(_MOST_NAMED_GROUPS)
-        parts += [f"Named groups{more}: those that lose or might lose first", _display_named(shown, result)]
+        few = f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."
+        parts.append(_display_named(shown, result) if len(shown) else few)
     return parts
 
 
