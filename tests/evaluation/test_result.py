@@ -191,5 +191,5 @@ def test_only_a_model_whose_groups_are_all_served_by_the_pooled_classifier_chang
 def test_an_audit_that_changes_nothing_says_who_is_failed_and_shows_no_table_of_zeros():
     X, y = served_rows()
     result = AuditResult.of(Served([2, 2]), X, y)
-    assert result._repr_html_().count("<table") == 1
+    assert "all rows" in result._repr_html_()
     assert "+0.00" not in str(result)

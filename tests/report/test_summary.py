@@ -203,7 +203,7 @@ def test_exceptions_come_with_size_gain_and_server():
 def test_groups_of_exceptions_come_with_their_rules_and_the_figures_of_the_rows_that_were_tested():
     case = rules_case()
     changes = summarize(case.model, AuditResult.of(case.model, case.X, case.y))["changes"]
-    rows = np.bincount(case.model.predict_group(case.X))
+    rows = np.bincount(case.model[-1].predict_group(case.model[:-1].transform(case.X)))
     assert {row["rule"]: row["rows"] for row in changes} == dict(
         zip(case.model[-1].exceptions_.rules, rows, strict=True)
     )
