@@ -157,6 +157,7 @@ MARKS = {
 def test_tooltips_say_what_a_mark_stands_for(seen):
     page, _, _ = seen()
     tooltip = page.locator("#vg-tooltip-element.visible")
+    page.evaluate("document.querySelectorAll('details.appendix').forEach((entry) => { entry.open = true; })")
     found = [chart for chart in MARKS if page.locator(f"#chart-{chart}").count()]
     assert len(found) >= 6
     for chart in found:
