@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from cases import slow_but
 from dafh import Scorecard
 from dafh.classifiers.fitting import stratified_folds
 from dafh.datasets import DATASETS, FETCHERS
 from dafh.datasets.sources import is_available
-from dafh.exceptions import InputError
+from dafh.exceptions import EffectsLeftOutWarning, InputError
 from dafh.linear.newton import fit_penalized
 from dafh.tables.values import category_name
 
@@ -186,20 +187,50 @@ def test_a_large_factor_leads_to_the_share_of_positives():
     np.testing.assert_allclose(model.predict_proba(TABLE)[:, 1], (LABELS == "yes").mean(), atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_columns", "n_classes", "most"),
-    [
-        (2000, 1, 2, 128),
-        (2000, 20, 2, 40),
-        (300, 10, 2, 20),
-        (300, 10, 4, 5),
-        pytest.param(300, 200, 2, 2, marks=pytest.mark.slow),
-    ],
-)
-def test_many_columns_or_few_rows_have_fewer_bins(n_rows, n_columns, n_classes, most):
-    X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
-    binning = Scorecard(strength=1.0).fit(X, np.arange(n_rows) % n_classes).binning_
-    assert most * 3 // 4 <= max(binning.n_bins) - 1 <= most
+def thresholds(n_rows, n_columns, n_effects, seed):
+    """Columns of which a few count where they are low, or where they are high, and nowhere else."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_columns))
+    score = sum((2 - 4 * (j % 2)) * ((X[:, j] > 1.6) if j % 3 else (X[:, j] < -1.6)) for j in range(n_effects))
+    return X, (score + rng.logistic(size=n_rows) > 0).astype(np.intp), score
+
+
+def test_a_wide_table_keeps_thresholds_in_the_tails():
+    X, y, score = thresholds(6000, 80, 12, seed=0)
+    model = Scorecard().fit(X[:3000], y[:3000])
+    best = roc_auc_score(y[3000:], score[3000:])
+    assert roc_auc_score(y[3000:], model.decision_function(X[3000:])) > best - 0.03
+
+
+def test_columns_of_noise_have_no_points():
+    X, y, _ = thresholds(3000, 80, 12, seed=0)
+    importance = Scorecard().fit(X, y).importance()
+    noise = [f"x{j}" for j in range(12, 80)]
+    assert (importance[noise] == 0).mean() > 0.8
+    assert importance[noise].sum() < 0.2 * importance.sum()
+
+
+def test_a_wide_table_of_categories_keeps_those_that_matter():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 40, (1500, 30)).astype(str)).rename(columns="c{}".format)
+    y = rng.random(1500) < np.where(table.c3 == "7", 0.95, 0.3)
+    printed = fitted(table, y).table()
+    assert printed.loc[printed.points.idxmax(), ["column", "bin"]].tolist() == ["c3", "7"]
+    assert (printed.points.abs() > 0.1).groupby(printed["column"]).any().sum() < 10
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_wide_table_of_noise_predicts_the_shares(n_classes):
+    X = np.random.default_rng(0).normal(size=(400, 150))
+    model = Scorecard().fit(X, np.arange(400) % n_classes)
+    assert np.abs(model.predict_proba(X) - 1 / n_classes).mean() < 0.1
+
+
+def test_effects_that_rows_do_not_pay_for_are_not_left_out_silently():
+    labels = np.arange(400) % 10
+    levels = 2 * (labels[:, None] == np.arange(60) % 10) + np.random.default_rng(0).normal(size=(400, 60))
+    with pytest.warns(EffectsLeftOutWarning, match="left out of the scorecard"):
+        fitted(levels, labels)
 
 
 # ---- awkward columns ----

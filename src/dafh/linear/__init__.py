@@ -1,6 +1,7 @@
 """Linear and additive classifiers, solved exactly.
 
 - `scorecard`: the scorecard, which is the default pooled classifier;
+- `effects`: which effects of a wide table get a coefficient;
 - `designs`: what a regression is linear in, from bins or columns, and the sums over rows it needs;
 - `newton`: losses, damped Newton steps, and strengths of the penalty by evidence; `threads`: one for each matrix;
 - `crossfit`: out-of-fold and nested logits;

@@ -1,5 +1,6 @@
 """Scorecard: an additive classifier that reads as a table of points."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,10 +16,11 @@ from dafh.checks.parameters import Constraints, check_parameters, number, one_of
 from dafh.checks.rows import TakesTables, check_persons, check_table, check_weights, unchanged_on_error
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
-from dafh.exceptions import InputError
+from dafh.exceptions import EffectsLeftOutWarning, InputError
 from dafh.frames import PlainTable, Table, is_frame, to_pandas
 from dafh.linear.crossfit import Folds
-from dafh.linear.designs import BinnedDesign, make_basis, sum_points
+from dafh.linear.designs import Basis, BinnedDesign, make_basis, sum_points
+from dafh.linear.effects import choose_effects
 from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_penalized
 from dafh.linear.threads import one_thread
 from dafh.tables.bins import Binning
@@ -29,16 +31,15 @@ from dafh.text import clipped, percent, render_text
 # Evidence takes the columns for independent. Where they are many for the rows, three times its strengths predict
 # better.
 _FACTORS = (1.0, 3.0)
+_FACTORS_OF_WIDE = (1.0, 3.0, 10.0, 30.0)
 # Folds of the cross-validation; with many rows, fewer of them judge as surely.
 _FOLDS, _FOLDS_OF_MANY, _MANY_ROWS = 5, 3, 20_000
-# Bins of all columns of numbers, times the classes, are at most so many: a step costs their number cubed, and with more
-# than one for two rows nothing is gained.
+# Coefficients, times the outputs, are at most so many: a step costs their number cubed, and with more than one for two
+# rows nothing is gained. Of a table with more, the effects that matter get one.
 _MOST_COEFFICIENTS = 800
 _ALWAYS_COEFFICIENTS = 200
 _COEFFICIENTS_PER_ROW = 0.5
 _FEWEST_BINS = 2
-# Entries of the curvature, of which a fit holds about five copies: 1.4 GB.
-_LARGEST_CURVATURE = 6_000**2
 _MOST_LINES = 6
 
 
@@ -154,23 +155,11 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             person = check_persons(persons, len(labels))
             person = None if person is None else person[counted]
             table, weight = table.iloc[counted], weight[counted]
-            self.binning_ = self._learn_bins(table, weight)
+            self.binning_ = Binning.learn(table, weight, min(self.n_bins, MOST_BINS))
             found = self._fit_bins(self.binning_.codes(table), label, weight, person)
             self.strength_ = found.factor
             self.keep(found, found.solution)
         return found
-
-    def _learn_bins(self, table: pd.DataFrame, weight: NDArray[np.float64]) -> Binning:
-        """Divide the columns into bins: fewer for each column of numbers where that makes too many, or rows are few."""
-        most = min(self.n_bins, MOST_BINS)
-        binning = Binning.learn(table, weight, most)
-        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        # A row counts by its weight: a weight of 2 is the row given twice.
-        affordable = np.clip(weight.sum() * _COEFFICIENTS_PER_ROW, _ALWAYS_COEFFICIENTS, _MOST_COEFFICIENTS) / n_outputs
-        sizes = np.array([0 if column.is_category else column.n_bins - 1 for column in binning.columns])
-        while most > _FEWEST_BINS and np.minimum(sizes, most).sum() > affordable:
-            most = max(most * 3 // 4, _FEWEST_BINS)
-        return binning if most == min(self.n_bins, MOST_BINS) else Binning.learn(table, weight, most)
 
     def _fit_bins(
         self,
@@ -179,18 +168,23 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         weight: NDArray[np.float64],
         person: NDArray[np.intp] | None,
     ) -> "ScorecardFit":
-        basis = make_basis(self.binning_, codes, weight, smooth=True)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        most = int((_LARGEST_CURVATURE / n_outputs) ** 0.5)
-        if len(basis.block) > most:
-            raise InputError(
-                f"The columns have {len(basis.block):,} bins in all, and a scorecard takes up to {most:,}: leave "
-                "columns out, or take a linear pooled classifier."
-            )
+        basis = make_basis(self.binning_, codes, weight, smooth=True)
         rows = Regression(BinnedDesign(codes, basis.tables), label, weight, np.zeros((len(label), n_outputs)))
+        # A row counts by its weight: a weight of 2 is the row given twice.
+        most = np.clip(weight.sum() * _COEFFICIENTS_PER_ROW, _ALWAYS_COEFFICIENTS, _MOST_COEFFICIENTS) // n_outputs
+        is_wide = len(basis.block) - 1 > most
+        every, all_rows = basis, rows
+        if is_wide:
+            basis = choose_effects(all_rows, self.binning_, every, int(most))
+            rows = all_rows.with_tables(basis.tables)
         solution = fit_by_evidence(rows, basis.block)
-        by_folds = self.strength == "auto"
-        factor = _choose_factor(rows, solution, self.random_state, person) if by_folds else float(self.strength)
+        if self.strength != "auto":
+            factor = float(self.strength)
+        elif is_wide:
+            factor = _choose_factor_of_wide(all_rows, self.binning_, every, int(most), self.random_state, person)
+        else:
+            factor = _choose_factor(rows, solution, self.random_state, person)
         if factor != 1:
             solution = fit_penalized(rows, factor * solution.penalty, start=solution.coefficients)
         return ScorecardFit(rows, basis.block, factor, solution)
@@ -300,8 +294,7 @@ class ScorecardFit:
 
 def _choose_factor(rows: Regression, found: Solution, seed: int, person: NDArray[np.intp] | None) -> float:
     """Factor on the strengths with the lowest log-loss in cross-validation; 1 where too few rows can be left out."""
-    n_folds = _FOLDS if len(rows.label) < _MANY_ROWS else _FOLDS_OF_MANY
-    folds = stratified_folds(rows.label, n_folds, seed, person) if len(rows.label) >= FEWEST_ROWS_TO_SPLIT else None
+    folds = _folds(rows, _FOLDS if len(rows.label) < _MANY_ROWS else _FOLDS_OF_MANY, seed, person)
     if folds is None:
         return _FACTORS[0]
     fold = np.empty(len(rows.label), np.intp)
@@ -310,6 +303,41 @@ def _choose_factor(rows: Regression, found: Solution, seed: int, person: NDArray
     divided = Folds(rows, found, fold)
     losses = [rows.loss(divided.out_of_fold(factor * found.penalty)) for factor in _FACTORS]
     return _FACTORS[int(np.argmin(losses))]
+
+
+def _choose_factor_of_wide(
+    rows: Regression, binning: Binning, every: Basis, most: int, seed: int, person: NDArray[np.intp] | None
+) -> float:
+    """Return the same where effects are chosen: they are chosen without each fold, too.
+
+    Effects that were chosen as the largest of many look larger than they are. The rows that chose them cannot tell.
+    """
+    folds = _folds(rows, _FOLDS_OF_MANY, seed, person)
+    if folds is None:
+        return _FACTORS_OF_WIDE[0]
+    losses = np.zeros(len(_FACTORS_OF_WIDE))
+    # One held-out part of many rows judges well enough, and three take longer than all the rest.
+    for training, members in folds[:1] if len(rows.label) >= _MANY_ROWS else folds:
+        part, held_out = rows.take(training), rows.take(members)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EffectsLeftOutWarning)
+            basis = choose_effects(part, binning, every, most)
+        part, held_out = part.with_tables(basis.tables), held_out.with_tables(basis.tables)
+        solution = fit_by_evidence(part, basis.block)
+        for position, factor in enumerate(_FACTORS_OF_WIDE):
+            weaker = fit_penalized(part, factor * solution.penalty, start=solution.coefficients)
+            losses[position] += held_out.loss(held_out.design.logits(weaker.coefficients))
+    return _FACTORS_OF_WIDE[int(np.argmin(losses))]
+
+
+def _folds(
+    rows: Regression, n_folds: int, seed: int, person: NDArray[np.intp] | None
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]] | None:
+    """Training and held-out rows of each fold; None where too few rows can be left out."""
+    if len(rows.label) < FEWEST_ROWS_TO_SPLIT:
+        return None
+    folds = stratified_folds(rows.label, n_folds, seed, person)
+    return None if folds is None else list(folds)
 
 
 def _scorecard_text(model: Scorecard) -> str:
