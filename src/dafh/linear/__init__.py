@@ -13,6 +13,6 @@ Another linear or additive model belongs here: give it a design, and `newton` so
 
 from dafh.linear.discrepancy import linear_discrepancy
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.linear.scorecard import Scorecard
+from dafh.linear.scorecard import Scaling, Scorecard
 
-__all__ = ["Scorecard", "StandardizedLogisticRegression", "linear_discrepancy"]
+__all__ = ["Scaling", "Scorecard", "StandardizedLogisticRegression", "linear_discrepancy"]

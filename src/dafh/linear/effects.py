@@ -37,9 +37,11 @@ _LEAST_CURVATURE = 1.0
 _LEAST_NEW = 1e-3
 # Between rounds, strengths need not be chosen: what matters is what the effects leave unexplained.
 _STRENGTH = 3.0
+# A column with a threshold or two needs no more than as many steps; one that seems to need this many bends slowly.
+_BENDS = 3
 # Spread steps of a column, and of all columns together. In wide tables with few rows, those of columns that only
 # resemble others did more harm than good.
-_FEWEST_SPREAD, _MOST_SPREAD = 10, 16
+_FEWEST_SPREAD, _MOST_SPREAD = 6, 16
 _MOST_SPREAD_IN_ALL = 300
 
 
@@ -108,10 +110,10 @@ class _Chosen(NamedTuple):
         # Seen alone, columns matter that only resemble others: there must be room to correct that.
         for _, number, effect in sorted(found, reverse=True)[: int(most * _FIRST_SHARE)]:
             chosen.effects[number].append(effect)
-        n_columns = max(sum(map(bool, chosen.effects)), 1)
+        n_columns = max(sum(len(effects) >= _BENDS for effects in chosen.effects), 1)
         n_spread = min(min(most, _MOST_SPREAD_IN_ALL) // n_columns - 1, _MOST_SPREAD)
         for column, effects, spread in zip(binning.columns, chosen.effects, chosen.spread, strict=True):
-            if effects and n_spread >= _FEWEST_SPREAD and not column.is_category and column.n_bins > _FEWEST_SPREAD:
+            if len(effects) >= _BENDS and n_spread >= _FEWEST_SPREAD and not column.is_category and column.n_bins > _FEWEST_SPREAD:
                 # `make_basis` puts the line first, then the steps, then gaps.
                 steps = np.linspace(1, column.n_bins - 2, n_spread + 2)[1:-1].astype(int)
                 spread += dict.fromkeys(steps.tolist())

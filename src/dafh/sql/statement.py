@@ -408,6 +408,9 @@ class _Statement:
             powers = self._add_powers(own)
             for label, power in zip(plan.classes, powers, strict=True):
                 columns[_probability(label)] = _share(power, powers)
+        if plan.points is not None:
+            start, factor = plan.points
+            columns["points"] = exp.Add(this=_real(start), expression=_real(factor) * _column(own[0]))
         if group is not None:
             columns["group"] = _column(group)
         for name in self._kept:
