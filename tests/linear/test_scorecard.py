@@ -369,6 +369,12 @@ def test_monotonic_points_are_the_constrained_optimum_of_scipy():
     assert loss(ours) <= best.fun + 1e-6
 
 
+def test_a_constraint_on_a_column_without_points_changes_nothing():
+    table = TABLE.assign(same=3.0)
+    plain, constrained = fitted(table), fitted(table, monotonic={"same": 1})
+    np.testing.assert_allclose(constrained.decision_function(table), plain.decision_function(table), atol=1e-3)
+
+
 def test_a_constraint_that_holds_anyway_costs_next_to_nothing():
     table, y = bumpy(4000)
     new, labels = bumpy(4000, seed=1)

@@ -113,7 +113,12 @@ class _Chosen(NamedTuple):
         n_columns = max(sum(len(effects) >= _BENDS for effects in chosen.effects), 1)
         n_spread = min(min(most, _MOST_SPREAD_IN_ALL) // n_columns - 1, _MOST_SPREAD)
         for column, effects, spread in zip(binning.columns, chosen.effects, chosen.spread, strict=True):
-            if len(effects) >= _BENDS and n_spread >= _FEWEST_SPREAD and not column.is_category and column.n_bins > _FEWEST_SPREAD:
+            if (
+                len(effects) >= _BENDS
+                and n_spread >= _FEWEST_SPREAD
+                and not column.is_category
+                and column.n_bins > _FEWEST_SPREAD
+            ):
                 # `make_basis` puts the line first, then the steps, then gaps.
                 steps = np.linspace(1, column.n_bins - 2, n_spread + 2)[1:-1].astype(int)
                 spread += dict.fromkeys(steps.tolist())

@@ -210,6 +210,8 @@ def fit_monotonic(
     >>> fit_monotonic(rows, np.ones(2), np.array([[0.0, -1.0]])).coefficients.ravel().round(3) + 0.0
     array([0., 0.])
     """
+    if not len(differences):  # Of columns without points; `nnls` would not survive that.
+        return fit_penalized(rows, penalty)
     penalty = _with_free_intercept(penalty)
     quadratic = _Quadratic(penalty)
     coefficients = np.zeros((len(penalty), 1))
@@ -220,7 +222,7 @@ def fit_monotonic(
         root = np.tril(_factors(rows.curvatures(logits), quadratic)[0][0]).T
         target = root @ coefficients[:, 0] - solve_triangular(root, gradient[:, 0], trans="T")
         cone = solve_triangular(root, differences.T, trans="T")
-        moved = solve_triangular(root, target + cone @ nnls(cone, -target)[0])
+        moved = solve_triangular(root, target + cone @ nnls(cone, -target, maxiter=_MOST_STEPS * len(differences))[0])
         direction = coefficients - moved[:, None]
         promised = float((gradient * direction).sum())
         if promised <= tolerance * float(rows.weight.sum()):
