@@ -214,10 +214,10 @@ def test_columns_of_noise_have_no_points():
 
 def test_a_wide_table_of_categories_keeps_those_that_matter():
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.integers(0, 40, (1500, 30)).astype(str)).rename(columns="c{}".format)
-    y = rng.random(1500) < np.where(table.c3 == "7", 0.95, 0.3)
+    table = pd.DataFrame(rng.integers(0, 40, (1500, 30))).rename(columns="c{}".format).map("kind {}".format)
+    y = rng.random(1500) < np.where(table.c3 == "kind 7", 0.95, 0.3)
     printed = fitted(table, y).table()
-    assert printed.loc[printed.points.idxmax(), ["column", "bin"]].tolist() == ["c3", "7"]
+    assert printed.loc[printed.points.idxmax(), ["column", "bin"]].tolist() == ["c3", "kind 7"]
     assert (printed.points.abs() > 0.1).groupby(printed["column"]).any().sum() < 10
 
 
