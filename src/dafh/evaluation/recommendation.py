@@ -58,20 +58,10 @@ def tolerated(loss: LossName, margin: float) -> float:
 def weigh(rows: ComparedRows, asked: Sequence[Asked], labels: Sequence[object], margin: float) -> pd.DataFrame:
     """Test for each group whether it loses more than is tolerated, and whether it gains.
 
-    Parameters
-    ----------
-    rows : ComparedRows
-    asked : sequence of Asked
-        Questions about the groups, one entry for each loss, the main one first.
-    labels : names of the groups
-    margin : float
-
-    Returns
-    -------
-    data frame
-        One row per group: its name; `changed`, whether another classifier than the pooled one serves it; `p_loss`,
-        small if no loss is higher than tolerated; `p_no_gain`, small if the main loss is lower than with the pooled
-        classifier. Both are corrected for the number of groups and losses (Holm), each in a family of its own.
+    `asked` has the questions about the groups, one entry for each loss, the main one first. Of each group returned are
+    its name; `changed`, whether another classifier than the pooled one serves it; `p_loss`, small if no loss is higher
+    than tolerated; and `p_no_gain`, small if the main loss is lower than with the pooled classifier. Both are corrected
+    for the number of groups and losses (Holm), each in a family of its own.
     """
     changed = rows.own != rows.right.shape[1] - 1
     # The tests of the audit are at the margin and share the level with envy and with named groups. These have another
@@ -147,8 +137,10 @@ class NamedLoss:
     high: float
 
     def amount(self, level: float) -> str:
-        """How much the group loses, in words."""
-        return _amount(self.loss, self.gain, self.low, self.high, level)
+        """How much the group loses, as a positive number with its interval."""
+        of_loss = "" if self.loss == "error" else f" in {TITLES[self.loss]}"
+        interval = f"{_percentage(level)} interval {-100 * self.high:.2f} to {-100 * self.low:.2f}"
+        return f"{-100 * self.gain:.2f} {Loss(self.loss).unit}{of_loss} ({interval})"
 
 
 @dataclass(frozen=True)
@@ -292,20 +284,21 @@ def _named_losses(result: "AuditResult") -> tuple[tuple[NamedLoss, ...], tuple[N
     bound = np.array([-tolerated(loss, result.margin) for loss in named["loss"]])
     shown = named["verdict"] == "violated"
     signs = (named["n"] >= SMALLEST_SHOWN) & (named["low"] < bound) & (named["p"] <= SIGN_OF_LOSS)
-    return _told_once(named[shown].sort_values("p"), single), _told_once(
-        named[signs & ~shown].sort_values("gap"), single
-    )
-
-
-def _told_once(table: pd.DataFrame, single: set[str]) -> tuple[NamedLoss, ...]:
-    """Each group once. Women are named, and not also women of each region."""
-    names = [name for name in table["group"] if name in single]
+    by_loss = pd.concat([named[shown].sort_values("p"), named[signs & ~shown].sort_values("gap")])
+    # Women who lose are named, and not also women of each region.
+    names = [name for name in by_loss["group"] if name in single]
     is_inside = [
-        group not in single and any(f" & {name} & " in f" & {group} & " for name in names) for group in table["group"]
+        group not in single and any(f" & {name} & " in f" & {group} & " for name in names) for group in by_loss["group"]
     ]
-    distinct = table[~np.array(is_inside, bool)].drop_duplicates("group").rename(columns={"n": "rows", "gap": "gain"})
-    fields = list(NamedLoss.__dataclass_fields__)
-    return tuple(NamedLoss(**plain(row)) for row in distinct[fields].to_dict("records"))
+    distinct = by_loss[~np.array(is_inside, bool)].drop_duplicates("group")
+    is_shown = distinct["verdict"] == "violated"
+    return _records(distinct[is_shown]), _records(distinct[~is_shown])
+
+
+def _records(table: pd.DataFrame) -> tuple[NamedLoss, ...]:
+    fields = [*NamedLoss.__dataclass_fields__]
+    rows = table.rename(columns={"n": "rows", "gap": "gain"})[fields].to_dict("records")
+    return tuple(NamedLoss(**{str(name): plain(value) for name, value in row.items()}) for row in rows)
 
 
 def _advice(result: "AuditResult", place: int, chosen: bool) -> GroupAdvice:
@@ -318,10 +311,7 @@ def _advice(result: "AuditResult", place: int, chosen: bool) -> GroupAdvice:
     if not evidence["changed"]:
         reason = "the pooled classifier already serves it"
     elif len(lost):
-        worst = lost.iloc[int(lost["p"].argmin())]
-        reason = (
-            f"it is shown to lose {_amount(worst['loss'], worst['gap'], worst['low'], worst['high'], result.level)}"
-        )
+        reason = f"it is shown to lose {_records(lost.sort_values('p').head(1))[0].amount(result.level)}"
     elif not main["n"]:
         reason = "it has no test rows"
     elif chosen or evidence["p_loss"] > result.level:
@@ -376,7 +366,9 @@ class _Words:
         """Say who loses, what to check, why not for all, and what to do next."""
         if not self.result.changed:
             return (f"Nobody gains or loses by it.{self._levels()}",)
-        told = (self._who_loses(), self._checks(), self._rising(), self._kept(), self._untested(), self._next())
+        untested = "No sensitive attribute was given, so named groups, such as women, were not tested."
+        untested = untested if self.result.named is None else ""
+        told = (self._who_loses(), self._checks(), self._rising(), self._kept(), untested, self._next())
         return tuple(sentence for sentence in told if sentence)
 
     def _of(self, action: Action) -> list[str]:
@@ -464,12 +456,7 @@ class _Words:
         worst, best = (
             f"{level_in_words(loss, row['pooled_loss'])} ({row['group']})" for _, row in levels.iloc[[-1, 0]].iterrows()
         )
-        return f" But named groups are served unequally: the {TITLES[loss]} runs from {best} to {worst}."
-
-    def _untested(self) -> str:
-        if self.result.named is not None:
-            return ""
-        return "No sensitive attribute was given, so named groups, such as women, were not tested."
+        return f" Among named groups, the {TITLES[loss]} of the pooled classifier runs from {best} to {worst}."
 
     def _next(self) -> str:
         if self.kind == "deploy_some":
@@ -516,10 +503,3 @@ def _sentence(text: str) -> str:
 
 def _percentage(level: float) -> str:
     return f"{100 * (1 - level):g}%"
-
-
-def _amount(loss: LossName, gain: float, low: float, high: float, level: float) -> str:
-    """How much a group loses, as a positive number with its interval."""
-    of_loss = "" if loss == "error" else f" in {TITLES[loss]}"
-    interval = f"{_percentage(level)} interval {-100 * high:.2f} to {-100 * low:.2f}"
-    return f"{-100 * gain:.2f} {Loss(loss).unit}{of_loss} ({interval})"
