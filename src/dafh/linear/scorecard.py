@@ -50,6 +50,9 @@ _MOST_COEFFICIENTS = 800
 _ALWAYS_COEFFICIENTS = 200
 _COEFFICIENTS_PER_ROW = 0.5
 _FEWEST_BINS = 2
+# A table that so many bins by column make narrow gets fewer bins, each with a coefficient. With effects chosen instead,
+# effects that bend slowly lost 0.03 of AUC at 300 rows of 5 columns, and 0.005 at 2,000 of 10 and 4,000 of 20.
+_ENOUGH_BINS = 16
 _MOST_LINES = 6
 _SMALLEST_SHARE = 1e-4
 
@@ -232,11 +235,28 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             person = check_persons(persons, len(labels))
             person = None if person is None else person[counted]
             table, weight = table.iloc[counted], weight[counted]
-            self.binning_ = Binning.learn(table, weight, min(self.n_bins, MOST_BINS))
+            self.binning_ = self._learn_bins(table, weight)
             found = self._fit_bins(self.binning_.codes(table), label, weight, person)
             self.strength_ = found.factor
             self.keep(found, found.solution)
         return found
+
+    def _affordable(self, weight: NDArray[np.float64]) -> int:
+        """Number of coefficients that the rows pay for."""
+        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        # A row counts by its weight: a weight of 2 is the row given twice.
+        most = np.clip(weight.sum() * _COEFFICIENTS_PER_ROW, _ALWAYS_COEFFICIENTS, _MOST_COEFFICIENTS)
+        return int(most // n_outputs)
+
+    def _learn_bins(self, table: pd.DataFrame, weight: NDArray[np.float64]) -> Binning:
+        """Divide the columns into bins: fewer where that makes a table narrow enough for a coefficient of each."""
+        finest = min(self.n_bins, MOST_BINS)
+        binning = Binning.learn(table, weight, finest)
+        sizes = np.array([0 if column.is_category else column.n_bins - 1 for column in binning.columns])
+        for most in range(finest, min(finest, _ENOUGH_BINS) - 1, -1):
+            if np.minimum(sizes, most).sum() <= self._affordable(weight):
+                return binning if most == finest else Binning.learn(table, weight, most)
+        return binning
 
     def _fit_bins(
         self,
@@ -248,18 +268,19 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         basis = make_basis(self.binning_, codes, weight, smooth=True)
         rows = Regression(BinnedDesign(codes, basis.tables), label, weight, np.zeros((len(label), n_outputs)))
-        # A row counts by its weight: a weight of 2 is the row given twice.
-        most = np.clip(weight.sum() * _COEFFICIENTS_PER_ROW, _ALWAYS_COEFFICIENTS, _MOST_COEFFICIENTS) // n_outputs
-        is_wide = len(basis.block) - 1 > most
+        most = self._affordable(weight)
+        # Of a narrow table every bin has a coefficient, and so have lines, gaps and categories, which add a few.
+        numbers = sum(column.n_bins - 1 for column in self.binning_.columns if not column.is_category)
+        is_wide = numbers > most or len(basis.block) - 1 > 2 * most
         every, all_rows = basis, rows
         if is_wide:
-            basis = choose_effects(all_rows, self.binning_, every, int(most))
+            basis = choose_effects(all_rows, self.binning_, every, most)
             rows = all_rows.with_tables(basis.tables)
         solution = fit_by_evidence(rows, basis.block)
         if self.strength != "auto":
             factor = float(self.strength)
         elif is_wide:
-            factor = _choose_factor_of_wide(all_rows, self.binning_, every, int(most), self.random_state, person)
+            factor = _choose_factor_of_wide(all_rows, self.binning_, every, most, self.random_state, person)
         else:
             factor = _choose_factor(rows, solution, self.random_state, person)
         if self.monotonic:
