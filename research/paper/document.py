@@ -129,7 +129,11 @@ def write_reproduction(results: Results, page: Path) -> None:
     claims = judge(results)
     table = claims[["claim", "the paper", "verdict"]]
     summary = ", ".join(f"{count} × {verdict}" for verdict, count in claims["verdict"].value_counts().items())
-    summary = f"{len(claims)} claims: {summary}. The figures behind each verdict stand below the table."
+    splits = ", ".join(f"{d} {results.rows(d, FIRST, 2)['split'].nunique()}" for d in DATASETS)
+    summary = (
+        f"{len(claims)} claims: {summary}. The figures behind each verdict stand below the table. Splits that DAFH "
+        f"with K = 2 rests on: {splits}."
+    )
     basis = "\n".join(
         f"{place}. **{row.claim}**: {row.verdict}. {row.figures}" for place, row in enumerate(claims.itertuples(), 1)
     )

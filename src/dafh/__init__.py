@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dafh.explanation.words import Explanation
     from dafh.groups.recipe import Recipe
     from dafh.incumbents import Incumbent, IncumbentColumns
-    from dafh.linear.scorecard import Scorecard
+    from dafh.linear.scorecard import Scaling, Scorecard
     from dafh.persistence.files import load, save
     from dafh.tables.encoder import tabular_pipeline
     from dafh.watch.monitor import Monitor
@@ -41,6 +41,7 @@ __all__ = [
     "Monitor",
     "PreferenceMatrix",
     "Recipe",
+    "Scaling",
     "Scorecard",
     "audit",
     "compare",
@@ -63,6 +64,7 @@ _HOME = {
     "Monitor": "dafh.watch",
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
+    "Scaling": "dafh.linear.scorecard",
     "Scorecard": "dafh.linear.scorecard",
     "audit": "dafh.evaluation",
     "compare": "dafh.evaluation.compare",

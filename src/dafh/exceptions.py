@@ -7,6 +7,7 @@
     └── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
     DAFHWarning (UserWarning)
     ├── GroupsEncodeLabelWarning            the groups are little more than the predicted label
+    ├── EffectsLeftOutWarning               a table has more effects than a scorecard takes
     ├── FittedOnSampleWarning               a network or a pooled classifier has seen a sample only
     ├── SuspiciousInputWarning              data that can be used, and probably mean something else
     └── OtherVersionWarning                 a model file comes from other versions of the libraries
@@ -37,6 +38,10 @@ class GroupsEncodeLabelWarning(DAFHWarning):
     Knowing a row's group is then nearly the same as knowing its prediction. That each group is served well says no more
     than that most predictions are right.
     """
+
+
+class EffectsLeftOutWarning(DAFHWarning):
+    """A table has more effects that are worth a coefficient than a scorecard takes; the weaker ones are left out."""
 
 
 class FittedOnSampleWarning(DAFHWarning):

@@ -787,6 +787,10 @@ def refit_on_all_rows(
 
 
 def _refit_scorecard(model: Scorecard, fit: ScorecardFit, kept: Blocks[Arrays]) -> None:
+    if model.monotonic:
+        raise InputError(
+            "A monotonic scorecard is fitted in memory only: fit it on a sample, and bring it as the pooled classifier."
+        )
     start, problem = fit.solution.coefficients[None], Problem(fit.rows.offset.shape[1], tuple(fit.design.tables))
     penalty = penalty_matrices(fit.solution.penalty, start.shape)
     found = fit_in_passes(kept, problem, penalty, _curvature(fit.rows), start)

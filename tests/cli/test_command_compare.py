@@ -8,6 +8,7 @@ import pytest
 
 from command_line import people, run
 from dafh import DAFHClassifier, compare, save, tabular_pipeline
+from dafh.scoring import read_decided
 
 
 @pytest.fixture
@@ -140,3 +141,12 @@ def test_audit_explain_and_report_name_the_groups_that_a_model_fails(tmp_path):
         assert re.search(r"age is above (59|6[0-2])\b", result.stdout), result.stdout
     assert run("report", *asked, "--seeds", "0", "--out", tmp_path / "report.html").exit_code == 0
     assert re.search(r"age is above (59|6[0-2])\b", (tmp_path / "report.html").read_text())
+
+
+def test_a_dask_frame_gives_the_same_answer_as_a_table_in_memory(table):
+    dask_frame = pytest.importorskip("dask.dataframe")
+    rows, _ = read_decided(dask_frame.from_pandas(table, npartitions=3), "old", "new", target="hired")
+    features = table.drop(columns=["old", "new", "hired", "since"])
+    expected = compare(table["hired"], table["old"], table["new"], features)
+    found = compare(**{**rows, "X": rows["X"].drop(columns="since")})
+    assert found.to_frame().equals(expected.to_frame())

@@ -278,7 +278,8 @@ def test_the_page_says_what_the_state_holds(year, tmp_path):
 
 def test_the_page_as_json_has_gains_in_each_batch(year):
     summary = json.loads(run("watch", "report", year[0], "--json").stdout)
-    whole = pd.DataFrame(summary["questions"]).query("part == '' and group == 1")
+    questions, harmed = pd.DataFrame(summary["questions"]), summary["service"][0]["group"]
+    whole = questions[(questions["part"] == "") & (questions["group"] == harmed)]
     assert len(whole) == 8
     rows = np.diff(whole["weight"], prepend=0)
     assert (whole["in_batch"] * rows).cumsum().iloc[-1] / rows.sum() == pytest.approx(whole["gain"].iloc[-1])

@@ -5,15 +5,18 @@ import ast
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
 
 from cases import slow_but
-from dafh import Scorecard
+from dafh import Scaling, Scorecard
 from dafh.classifiers.fitting import stratified_folds
 from dafh.datasets import DATASETS, FETCHERS
 from dafh.datasets.sources import is_available
-from dafh.exceptions import InputError
+from dafh.exceptions import EffectsLeftOutWarning, InputError
 from dafh.linear.newton import fit_penalized
+from dafh.linear.scorecard import monotonic_differences
 from dafh.tables.values import category_name
 
 
@@ -186,20 +189,50 @@ def test_a_large_factor_leads_to_the_share_of_positives():
     np.testing.assert_allclose(model.predict_proba(TABLE)[:, 1], (LABELS == "yes").mean(), atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_columns", "n_classes", "most"),
-    [
-        (2000, 1, 2, 128),
-        (2000, 20, 2, 40),
-        (300, 10, 2, 20),
-        (300, 10, 4, 5),
-        pytest.param(300, 200, 2, 2, marks=pytest.mark.slow),
-    ],
-)
-def test_many_columns_or_few_rows_have_fewer_bins(n_rows, n_columns, n_classes, most):
-    X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
-    binning = Scorecard(strength=1.0).fit(X, np.arange(n_rows) % n_classes).binning_
-    assert most * 3 // 4 <= max(binning.n_bins) - 1 <= most
+def thresholds(n_rows, n_columns, n_effects, seed):
+    """Columns of which a few count where they are low, or where they are high, and nowhere else."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_columns))
+    score = sum((2 - 4 * (j % 2)) * ((X[:, j] > 1.6) if j % 3 else (X[:, j] < -1.6)) for j in range(n_effects))
+    return X, (score + rng.logistic(size=n_rows) > 0).astype(np.intp), score
+
+
+def test_a_wide_table_keeps_thresholds_in_the_tails():
+    X, y, score = thresholds(6000, 80, 12, seed=0)
+    model = Scorecard().fit(X[:3000], y[:3000])
+    best = roc_auc_score(y[3000:], score[3000:])
+    assert roc_auc_score(y[3000:], model.decision_function(X[3000:])) > best - 0.03
+
+
+def test_columns_of_noise_have_no_points():
+    X, y, _ = thresholds(3000, 80, 12, seed=0)
+    importance = Scorecard().fit(X, y).importance()
+    noise = [f"x{j}" for j in range(12, 80)]
+    assert (importance[noise] == 0).mean() > 0.8
+    assert importance[noise].sum() < 0.2 * importance.sum()
+
+
+def test_a_wide_table_of_categories_keeps_those_that_matter():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 40, (1500, 30))).rename(columns="c{}".format).map("kind {}".format)
+    y = rng.random(1500) < np.where(table.c3 == "kind 7", 0.95, 0.3)
+    printed = fitted(table, y).table()
+    assert printed.loc[printed.points.idxmax(), ["column", "bin"]].tolist() == ["c3", "kind 7"]
+    assert (printed.points.abs() > 0.1).groupby(printed["column"]).any().sum() < 10
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_wide_table_of_noise_predicts_the_shares(n_classes):
+    X = np.random.default_rng(0).normal(size=(400, 150))
+    model = Scorecard().fit(X, np.arange(400) % n_classes)
+    assert np.abs(model.predict_proba(X) - 1 / n_classes).mean() < 0.1
+
+
+def test_effects_that_rows_do_not_pay_for_are_not_left_out_silently():
+    labels = np.arange(400) % 10
+    levels = 2 * (labels[:, None] == np.arange(60) % 10) + np.random.default_rng(0).normal(size=(400, 60))
+    with pytest.warns(EffectsLeftOutWarning, match="left out of the scorecard"):
+        fitted(levels, labels)
 
 
 # ---- awkward columns ----
@@ -277,3 +310,190 @@ def test_other_columns_than_in_fit_are_refused():
         model.predict(TABLE.rename(columns={"job": "work"}))
     with pytest.raises(ValueError, match="expecting 5"):
         fitted(np.tile(np.arange(400.0), (5, 1)).T).predict(np.zeros((3, 4)))
+
+
+# ---- monotonic points ----
+
+
+def bumpy(n=1500, seed=0):
+    """Labels that rise with `up`, fall with `down`, and bend with `bent`."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.normal(size=(n, 3)).round(2), columns=["up", "down", "bent"])
+    score = np.tanh(2 * table.up) - 1.5 * (table.down > 0.5) + np.cos(2 * table.bent)
+    table.loc[rng.random(n) < 0.1, "up"] = np.nan
+    return table, (score + rng.logistic(size=n) > 0).to_numpy()
+
+
+@pytest.mark.parametrize("column", ["up", "down", "bent"])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_points_never_go_against_a_monotonic_constraint(column, direction):
+    table, y = bumpy()
+    model = fitted(table, y, monotonic={column: direction})
+    grid = pd.DataFrame({name: np.zeros(2001) for name in table}).assign(**{column: np.linspace(-5, 5, 2001)})
+    assert (direction * np.diff(model.decision_function(grid)) >= 0).all()
+
+
+def test_a_wide_table_keeps_a_constraint():
+    X, y, _ = thresholds(1500, 60, 8, seed=1)
+    model = Scorecard(monotonic={"x1": 1, "x2": 1}).fit(X, y)
+    for points in model.points_[1:3]:
+        assert (np.diff(points[:-1, 0]) >= 0).all()
+
+
+def test_monotonic_points_are_the_constrained_optimum_of_scipy():
+    table, y = bumpy(400)
+    model = Scorecard(n_bins=6, strength=1.0, monotonic={"up": 1, "bent": -1})
+    found = model.fit_keeping_sums(table, y)
+    differences = monotonic_differences(model.binning_, found.design.tables, {"up": 1, "bent": -1})
+    rows, penalty = found.rows, found.solution.penalty
+
+    def loss(flat):
+        return rows.loss(rows.design.logits(flat[:, None])) + penalty @ flat**2 / 2
+
+    def gradient(flat):
+        return rows.gradient(rows.design.logits(flat[:, None]))[:, 0] + penalty * flat
+
+    best = minimize(
+        loss,
+        np.zeros(len(penalty)),
+        jac=gradient,
+        method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda b: differences @ b, "jac": lambda _: differences},
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    ours = found.solution.coefficients[:, 0]
+    assert loss(ours) == pytest.approx(best.fun, rel=1e-8)
+    np.testing.assert_allclose(
+        rows.design.logits(ours[:, None])[:, 0], rows.design.logits(best.x[:, None])[:, 0], atol=2e-4
+    )
+    assert loss(ours) <= best.fun + 1e-6
+
+
+def test_a_constraint_on_a_column_without_points_changes_nothing():
+    table = TABLE.assign(same=3.0)
+    plain, constrained = fitted(table), fitted(table, monotonic={"same": 1})
+    np.testing.assert_allclose(constrained.decision_function(table), plain.decision_function(table), atol=1e-3)
+
+
+def test_a_constraint_that_holds_anyway_costs_next_to_nothing():
+    table, y = bumpy(4000)
+    new, labels = bumpy(4000, seed=1)
+    losses = [
+        log_loss(labels, fitted(table, y, monotonic=monotonic).predict_proba(new))
+        for monotonic in (None, {"up": 1, "down": -1})
+    ]
+    assert losses[1] < 1.005 * losses[0]
+
+
+@pytest.mark.parametrize(
+    ("monotonic", "words"),
+    [
+        ({"weight": 1}, "'weight' of 'monotonic' is not in X"),
+        ({"job": 1}, "'job' of 'monotonic' holds categories"),
+        ({"age": 2}, "'monotonic' parameter of Scorecard"),
+    ],
+)
+def test_a_constraint_that_cannot_be_is_refused(monotonic, words):
+    with pytest.raises(InputError, match=words):
+        fitted(monotonic=monotonic)
+
+
+# ---- scaled points, reasons, stability ----
+
+SCALING = Scaling(600, odds=50, doubling=20, favourable="no")
+
+
+def test_scaled_points_double_the_odds():
+    model = fitted(scaling=SCALING)
+    odds = model.predict_proba(TABLE)[:, 0] / model.predict_proba(TABLE)[:, 1]
+    np.testing.assert_allclose(model.scaled_points(TABLE), 600 + 20 * np.log2(odds / 50))
+
+
+def test_scaled_points_of_the_table_add_up():
+    model = fitted(scaling=SCALING)
+    printed = model.table().assign(points=lambda table: table["scaled points"]).drop(columns="scaled points")
+    model.table = lambda: printed
+    added = by_hand(model, TABLE) - model.intercept_[0]
+    start = SCALING.start + SCALING.factor(["no", "yes"]) * model.intercept_[0]
+    np.testing.assert_allclose(start + added, model.scaled_points(TABLE))
+
+
+@pytest.mark.parametrize("bad", [{"odds": 0}, {"doubling": -20}, {"points": "many"}])
+def test_a_scale_that_cannot_be_is_refused(bad):
+    with pytest.raises(InputError, match="odds and doubling above 0"):
+        Scaling(**({"points": 600, "odds": 50, "doubling": 20} | bad))
+
+
+def test_a_favourable_label_must_be_a_label():
+    with pytest.raises(InputError, match="'perhaps' of the scaling is no label"):
+        fitted(scaling=Scaling(600, 50, 20, favourable="perhaps"))
+
+
+def test_scaled_points_need_a_scale():
+    with pytest.raises(InputError, match="fit it with scaling"):
+        fitted().scaled_points(TABLE)
+
+
+@pytest.mark.parametrize("reference", ["mean", "best"])
+@pytest.mark.parametrize("scaling", [None, SCALING])
+def test_reasons_add_up_to_the_score(reference, scaling):
+    model = fitted(scaling=scaling)
+    rows = with_gaps_and_news(TABLE[:50])
+    costs = model.reasons(rows, None, reference=reference).groupby("row")["cost"].sum()
+    points = model.decision_function(rows) if scaling is None else model.scaled_points(rows)
+    np.testing.assert_allclose(points + costs, (points + costs)[0])
+    if reference == "mean":
+        start = model.intercept_[0]
+        assert (points + costs)[0] == pytest.approx(
+            start if scaling is None else scaling.start + scaling.factor(["no", "yes"]) * start
+        )
+
+
+def test_reasons_name_the_columns_that_cost_most_first():
+    reasons = fitted().reasons(TABLE[:30], 2)
+    assert (reasons.groupby("row").size() <= 2).all()
+    assert (reasons["cost"] > 0).all()
+    assert all(costs.is_monotonic_decreasing for _, costs in reasons.groupby("row")["cost"])
+    whole = fitted().reasons(TABLE[:30], None)
+    largest = whole.groupby("row")["cost"].max()
+    pd.testing.assert_series_equal(reasons.groupby("row")["cost"].max(), largest[largest > 0])
+
+
+def test_for_the_other_label_reasons_turn_round():
+    one, other = (
+        fitted().reasons(TABLE[:5], None, favourable=label).set_index(["row", "column"])["cost"]
+        for label in ("yes", "no")
+    )
+    pd.testing.assert_series_equal(one, -other.reindex(one.index))
+
+
+def test_the_best_reference_costs_nobody_of_training_less_than_nothing():
+    assert (fitted().reasons(TABLE, None, reference="best")["cost"] >= 0).all()
+
+
+def test_stability_of_the_training_rows_is_complete():
+    found = fitted().stability(TABLE, np.zeros(len(TABLE)))
+    assert found.columns.tolist() == ["rows", "(score)", *TABLE.columns]
+    np.testing.assert_allclose(found.iloc[0, 1:].astype(float), 0, atol=1e-9)
+
+
+def test_stability_by_hand():
+    table = pd.DataFrame({"job": ["cook"] * 80 + ["clerk"] * 20})
+    model = fitted(table, np.arange(100) % 3 == 0)
+    found = model.stability(pd.DataFrame({"job": ["cook"] * 5 + ["clerk"] * 5}), ["May"] * 10)
+    assert found.loc["May", "job"] == pytest.approx((0.5 - 0.8) * np.log(0.5 / 0.8) + (0.5 - 0.2) * np.log(0.5 / 0.2))
+
+
+def test_stability_names_the_column_and_the_month_that_changed():
+    later = pd.concat([TABLE, TABLE.assign(age=TABLE.age + 15)])
+    found = fitted().stability(later, np.repeat(["2024-01", "2024-02"], len(TABLE)))
+    assert found.loc["2024-02", "age"] > 0.25
+    assert (found.drop(columns="rows").drop(index="2024-02") < 0.05).all(axis=None)
+    assert found.loc["2024-02", "income"] < 0.05
+
+
+def test_three_classes_have_neither_constraints_nor_scales():
+    labels = np.where(TABLE.job == "pilot", "maybe", LABELS)
+    for settings in ({"monotonic": {"age": 1}}, {"scaling": Scaling(600, 50, 20)}):
+        with pytest.raises(InputError, match="for two classes only"):
+            fitted(labels=labels, **settings)

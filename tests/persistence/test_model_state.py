@@ -27,6 +27,7 @@ from dafh import (
     Incumbent,
     IncumbentColumns,
     Recipe,
+    Scaling,
     Scorecard,
     tabular_pipeline,
 )
@@ -333,6 +334,17 @@ def test_a_scorecard_comes_back_as_it_went(n_classes, tmp_path):
     pd.testing.assert_frame_equal(loaded.table(), model.table())
     pd.testing.assert_frame_equal(loaded.strengths_, model.strengths_)
     pd.testing.assert_series_equal(loaded.importance(), model.importance())
+
+
+def test_constraints_and_scale_of_a_scorecard_come_back(tmp_path):
+    table, y, _ = people()
+    number = table.select_dtypes("number").columns[0]
+    model = Scorecard(10, strength=3.0, monotonic={number: 1}, scaling=Scaling(600, 50, 20)).fit(table, y)
+    loaded = there_and_back(model, tmp_path)
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.scaled_points(new_rows()), model.scaled_points(new_rows()))
+    month = np.zeros(len(new_rows()))
+    pd.testing.assert_frame_equal(loaded.stability(new_rows(), month), model.stability(new_rows(), month))
 
 
 def test_a_scorecard_of_columns_that_say_nothing_comes_back(tmp_path):

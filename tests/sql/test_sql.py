@@ -16,7 +16,7 @@ from sqlglot import exp
 import dafh
 from cases import checkerboard, examples, first_by_default
 from command_line import people, run
-from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
+from dafh import DAFHClassifier, DecoupledClassifier, Scaling, Scorecard, tabular_pipeline
 from dafh.cli.use import DIALECTS as OFFERED
 from dafh.datasets import FETCHERS, registry
 from dafh.datasets.sources import is_available
@@ -173,6 +173,25 @@ def test_the_pooled_classifier_decides_at_its_own_cut_off_where_it_serves(engine
     yes = result["prediction"] == "yes"
     assert result[yes & (result["group"] == 0)]["probability_yes"].min() < 0.5
     assert result[yes & (result["group"] == 1)]["probability_yes"].min() > 0.8
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_wide_scorecard_whose_points_rise_once_is_scored(engine):
+    X = np.random.default_rng(0).normal(size=(600, 40)).round(2)
+    table = pd.DataFrame(X).rename(columns="c{}".format)
+    model = Scorecard().fit(table, (table.c1 < -1) | (table.c2 > 1.2))
+    assert sum(len(np.unique(points)) == 2 for points in model.points_) > 0
+    check(model, table, engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_scaled_points_are_those_of_the_scorecard(engine):
+    table = people().drop(columns="since")
+    model = Scorecard(scaling=Scaling(600, odds=50, doubling=20), monotonic={"age": 1}).fit(
+        table, table["job"] == "cook"
+    )
+    result = check(model, table, engine)
+    np.testing.assert_allclose(result["points"].to_numpy(float), model.scaled_points(table), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -1,6 +1,7 @@
 """Linear and additive classifiers, solved exactly.
 
 - `scorecard`: the scorecard, which is the default pooled classifier;
+- `effects`: which effects of a wide table get a coefficient;
 - `designs`: what a regression is linear in, from bins or columns, and the sums over rows it needs;
 - `newton`: losses, damped Newton steps, and strengths of the penalty by evidence; `threads`: one for each matrix;
 - `crossfit`: out-of-fold and nested logits;
@@ -12,6 +13,6 @@ Another linear or additive model belongs here: give it a design, and `newton` so
 
 from dafh.linear.discrepancy import linear_discrepancy
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.linear.scorecard import Scorecard
+from dafh.linear.scorecard import Scaling, Scorecard
 
-__all__ = ["Scorecard", "StandardizedLogisticRegression", "linear_discrepancy"]
+__all__ = ["Scaling", "Scorecard", "StandardizedLogisticRegression", "linear_discrepancy"]

@@ -4,15 +4,16 @@ Minimised is the sum over rows of weight × negative log-likelihood of (offset +
 sum of penalty × coefficient². The problem is convex: where steps are damped, every start leads to the same solution.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+from scipy.optimize import nnls
 from scipy.special import expit, logsumexp, softmax
 
 from dafh.classifiers.logits import residual
-from dafh.linear.designs import Design
+from dafh.linear.designs import BinnedDesign, Design
 
 # Not penalised, but for the last digits: without this, classes could share any constant.
 _INTERCEPT_PENALTY = 1e-6
@@ -72,6 +73,11 @@ class Regression:
     def take(self, rows: NDArray[np.intp]) -> "Regression":
         """Return some of the rows."""
         return Regression(self.design.take(rows), self.label[rows], self.weight[rows], self.offset[rows])
+
+    def with_tables(self, tables: list[NDArray[np.float64]]) -> "Regression":
+        """Return the same rows with other tables of their bins."""
+        assert isinstance(self.design, BinnedDesign)
+        return replace(self, design=BinnedDesign(self.design.codes, tables))
 
     def loss(self, logits: NDArray[np.float64]) -> float:
         """Weighted negative log-likelihood of logits."""
@@ -176,6 +182,57 @@ def fit_penalized(
         if damping < 1 or promised * (promised / last) ** _STEPS_FOR_A_CURVATURE > enough:
             factors = None  # The curvature is another one here.
         last = promised
+    return Solution(coefficients, penalty)
+
+
+def fit_monotonic(
+    rows: Regression, penalty: NDArray[np.float64], differences: NDArray[np.float64], *, tolerance: float = 1e-14
+) -> Solution:
+    """Minimise the penalised loss where differences · coefficients may not be negative; for one output.
+
+    Each step minimises the quadratic approximation under the constraints. In the coordinates of a root of its curvature
+    that is the projection on a cone, which non-negative least squares solve exactly: for curvature R'R, the multipliers
+    minimise ‖R⁻ᵀ differences' λ + R · target‖ over λ ≥ 0.
+
+    Parameters
+    ----------
+    rows : Regression
+    penalty : array of shape (p,)
+        The first entry is of the intercept, which is not penalised.
+    differences : array of shape (constraints, p)
+    tolerance : float
+        Stop when a step promises less than this, per unit of weight.
+
+    Examples
+    --------
+    >>> from dafh.linear.designs import DenseDesign
+    >>> rows = Regression(DenseDesign(np.array([[0.0], [1.0]] * 3)), np.array([0, 1] * 3), np.ones(6), np.zeros((6, 1)))
+    >>> fit_monotonic(rows, np.ones(2), np.array([[0.0, -1.0]])).coefficients.ravel().round(3) + 0.0
+    array([0., 0.])
+    """
+    if not len(differences):  # Of columns without points; `nnls` would not survive that.
+        return fit_penalized(rows, penalty)
+    penalty = _with_free_intercept(penalty)
+    quadratic = _Quadratic(penalty)
+    coefficients = np.zeros((len(penalty), 1))
+    logits = rows.offset + rows.design.logits(coefficients)
+    value = rows.loss(logits)
+    for _ in range(_MOST_STEPS):
+        gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
+        root = np.tril(_factors(rows.curvatures(logits), quadratic)[0][0]).T
+        target = root @ coefficients[:, 0] - solve_triangular(root, gradient[:, 0], trans="T")
+        cone = solve_triangular(root, differences.T, trans="T")
+        moved = solve_triangular(root, target + cone @ nnls(cone, -target, maxiter=_MOST_STEPS * len(differences))[0])
+        direction = coefficients - moved[:, None]
+        promised = float((gradient * direction).sum())
+        if promised <= tolerance * float(rows.weight.sum()):
+            break
+        # Both ends of the way satisfy the constraints, and so does all between them.
+        coefficients, logits, value, damping = _damped(
+            rows, quadratic, coefficients, logits, value, direction, promised
+        )
+        if damping <= _SMALLEST_DAMPING:
+            break
     return Solution(coefficients, penalty)
 
 
@@ -312,6 +369,8 @@ def _direction(
     left, pre = gradient.copy(), precondition(gradient)
     search, size = pre, float((left * pre).sum())
     first = size
+    if first == 0:  # The start is the solution, to the last digit.
+        return direction
     for _ in range(_MOST_CONJUGATE_STEPS):
         curved = curve(search)
         length = size / float((search * curved).sum())

@@ -47,7 +47,7 @@ from dafh.groups.summary import ExceptionSummary
 from dafh.groups.trained import ExceptionModel, NetworkModel
 from dafh.incumbents import Incumbent, IncumbentColumns, LabelShares, ScoreCurve
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.linear.scorecard import Scorecard
+from dafh.linear.scorecard import Scaling, Scorecard
 from dafh.partitions import (
     ClusterPartition,
     IntersectionPartition,
@@ -68,6 +68,7 @@ CLASSES: dict[str, type] = {
         DecoupledClassifier,
         Pipeline,
         Recipe,
+        Scaling,
         Scorecard,
         StandardizedLogisticRegression,
         TableEncoder,

@@ -67,6 +67,8 @@ class Plan:
     # Beyond e^700 to 1, some databases stop with an error instead of giving 0 or 1.
     largest_logit: float = 700.0
     """Larger logits count as this one."""
+    points: tuple[float, float] | None = None
+    """Scaled points: those of even odds, and those of a logit of 1."""
 
     @property
     def n_outputs(self) -> int:
@@ -95,6 +97,8 @@ def make_plan(model: Any, schema: TableSchema | None) -> Plan:
     if len(steps) > (1 if reader is None else 2):
         raise InputError(f"Steps before {type(final).__name__} cannot be exported, but for the one that reads tables.")
     parts = _parts_of_groups(final) if isinstance(final, DAFHClassifier) else _parts_of_scorecard(final)
+    if isinstance(final, Scorecard) and final.scaling is not None:
+        parts["points"] = final.scaling.start, final.scaling.factor(final.classes_.tolist())
     learned = {column.name: column.kind for column in parts["pooled"].binning.columns}
     columns = schema.features if schema is not None else learned if reader is None else reader.columns_
     if "" in columns:

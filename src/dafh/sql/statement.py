@@ -270,14 +270,11 @@ def _points(of: Column, points: list[float]) -> exp.Expression | None:
     *inside, missing = points
     node = _column(of.name)
     # Neighbours with the same points are one step.
-    steps: list[Branch] = [
-        (node <= _number(cut), _real(inside[place]))
-        for place, cut in enumerate(of.cuts)
-        if inside[place] != inside[place + 1]
-    ]
+    changes = [(cut, inside[place]) for place, cut in enumerate(of.cuts) if inside[place] != inside[place + 1]]
+    steps: list[Branch] = [(node <= _number(cut), _real(value)) for cut, value in changes]
     if not steps and inside[-1] == missing:
         return _real(missing) if missing else None
-    last = node > _number(of.cuts[-1]) if of.cuts else exp.not_(_is_null(node))
+    last = node > _number(changes[-1][0]) if changes else exp.not_(_is_null(node))
     # What no comparison holds for is a gap.
     return _case([*steps, (last, _real(inside[-1]))], _real(missing))
 
@@ -408,6 +405,9 @@ class _Statement:
             powers = self._add_powers(own)
             for label, power in zip(plan.classes, powers, strict=True):
                 columns[_probability(label)] = _share(power, powers)
+        if plan.points is not None:
+            start, factor = plan.points
+            columns["points"] = exp.Add(this=_real(start), expression=_real(factor) * _column(own[0]))
         if group is not None:
             columns["group"] = _column(group)
         for name in self._kept:
