@@ -7,7 +7,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dafh import DAFHClassifier, Scorecard
 from research.benchmarks.measure import DATASETS, SPLIT, best_of, run
-from research.paper.methods import load_split
+from research.paper.study import load_split
 
 MODELS = {
     "Scorecard": Scorecard(),

@@ -47,6 +47,8 @@ _FINALISTS = 8
 # itself then ranks, along the direction of the correction.
 _LARGE_GAIN = 0.1
 _MULTIPLES = (1.0, 2.0, 4.0, 8.0)
+# Finalists whose gains differ by less than this share gain the same.
+_ALIKE = 1e-3
 # What a condition must gain, in log-likelihood: about the logarithm of the number of conditions it was chosen from.
 _COST_OF_CONDITION = 6.0
 # What is left to gain at the end of a fit, per unit of weight: of the final list, and where lists are only compared.
@@ -180,7 +182,9 @@ class _Growth:
                     gains[place] += step * directions.gain_along(search.rows[members], sums.correction(step))
                     outside = rest.without(sums).correction(step)
                     gains[place] += step * directions.gain_along(search.rows[~members], outside)
-            best = search.refined(finalists[int(np.argmax(gains))])
+            # A region and its complement gain the same: "job is cook" is easier to say than "job is not cook".
+            alike = np.flatnonzero(gains >= gains.max() - _ALIKE * abs(gains.max()))
+            best = search.refined(min((finalists[place] for place in alike), key=search.wordiness))
             exceptions.append(best)
             gone = search.inside(best)
             rest = rest.without(directions.sums(search.rows[gone]))

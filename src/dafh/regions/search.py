@@ -120,6 +120,13 @@ class RegionSearch:
         """Whether each row that is left lies in a region."""
         return candidate.rows(self._codes)
 
+    def wordiness(self, candidate: Candidate) -> tuple[int, float]:
+        """Number of categories to name, "is not" naming more than any list; and then of rows: what to say in short."""
+        n_named = sum(
+            int(bins.sum()) for column, bins in candidate.bins.items() if self.binning.columns[column].is_category
+        )
+        return n_named, candidate.n_rows
+
     def leave_out(self, gone: NDArray[np.bool_]) -> None:
         """Take some of the rows that are left out of the search; a copy made before keeps them."""
         self._sums = self._without(self._sums, self._histogram(gone))
