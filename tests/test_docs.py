@@ -18,7 +18,7 @@ from dafh.datasets.sources import is_available
 from models import model_of
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/guide.md"]
+PAGES = ["README.md", "docs/start.md", "docs/guide.md"]
 
 
 def blocks(page, language):
@@ -60,11 +60,25 @@ def test_examples_in_python_run(page, tmp_path, monkeypatch):
     (tmp_path / "rows").mkdir()
     namespace["X"].assign(hired=namespace["y"]).to_parquet(tmp_path / "rows" / "1.parquet")
     examples = blocks(page, "python")
-    assert len(examples) >= 4
+    assert len(examples) >= 3
     for block in examples:
-        if "fetch_german" in block and not is_here("german"):
+        if any(f"fetch_{name}" in block and not is_here(name) for name in ("adult", "german")):
             continue
-        exec(compile(block, page, "exec"), namespace)
+        # What the README prints is tested below.
+        if "fetch_adult" not in block:
+            exec(compile(block, page, "exec"), namespace)
+
+
+def test_the_comparison_in_the_readme_prints_what_stands_below_it(capsys):
+    if not is_here("adult"):
+        pytest.skip("needs the Adult data at hand: DAFH_DATA names no folder")
+    (block,) = [block for block in blocks("README.md", "python") if "fetch_adult" in block]
+    exec(compile(block, "README.md", "exec"), {})
+    printed = {line.rstrip() for line in capsys.readouterr().out.splitlines()}
+    text = (ROOT / "README.md").read_text()
+    shown = [line[4:].rstrip() for line in text[text.index("    DO NOT RELEASE") :].split("\n\n")[0].splitlines()]
+    assert len(shown) >= 4
+    assert [line for line in shown if line not in printed] == []
 
 
 @pytest.mark.parametrize("n_rows", [2000, pytest.param(48_842, marks=pytest.mark.slow)])
@@ -80,6 +94,11 @@ def test_the_commands_of_the_readme_work_as_typed(tmp_path, monkeypatch, n_rows)
             lines = (tmp_path / "adult.csv").read_text().splitlines()
             assert len(lines) == 1 + 48_842
             (tmp_path / "adult.csv").write_text("\n".join(lines[: 1 + n_rows]) + "\n")
+        if n_rows > 40_000 and "dafh fit" in command:
+            text = (ROOT / "README.md").read_text()
+            rules = [line[4:] for line in text.splitlines() if re.match(r" {4} +[0-9]  \w", line)]
+            assert len(rules) == 3
+            assert [line for line in rules if line not in result.output] == []
     assert (tmp_path / "report.html").stat().st_size < 2_000_000
 
 
