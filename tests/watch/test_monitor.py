@@ -161,7 +161,7 @@ def test_rows_without_labels_wait_and_then_count_as_if_labelled_at_once(model):
     update = late.update(rows.X, ids=np.arange(1500))
     assert (update.n_labelled, update.n_waiting) == (0, 1500)
     update = late.label(np.arange(1500), rows.y)
-    assert (update.n_labelled, update.n_late, late.n_waiting) == (1500, 1500, 0)
+    assert (update.n_labelled, update.n_late, update.n_waiting) == (1500, 1500, 0)
     at_once.update(rows.X, rows.y, ids=np.arange(1500))
     same_evidence(late, at_once)
 

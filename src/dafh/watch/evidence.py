@@ -6,9 +6,9 @@ questions about harm share the level equally (an alarm needs a capital of Q/leve
 a part of the capital that is left.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -385,24 +385,3 @@ class Evidence:
                 "alarm_row": self.alarmed,
             }
         )
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is known, as arrays, for `restore`."""
-        found: dict[str, NDArray[Any]] = {"n_labelled": np.array(self.n_rows)}
-        for part in fields(self):
-            value = getattr(self, part.name)
-            if isinstance(value, np.ndarray):
-                found[part.name] = value
-            elif isinstance(value, Bettors | Detectors):
-                found |= {f"{part.name}_{name}": array for name, array in vars(value).items()}
-        return found
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take what `arrays` gave."""
-        self.n_rows = int(arrays["n_labelled"])
-        for part in fields(self):
-            value = getattr(self, part.name)
-            if isinstance(value, np.ndarray):
-                setattr(self, part.name, arrays[part.name])
-            elif isinstance(value, Bettors | Detectors):
-                setattr(self, part.name, type(value)(**{name: arrays[f"{part.name}_{name}"] for name in vars(value)}))

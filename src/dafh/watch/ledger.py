@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import poisson
 
 from dafh.evaluation.losses import check_losses
+from dafh.stats import Bettors, Detectors
 from dafh.tables.column import Column
 from dafh.tables.hashes import mixed
 from dafh.text import plain
@@ -93,31 +94,17 @@ class PlainState:
     parts: tuple[Column, ...]
     n_classes: int
     divides_all: bool
-    n_batches: int
     has_persons: bool | None
     by_id: bool | None
     reference: Reference | None
     watched: tuple[int, ...]
-    fingerprint: str
 
 
 class Ledger:
     """Counts decided rows.
 
-    Parameters
-    ----------
-    settings : Settings
-    parts : DeclaredParts
-    serving : array of shape (K,)
-        Groups whose watched classifier is in service.
-    n_classes : int
-    reference : Reference, optional
-        Without it, the first rows take its place.
-    divides_all : bool
-        Whether every row belongs to a group.
-    judged, errors : tuple of int
-        Labelled reference rows, all and of each group, and those on which the model was wrong; without them, the first
-        batch takes their place.
+    `serving` are the groups whose watched classifier is in service. `judged` are labelled reference rows, all and of
+    each group, and `errors` those on which the model was wrong. The first batch replaces a reference that is missing.
     """
 
     def __init__(
@@ -302,28 +289,19 @@ class Ledger:
 
     # ---- as plain values and arrays ----
 
-    def to_state(self, watched: NDArray[np.intp], fingerprint: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_state(self, watched: NDArray[np.intp]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """All that is known, as plain values and as arrays."""
         values = PlainState(
             self.settings,
             self.parts.attributes,
             self.n_classes,
             self.divides_all,
-            self.n_batches,
             self.has_persons,
             self.by_id,
             None if self.drift is None else self.drift.reference,
             tuple(watched.tolist()),
-            fingerprint,
         )
-        arrays = self.evidence.arrays() | self.levels.arrays()
-        arrays |= {name: getattr(self, name) for name in ("given", "persons", "pairs")}
-        arrays |= {f"pending_{name}": self.pending[name] for name in self.pending.dtype.names or ()}
-        if self.drift is not None:
-            counted = np.array(self.drift.n_rows)
-            arrays |= {"drift_hits": self.drift.hits, "drift_rows": self.drift.drifted, "drift_seen": counted}
-            arrays["drift_starts"] = self.drift.starts
-        return dict(plain(asdict(values))), arrays
+        return dict(plain(asdict(values))), _arrays_of(self, "ledger")
 
     @classmethod
     def from_state(
@@ -334,18 +312,34 @@ class Ledger:
         service: list[ServiceChange],
     ) -> Self:
         """Take what `to_state` gave, with all that was said before."""
-        about = (state.settings, DeclaredParts(state.parts), arrays["serving"], state.n_classes, state.reference)
-        ledger = cls(*about, divides_all=state.divides_all)
-        ledger.evidence.restore(arrays)
-        ledger.pending = np.zeros(len(arrays["pending_id"]), ledger.pending.dtype)
-        for name in ledger.pending.dtype.names or ():
-            ledger.pending[name] = arrays[f"pending_{name}"]
-        for name in ("given", "persons", "pairs"):
-            setattr(ledger, name, arrays[name])
-        ledger.n_batches, ledger.has_persons, ledger.by_id = state.n_batches, state.has_persons, state.by_id
-        ledger.levels.restore(arrays)
-        if ledger.drift is not None:
-            ledger.drift.hits, ledger.drift.drifted = arrays["drift_hits"], arrays["drift_rows"]
-            ledger.drift.n_rows, ledger.drift.starts = int(arrays["drift_seen"]), arrays["drift_starts"]
+        about = (state.settings, DeclaredParts(state.parts), np.zeros(len(state.watched), bool), state.n_classes)
+        ledger = cls(*about, state.reference, divides_all=state.divides_all)
+        _restore(ledger, "ledger", arrays)
+        ledger.has_persons, ledger.by_id = state.has_persons, state.by_id
         ledger.notices, ledger.service = notices, service
         return ledger
+
+
+_Books = Ledger | Evidence | Levels | InputDrift | Bettors | Detectors
+
+
+def _arrays_of(books: _Books, name: str) -> dict[str, NDArray[Any]]:
+    """All arrays and counts of an object, and of those that it keeps."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for key, value in vars(books).items():
+        if isinstance(value, np.ndarray) or type(value) is int:
+            arrays[f"{name}.{key}"] = np.asarray(value)
+        elif isinstance(value, _Books):
+            arrays |= _arrays_of(value, f"{name}.{key}")
+    return arrays
+
+
+def _restore(books: _Books, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Take what `_arrays_of` gave."""
+    for key, value in vars(books).items():
+        if isinstance(value, np.ndarray):
+            setattr(books, key, arrays[f"{name}.{key}"])
+        elif type(value) is int:
+            setattr(books, key, int(arrays[f"{name}.{key}"]))
+        elif isinstance(value, _Books):
+            _restore(value, f"{name}.{key}", arrays)

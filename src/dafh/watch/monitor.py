@@ -300,11 +300,6 @@ class Monitor:
         """Labelled rows that have counted as evidence."""
         return 0 if self._ledger is None else self._ledger.evidence.n_rows
 
-    @property
-    def n_waiting(self) -> int:
-        """Rows that wait for their labels."""
-        return 0 if self._ledger is None else int((self._ledger.pending["label"] == UNKNOWN).sum())
-
     def table(self) -> pd.DataFrame:
         """One row per group, part and loss.
 
@@ -363,7 +358,7 @@ class Monitor:
         """All that is known but for notices and changes of service, as plain values and as arrays."""
         if self._ledger is None:
             raise InputError("Nothing is known before the first update.")
-        return self._ledger.to_state(self.watched, self._fingerprint)
+        return self._ledger.to_state(self.watched)
 
     @classmethod
     def from_state(
@@ -380,7 +375,7 @@ class Monitor:
         if len(state.watched) != k or state.n_classes != n_classes:
             raise InputError("The state belongs to a model with other groups or labels.")
         monitor.settings, monitor.watched = state.settings, np.array(state.watched, np.intp)
-        monitor._reference, monitor._fingerprint = state.reference, state.fingerprint
+        monitor._reference = state.reference
         monitor._ledger = Ledger.from_state(state, arrays, list(notices), list(service))
         return monitor
 
