@@ -8,7 +8,8 @@ a part of the capital that is left.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,9 +18,10 @@ from scipy.stats import chi2
 
 from dafh.evaluation.losses import Loss
 from dafh.stats import Bettors, Detectors, WeighedCounts
+from dafh.watch.notices import Notice
 
-# Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first: with 0.8
-# instead of 0.99, they came 7% of rows later. Proofs are also about classifiers that were taken out of service.
+# Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first; proofs are
+# also about classifiers that were taken out of service.
 FIRST_ALARMS, FIRST_PROOFS = 0.99, 0.8
 # Capital for a proof is kept to this multiple of what a proof needs, so that it is lost soon when a gain ends.
 _MOST_FOR_PROOF = 10.0
@@ -73,23 +75,6 @@ class Bets(NamedTuple):
     """Own loss minus pooled loss, −1 to 1 and never 0."""
     since: NDArray[np.float64]
     """Rows of the question since the bet before, this one included."""
-
-
-@dataclass(frozen=True)
-class Raised:
-    """An alarm, a warning or a proof: which question or group, and at which row."""
-
-    place: int
-    row: int
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a batch of rows has shown."""
-
-    alarms: list[Raised]
-    warnings: list[Raised]
-    proofs: list[Raised]
 
 
 @dataclass(eq=False)
@@ -199,8 +184,10 @@ class Evidence:
 
     # ---- rows ----
 
-    def add(self, rows: JudgedRows, best: JudgedRows | None = None, worst: JudgedRows | None = None) -> Found:
-        """Take the labelled rows of a batch in their order.
+    def add(
+        self, rows: JudgedRows, best: JudgedRows | None = None, worst: JudgedRows | None = None, *, batch: int = 0
+    ) -> list[Notice]:
+        """Take the labelled rows of a batch in their order; return what they show.
 
         Where labels are missing for good, `best` and `worst` are all rows of the batch, with the labels that are best
         and worst for the own classifier: harm must be shown by the first, benefit by the second.
@@ -208,10 +195,10 @@ class Evidence:
         best, worst = best or rows, worst or rows
         self._count(rows)
         self._compare_batches(rows)
-        found = self._settle(best, worst)
+        notices = self._settle(best, worst, batch)
         self.n_rows += len(best)
         self._tighten(np.flatnonzero(np.isin(self.group, rows.group)))
-        return found
+        return notices
 
     def _count(self, rows: JudgedRows) -> None:
         """Count rows with a weight above 0 for every question they belong to."""
@@ -254,11 +241,12 @@ class Evidence:
             for number in np.unique(asked[asked >= 0]):
                 yield int(number) * len(self.losses), np.flatnonzero(asked == number)
 
-    def _settle(self, best: JudgedRows, worst: JudgedRows) -> Found:
+    def _settle(self, best: JudgedRows, worst: JudgedRows, batch: int) -> list[Notice]:
         """Settle all bets, question by question, and see what they show."""
         needed, run_length, at_risk = self.n_questions / self.level, self.run_length_needed, self.at_risk
         serving = self.serving[self.group]
-        alarms, warnings = [], []
+        alarms: dict[int, int] = {}
+        warnings: dict[int, int] = {}
         for (q, row, x, since), waiting in self._bets(best):
             if len(x):
                 self._follow(q, x, row)
@@ -268,23 +256,37 @@ class Evidence:
                     # A capped bet ends at what it needs but for rounding.
                     reached = np.flatnonzero(path >= needed * (1 - 1e-9))
                     if at_risk[q] and len(reached):
-                        self.alarmed[q] = row[reached[0]]
-                        alarms.append(Raised(q, int(row[reached[0]])))
+                        self.alarmed[q] = alarms[q] = int(row[reached[0]])
                 signs = np.flatnonzero(self.change.watch(q, x, since) >= run_length)
                 if serving[q] and len(signs):
-                    warnings.append(Raised(q, int(row[signs[0]])))
+                    warnings[q] = int(row[signs[0]])
             self.change.wait(q, waiting)
         for (q, _, x, _), _ in self._bets(worst):
             self.benefit.bet(q, -x)
         self.benefit.cap(np.full(self.n_questions, _MOST_FOR_PROOF * self.n_groups / self.level))
-        self.change.restart(np.array([warning.place for warning in warnings], np.intp))
+        self.change.restart(np.array(list(warnings), np.intp))
         # After an alarm, a warning says nothing new.
-        warnings = [one for one in warnings if not self.alarmed[one.place]]
-        for warning in warnings:
-            self.warned[warning.place] = self.warned[warning.place] or warning.row
+        warnings = {q: first for q, first in warnings.items() if not self.alarmed[q]}
+        for q, first in warnings.items():
+            self.warned[q] = self.warned[q] or first
         new = np.flatnonzero((self.proved == 0) & self.better_now())
         self.proved[new] = self.n_rows + len(best)
-        return Found(alarms, warnings, [Raised(int(g), int(self.proved[g])) for g in new])
+        return [
+            *(self._harm("harm", q, row, batch) for q, row in sorted(alarms.items(), key=itemgetter(1))),
+            *(self._harm("change", q, row, batch) for q, row in sorted(warnings.items(), key=itemgetter(1))),
+            *(
+                Notice("benefit", int(g), "", None, int(self.proved[g]), batch, in_service=bool(self.serving[g]))
+                for g in new
+            ),
+        ]
+
+    def _harm(self, kind: Literal["harm", "change"], q: int, row: int, batch: int) -> Notice:
+        """Say that harm was shown at a row, or that there are signs of it."""
+        loss = self.losses[self.loss[q]]
+        weight, own, pooled = self.sums[q]
+        about = (int(self.group[q]), self.parts[self.part[q]], loss.name, row, batch)
+        # Rows after the alarm may have moved the estimate of its beginning beyond it.
+        return Notice(kind, *about, min(int(self.onset[q]), row), float(loss.worst * (pooled - own) / weight))
 
     def _follow(self, q: int, x: NDArray[np.float64], row: NDArray[np.intp]) -> None:
         """Note from where on the evidence has climbed: the usual estimate of when a change began (Page 1954)."""

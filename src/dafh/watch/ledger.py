@@ -27,7 +27,7 @@ from dafh.tables.column import Column
 from dafh.tables.hashes import mixed
 from dafh.text import plain
 from dafh.watch.declared import DeclaredParts, Settings
-from dafh.watch.evidence import Evidence, Found, JudgedRows
+from dafh.watch.evidence import Evidence, JudgedRows
 from dafh.watch.inputs import InputDrift, Reference
 from dafh.watch.levels import Levels, UsedRows
 from dafh.watch.notices import Notice, ServiceChange, Update
@@ -251,14 +251,10 @@ class Ledger:
         grouped = rows["group"] < self.evidence.n_groups
         rows, known = rows[grouped], known[grouped]
         sides = [self._judged(rows, rows[side]) for side in ("own", "pooled")] if not known.all() else []
-        found = self.evidence.add(self._judged(rows[known], rows["label"][known]), *sides)
-        at = (self.evidence.n_rows, self.n_batches)
-        notices = [
-            *self._noticed(found),
-            *(Notice("level", None, text, None, self.levels.n_rows, self.n_batches) for text in shown),
-        ]
+        notices = self.evidence.add(self._judged(rows[known], rows["label"][known]), *sides, batch=self.n_batches)
+        notices += [Notice("level", None, text, None, self.levels.n_rows, self.n_batches) for text in shown]
         if self.evidence.shows_shocks():
-            notices.append(Notice("shock", None, "", None, *at))
+            notices.append(Notice("shock", None, "", None, self.evidence.n_rows, self.n_batches))
         return notices, len(rows)
 
     def _judged(self, rows: NDArray[np.void], fill: NDArray[np.integer]) -> JudgedRows:
@@ -271,21 +267,6 @@ class Ledger:
     def _first_of_person(self, rows: NDArray[np.void]) -> NDArray[np.bool_]:
         """Rows that are the first of their person, here and so far."""
         return ~(np.isin(rows["person"], self.persons) | pd.Series(rows["person"]).duplicated().to_numpy())
-
-    def _noticed(self, found: Found) -> list[Notice]:
-        new: list[Notice] = []
-        table = self.evidence.table()
-        for kind, raised in (("harm", found.alarms), ("change", found.warnings)):
-            for one in sorted(raised, key=lambda one: one.row):
-                line = table.iloc[one.place]
-                about = (int(line["group"]), str(line["part"]), line["loss"], one.row, self.n_batches)
-                # Rows after the alarm may have moved the estimate beyond it.
-                onset = min(int(self.evidence.onset[one.place]), one.row)
-                new.append(Notice(kind, *about, onset, float(line["gain"])))  # type: ignore[arg-type]
-        for one in found.proofs:
-            served = bool(self.evidence.serving[one.place])
-            new.append(Notice("benefit", one.place, "", None, one.row, self.n_batches, in_service=served))
-        return new
 
     # ---- as plain values and arrays ----
 
