@@ -79,12 +79,6 @@ def watch() -> None:
     help="Accepted probability of any false alarm, ever.  [default: 0.05]",
 )
 @click.option(
-    "--run-length",
-    type=click.FloatRange(1),
-    metavar="ROWS",
-    help="Rows between two false warnings, on average, at least.  [default: 100000]",
-)
-@click.option(
     "--drift-margin",
     type=click.FloatRange(0, 1, max_open=True),
     help="Change of a share that is tolerated: 0.01 is one percentage point.  [default: 0]",
@@ -102,7 +96,6 @@ def watch() -> None:
 )
 @click.option("--by-batch", is_flag=True, default=None, help="Count each batch once: its rows may share a shock.")
 @click.option("--apply", is_flag=True, help="Change who serves whom after alarms and proofs, and replace MODEL.")
-@click.option("--on-warnings", is_flag=True, help="With --apply: take classifiers out of service after warnings, too.")
 @click.option("--fail-on-alarm", is_flag=True, help="Exit with code 1 while an alarm stands and MODEL still serves.")
 @click.option(
     "--wait",

@@ -75,7 +75,6 @@ class Settings:
     costs: Costs | None
     """For the loss "cost"."""
     largest_weight: float | None
-    run_length: float
     drift_margin: float
     level_margin: float
     min_labelled: float
@@ -87,8 +86,6 @@ class Settings:
             raise InputError(f"level must lie between 0 and 0.5, got {shown(self.level)}.")
         if self.largest_weight is not None and not _is_finite(self.largest_weight, above=0):
             raise InputError(f"largest_weight must be a positive number, got {shown(self.largest_weight)}.")
-        if not _is_finite(self.run_length) or self.run_length < 1:
-            raise InputError(f"run_length is a number of rows, 1 or more, got {shown(self.run_length)}.")
         for name in ("drift_margin", "level_margin"):
             if not is_real(getattr(self, name)) or not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name} is a share from 0 up to, but without, 1, got {shown(getattr(self, name))}.")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import poisson
 
 from dafh.evaluation.losses import check_losses
-from dafh.stats import Bettors, Detectors
+from dafh.stats import Bettors
 from dafh.tables.column import Column
 from dafh.tables.hashes import mixed
 from dafh.text import plain
@@ -127,7 +127,6 @@ class Ledger:
             parts.names,
             losses,
             settings.level,
-            settings.run_length,
             weighted,
             serving,
             settings.by_batch,
@@ -301,7 +300,7 @@ class Ledger:
         return ledger
 
 
-_Books = Ledger | Evidence | Levels | InputDrift | Bettors | Detectors
+_Books = Ledger | Evidence | Levels | InputDrift | Bettors
 
 
 def _arrays_of(books: _Books, name: str) -> dict[str, NDArray[Any]]:
