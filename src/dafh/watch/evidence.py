@@ -9,7 +9,6 @@ a part of the capital that is left.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -63,16 +62,6 @@ class JudgedRows:
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.group)
-
-
-class Bets(NamedTuple):
-    """Discordant rows of a question as bets, in their order."""
-
-    question: int
-    row: NDArray[np.intp]
-    """Counted from the first row ever, which is 1."""
-    x: NDArray[np.float64]
-    """Own loss minus pooled loss, −1 to 1 and never 0."""
 
 
 @dataclass(eq=False)
@@ -197,8 +186,11 @@ class Evidence:
             losses = worth @ rows.own_wrong[members], worth @ rows.pooled_wrong[members]
             self.sums[q] += rows.weight[members].sum(), *losses
 
-    def _bets(self, rows: JudgedRows) -> Iterator[Bets]:
-        """Bets of each question."""
+    def _bets(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.float64]]]:
+        """Yield each question with its discordant rows, counted from the first ever, which is 1, and what is bet on.
+
+        That is own loss minus pooled loss, −1 to 1 and never 0.
+        """
         difference = rows.own_wrong.astype(np.float64) - rows.pooled_wrong
         for q, members, worth in self._asked(rows):
             x = worth * difference[members]
@@ -207,7 +199,7 @@ class Evidence:
                 x = np.append(np.zeros(n - 1), ahead)
             at = np.flatnonzero(x)
             if len(at):
-                yield Bets(q, members[at] + self.n_rows + 1, x[at])
+                yield q, members[at] + self.n_rows + 1, x[at]
 
     def _asked(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.float64]]]:
         """Yield each question with the places of its rows, and what is at stake on each, relative to the largest."""

@@ -19,7 +19,7 @@ from dafh.estimators.prediction import PairedDecisions
 from dafh.exceptions import DAFHError, InputError
 from dafh.frames import Table, to_pandas
 from dafh.tables.hashes import row_hashes, value_hashes
-from dafh.text import render_html, render_text, shown
+from dafh.text import render_text, shown
 from dafh.watch.declared import DeclaredParts, Settings, losses_to_watch
 from dafh.watch.inputs import Reference
 from dafh.watch.ledger import UNKNOWN, Ledger, PlainState, decided_rows
@@ -377,20 +377,12 @@ class Monitor:
             return "Monitor: no rows yet."
         shown = display(self.table(), self.settings.level)
         levels = render_text(self._ledger.levels.display(), left=("model in use",))
-        return f"{self._headline()}\n\n{render_text(shown, left=('subgroup', 'loss'))}\n\n{levels}"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        if self._ledger is None:
-            return f"<p>{self}</p>"
-        return render_html(self._headline(), display(self.table(), self.settings.level))
-
-    def _headline(self) -> str:
-        assert self._ledger is not None
         n, batches = len(self.alarms), self._ledger.n_batches
         words = "no alarm" if not n else f"{n} alarm{'s' * (n > 1)}"
-        return f"Monitor: {self.n_rows:,} labelled rows in {batches} batch{'es' * (batches != 1)}, {words}."
+        headline = f"Monitor: {self.n_rows:,} labelled rows in {batches} batch{'es' * (batches != 1)}, {words}."
+        return f"{headline}\n\n{render_text(shown, left=('subgroup', 'loss'))}\n\n{levels}"
+
+    __repr__ = __str__
 
 
 def _reference_errors(reference: Reference | None, final: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

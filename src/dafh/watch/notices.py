@@ -56,11 +56,6 @@ class Notice:
     in_service: bool = True
     """Of a proof: whether the classifier serves already."""
 
-    @property
-    def who(self) -> str:
-        """Group or subgroup in words."""
-        return f"{self.part} in group {self.group}" if self.part else f"group {self.group}"
-
     def sentence(self) -> str:
         """Say it."""
         when = f"at row {self.row:,}, in batch {self.batch}"
@@ -77,22 +72,16 @@ class Notice:
         loss = Loss(self.loss)
         since = f"since about row {self.onset:,}" if self.onset else "since the start"
         gain = "" if self.gain is None else f" Gain of all rows so far: {points(self.gain)} {loss.unit}."
-        what = f"{_capital(self.who)} is worse off than with the pooled classifier"
-        return f"{what}, in {loss.title}, {since}. Shown {when}.{gain}"
+        who = f"{self.part} in group {self.group}" if self.part else f"Group {self.group}"
+        return f"{who} is worse off than with the pooled classifier, in {loss.title}, {since}. Shown {when}.{gain}"
 
     def __str__(self) -> str:
         """Say it, after its kind."""
-        heading = HEADINGS[self.kind]
-        return f"{heading}: {self.sentence()}"
+        return f"{HEADINGS[self.kind]}: {self.sentence()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {**plain(asdict(self)), "sentence": self.sentence()}
-
-
-def _capital(text: str) -> str:
-    """Begin a sentence, but leave the name of a column as it is."""
-    return f"Group{text[5:]}" if text.startswith("group ") else text
 
 
 @dataclass(frozen=True)
