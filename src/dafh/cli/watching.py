@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +202,7 @@ def _monitor(loaded: FileModel, store: WatchStore, settings: dict[str, Any]) -> 
         reference = None if described is None else Reference.from_dict(described)
         return Monitor(loaded.model, reference=reference, **settings)
     monitor = store.monitor(loaded.model)
-    before = monitor.settings.to_dict()
+    before = plain(asdict(monitor.settings))
     for name, value in settings.items():
         asked = list(value) if name == "losses" else value
         if asked != before[name]:

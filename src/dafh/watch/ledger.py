@@ -14,7 +14,7 @@ matter:
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -92,8 +92,6 @@ class PlainState:
 
     settings: Settings
     parts: tuple[Column, ...]
-    n_classes: int
-    divides_all: bool
     has_persons: bool | None
     by_id: bool | None
     reference: Reference | None
@@ -274,8 +272,6 @@ class Ledger:
         values = PlainState(
             self.settings,
             self.parts.attributes,
-            self.n_classes,
-            self.divides_all,
             self.has_persons,
             self.by_id,
             None if self.drift is None else self.drift.reference,
@@ -283,21 +279,13 @@ class Ledger:
         )
         return dict(plain(asdict(values))), _arrays_of(self, "ledger")
 
-    @classmethod
-    def from_state(
-        cls,
-        state: PlainState,
-        arrays: Mapping[str, NDArray[Any]],
-        notices: list[Notice],
-        service: list[ServiceChange],
-    ) -> Self:
+    def restore(
+        self, state: PlainState, arrays: Mapping[str, NDArray[Any]], said: list[Notice], service: list[ServiceChange]
+    ) -> None:
         """Take what `to_state` gave, with all that was said before."""
-        about = (state.settings, DeclaredParts(state.parts), np.zeros(len(state.watched), bool), state.n_classes)
-        ledger = cls(*about, state.reference, divides_all=state.divides_all)
-        _restore(ledger, "ledger", arrays)
-        ledger.has_persons, ledger.by_id = state.has_persons, state.by_id
-        ledger.notices, ledger.service = notices, service
-        return ledger
+        _restore(self, "ledger", arrays)
+        self.has_persons, self.by_id = state.has_persons, state.by_id
+        self.notices, self.service = said, service
 
 
 _Books = Ledger | Evidence | Levels | InputDrift | Bettors

@@ -364,11 +364,12 @@ class Monitor:
         """Go on with what `to_state` gave, for the same model."""
         monitor, state = cls(model), msgspec.convert(values, PlainState)
         k, n_classes = int(monitor._final.n_groups_), len(monitor._final.classes_)
-        if len(state.watched) != k or state.n_classes != n_classes:
+        if len(state.watched) != k or arrays["ledger.n_classes"] != n_classes:
             raise InputError("The state belongs to a model with other groups or labels.")
         monitor.settings, monitor.watched = state.settings, np.array(state.watched, np.intp)
         monitor._reference = state.reference
-        monitor._ledger = Ledger.from_state(state, arrays, list(notices), list(service))
+        monitor._ledger = monitor._begin(DeclaredParts(state.parts))
+        monitor._ledger.restore(state, arrays, list(notices), list(service))
         return monitor
 
     def __str__(self) -> str:
