@@ -42,7 +42,7 @@ def parts_of(rows, size):
 
 def same_evidence(one, other):
     """Compare two monitors by all that they count."""
-    columns = ["rows", "own_worse", "own_better", "gain", "harm_evidence", "benefit_evidence", "change_evidence"]
+    columns = ["rows", "own_worse", "own_better", "gain", "harm_evidence", "benefit_evidence"]
     np.testing.assert_allclose(one.table()[columns], other.table()[columns], rtol=1e-9)
 
 

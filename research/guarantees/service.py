@@ -49,16 +49,16 @@ def by_recalibration(found: NDArray[np.int8], guard: str) -> NDArray[np.bool_]:
     return np.stack([holm(mcnemar_p(b, c)) <= 0.05 for b, c in zip(better, worse, strict=True)])
 
 
-def by_monitor(scenario: Scenario, found: NDArray[np.int8], *, on_warnings: bool) -> NDArray[np.bool_]:
-    """The same by `Monitor.apply` after each month, without or with warnings."""
+def by_monitor(scenario: Scenario, found: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """The same by `Monitor.apply` after each month."""
     serving = np.full(N_GROUPS, scenario.starts_in_service)
-    evidence = Evidence(N_GROUPS, [""], check_losses("error"), 0.05, 1e5, False, serving)
+    evidence = Evidence(N_GROUPS, [""], check_losses("error"), 0.05, False, serving)
     group = np.repeat(np.arange(N_GROUPS), ROWS)
     parts, weight = np.zeros((len(group), 0), np.int16), np.ones(len(group))
     served = []
     for x in found.reshape(len(found), -1):
         evidence.add(JudgedRows(group, x > 0, x < 0, None, parts, weight))
-        wanted = changes_needed(evidence, on_warnings=on_warnings)
+        wanted = changes_needed(evidence)
         if wanted:
             serving = evidence.serving.copy()
             for number, (puts_in, _) in wanted.items():
@@ -77,8 +77,7 @@ def service_table(n_worlds: int = 1000) -> pd.DataFrame:
         for world in range(n_worlds):
             found = outcomes(scenario, np.random.default_rng([number, world]))
             ways = {f"recalibrate, {guard}": by_recalibration(found, guard) for guard in ("evidence", "proof")}
-            ways["monitor"] = by_monitor(scenario, found, on_warnings=False)
-            ways["monitor, on warnings"] = by_monitor(scenario, found, on_warnings=True)
+            ways["monitor"] = by_monitor(scenario, found)
             for way, after in ways.items():
                 start = np.full((1, N_GROUPS), scenario.starts_in_service)
                 serves = np.vstack([start, after[:-1]])

@@ -9,7 +9,7 @@ from research.guarantees.alarms import batch_table, level_table
 from research.guarantees.audits import audit_table
 from research.guarantees.batches import files_table
 from research.guarantees.coverage import cost_table, limit_table, weighted_table
-from research.guarantees.delays import change_table, delay_table, run_length_table
+from research.guarantees.delays import change_table, delay_table
 from research.guarantees.evidence import evidence_table
 from research.guarantees.fits import fit_table
 from research.guarantees.limits import coverage_table, drift_table
@@ -37,7 +37,6 @@ WATCH: dict[str, Callable[[], pd.DataFrame]] = {
     "files": files_table,
     "delays": delay_table,
     "changes": change_table,
-    "run lengths": run_length_table,
     "limits": coverage_table,
     "drift": drift_table,
     "service": service_table,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from dafh.exceptions import InputError
-from dafh.stats import Bettors, Detectors, WeighedCounts, drift_evidence, known_share
+from dafh.stats import Bettors, WeighedCounts, drift_evidence, known_share
 
 SIGNS = st.lists(st.sampled_from([-1.0, 1.0]), max_size=400).map(np.array)
 ALL_GAMES = np.array(list(itertools.product([-1.0, 1.0], repeat=10)))
@@ -85,35 +85,6 @@ def test_capital_that_is_given_away_is_soon_missed():
     for bettors in (kept, capped):
         bettors.bet(0, -np.ones(12))
     assert capped.capital[0] < 20 < kept.capital[0]
-
-
-# ---- detectors ----
-
-
-def test_without_harm_a_detector_grows_by_one_a_row_on_average():
-    final = []
-    for game in ALL_GAMES:
-        detectors = Detectors.start(1)
-        detectors.watch(0, game, np.full(10, 3.0))
-        detectors.wait(0, 4)
-        final.append(detectors.evidence[0])
-    assert np.mean(final) == pytest.approx(34.0)
-
-
-def test_a_detector_forgets_good_rows_and_a_bettor_hardly():
-    x, rows = np.concatenate([-np.ones(2000), np.ones(40)]), np.full(2040, 10.0)
-    path = Detectors.start(1).watch(0, x, rows)
-    assert path[:2000].max() < 200
-    assert path[-1] > 1e6
-
-
-def test_rows_before_a_bet_count_whenever_they_came():
-    at_once, late = Detectors.start(1), Detectors.start(1)
-    path = at_once.watch(0, np.array([1.0]), np.array([5.0]))
-    late.wait(0, 4)
-    assert late.watch(0, np.array([1.0]), np.array([1.0])) == pytest.approx(path)
-    late.restart(np.array([0]))
-    assert late.evidence[0] == 0
 
 
 # ---- confidence sequences ----

@@ -53,14 +53,6 @@ def test_without_evidence_nothing_changes(model):
     assert monitor.apply() == []
 
 
-def test_a_warning_takes_a_classifier_out_of_service_only_if_asked_to():
-    monitor = Monitor(fresh_model(), level=1e-9, run_length=300)
-    monitor.update(bad_rows().X[:300], bad_rows().y[:300])
-    assert {notice.kind for notice in monitor.notices} == {"change"}
-    assert monitor.apply() == []
-    assert monitor.apply(on_warnings=True)
-
-
 def test_a_proof_of_long_ago_puts_nothing_into_service():
     """As good as proved in the first months, then months of harm that nobody has acted upon: it stays out."""
     model = fresh_model()

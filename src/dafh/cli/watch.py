@@ -79,12 +79,6 @@ def watch() -> None:
     help="Accepted probability of any false alarm, ever.  [default: 0.05]",
 )
 @click.option(
-    "--run-length",
-    type=click.FloatRange(1),
-    metavar="ROWS",
-    help="Rows between two false warnings, on average, at least.  [default: 100000]",
-)
-@click.option(
     "--drift-margin",
     type=click.FloatRange(0, 1, max_open=True),
     help="Change of a share that is tolerated: 0.01 is one percentage point.  [default: 0]",
@@ -102,7 +96,6 @@ def watch() -> None:
 )
 @click.option("--by-batch", is_flag=True, default=None, help="Count each batch once: its rows may share a shock.")
 @click.option("--apply", is_flag=True, help="Change who serves whom after alarms and proofs, and replace MODEL.")
-@click.option("--on-warnings", is_flag=True, help="With --apply: take classifiers out of service after warnings, too.")
 @click.option("--fail-on-alarm", is_flag=True, help="Exit with code 1 while an alarm stands and MODEL still serves.")
 @click.option(
     "--wait",
@@ -145,16 +138,14 @@ def _lines(found: "WatchedBatch") -> list[str]:
     else:
         lines = [str(found.update)]
     lines += [str(change) for change in found.changes]
-    new = set() if found.update is None else {alarm.group for alarm in found.update.alarms}
-    for group in sorted({alarm.group for alarm in found.standing if alarm.group is not None}):
-        alarms = [alarm for alarm in found.standing if alarm.group == group]
-        if group not in new:
-            first = min(alarms, key=lambda alarm: alarm.row)
-            lines.append(f"Alarm still standing: group {group}, since batch {first.batch} (row {first.row:,}).")
-    of_level = [alarm for alarm in found.standing if alarm.kind == "level"]
-    if of_level and not any(alarm.kind == "level" for alarm in (found.update.alarms if found.update else ())):
-        lines.append(f"Alarm still standing: the model in use by itself, since batch {of_level[0].batch}.")
-    if len(found.standing) > len(of_level):
+    told = set() if found.update is None else {alarm.group for alarm in found.update.alarms}
+    for alarm in sorted(found.standing, key=lambda alarm: alarm.row):
+        if alarm.group not in told:
+            told.add(alarm.group)
+            # An alarm about the level is about no group's classifier.
+            who = "the model in use by itself" if alarm.group is None else f"group {alarm.group}"
+            lines.append(f"Alarm still standing: {who}, since batch {alarm.batch} (row {alarm.row:,}).")
+    if any(alarm.group is not None for alarm in found.standing):
         lines.append("The model file still serves with these classifiers: --apply takes them out of service.")
     return lines
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,6 @@ def watch_batch(
     weight: str | None,
     name: str | None,
     apply: bool,
-    on_warnings: bool,
     wait: float,
     **settings: Any,
 ) -> WatchedBatch:
@@ -102,7 +101,7 @@ def watch_batch(
                 if new:
                     store.put_model(checksum, model.name, 0)
                 store.put_batch(monitor, update, mark)
-            changes = _apply(monitor, store, loaded, model, on_warnings=on_warnings) if apply else []
+            changes = _apply(monitor, store, loaded, model) if apply else []
         if changes:
             # Only now: had the state not been written, it would not know the new file.
             _put_in_place(store, model)
@@ -203,7 +202,7 @@ def _monitor(loaded: FileModel, store: WatchStore, settings: dict[str, Any]) -> 
         reference = None if described is None else Reference.from_dict(described)
         return Monitor(loaded.model, reference=reference, **settings)
     monitor = store.monitor(loaded.model)
-    before = monitor.settings.to_dict()
+    before = plain(asdict(monitor.settings))
     for name, value in settings.items():
         asked = list(value) if name == "losses" else value
         if asked != before[name]:
@@ -222,11 +221,9 @@ def _attributes(monitor: Monitor, sensitive: Sequence[str]) -> list[str] | None:
     return declared
 
 
-def _apply(
-    monitor: Monitor, store: WatchStore, loaded: FileModel, path: Path, *, on_warnings: bool
-) -> list[ServiceChange]:
+def _apply(monitor: Monitor, store: WatchStore, loaded: FileModel, path: Path) -> list[ServiceChange]:
     """Change who serves whom in the state, with the model file that goes with it."""
-    changes = monitor.apply(on_warnings=on_warnings)
+    changes = monitor.apply()
     if changes:
         # What the card before says beyond the model itself, and what the groups are worth now.
         own = make_card(loaded.model, {})

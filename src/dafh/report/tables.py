@@ -22,7 +22,6 @@ _VERDICTS = {"satisfied": "✔\u00a0satisfied", "violated": "✖\u00a0violated",
 _NOTICES = {
     "harm": "✖\u00a0alarm",
     "level": "✖\u00a0alarm",
-    "change": "◆\u00a0warning",
     "shock": "◆\u00a0warning",
     "benefit": "✔\u00a0proof",
     "drift": "○\u00a0drift",

@@ -2,7 +2,7 @@
 
 - `differences`: one test and one limit for two classifiers on the same rows, whatever the loss;
 - `paired`: McNemar's exact test, the correction for many questions, and rows needed;
-- `sequential`: evidence of harm that may be looked at after every row, forever, and detectors of a change;
+- `sequential`: evidence of harm that may be looked at after every row, forever;
 - `sequences`: limits of a gain that hold at all times together;
 - `drift`: evidence that shares of rows are no longer what they were in training;
 - `bounds`: Theorem 1 and Theorem 2 of the paper, corrected.
@@ -21,11 +21,10 @@ from dafh.stats.differences import Differences
 from dafh.stats.drift import drift_evidence, known_share
 from dafh.stats.paired import holm, mcnemar_p, robust_radius, rows_needed
 from dafh.stats.sequences import WeighedCounts
-from dafh.stats.sequential import Bettors, Detectors
+from dafh.stats.sequential import Bettors
 
 __all__ = [
     "Bettors",
-    "Detectors",
     "Differences",
     "WeighedCounts",
     "deviation_epsilon",

@@ -7,15 +7,10 @@ non-negative supermartingale, an *e-process*, and the probability that it ever r
 
 - `Bettors`: the capital. Each of a few bettors stakes a fixed share of what it has (`BETS`). For discordant rows that
   count alike this is a mixture of likelihood ratios for several sizes of harm.
-- Bets are never larger than what is missing to the alarm: capital beyond it would be of no use, and without this the
-  alarm came 8% of rows later (harm of 2 percentage points, 10% of rows discordant).
+- Bets are never larger than what is missing to the alarm: capital beyond it would be of no use.
 - A small part of the capital (3%) is kept back and joins the bets later, row by row. This is what notices harm that
   begins after a good start, when the first bettors have lost nearly all they had.
-- `Detectors`: the same without a bound on the whole. Every row brings fresh capital, and the alarm is raised at R times
-  that of a row: by accident once in R rows on average, at most (Shiryaev 1963, Roberts 1966; as e-detectors Shin,
-  Ramdas and Rinaldo 2023).
-- Many questions share a level by their number: each of Q needs Q/α. Closed testing with the mean of all capitals (Vovk
-  and Wang 2021) asks for 5% less capital where only one question is in trouble, which is less than 1% of the rows.
+- Many questions share a level by their number: each of Q needs Q/α.
 
 References: Shafer (2021), Testing by betting; Waudby-Smith and Ramdas (2024), Estimating means of bounded random
 variables by betting; Ramdas, Grünwald, Vovk and Shafer (2023), Game-theoretic statistics and safe anytime-valid
@@ -29,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 # Shares of its capital that each bettor stakes, and what it has at first. The best share for discordant rows of which a
-# part p speaks for harm is 2p − 1: 0.2 for harm of 2 percentage points at 10% discordance, 0.5 for 5 points. Equal
-# parts on a fine grid from 0 to 1 needed 3% more rows for both, equal parts on a logarithmic grid 20% more for 5.
+# part p speaks for harm is 2p − 1: 0.2 for harm of 2 percentage points at 10% discordance, 0.5 for 5 points.
 BETS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 0.62])
 PRIOR = np.array([0.02, 0.04, 0.07, 0.22, 0.32, 0.33])
 # What is kept back, and after how many bets a third or so of it is in play.
@@ -167,67 +161,3 @@ def settle(
 def _bounded(accounts: NDArray[np.float64]) -> NDArray[np.float64]:
     total = float(accounts.sum())
     return accounts * (_RICHEST / total) if total > _RICHEST else accounts
-
-
-@dataclass(eq=False)
-class Detectors:
-    """Evidence of harm that began at any time, for Q questions.
-
-    Without harm, the sum over all questions grows by the number of rows, on average. It is therefore `run_length` times
-    the number of questions that a row counts for only after `run_length` rows or more, on average.
-
-    Examples
-    --------
-    >>> detectors = Detectors.start(n_questions=1)
-    >>> x = np.where(np.arange(300) < 200, -1.0, 1.0)  # 200 rows won, then only lost ones.
-    >>> path = detectors.watch(0, x, rows=np.ones(300))
-    >>> int(np.argmax(path >= 10_000)) - 200  # Rows lost until the alarm.
-    18
-    """
-
-    accounts: NDArray[np.float64]
-    """(Q, L)"""
-    waiting: NDArray[np.float64]
-    """Rows since the last discordant one, (Q,)."""
-
-    @classmethod
-    def start(cls, n_questions: int) -> Self:
-        """Begin with nothing: every row brings its own capital."""
-        return cls(np.zeros((n_questions, len(BETS))), np.zeros(n_questions))
-
-    @property
-    def evidence(self) -> NDArray[np.float64]:
-        """The statistic, (Q,), to be compared with an average run length in rows."""
-        return self.accounts.sum(axis=1) + self.waiting
-
-    def watch(self, question: int, x: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Settle bets on numbers from −1 to 1; return the evidence after each.
-
-        Parameters
-        ----------
-        question : int
-        x : array of shape (n,)
-            Without zeros.
-        rows : array of shape (n,)
-            Rows of the question since the bet before, this one included.
-        """
-        accounts = self.accounts[question]
-        deposits, path = rows.astype(np.float64), np.empty(len(x))
-        deposits[:1] += self.waiting[question]
-        for first in range(0, len(x), _BLOCK):
-            part = slice(first, first + _BLOCK)
-            _, after = settle(accounts, x[part], deposits[part])
-            path[part] = after.sum(axis=1)
-            accounts = _bounded(after[-1])
-        self.accounts[question] = accounts
-        if len(x):
-            self.waiting[question] = 0.0
-        return path
-
-    def wait(self, question: int, rows: float) -> None:
-        """Count rows after the last bet."""
-        self.waiting[question] += rows
-
-    def restart(self, questions: NDArray[np.intp]) -> None:
-        """Begin anew after an alarm."""
-        self.accounts[questions], self.waiting[questions] = 0.0, 0.0

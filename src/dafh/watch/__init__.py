@@ -5,7 +5,7 @@
 - `ledger`: its books: rows that have counted, rows that wait for labels, and all that was shown;
 - `evidence`: what labelled rows say about every group, declared subgroup and loss;
 - `inputs`: shares of groups, missing values and unseen categories against the training data;
-- `notices`: alarms, warnings, proofs, what an update has changed, and the table for readers;
+- `notices`: alarms, proofs, warnings of shocks, what an update has changed, and the table for readers;
 - `service`: who serves whom after an alarm or a proof;
 - `store`: the books in a file that survives a kill.
 

@@ -1,7 +1,7 @@
 """What is settled before labels are looked at: what is watched, how sure an alarm must be, and for which subgroups."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +13,9 @@ from dafh.evaluation.losses import Costs, Loss, LossName, check_losses
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes
 from dafh.tables.column import Column
-from dafh.text import plain, shown
+from dafh.text import shown
 
-# Sums of so many rows, or of rows of such a weight, are still exact enough.
+# Sums of rows of such a weight are still exact enough.
 _LARGEST = 1e15
 NOT_DECLARED = -1
 """Part of a row whose value was not there when subgroups were declared."""
@@ -75,7 +75,6 @@ class Settings:
     costs: Costs | None
     """For the loss "cost"."""
     largest_weight: float | None
-    run_length: float
     drift_margin: float
     level_margin: float
     min_labelled: float
@@ -85,10 +84,10 @@ class Settings:
         """Refuse what cannot be used."""
         if not is_real(self.level) or not 0 < self.level < 0.5:
             raise InputError(f"level must lie between 0 and 0.5, got {shown(self.level)}.")
-        if self.largest_weight is not None and not _is_finite(self.largest_weight, above=0):
+        if self.largest_weight is not None and not (
+            is_real(self.largest_weight) and 0 < self.largest_weight <= _LARGEST
+        ):
             raise InputError(f"largest_weight must be a positive number, got {shown(self.largest_weight)}.")
-        if not _is_finite(self.run_length) or self.run_length < 1:
-            raise InputError(f"run_length is a number of rows, 1 or more, got {shown(self.run_length)}.")
         for name in ("drift_margin", "level_margin"):
             if not is_real(getattr(self, name)) or not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name} is a share from 0 up to, but without, 1, got {shown(getattr(self, name))}.")
@@ -105,15 +104,6 @@ class Settings:
         if (weight > self.largest_weight).any():
             raise InputError(f"sample_weight holds {weight.max():g}, more than largest_weight={self.largest_weight:g}.")
         return weight / self.largest_weight
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return dict(plain(asdict(self)))
-
-
-def _is_finite(value: object, above: float = -np.inf) -> bool:
-    """Whether a value is a number that a float can hold."""
-    return is_real(value) and above < value <= _LARGEST  # type: ignore[operator]
 
 
 def losses_to_watch(

@@ -6,9 +6,9 @@ questions about harm share the level equally (an alarm needs a capital of Q/leve
 a part of the capital that is left.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from dafh.evaluation.losses import Loss
-from dafh.stats import Bettors, Detectors, WeighedCounts
+from dafh.stats import Bettors, WeighedCounts
+from dafh.watch.notices import Notice
 
-# Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first: with 0.8
-# instead of 0.99, they came 7% of rows later. Proofs are also about classifiers that were taken out of service.
+# Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first; proofs are
+# also about classifiers that were taken out of service.
 FIRST_ALARMS, FIRST_PROOFS = 0.99, 0.8
 # Capital for a proof is kept to this multiple of what a proof needs, so that it is lost soon when a gain ends.
 _MOST_FOR_PROOF = 10.0
@@ -63,35 +64,6 @@ class JudgedRows:
         return len(self.group)
 
 
-class Bets(NamedTuple):
-    """Discordant rows of a question as bets, in their order."""
-
-    question: int
-    row: NDArray[np.intp]
-    """Counted from the first row ever, which is 1."""
-    x: NDArray[np.float64]
-    """Own loss minus pooled loss, −1 to 1 and never 0."""
-    since: NDArray[np.float64]
-    """Rows of the question since the bet before, this one included."""
-
-
-@dataclass(frozen=True)
-class Raised:
-    """An alarm, a warning or a proof: which question or group, and at which row."""
-
-    place: int
-    row: int
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a batch of rows has shown."""
-
-    alarms: list[Raised]
-    warnings: list[Raised]
-    proofs: list[Raised]
-
-
 @dataclass(eq=False)
 class Evidence:
     """Evidence on Q = groups × parts × losses questions.
@@ -103,7 +75,6 @@ class Evidence:
     parts: list[str]
     losses: Sequence[Loss]
     level: float
-    run_length: float
     weighted: bool
     serving: NDArray[np.bool_]
     by_batch: bool = False
@@ -112,7 +83,6 @@ class Evidence:
     """Rows so far."""
     harm: Bettors = field(init=False)
     benefit: Bettors = field(init=False)
-    change: Detectors = field(init=False)
     counts: NDArray[np.float64] = field(init=False)
     """Rows of each kind and weight, (Q, 5, W)."""
     sums: NDArray[np.float64] = field(init=False)
@@ -121,8 +91,6 @@ class Evidence:
     """Lower and upper limit of the gain, (Q, 2), relative to the largest loss."""
     alarmed: NDArray[np.int64] = field(init=False)
     """Row at which an alarm was raised in this term, (Q,); 0 for none."""
-    warned: NDArray[np.int64] = field(init=False)
-    """Row of the first warning in this term, (Q,); 0 for none."""
     proved: NDArray[np.int64] = field(init=False)
     """Row at which a group's classifier was shown to be better in this term, (K,); 0 for none."""
     terms: NDArray[np.int64] = field(init=False)
@@ -140,11 +108,10 @@ class Evidence:
         """Begin without rows."""
         q, k = self.n_questions, self.n_groups
         self.harm, self.benefit = Bettors.start(q, FIRST_ALARMS), Bettors.start(q, FIRST_PROOFS)
-        self.change = Detectors.start(q)
         self.counts = np.zeros((q, _N_KINDS, len(_WEIGHT_EDGES) if self.weighted else 1))
         self.sums = np.zeros((q, 3))
         self.limits = np.tile([-1.0, 1.0], (q, 1))
-        self.alarmed, self.warned, self.proved, self.terms = (np.zeros(n, np.int64) for n in (q, q, k, k))
+        self.alarmed, self.proved, self.terms = (np.zeros(n, np.int64) for n in (q, k, k))
         self.spread = np.zeros(5)
         self.climb, self.onset = np.zeros(q), np.zeros(q, np.int64)
         self.served = self.serving.astype(np.int64)
@@ -189,18 +156,12 @@ class Evidence:
         capital = np.where(np.isinf(asked).all(axis=1), 0.0, asked.min(axis=1))
         return np.asarray(capital >= self.n_groups / self.level)
 
-    @property
-    def run_length_needed(self) -> float:
-        """What a detector needs for a warning: a row counts for one part of each attribute, and for some losses."""
-        # False positives and false negatives are never on the same row.
-        rates = {loss.name for loss in self.losses} >= {"fpr", "fnr"}
-        n_attributes = len({name.split(" = ")[0] for name in self.parts[1:]})
-        return self.run_length * (1 + n_attributes) * (len(self.losses) - rates)
-
     # ---- rows ----
 
-    def add(self, rows: JudgedRows, best: JudgedRows | None = None, worst: JudgedRows | None = None) -> Found:
-        """Take the labelled rows of a batch in their order.
+    def add(
+        self, rows: JudgedRows, best: JudgedRows | None = None, worst: JudgedRows | None = None, *, batch: int = 0
+    ) -> list[Notice]:
+        """Take the labelled rows of a batch in their order; return what they show.
 
         Where labels are missing for good, `best` and `worst` are all rows of the batch, with the labels that are best
         and worst for the own classifier: harm must be shown by the first, benefit by the second.
@@ -208,10 +169,10 @@ class Evidence:
         best, worst = best or rows, worst or rows
         self._count(rows)
         self._compare_batches(rows)
-        found = self._settle(best, worst)
+        notices = self._settle(best, worst, batch)
         self.n_rows += len(best)
         self._tighten(np.flatnonzero(np.isin(self.group, rows.group)))
-        return found
+        return notices
 
     def _count(self, rows: JudgedRows) -> None:
         """Count rows with a weight above 0 for every question they belong to."""
@@ -225,8 +186,11 @@ class Evidence:
             losses = worth @ rows.own_wrong[members], worth @ rows.pooled_wrong[members]
             self.sums[q] += rows.weight[members].sum(), *losses
 
-    def _bets(self, rows: JudgedRows) -> Iterator[tuple[Bets, int]]:
-        """Bets of each question that has rows, and the number of its rows after the last one."""
+    def _bets(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.float64]]]:
+        """Yield each question with its discordant rows, counted from the first ever, which is 1, and what is bet on.
+
+        That is own loss minus pooled loss, −1 to 1 and never 0.
+        """
         difference = rows.own_wrong.astype(np.float64) - rows.pooled_wrong
         for q, members, worth in self._asked(rows):
             x = worth * difference[members]
@@ -234,9 +198,8 @@ class Evidence:
                 ahead, n = np.sign(x.sum().round(9)), len(x)
                 x = np.append(np.zeros(n - 1), ahead)
             at = np.flatnonzero(x)
-            since = np.diff(at, prepend=-1).astype(np.float64)
-            bets = Bets(q, members[at] + self.n_rows + 1, x[at], since)
-            yield bets, len(x) - (int(at[-1]) + 1 if len(at) else 0)
+            if len(at):
+                yield q, members[at] + self.n_rows + 1, x[at]
 
     def _asked(self, rows: JudgedRows) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.float64]]]:
         """Yield each question with the places of its rows, and what is at stake on each, relative to the largest."""
@@ -254,37 +217,39 @@ class Evidence:
             for number in np.unique(asked[asked >= 0]):
                 yield int(number) * len(self.losses), np.flatnonzero(asked == number)
 
-    def _settle(self, best: JudgedRows, worst: JudgedRows) -> Found:
+    def _settle(self, best: JudgedRows, worst: JudgedRows, batch: int) -> list[Notice]:
         """Settle all bets, question by question, and see what they show."""
-        needed, run_length, at_risk = self.n_questions / self.level, self.run_length_needed, self.at_risk
-        serving = self.serving[self.group]
-        alarms, warnings = [], []
-        for (q, row, x, since), waiting in self._bets(best):
-            if len(x):
-                self._follow(q, x, row)
-                # What is decided stays so: evidence on it would only fade or grow without a meaning.
-                if not self.alarmed[q]:
-                    path = self.harm.bet(q, x, needed if at_risk[q] else np.inf)
-                    # A capped bet ends at what it needs but for rounding.
-                    reached = np.flatnonzero(path >= needed * (1 - 1e-9))
-                    if at_risk[q] and len(reached):
-                        self.alarmed[q] = row[reached[0]]
-                        alarms.append(Raised(q, int(row[reached[0]])))
-                signs = np.flatnonzero(self.change.watch(q, x, since) >= run_length)
-                if serving[q] and len(signs):
-                    warnings.append(Raised(q, int(row[signs[0]])))
-            self.change.wait(q, waiting)
-        for (q, _, x, _), _ in self._bets(worst):
+        needed, at_risk = self.n_questions / self.level, self.at_risk
+        alarms: dict[int, int] = {}
+        for q, row, x in self._bets(best):
+            self._follow(q, x, row)
+            # What is decided stays so: evidence on it would only fade or grow without a meaning.
+            if not self.alarmed[q]:
+                path = self.harm.bet(q, x, needed if at_risk[q] else np.inf)
+                # A capped bet ends at what it needs but for rounding.
+                reached = np.flatnonzero(path >= needed * (1 - 1e-9))
+                if at_risk[q] and len(reached):
+                    self.alarmed[q] = alarms[q] = int(row[reached[0]])
+        for q, _, x in self._bets(worst):
             self.benefit.bet(q, -x)
         self.benefit.cap(np.full(self.n_questions, _MOST_FOR_PROOF * self.n_groups / self.level))
-        self.change.restart(np.array([warning.place for warning in warnings], np.intp))
-        # After an alarm, a warning says nothing new.
-        warnings = [one for one in warnings if not self.alarmed[one.place]]
-        for warning in warnings:
-            self.warned[warning.place] = self.warned[warning.place] or warning.row
         new = np.flatnonzero((self.proved == 0) & self.better_now())
         self.proved[new] = self.n_rows + len(best)
-        return Found(alarms, warnings, [Raised(int(g), int(self.proved[g])) for g in new])
+        return [
+            *(self._alarm(q, row, batch) for q, row in sorted(alarms.items(), key=itemgetter(1))),
+            *(
+                Notice("benefit", int(g), "", None, int(self.proved[g]), batch, in_service=bool(self.serving[g]))
+                for g in new
+            ),
+        ]
+
+    def _alarm(self, q: int, row: int, batch: int) -> Notice:
+        """Say that harm was shown at a row."""
+        loss = self.losses[self.loss[q]]
+        weight, own, pooled = self.sums[q]
+        about = (int(self.group[q]), self.parts[self.part[q]], loss.name, row, batch)
+        # Rows after the alarm may have moved the estimate of its beginning beyond it.
+        return Notice("harm", *about, min(int(self.onset[q]), row), float(loss.worst * (pooled - own) / weight))
 
     def _follow(self, q: int, x: NDArray[np.float64], row: NDArray[np.intp]) -> None:
         """Note from where on the evidence has climbed: the usual estimate of when a change began (Page 1954)."""
@@ -349,9 +314,8 @@ class Evidence:
             # Out of service, evidence of harm is shown, but nothing depends on it.
             self.harm.restart(questions, capital_of_term(int(self.served[g]) if serving[g] else 0))
             self.benefit.restart(questions, capital_of_term(int(self.terms[g]), FIRST_PROOFS))
-            self.change.restart(questions)
             self.served[g] += serving[g]
-            self.alarmed[questions] = self.warned[questions] = 0
+            self.alarmed[questions] = 0
             self.climb[questions], self.onset[questions] = 0.0, self.n_rows
 
     # ---- results ----
@@ -380,29 +344,7 @@ class Evidence:
                 "harm_evidence": self.harm.capital,
                 "harm_needed": self.needed(),
                 "benefit_evidence": self.benefit.capital,
-                "change_evidence": self.change.evidence,
                 "in_service": self.serving[self.group],
                 "alarm_row": self.alarmed,
             }
         )
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is known, as arrays, for `restore`."""
-        found: dict[str, NDArray[Any]] = {"n_labelled": np.array(self.n_rows)}
-        for part in fields(self):
-            value = getattr(self, part.name)
-            if isinstance(value, np.ndarray):
-                found[part.name] = value
-            elif isinstance(value, Bettors | Detectors):
-                found |= {f"{part.name}_{name}": array for name, array in vars(value).items()}
-        return found
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take what `arrays` gave."""
-        self.n_rows = int(arrays["n_labelled"])
-        for part in fields(self):
-            value = getattr(self, part.name)
-            if isinstance(value, np.ndarray):
-                setattr(self, part.name, arrays[part.name])
-            elif isinstance(value, Bettors | Detectors):
-                setattr(self, part.name, type(value)(**{name: arrays[f"{part.name}_{name}"] for name in vars(value)}))

@@ -213,7 +213,8 @@ class InputDrift:
         new = (self.drifted == 0) & (evidence >= 2 * len(self.names) / self.level)
         self.drifted[new] = self.n_rows
         # Of a column of numbers, the bin that tells most: others have less because it has more.
-        of_column = [name if kind is None else kind for name, kind in zip(self.names, self._columns(), strict=True)]
+        binned = [f"bins of {name}" for name, bins in self.reference.numbers.items() for _ in bins.rows]
+        of_column = self.names[: len(self.names) - len(binned)] + binned
         told = {of_column[i]: i for i in sorted(np.flatnonzero(new), key=lambda i: evidence[i])}
         since = self._since()[np.argmax(self._evidence_since(), axis=0)]
         before = np.array(list(self.reference.shares().values())) / max(self.reference.n_rows, 1)
@@ -222,11 +223,6 @@ class InputDrift:
             "reference rows."
             for i in sorted(told.values())
         ]
-
-    def _columns(self) -> list[str | None]:
-        """Column of numbers that each property is a bin of."""
-        binned = [f"bins of {name}" for name, bins in self.reference.numbers.items() for _ in bins.rows]
-        return [*[None] * (len(self.names) - len(binned)), *binned]
 
     def _since(self) -> NDArray[np.int64]:
         """Rows since each start, and those of them with each property, (S, 1 + P)."""

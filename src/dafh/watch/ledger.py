@@ -14,7 +14,7 @@ matter:
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from scipy.stats import poisson
 
 from dafh.evaluation.losses import check_losses
+from dafh.stats import Bettors
 from dafh.tables.column import Column
 from dafh.tables.hashes import mixed
 from dafh.text import plain
 from dafh.watch.declared import DeclaredParts, Settings
-from dafh.watch.evidence import Evidence, Found, JudgedRows
+from dafh.watch.evidence import Evidence, JudgedRows
 from dafh.watch.inputs import InputDrift, Reference
 from dafh.watch.levels import Levels, UsedRows
 from dafh.watch.notices import Notice, ServiceChange, Update
@@ -91,33 +92,17 @@ class PlainState:
 
     settings: Settings
     parts: tuple[Column, ...]
-    n_classes: int
-    divides_all: bool
-    n_batches: int
     has_persons: bool | None
     by_id: bool | None
     reference: Reference | None
     watched: tuple[int, ...]
-    fingerprint: str
 
 
 class Ledger:
     """Counts decided rows.
 
-    Parameters
-    ----------
-    settings : Settings
-    parts : DeclaredParts
-    serving : array of shape (K,)
-        Groups whose watched classifier is in service.
-    n_classes : int
-    reference : Reference, optional
-        Without it, the first rows take its place.
-    divides_all : bool
-        Whether every row belongs to a group.
-    judged, errors : tuple of int
-        Labelled reference rows, all and of each group, and those on which the model was wrong; without them, the first
-        batch takes their place.
+    `serving` are the groups whose watched classifier is in service. `judged` are labelled reference rows, all and of
+    each group, and `errors` those on which the model was wrong. The first batch replaces a reference that is missing.
     """
 
     def __init__(
@@ -140,7 +125,6 @@ class Ledger:
             parts.names,
             losses,
             settings.level,
-            settings.run_length,
             weighted,
             serving,
             settings.by_batch,
@@ -264,14 +248,10 @@ class Ledger:
         grouped = rows["group"] < self.evidence.n_groups
         rows, known = rows[grouped], known[grouped]
         sides = [self._judged(rows, rows[side]) for side in ("own", "pooled")] if not known.all() else []
-        found = self.evidence.add(self._judged(rows[known], rows["label"][known]), *sides)
-        at = (self.evidence.n_rows, self.n_batches)
-        notices = [
-            *self._noticed(found),
-            *(Notice("level", None, text, None, self.levels.n_rows, self.n_batches) for text in shown),
-        ]
+        notices = self.evidence.add(self._judged(rows[known], rows["label"][known]), *sides, batch=self.n_batches)
+        notices += [Notice("level", None, text, None, self.levels.n_rows, self.n_batches) for text in shown]
         if self.evidence.shows_shocks():
-            notices.append(Notice("shock", None, "", None, *at))
+            notices.append(Notice("shock", None, "", None, self.evidence.n_rows, self.n_batches))
         return notices, len(rows)
 
     def _judged(self, rows: NDArray[np.void], fill: NDArray[np.integer]) -> JudgedRows:
@@ -285,67 +265,49 @@ class Ledger:
         """Rows that are the first of their person, here and so far."""
         return ~(np.isin(rows["person"], self.persons) | pd.Series(rows["person"]).duplicated().to_numpy())
 
-    def _noticed(self, found: Found) -> list[Notice]:
-        new: list[Notice] = []
-        table = self.evidence.table()
-        for kind, raised in (("harm", found.alarms), ("change", found.warnings)):
-            for one in sorted(raised, key=lambda one: one.row):
-                line = table.iloc[one.place]
-                about = (int(line["group"]), str(line["part"]), line["loss"], one.row, self.n_batches)
-                # Rows after the alarm may have moved the estimate beyond it.
-                onset = min(int(self.evidence.onset[one.place]), one.row)
-                new.append(Notice(kind, *about, onset, float(line["gain"])))  # type: ignore[arg-type]
-        for one in found.proofs:
-            served = bool(self.evidence.serving[one.place])
-            new.append(Notice("benefit", one.place, "", None, one.row, self.n_batches, in_service=served))
-        return new
-
     # ---- as plain values and arrays ----
 
-    def to_state(self, watched: NDArray[np.intp], fingerprint: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_state(self, watched: NDArray[np.intp]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """All that is known, as plain values and as arrays."""
         values = PlainState(
             self.settings,
             self.parts.attributes,
-            self.n_classes,
-            self.divides_all,
-            self.n_batches,
             self.has_persons,
             self.by_id,
             None if self.drift is None else self.drift.reference,
             tuple(watched.tolist()),
-            fingerprint,
         )
-        arrays = self.evidence.arrays() | self.levels.arrays()
-        arrays |= {name: getattr(self, name) for name in ("given", "persons", "pairs")}
-        arrays |= {f"pending_{name}": self.pending[name] for name in self.pending.dtype.names or ()}
-        if self.drift is not None:
-            counted = np.array(self.drift.n_rows)
-            arrays |= {"drift_hits": self.drift.hits, "drift_rows": self.drift.drifted, "drift_seen": counted}
-            arrays["drift_starts"] = self.drift.starts
-        return dict(plain(asdict(values))), arrays
+        return dict(plain(asdict(values))), _arrays_of(self, "ledger")
 
-    @classmethod
-    def from_state(
-        cls,
-        state: PlainState,
-        arrays: Mapping[str, NDArray[Any]],
-        notices: list[Notice],
-        service: list[ServiceChange],
-    ) -> Self:
+    def restore(
+        self, state: PlainState, arrays: Mapping[str, NDArray[Any]], said: list[Notice], service: list[ServiceChange]
+    ) -> None:
         """Take what `to_state` gave, with all that was said before."""
-        about = (state.settings, DeclaredParts(state.parts), arrays["serving"], state.n_classes, state.reference)
-        ledger = cls(*about, divides_all=state.divides_all)
-        ledger.evidence.restore(arrays)
-        ledger.pending = np.zeros(len(arrays["pending_id"]), ledger.pending.dtype)
-        for name in ledger.pending.dtype.names or ():
-            ledger.pending[name] = arrays[f"pending_{name}"]
-        for name in ("given", "persons", "pairs"):
-            setattr(ledger, name, arrays[name])
-        ledger.n_batches, ledger.has_persons, ledger.by_id = state.n_batches, state.has_persons, state.by_id
-        ledger.levels.restore(arrays)
-        if ledger.drift is not None:
-            ledger.drift.hits, ledger.drift.drifted = arrays["drift_hits"], arrays["drift_rows"]
-            ledger.drift.n_rows, ledger.drift.starts = int(arrays["drift_seen"]), arrays["drift_starts"]
-        ledger.notices, ledger.service = notices, service
-        return ledger
+        _restore(self, "ledger", arrays)
+        self.has_persons, self.by_id = state.has_persons, state.by_id
+        self.notices, self.service = said, service
+
+
+_Books = Ledger | Evidence | Levels | InputDrift | Bettors
+
+
+def _arrays_of(books: _Books, name: str) -> dict[str, NDArray[Any]]:
+    """All arrays and counts of an object, and of those that it keeps."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for key, value in vars(books).items():
+        if isinstance(value, np.ndarray) or type(value) is int:
+            arrays[f"{name}.{key}"] = np.asarray(value)
+        elif isinstance(value, _Books):
+            arrays |= _arrays_of(value, f"{name}.{key}")
+    return arrays
+
+
+def _restore(books: _Books, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Take what `_arrays_of` gave."""
+    for key, value in vars(books).items():
+        if isinstance(value, np.ndarray):
+            setattr(books, key, arrays[f"{name}.{key}"])
+        elif type(value) is int:
+            setattr(books, key, int(arrays[f"{name}.{key}"]))
+        elif isinstance(value, _Books):
+            _restore(value, f"{name}.{key}", arrays)

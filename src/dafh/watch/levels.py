@@ -11,9 +11,9 @@ A tolerance is added to each. All questions share the level; where the reference
 its limits. If no mean exceeds what is tolerated, the probability of any alarm, ever, is at most `level`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -198,16 +198,3 @@ class Levels:
                 "alarm": [f"row {row:,}" if row else none for row in table["alarm_row"]],
             }
         )
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is known, as arrays, for `restore`."""
-        plain = {name: getattr(self, name) for name in ("judged", "errors", "sums", "alarmed", "terms")}
-        found = {f"level_{name}": np.asarray(values) for name, values in (plain | vars(self.bettors)).items()}
-        return found | {"level_n": np.array(self.n_rows)}
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take what `arrays` gave."""
-        for name in ("judged", "errors", "sums", "alarmed", "terms"):
-            setattr(self, name, arrays[f"level_{name}"])
-        self.bettors = Bettors(**{name: arrays[f"level_{name}"] for name in vars(self.bettors)})
-        self.n_rows = int(arrays["level_n"])

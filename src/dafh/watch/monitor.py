@@ -19,7 +19,7 @@ from dafh.estimators.prediction import PairedDecisions
 from dafh.exceptions import DAFHError, InputError
 from dafh.frames import Table, to_pandas
 from dafh.tables.hashes import row_hashes, value_hashes
-from dafh.text import render_html, render_text, shown
+from dafh.text import render_text, shown
 from dafh.watch.declared import DeclaredParts, Settings, losses_to_watch
 from dafh.watch.inputs import Reference
 from dafh.watch.ledger import UNKNOWN, Ledger, PlainState, decided_rows
@@ -56,8 +56,6 @@ class Monitor:
         theirs. Without them it is that of the rows that the guard had, or else that of the first batch.
     largest_weight : float, optional
         Largest weight that any row will ever have; needed for `sample_weight`.
-    run_length : float, default=100_000
-        Warnings of a change come by accident once in so many labelled rows, on average, at most.
     drift_margin : float, default=0
         Change of a share that is tolerated: 0.01 is one percentage point.
     level_margin : float, default=0.02
@@ -94,7 +92,6 @@ class Monitor:
         reference: "Table | Reference | None" = None,
         reference_labels: ArrayLike | None = None,
         largest_weight: float | None = None,
-        run_length: float = 100_000.0,
         drift_margin: float = 0.0,
         level_margin: float = 0.02,
         min_labelled: float = 0.95,
@@ -111,7 +108,7 @@ class Monitor:
         asked = losses_to_watch(self._final, losses, costs)
         names, known = tuple(loss.name for loss in asked), next((loss.costs for loss in asked if loss.costs), None)
         margins = (drift_margin, level_margin, min_labelled, bool(by_batch))
-        self.settings = Settings(level, names, known, largest_weight, run_length, *margins)
+        self.settings = Settings(level, names, known, largest_weight, *margins)
         self._ledger: Ledger | None = None
         self._look_at_model()
         self._reference = self._count_reference(reference, reference_labels, sensitive_features)
@@ -277,7 +274,7 @@ class Monitor:
 
     @property
     def notices(self) -> list[Notice]:
-        """All alarms, warnings, proofs and signs of drift so far."""
+        """All alarms, proofs, signs of drift and other notices so far."""
         return [] if self._ledger is None else list(self._ledger.notices)
 
     @property
@@ -300,17 +297,12 @@ class Monitor:
         """Labelled rows that have counted as evidence."""
         return 0 if self._ledger is None else self._ledger.evidence.n_rows
 
-    @property
-    def n_waiting(self) -> int:
-        """Rows that wait for their labels."""
-        return 0 if self._ledger is None else int((self._ledger.pending["label"] == UNKNOWN).sum())
-
     def table(self) -> pd.DataFrame:
         """One row per group, part and loss.
 
         Columns: rows, own_worse and own_better (discordant rows), own_loss, pooled_loss, gain with the limits low and
         high, which hold for all questions and at all times together; harm_evidence and what it needs for an alarm;
-        benefit_evidence; change_evidence, which is compared with the run length; in_service; alarm_row (0 for none).
+        benefit_evidence; in_service; alarm_row (0 for none).
         """
         if self._ledger is None:
             raise InputError("Nothing is known before the first update.")
@@ -333,17 +325,12 @@ class Monitor:
             raise InputError("There is nothing to compare with before the first update.")
         return self._ledger.drift.table()
 
-    def apply(self, *, on_warnings: bool = False) -> list[ServiceChange]:
+    def apply(self) -> list[ServiceChange]:
         """Change who serves whom, as far as it was shown; the model is changed in place, as by `recalibrate`.
 
         A classifier is taken out of service after an alarm about its group or a declared subgroup, and the pooled one
         serves. A classifier is put into service only where it is shown to be better than the pooled one, in every loss
         and every declared subgroup with rows. Evidence on a group starts anew when its classifier changes.
-
-        Parameters
-        ----------
-        on_warnings : bool, default=False
-            Take classifiers out of service after a warning, too: sooner, and more often by accident.
 
         Returns
         -------
@@ -353,7 +340,7 @@ class Monitor:
         self._check_model()
         if self._ledger is None:
             return []
-        changes = serve_as_shown(self._final, self.watched, self._ledger, on_warnings)
+        changes = serve_as_shown(self._final, self.watched, self._ledger)
         self._fingerprint = fingerprint_of(self._final)
         return changes
 
@@ -363,7 +350,7 @@ class Monitor:
         """All that is known but for notices and changes of service, as plain values and as arrays."""
         if self._ledger is None:
             raise InputError("Nothing is known before the first update.")
-        return self._ledger.to_state(self.watched, self._fingerprint)
+        return self._ledger.to_state(self.watched)
 
     @classmethod
     def from_state(
@@ -377,11 +364,12 @@ class Monitor:
         """Go on with what `to_state` gave, for the same model."""
         monitor, state = cls(model), msgspec.convert(values, PlainState)
         k, n_classes = int(monitor._final.n_groups_), len(monitor._final.classes_)
-        if len(state.watched) != k or state.n_classes != n_classes:
+        if len(state.watched) != k or arrays["ledger.n_classes"] != n_classes:
             raise InputError("The state belongs to a model with other groups or labels.")
         monitor.settings, monitor.watched = state.settings, np.array(state.watched, np.intp)
-        monitor._reference, monitor._fingerprint = state.reference, state.fingerprint
-        monitor._ledger = Ledger.from_state(state, arrays, list(notices), list(service))
+        monitor._reference = state.reference
+        monitor._ledger = monitor._begin(DeclaredParts(state.parts))
+        monitor._ledger.restore(state, arrays, list(notices), list(service))
         return monitor
 
     def __str__(self) -> str:
@@ -390,20 +378,12 @@ class Monitor:
             return "Monitor: no rows yet."
         shown = display(self.table(), self.settings.level)
         levels = render_text(self._ledger.levels.display(), left=("model in use",))
-        return f"{self._headline()}\n\n{render_text(shown, left=('subgroup', 'loss'))}\n\n{levels}"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        if self._ledger is None:
-            return f"<p>{self}</p>"
-        return render_html(self._headline(), display(self.table(), self.settings.level))
-
-    def _headline(self) -> str:
-        assert self._ledger is not None
         n, batches = len(self.alarms), self._ledger.n_batches
         words = "no alarm" if not n else f"{n} alarm{'s' * (n > 1)}"
-        return f"Monitor: {self.n_rows:,} labelled rows in {batches} batch{'es' * (batches != 1)}, {words}."
+        headline = f"Monitor: {self.n_rows:,} labelled rows in {batches} batch{'es' * (batches != 1)}, {words}."
+        return f"{headline}\n\n{render_text(shown, left=('subgroup', 'loss'))}\n\n{levels}"
+
+    __repr__ = __str__
 
 
 def _reference_errors(reference: Reference | None, final: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

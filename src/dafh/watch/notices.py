@@ -1,4 +1,4 @@
-"""What the monitor has to say: alarms, warnings, proofs and drift, what an update has changed, and its table."""
+"""What the monitor has to say: alarms, proofs and drift, what an update has changed, and its table."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ import pandas as pd
 from dafh.evaluation.losses import TITLES, Loss, LossName
 from dafh.text import clipped, percent, plain, points
 
-Kind = Literal["harm", "change", "benefit", "level", "drift", "shock", "model"]
+Kind = Literal["harm", "benefit", "level", "drift", "shock", "model"]
 ALARMS = ("harm", "level")
 _SAID = {
     "model": "The model was changed, and not by this monitor: evidence starts anew.",
@@ -21,7 +21,6 @@ _SAID = {
 HEADINGS = {
     "harm": "Alarm",
     "level": "Alarm",
-    "change": "Warning",
     "benefit": "Proof",
     "drift": "Drift",
     "shock": "Warning",
@@ -41,7 +40,7 @@ class Notice:
     """
 
     kind: Kind
-    """"harm" is an alarm, "change" a warning, "benefit" a proof; "level" is an alarm about the model in use by itself,
+    """"harm" is an alarm, "benefit" a proof; "level" is an alarm about the model in use by itself,
     "drift" one of the input; "shock" warns of batches whose rows are not independent, "model" of another model."""
     group: int | None
     part: str
@@ -56,11 +55,6 @@ class Notice:
     """Of all rows so far: still positive where harm came after a good start."""
     in_service: bool = True
     """Of a proof: whether the classifier serves already."""
-
-    @property
-    def who(self) -> str:
-        """Group or subgroup in words."""
-        return f"{self.part} in group {self.group}" if self.part else f"group {self.group}"
 
     def sentence(self) -> str:
         """Say it."""
@@ -78,24 +72,16 @@ class Notice:
         loss = Loss(self.loss)
         since = f"since about row {self.onset:,}" if self.onset else "since the start"
         gain = "" if self.gain is None else f" Gain of all rows so far: {points(self.gain)} {loss.unit}."
-        if self.kind == "change":
-            return f"{_capital(self.who)} seems to be worse off, in {loss.title}, {since}. Seen {when}.{gain}"
-        what = f"{_capital(self.who)} is worse off than with the pooled classifier"
-        return f"{what}, in {loss.title}, {since}. Shown {when}.{gain}"
+        who = f"{self.part} in group {self.group}" if self.part else f"Group {self.group}"
+        return f"{who} is worse off than with the pooled classifier, in {loss.title}, {since}. Shown {when}.{gain}"
 
     def __str__(self) -> str:
         """Say it, after its kind."""
-        heading = HEADINGS[self.kind]
-        return f"{heading}: {self.sentence()}"
+        return f"{HEADINGS[self.kind]}: {self.sentence()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {**plain(asdict(self)), "sentence": self.sentence()}
-
-
-def _capital(text: str) -> str:
-    """Begin a sentence, but leave the name of a column as it is."""
-    return f"Group{text[5:]}" if text.startswith("group ") else text
 
 
 @dataclass(frozen=True)

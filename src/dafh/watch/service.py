@@ -32,12 +32,12 @@ def fingerprint_of(final: Any) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def changes_needed(evidence: Evidence, *, on_warnings: bool) -> dict[int, tuple[bool, str]]:
+def changes_needed(evidence: Evidence) -> dict[int, tuple[bool, str]]:
     """Groups whose classifier is to be put into service (True) or taken out of it, each with the reason."""
     found: dict[int, tuple[bool, str]] = {}
     better = evidence.better_now()
     for g in range(evidence.n_groups):
-        alarmed, warned = (rows[evidence.group == g] for rows in (evidence.alarmed, evidence.warned))
+        alarmed = evidence.alarmed[evidence.group == g]
         if not evidence.serving[g]:
             if better[g]:
                 found[g] = (
@@ -46,14 +46,12 @@ def changes_needed(evidence: Evidence, *, on_warnings: bool) -> dict[int, tuple[
                 )
         elif alarmed.any():
             found[g] = (False, f"harm was shown at row {alarmed[alarmed > 0].min():,}")
-        elif on_warnings and warned.any():
-            found[g] = (False, f"there were signs of harm at row {warned[warned > 0].min():,}")
     return found
 
 
-def serve_as_shown(final: Any, watched: NDArray[np.intp], ledger: Ledger, on_warnings: bool) -> list[ServiceChange]:
+def serve_as_shown(final: Any, watched: NDArray[np.intp], ledger: Ledger) -> list[ServiceChange]:
     """Change who serves whom in a model, and begin new terms in the books."""
-    wanted = changes_needed(ledger.evidence, on_warnings=on_warnings)
+    wanted = changes_needed(ledger.evidence)
     if not wanted:
         return []
     k, serves = int(final.n_groups_), np.array(final.serves_)

@@ -13,13 +13,11 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from dafh.classifiers.pipelines import final_classifier
 from dafh.exceptions import InputError
 from dafh.storage import is_special
 from dafh.text import clipped, plain
 from dafh.watch.monitor import Monitor
 from dafh.watch.notices import Notice, ServiceChange, Update
-from dafh.watch.service import fingerprint_of
 
 _FORMAT = 2
 # Marks the file as ours ("dafw" in ASCII), so that we never write to a database of another program.
@@ -178,8 +176,6 @@ class WatchStore:
         with self._reading():
             with np.load(io.BytesIO(self._value("SELECT arrays FROM state")), allow_pickle=False) as found:
                 arrays = dict(found.items())
-            # The checksum of a model file says that the model is the one of the state.
-            values["fingerprint"] = fingerprint_of(final_classifier(model))
             return Monitor.from_state(model, values, arrays, *said)
 
     def plain_state(self) -> dict[str, Any]:
