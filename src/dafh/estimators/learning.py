@@ -272,8 +272,7 @@ def learn_network(
         base,
         held_out,
         start=start,
-        start_seed=seeds[0],
-        batch_seed=seeds[1],
+        seeds=seeds,
         verbose=verbose,
     )
     return LearnedGroups(
