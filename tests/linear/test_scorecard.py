@@ -123,8 +123,8 @@ def test_two_categories_are_a_penalised_logistic_regression():
     """With one column of categories and strength s, the problem is small enough for scikit-learn."""
     table = pd.DataFrame({"job": ["a"] * 60 + ["b"] * 60})
     labels = np.r_[np.arange(60) % 4 == 0, np.arange(60) % 3 > 0]
-    model = fitted(table, labels)
-    strength = model.strengths_.strength[0]
+    model = Scorecard(strength=1.0)
+    strength = model.fit_keeping_sums(table, labels).solution.penalty[1]
     dummies = np.column_stack([table.job == "a", table.job == "b"]).astype(float)
     other = LogisticRegression(C=1 / strength, tol=1e-10).fit(dummies, labels)
     np.testing.assert_allclose(model.decision_function(table), other.decision_function(dummies), atol=1e-4)

@@ -27,7 +27,7 @@ from dafh.checks.rows import TakesTables, check_persons, check_table, check_weig
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.exceptions import EffectsLeftOutWarning, InputError
-from dafh.frames import PlainTable, Table, is_frame, to_pandas
+from dafh.frames import Table, is_frame, to_pandas
 from dafh.linear.crossfit import Folds
 from dafh.linear.designs import Basis, BinnedDesign, make_basis, sum_points
 from dafh.linear.effects import choose_effects
@@ -63,7 +63,8 @@ class Scaling:
 
     Examples
     --------
-    >>> Scaling(600, odds=50, doubling=20).of_logits(np.log([25, 50, 100]), ["no", "yes"]).round(9)
+    >>> scaling = Scaling(600, odds=50, doubling=20)
+    >>> (scaling.start + scaling.factor(["no", "yes"]) * np.log([25, 50, 100])).round(9)
     array([580., 600., 620.])
     """
 
@@ -92,10 +93,6 @@ class Scaling:
     def start(self) -> float:
         """Points of a row with even odds."""
         return float(self.points - self.doubling / np.log(2) * np.log(self.odds))
-
-    def of_logits(self, logits: NDArray[np.float64], classes: Sequence[Any]) -> NDArray[np.float64]:
-        """Points of rows by their log-odds for ``classes[1]``."""
-        return self.start + self.factor(classes) * logits
 
 
 _NOTHING = Allowed("None", lambda value: value is None)
@@ -142,8 +139,6 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         The mean over the training rows is 0 in every column.
     intercept_ : array of shape (m,)
         Score of a row with 0 points everywhere.
-    strengths_ : data frame
-        Strength of the penalty by column and part: line, steps, categories, gaps.
     strength_ : float
         The factor in use.
     threshold_ : float
@@ -311,22 +306,6 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         self.score_cuts_ = np.unique(np.quantile(scores, np.arange(1, 10) / 10))
         tenth = np.searchsorted(self.score_cuts_, scores)
         self.score_shares_ = np.bincount(tenth, rows.weight, len(self.score_cuts_) + 1) / rows.weight.sum()
-        self._strengths = self._strength_table(design, fit.block, found.penalty)
-
-    def _strength_table(
-        self, design: BinnedDesign, block: NDArray[np.intp], penalty: NDArray[np.float64]
-    ) -> PlainTable:
-        lines = []
-        for column, place in zip(self.binning_.columns, design.places, strict=True):
-            for part in np.unique(block[place]):
-                inside = np.flatnonzero(block == part)
-                lines.append((column.name, len(inside), float(penalty[inside[0]])))
-        return PlainTable.of(pd.DataFrame(lines, columns=["column", "coefficients", "strength"]))
-
-    @property
-    def strengths_(self) -> pd.DataFrame:
-        """Strength of the penalty by column and part."""
-        return self._strengths.to_frame()
 
     # ---- prediction ----
 
@@ -383,7 +362,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self.scaling is None:
             raise InputError("The scorecard has no scale: fit it with scaling=Scaling(600, odds=50, doubling=20).")
-        return self.scaling.of_logits(self.decision_function(X), self.classes_.tolist())
+        return self.scaling.start + self.scaling.factor(self.classes_.tolist()) * self.decision_function(X)
 
     def reasons(
         self, X: Table, most: int | None = 4, *, favourable: Any = None, reference: str = "mean"
