@@ -44,7 +44,7 @@ def rows_and_folds(seed=0):
 
 
 def population(*folds):
-    return FittedPopulation(three_groups(), folds, pd.DataFrame(), pd.DataFrame(), 1)
+    return FittedPopulation(three_groups(), folds, pd.DataFrame(), 1)
 
 
 def wrong_in_groups(compared):
@@ -156,7 +156,6 @@ def test_a_model_depends_on_no_corrections_of_another_block(block):
     before, after = (
         tiny_fit(rows, held_out, base, one, n_replicas=2) for one in (start, replace(start, weight=weight))
     )
-    assert before.population["chosen"].tolist() == after.population["chosen"].tolist()
     distance = moved(before, after, rows)
     assert distance[block] > 1e-4
     assert [distance[other] for other in range(3) if other != block] == [0, 0]

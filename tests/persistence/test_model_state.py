@@ -75,7 +75,7 @@ def check_equal(loaded, model, rows):
         assert loaded.guard_report_.per_check == model.guard_report_.per_check
     for name in ("losses_", "threshold_", "n_groups_", "method_", "best_epoch_", "label_information_"):
         assert getattr(loaded, name) == getattr(model, name)
-    for name in ("candidates_", "history_", "population_"):
+    for name in ("candidates_", "history_"):
         if getattr(model, name) is not None:
             pd.testing.assert_frame_equal(getattr(loaded, name), getattr(model, name))
 

@@ -410,7 +410,7 @@ class FittedPopulation:
     folds: tuple[NetworkModel, ...]
     """The same start trained without each fold; none where nothing was held out."""
     history: pd.DataFrame
-    population: pd.DataFrame
+    """Of the chosen replica."""
     best_epoch: int
     """Counted from 1."""
 
@@ -499,21 +499,7 @@ def fit_population(
         group, classifiers = jax.tree.map(lambda leaf: leaf[number], checkpoints[choices[block].epoch])
         return NetworkModel.from_parameters(group, classifiers, columns, contains_pooled=warm)
 
-    return FittedPopulation(
-        served(n_folds), tuple(served(block) for block in range(n_folds)), *_tables(curves, rule, choices[-1], grid)
-    )
-
-
-def _tables(
-    curves: Curves, rule: Selection, choice: Choice, grid: dict[str, NDArray[np.float64]]
-) -> tuple[pd.DataFrame, pd.DataFrame, int]:
-    """History of the chosen replica, all replicas, and the chosen epoch."""
-    judged, best = rule.judged(curves), rule.criterion(curves).argmin(axis=0)
-    replicas, n_epochs = np.arange(len(best)), len(curves["selection_pr"])
-    history = {name: curve[:, choice.replica] for name, curve in judged.items()}
-    population = pd.DataFrame(grid, index=pd.RangeIndex(len(best), name="replica")).assign(
-        best_epoch=best + 1,
-        **{name: judged[name][best, replicas] for name in judged if name.startswith("selection_")},
-        chosen=replicas == choice.replica,
-    )
-    return pd.DataFrame(history, pd.RangeIndex(1, n_epochs + 1, name="epoch")), population, choice.epoch + 1
+    final = choices[-1]
+    history = pd.DataFrame({name: curve[:, final.replica] for name, curve in rule.judged(curves).items()})
+    history.index = pd.RangeIndex(1, len(history) + 1, name="epoch")
+    return FittedPopulation(served(n_folds), tuple(served(block) for block in range(n_folds)), history, final.epoch + 1)
