@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dafh.checks.parameters import Allowed, check_parameters, number, one_of, sequence_of, whole_number
+from dafh.checks.parameters import Allowed, Constraints, check_parameters, number, one_of, sequence_of, whole_number
 from dafh.exceptions import InputError
 
 _AUTO = one_of("auto")
@@ -161,6 +161,8 @@ class Recipe(BaseEstimator):
     n_folds: int | Literal["auto"] = _setting("auto", whole_number(1, 100), _AUTO)
     pr_weight: float = _setting(0.0, number(0, closed="left"))
 
+    _constraints: ClassVar[Constraints]
+
     @classmethod
     def paper(
         cls,
@@ -246,7 +248,7 @@ class Recipe(BaseEstimator):
 
     def check(self) -> Self:
         """Refuse settings that cannot be used, in one sentence."""
-        check_parameters(self, {field.name: field.metadata["allowed"] for field in fields(self)})
+        check_parameters(self, self._constraints)
         return self
 
     def grid(self) -> dict[str, NDArray[np.float64]]:
@@ -272,3 +274,6 @@ class Recipe(BaseEstimator):
         if from_start:
             epochs, patience = 8, 3
         return epochs if self.max_epochs == "auto" else int(self.max_epochs), patience
+
+
+Recipe._constraints = {each.name: each.metadata["allowed"] for each in fields(Recipe)}
