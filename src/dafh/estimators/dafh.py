@@ -372,7 +372,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         if self.exceptions_ is not None:
             self.exceptions_ = self.exceptions_.judged(self.serves_, self.guard_report_)
 
-    def _compare(self, rows: CheckedRows) -> ComparedRows | None:
+    def _compare(self, rows: CheckedRows) -> ComparedRows:
         seen = self._view.see(rows.given)
         every = self._trained.every(seen, self._pooled_logits(seen))
         pooled = self.pooled_.predict(rows.given)

@@ -254,21 +254,20 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             return ComparedRows.none(self.n_groups_)
         # All folds at once: compared one by one, each would scale its weights and number its persons by itself.
         judging = np.concatenate(judges)
-        compared = self._compare_labels(rows.take(judging), groups[judging], np.concatenate(labels))
-        return ComparedRows.none(self.n_groups_) if compared is None else compared
+        return self._compare_labels(rows.take(judging), groups[judging], np.concatenate(labels))
 
-    def _compare(self, rows: CheckedRows) -> ComparedRows | None:
+    def _compare(self, rows: CheckedRows) -> ComparedRows:
         groups = self.partition_.assign(rows.X, rows.attributes)
         return self._compare_labels(rows, groups, _predict_each([*self._own_estimators, self.pooled_], rows.given))
 
-    def _compare_labels(self, rows: CheckedRows, groups: NDArray[np.intp], labels: NDArray[Any]) -> ComparedRows | None:
+    def _compare_labels(self, rows: CheckedRows, groups: NDArray[np.intp], labels: NDArray[Any]) -> ComparedRows:
         """Compare classifiers on the rows that belong to a group; the pooled one serves all others anyway.
 
         `labels` has one column per own classifier, and the pooled one last.
         """
         known = np.flatnonzero(groups != NOBODY)
         if not len(known):
-            return None
+            return ComparedRows.none(self.n_groups_)
         rows, labels = rows.take(known), labels[known]
         return ComparedRows.check(
             rows.y,

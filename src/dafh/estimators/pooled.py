@@ -93,8 +93,6 @@ def fit_pooled(
 
     Parameters
     ----------
-    pooled : classifier
-    rows : CheckedRows
     seed : int
         For a classifier that has a random state.
     whole : function, optional
@@ -255,12 +253,8 @@ def out_of_fold_pooled_logits(
 ) -> NDArray[np.float64]:
     """Logits of the pooled classifier for every row, by a fit without the row's fold, (n, m).
 
-    Parameters
-    ----------
-    unfitted : classifier
-        As the user passed it, or what a name stands for. A fitted one is what it is, in every fold.
-    fold : array of shape (n,)
-        Number of each row's fold; a single one leaves nothing to fit on, and the fit on all rows serves.
+    A classifier that was brought fitted is what it is, in every fold; where there is one fold only, nothing is left to
+    fit on, and the fit on all rows serves.
     """
     if is_fitted(unfitted) or not fold.any():
         return pooled_logits(fitted.model, seen, rows.classes)

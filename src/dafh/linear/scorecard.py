@@ -364,14 +364,12 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             raise InputError("The scorecard has no scale: fit it with scaling=Scaling(600, odds=50, doubling=20).")
         return self.scaling.start + self.scaling.factor(self.classes_.tolist()) * self.decision_function(X)
 
-    def reasons(
-        self, X: Table, most: int | None = 4, *, favourable: Any = None, reference: str = "mean"
-    ) -> pd.DataFrame:
+    def reasons(self, X: Table, most: int | None = 4, *, favourable: Any = None) -> pd.DataFrame:
         """Columns that cost each row most points, as notices of adverse action name them.
 
-        What a column costs is the points of the reference minus those of the row, towards the favourable label: on the
-        scale of `scaling` if there is one. The score of the reference minus the costs of all columns is that of the
-        row. For two classes.
+        What a column costs is the points of the average training row minus those of the row, towards the favourable
+        label: on the scale of `scaling` if there is one. The score of the average row minus the costs of all columns is
+        that of the row. For two classes.
 
         Parameters
         ----------
@@ -381,9 +379,6 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             unless all are asked for.
         favourable : label, optional
             That of `scaling`, or else ``classes_[1]``.
-        reference : {"mean", "best"}, default="mean"
-            The average training row, or the most points that a training row has in each column. From the best, columns
-            of many points cost nearly every row most; from the mean, what sets a row apart does.
 
         Returns
         -------
@@ -400,18 +395,14 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if len(self.classes_) > 2:
             raise InputError("There are reasons for the scores of two classes only.")
-        if reference not in ("mean", "best"):
-            raise InputError(f"The reference of reasons is 'mean' or 'best', got {reference!r}.")
         scaling = self.scaling or Scaling(0, 1, float(np.log(2)))
         scaling = scaling if favourable is None else replace(scaling, favourable=favourable)
         factor = scaling.factor(self.classes_.tolist())
         table, _ = check_table(self, X, reset=False)
         codes = self.binning_.codes(table)
-        costs = np.empty(codes.shape)
-        for position, (points, share) in enumerate(zip(self.points_, self.shares_, strict=True)):
-            worth = factor * points[:, 0]
-            best = worth[share > 0].max() if reference == "best" else 0.0
-            costs[:, position] = (best - worth)[codes[:, position]]
+        costs = np.zeros(codes.shape)
+        for position, points in enumerate(self.points_):
+            costs[:, position] -= factor * points[codes[:, position], 0]
         order = np.argsort(-costs, axis=1, kind="stable")[:, :most]
         row = np.repeat(np.arange(len(order)), order.shape[1])
         place = order.ravel()
