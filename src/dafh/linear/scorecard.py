@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.checks.parameters import (
+    NOTHING,
     Allowed,
     Constraints,
     check_parameters,
@@ -95,7 +96,6 @@ class Scaling:
         return float(self.points - self.doubling / np.log(2) * np.log(self.odds))
 
 
-_NOTHING = Allowed("None", lambda value: value is None)
 _DIRECTIONS = Allowed(
     "a mapping from columns to 1 or -1",
     lambda value: isinstance(value, Mapping) and all(is_whole(each) and each in (1, -1) for each in value.values()),
@@ -164,8 +164,8 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         "strength": (number(0), one_of("auto")),
         "threshold": (number(0, 1),),
         "random_state": (whole_number(0),),
-        "monotonic": (_DIRECTIONS, _NOTHING),
-        "scaling": (Allowed("a Scaling", lambda value: isinstance(value, Scaling)), _NOTHING),
+        "monotonic": (_DIRECTIONS, NOTHING),
+        "scaling": (Allowed("a Scaling", lambda value: isinstance(value, Scaling)), NOTHING),
     }
 
     def __init__(
