@@ -97,7 +97,7 @@ def test_weights_that_cannot_be_used(weight, message):
         ({"anchor": float("nan")}, "anchor"),
         ({"group_hidden": (0,)}, "group_hidden"),
         ({"group_hidden": 100}, "group_hidden"),
-        ({"classifier_hidden": (3.5,)}, "classifier_hidden"),
+        ({"group_hidden": (3.5,)}, "group_hidden"),
         ({"pooled": LinearSVC()}, "pooled"),
     ],
 )

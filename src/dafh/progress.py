@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Curves = dict[str, NDArray[np.float64]]
-"""Figures after every epoch, by name: arrays of shape (epochs, replicas)."""
+"""Figures after every epoch, by name: arrays of shape (epochs, blocks, replicas), or (epochs, replicas)."""
 EpochReport = Callable[[int, Curves], None]
 """Called with the number of epochs so far and their curves."""
 

@@ -44,7 +44,7 @@ def rows_and_folds(seed=0):
 
 
 def population(*folds):
-    return FittedPopulation(three_groups(), folds, pd.DataFrame(), pd.DataFrame(), 1)
+    return FittedPopulation(three_groups(), folds, pd.DataFrame(), 1)
 
 
 def wrong_in_groups(compared):
@@ -91,9 +91,9 @@ def test_a_cold_model_is_compared_without_the_pooled_logit():
 
 def tiny_fit(rows, held_out, base, begin=None, n_groups=K, **settings):
     quick = {"n_replicas": 1, "max_epochs": 2, "select": "last", "group_hidden": (16,), "anchor": 4.0}
-    seeds = {"start_seed": np.random.SeedSequence(0), "batch_seed": np.random.SeedSequence(1)}
+    seeds = np.random.SeedSequence(0), np.random.SeedSequence(1)
     recipe = Recipe(**quick | {"noise": 0.5, "batch_size": 300, "average_steps": 1} | settings)
-    return fit_population(recipe, n_groups, rows, base, held_out, start=begin, **seeds)
+    return fit_population(recipe, n_groups, rows, base, held_out, start=begin, seeds=seeds)
 
 
 def start_at_groups(rows, seed=0):
@@ -156,7 +156,6 @@ def test_a_model_depends_on_no_corrections_of_another_block(block):
     before, after = (
         tiny_fit(rows, held_out, base, one, n_replicas=2) for one in (start, replace(start, weight=weight))
     )
-    assert before.population["chosen"].tolist() == after.population["chosen"].tolist()
     distance = moved(before, after, rows)
     assert distance[block] > 1e-4
     assert [distance[other] for other in range(3) if other != block] == [0, 0]

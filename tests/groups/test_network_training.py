@@ -1,7 +1,4 @@
-"""The population: networks as they are drawn, steps, folds, averages, figures, and the cache of compiled programs."""
-
-from dataclasses import replace
-from pathlib import Path
+"""The population: networks as they are drawn, steps, folds, averages, figures."""
 
 import jax
 import numpy as np
@@ -11,12 +8,10 @@ from sklearn.metrics import normalized_mutual_info_score
 from dafh import Recipe
 from dafh.classifiers.logits import decide
 from dafh.groups.network import (
-    ENVIRONMENT_VARIABLE,
     Plan,
     copied_groups,
     draw_network,
     draw_replica,
-    enable_compilation_cache,
     outputs,
     population_figures,
     stacked,
@@ -33,8 +28,7 @@ def make_rows(n=200, d=3, seed=0):
     return Batch(x, (x[:, 0] * x[:, 1] > 0).astype(np.int32), np.zeros((n, 1), np.float32), one, fold=-one)
 
 
-PLAN = Plan.of(Recipe())
-SGD = replace(PLAN, optimizer="sgd", momentum=0.9)
+SGD = {"optimizer": "sgd", "momentum": 0.9}
 
 
 def population(n_replicas, seed=0):
@@ -44,16 +38,18 @@ def population(n_replicas, seed=0):
 
 def settings(n_replicas, **changes):
     values = {"envy_weight": 0.5, "penalty": 0.3, "temperature": 1.0, "anchor": 1.0, "shrinkage": 0.0}
-    values |= {"group_rate": 1e-2, "classifier_rate": 1e-2, "held_out": -1} | changes
+    values |= {"group_learning_rate": 1e-2, "classifier_learning_rate": 1e-2, "held_out": -1} | changes
     return Settings(**{name: np.broadcast_to(value, n_replicas).astype(float) for name, value in values.items()})
 
 
-def trained(n_replicas=2, rows=None, start=None, plan=PLAN, s=None, **options):
+def trained(n_replicas=2, rows=None, start=None, s=None, max_epochs=3, rng=None, **recipe):
     """The population after each epoch."""
     rows = make_rows() if rows is None else rows
     start = population(n_replicas) if start is None else start
-    chosen = {"batch_size": 64, "max_epochs": 3, "rng": np.random.default_rng(0)} | options
-    return list(train(rows, start, settings(n_replicas) if s is None else s, plan, **chosen))
+    rng = np.random.default_rng(0) if rng is None else rng
+    recipe = Recipe(**{"batch_size": 64, "final_rate": 1.0, "average_steps": 1} | recipe)
+    s = settings(n_replicas) if s is None else s
+    return list(train(rows, start, s, recipe, max_epochs=max_epochs, rng=rng))
 
 
 def assert_same(one, other, atol=1e-6):
@@ -107,9 +103,8 @@ def test_padding_the_last_batch_changes_nothing():
 
 def test_both_parts_are_updated_against_the_start_or_the_classifiers_against_the_new_groups():
     """The first step of the groups is the same either way; that of the classifiers is not."""
-    plans = [replace(SGD, alternate=alternate) for alternate in (False, True)]
-    options = {"max_epochs": 1, "batch_size": 200, "s": settings(1, group_rate=5.0), "start": population(1)}
-    together, after = (trained(1, plan=plan, **options)[0] for plan in plans)
+    options = {"max_epochs": 1, "batch_size": 200, "s": settings(1, group_learning_rate=5.0), "start": population(1)}
+    together, after = (trained(1, alternate=alternate, **SGD, **options)[0] for alternate in (False, True))
     assert_same(together.group, after.group)
     assert np.abs(together.classifiers[0][0] - after.classifiers[0][0]).max() > 1e-5
 
@@ -119,7 +114,7 @@ def test_both_parts_are_updated_against_the_start_or_the_classifiers_against_the
 )
 def test_momentum_is_for_the_classifiers_only(part, momentum, second):
     """Two gradients of 1: with momentum 0.9, the second step is 1 + 0.9."""
-    change = replace(SGD, momentum=momentum).transformation(part)
+    change = Plan.of(Recipe(optimizer="sgd", momentum=momentum)).transformation(part)
     gradient = np.ones(1)
     direction, state = change.update(gradient, change.init(gradient))
     assert float(direction[0]) == pytest.approx(1.0)
@@ -127,11 +122,11 @@ def test_momentum_is_for_the_classifiers_only(part, momentum, second):
 
 
 def test_the_learning_rates_fall_linearly_to_the_final_share():
-    plan, rows = replace(SGD, momentum=0.0), make_rows(64)
+    rows = make_rows(64)
 
     def after(max_epochs, final_rate, rate, start=None):
-        rates = settings(1, group_rate=rate, classifier_rate=rate)
-        options = {"max_epochs": max_epochs, "final_rate": final_rate, "plan": plan, "start": start}
+        rates = settings(1, group_learning_rate=rate, classifier_learning_rate=rate)
+        options = {"max_epochs": max_epochs, "final_rate": final_rate, "start": start} | SGD | {"momentum": 0.0}
         return trained(1, rows, s=rates, **options)
 
     first, second, third = after(3, 0.0, 0.2)
@@ -143,7 +138,7 @@ def test_the_learning_rates_fall_linearly_to_the_final_share():
 
 def test_the_average_is_the_mean_of_the_parameters_after_each_step():
     rows = make_rows(64)
-    steps = [trained(1, rows, max_epochs=n, plan=replace(PLAN, averages=False))[-1] for n in (1, 2, 3)]
+    steps = [trained(1, rows, max_epochs=n)[-1] for n in (1, 2, 3)]
     averaged = trained(1, rows, average_steps=10)[-1]
     assert_same(averaged, jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *steps))
 
@@ -162,7 +157,7 @@ def test_a_replica_that_holds_rows_out_is_trained_as_if_they_did_not_exist(batch
         def permutation(self, n):
             return np.arange(n)
 
-    options = {"batch_size": batch_size, "max_epochs": 2, "plan": SGD, "rng": InOrder()}
+    options = {"batch_size": batch_size, "max_epochs": 2, "rng": InOrder()} | SGD
     held_out = trained(1, rows._replace(fold=fold.astype(np.float32)), s=settings(1, held_out=2), **options)
     without = trained(1, Batch(*(field[fold != 2] for field in rows)), **options)
     assert_same(held_out[-1], without[-1], atol=1e-4)
@@ -204,7 +199,7 @@ def test_a_replica_is_judged_by_the_selection_rows_that_it_holds_out():
     alone = jax.tree.map(lambda leaf: leaf[:1], start)
     for block, part in enumerate([selection[fold[selection] == 0], selection[fold[selection] == 1], selection]):
         expected = figures(Batch(*(field[part] for field in rows)), alone)
-        for name in ("log_loss", "brier", "accuracy", "pr", "label_information"):
+        for name in ("brier", "accuracy", "pr", "label_information"):
             assert measured[f"selection_{name}"][block, 0] == pytest.approx(expected[f"selection_{name}"][0, 0])
     trains = Batch(*(field[fold == 1] for field in rows))
     assert measured["train_accuracy"][0, 0] == pytest.approx(figures(trains, alone)["train_accuracy"][0, 0])
@@ -214,7 +209,7 @@ def test_a_weight_of_three_is_a_row_given_three_times():
     rows, weight, start = make_rows(90), np.where(np.arange(90) % 2, 3, 1), population(1)
     often = figures(Batch(*(np.repeat(field, weight, axis=0) for field in rows)), start)
     weighted = figures(rows._replace(weight=weight.astype(np.float32)), start)
-    for name in ("log_loss", "brier", "accuracy", "pr"):
+    for name in ("brier", "accuracy", "pr"):
         np.testing.assert_allclose(weighted[f"selection_{name}"], often[f"selection_{name}"], atol=1e-5)
 
 
@@ -228,56 +223,3 @@ def test_several_classes_are_counted_by_what_is_decided():
     own = decide(logits)[np.arange(80), groups]
     assert measured["train_accuracy"][0, 0] == pytest.approx(np.mean(own == rows.label))
     assert measured["train_label_information"][0, 0] == pytest.approx(normalized_mutual_info_score(groups, own))
-
-
-# ---- compiled programs ----
-
-
-@pytest.fixture
-def directory():
-    """The directory that JAX uses; none at first, and the one from before at the end."""
-    before = jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", None)
-    yield lambda: jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", before)
-
-
-@pytest.mark.parametrize("word", ["off", "OFF", "0", "no", "False"])
-def test_a_word_turns_the_cache_off(monkeypatch, directory, word):
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, word)
-    enable_compilation_cache()
-    assert directory() is None
-
-
-def test_by_default_every_kind_of_processor_has_a_directory_of_its_own(monkeypatch, tmp_path, directory):
-    monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    enable_compilation_cache()
-    first = Path(directory())
-    jax.config.update("jax_compilation_cache_dir", None)
-    monkeypatch.setattr("platform.machine", lambda: "another machine")
-    enable_compilation_cache()
-    assert Path(directory()) != first
-    assert Path(directory()).parent == first.parent
-    assert tmp_path in first.parents
-
-
-def test_a_directory_may_be_named_and_is_made(monkeypatch, tmp_path, directory):
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "new" / "cache"))
-    enable_compilation_cache()
-    assert directory() == str(tmp_path / "new" / "cache")
-    assert Path(directory()).is_dir()
-
-
-def test_a_directory_that_cannot_be_made_is_done_without(monkeypatch, tmp_path, directory):
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "file" / "cache"))
-    (tmp_path / "file").write_text("in the way")
-    enable_compilation_cache()
-    assert directory() is None
-
-
-def test_a_directory_that_the_program_has_chosen_is_left_alone(monkeypatch, tmp_path, directory):
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "ours"))
-    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
-    enable_compilation_cache()
-    assert directory() == str(tmp_path / "theirs")

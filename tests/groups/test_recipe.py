@@ -35,7 +35,6 @@ def test_settings_are_reached_through_the_classifier():
 
 WRONG = {
     "group_hidden": 100,
-    "classifier_hidden": "10",
     "start": "hot",
     "noise": [],
     "surrogate": "hinge",
@@ -57,7 +56,6 @@ WRONG = {
     "batch_size": 0.5,
     "reduction": "total",
     "max_epochs": 0,
-    "patience": "none",
     "select": "first",
     "n_folds": 0,
     "pr_weight": -0.1,
@@ -118,17 +116,9 @@ def test_epochs_and_patience_are_counted_in_steps(n_rows, batch_size, expected):
     assert Recipe(batch_size=batch_size).schedule(n_rows) == expected
 
 
-def test_epochs_and_patience_may_be_set():
-    assert Recipe(max_epochs=3, patience=2).schedule(10**6) == (3, 2)
+def test_epochs_may_be_set():
     assert Recipe(max_epochs=500).schedule(100) == (500, 400)
-    assert Recipe(patience=9).schedule(100) == (200, 9)
     assert all(type(value) is int for value in Recipe().schedule(1000))
-
-
-def test_pr_counts_for_more_where_there_are_more_groups():
-    assert [Recipe(pr_weight="auto").weight_of_pr(k) for k in (1, 2, 5)] == pytest.approx([0.02, 0.04, 0.1])
-    assert Recipe(pr_weight=0.3).weight_of_pr(5) == 0.3
-    assert Recipe().weight_of_pr(5) == 0.0
 
 
 # ---- the paper ----

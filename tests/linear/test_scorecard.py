@@ -123,8 +123,8 @@ def test_two_categories_are_a_penalised_logistic_regression():
     """With one column of categories and strength s, the problem is small enough for scikit-learn."""
     table = pd.DataFrame({"job": ["a"] * 60 + ["b"] * 60})
     labels = np.r_[np.arange(60) % 4 == 0, np.arange(60) % 3 > 0]
-    model = fitted(table, labels)
-    strength = model.strengths_.strength[0]
+    model = Scorecard(strength=1.0)
+    strength = model.fit_keeping_sums(table, labels).solution.penalty[1]
     dummies = np.column_stack([table.job == "a", table.job == "b"]).astype(float)
     other = LogisticRegression(C=1 / strength, tol=1e-10).fit(dummies, labels)
     np.testing.assert_allclose(model.decision_function(table), other.decision_function(dummies), atol=1e-4)
@@ -434,19 +434,17 @@ def test_scaled_points_need_a_scale():
         fitted().scaled_points(TABLE)
 
 
-@pytest.mark.parametrize("reference", ["mean", "best"])
 @pytest.mark.parametrize("scaling", [None, SCALING])
-def test_reasons_add_up_to_the_score(reference, scaling):
+def test_reasons_add_up_to_the_score(scaling):
     model = fitted(scaling=scaling)
     rows = with_gaps_and_news(TABLE[:50])
-    costs = model.reasons(rows, None, reference=reference).groupby("row")["cost"].sum()
+    costs = model.reasons(rows, None).groupby("row")["cost"].sum()
     points = model.decision_function(rows) if scaling is None else model.scaled_points(rows)
     np.testing.assert_allclose(points + costs, (points + costs)[0])
-    if reference == "mean":
-        start = model.intercept_[0]
-        assert (points + costs)[0] == pytest.approx(
-            start if scaling is None else scaling.start + scaling.factor(["no", "yes"]) * start
-        )
+    start = model.intercept_[0]
+    assert (points + costs)[0] == pytest.approx(
+        start if scaling is None else scaling.start + scaling.factor(["no", "yes"]) * start
+    )
 
 
 def test_reasons_name_the_columns_that_cost_most_first():
@@ -465,10 +463,6 @@ def test_for_the_other_label_reasons_turn_round():
         for label in ("yes", "no")
     )
     pd.testing.assert_series_equal(one, -other.reindex(one.index))
-
-
-def test_the_best_reference_costs_nobody_of_training_less_than_nothing():
-    assert (fitted().reasons(TABLE, None, reference="best")["cost"] >= 0).all()
 
 
 def test_stability_of_the_training_rows_is_complete():

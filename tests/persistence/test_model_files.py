@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import dafh
-from dafh import DecoupledClassifier, Scorecard
+from dafh import DecoupledClassifier, Recipe, Scorecard
 from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.partitions import IntersectionPartition, PooledPartition
 from dafh.persistence import read_card
@@ -128,6 +128,7 @@ CRAFTED = {
     "a missing parameter": (lambda parts: parts.fields("DAFHClassifier").pop("guard"), "lacks 'guard'"),
     "a missing field": (lambda parts: parts.fields("GuardReport").pop("serves"), "lacks 'serves'"),
     "a parameter out of range": (field("DAFHClassifier", "guard_level", 7.0), "guard_level"),
+    "a setting out of range": (add("Recipe", **Recipe().get_params() | {"group_hidden": 0}), "group_hidden"),
     "a text in place of an array": (field("GuardReport", "serves", "x"), "'serves' of GuardReport is a str"),
     "a number in place of a text": (field("Column", "name", 3), "'name' of Column is a int"),
     "a word that is none of the choices": (field("GuardReport", "kind", "hope"), "'kind' of GuardReport"),

@@ -141,9 +141,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         Losses that must not get worse.
     threshold_ : float
         Probability above which own classifiers predict ``classes_[1]``; 0.5 where there are more than two classes.
-    history_, population_, best_epoch_ : DataFrame, DataFrame, int, or None
-        How the network was trained, if one was: one row per epoch of the chosen replica; one row per replica; its
-        epoch.
+    history_, best_epoch_ : DataFrame and int, or None
+        How the network was trained, if one was: one row per epoch of the chosen replica; its epoch.
     label_information_ : float
         Normalised mutual information between group and predicted label on the rows of `fit`; above 0.5 a
         `GroupsEncodeLabelWarning` is issued.
@@ -356,7 +355,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         self._candidates = PlainTable.of(learned.candidates)
         population = learned.population
         self._history = None if population is None else PlainTable.of(population.history)
-        self._population = None if population is None else PlainTable.of(population.population)
         self.best_epoch_ = None if population is None else population.best_epoch
 
     @property
@@ -369,17 +367,12 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         """One row per epoch of the chosen replica of a network."""
         return None if self._history is None else self._history.to_frame()
 
-    @property
-    def population_(self) -> pd.DataFrame | None:
-        """One row per replica of a network."""
-        return None if self._population is None else self._population.to_frame()
-
     def _apply_serving(self) -> None:
         self._serving = self._trained.serving(self.serves_)
         if self.exceptions_ is not None:
             self.exceptions_ = self.exceptions_.judged(self.serves_, self.guard_report_)
 
-    def _compare(self, rows: CheckedRows) -> ComparedRows | None:
+    def _compare(self, rows: CheckedRows) -> ComparedRows:
         seen = self._view.see(rows.given)
         every = self._trained.every(seen, self._pooled_logits(seen))
         pooled = self.pooled_.predict(rows.given)

@@ -254,21 +254,20 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             return ComparedRows.none(self.n_groups_)
         # All folds at once: compared one by one, each would scale its weights and number its persons by itself.
         judging = np.concatenate(judges)
-        compared = self._compare_labels(rows.take(judging), groups[judging], np.concatenate(labels))
-        return ComparedRows.none(self.n_groups_) if compared is None else compared
+        return self._compare_labels(rows.take(judging), groups[judging], np.concatenate(labels))
 
-    def _compare(self, rows: CheckedRows) -> ComparedRows | None:
+    def _compare(self, rows: CheckedRows) -> ComparedRows:
         groups = self.partition_.assign(rows.X, rows.attributes)
         return self._compare_labels(rows, groups, _predict_each([*self._own_estimators, self.pooled_], rows.given))
 
-    def _compare_labels(self, rows: CheckedRows, groups: NDArray[np.intp], labels: NDArray[Any]) -> ComparedRows | None:
+    def _compare_labels(self, rows: CheckedRows, groups: NDArray[np.intp], labels: NDArray[Any]) -> ComparedRows:
         """Compare classifiers on the rows that belong to a group; the pooled one serves all others anyway.
 
         `labels` has one column per own classifier, and the pooled one last.
         """
         known = np.flatnonzero(groups != NOBODY)
         if not len(known):
-            return None
+            return ComparedRows.none(self.n_groups_)
         rows, labels = rows.take(known), labels[known]
         return ComparedRows.check(
             rows.y,
@@ -327,8 +326,14 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
     def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
         """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
         given, positions = self._check_rows(X, sensitive_features)
-        own = [self._own_estimators[server] for server in servers]
-        return _decide_twice(own, self.pooled_, given, positions, self.classes_)
+        known = pd.Index(self.classes_)
+        pooled = known.get_indexer(self.pooled_.predict(given)).astype(np.intp)
+        own = pooled.copy()  # Rows of no group are left to the pooled classifier.
+        for k, server in enumerate(servers):
+            rows = np.flatnonzero(positions == k)
+            if len(rows):
+                own[rows] = known.get_indexer(self._own_estimators[server].predict(take_rows(given, rows)))
+        return PairedDecisions(positions, own, pooled)
 
     def score(
         self,
@@ -345,20 +350,6 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         """Rows that each classifier serves, without those that serve none."""
         models = [*self.estimators_, self.pooled_]
         return [(np.flatnonzero(positions == k), models[k]) for k in np.unique(positions)]
-
-
-def _decide_twice(
-    own: list[Classifier], pooled: Classifier, given: Any, positions: NDArray[np.intp], classes: NDArray[Any]
-) -> PairedDecisions:
-    """Positions of classes by the classifier of each row's group and by the pooled one, which has rows of no group."""
-    known = pd.Index(classes)
-    everybody = known.get_indexer(pooled.predict(given)).astype(np.intp)
-    decided = everybody.copy()
-    for k, model in enumerate(own):
-        rows = np.flatnonzero(positions == k)
-        if len(rows):
-            decided[rows] = known.get_indexer(model.predict(take_rows(given, rows)))
-    return PairedDecisions(positions, decided, everybody)
 
 
 def _guard_folds(rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

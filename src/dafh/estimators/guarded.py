@@ -62,8 +62,8 @@ class GuardedMixin(BaseEstimator):
 
     # ---- what an estimator brings ----
 
-    def _compare(self, rows: CheckedRows) -> ComparedRows | None:
-        """Compare every own classifier as it was trained, whoever it serves, with the pooled one; None without rows."""
+    def _compare(self, rows: CheckedRows) -> ComparedRows:
+        """Compare every own classifier as it was trained, whoever it serves, with the pooled one."""
         raise NotImplementedError
 
     def _apply_serving(self) -> None:
@@ -167,8 +167,7 @@ class GuardedMixin(BaseEstimator):
             self._serve(self._decide(cross_fitted(), cross_fitted=True))
 
     def _compared(self, rows: CheckedRows) -> ComparedRows:
-        compared = self._compare(rows) if len(rows) else None
-        return ComparedRows.none(self.n_groups_) if compared is None else compared
+        return self._compare(rows) if len(rows) else ComparedRows.none(self.n_groups_)
 
     def _decide(self, rows: ComparedRows, *, cross_fitted: bool) -> GuardReport:
         assert self.guard is not None  # Callers have asked; this tells the type checker.

@@ -94,17 +94,12 @@ def learn_groups(
     seeds: tuple[np.random.SeedSequence, np.random.SeedSequence],
     verbose: int = 0,
 ) -> LearnedGroups:
-    """Learn groups and their classifiers.
+    """Learn groups and their classifiers; without `n_groups`, their number is chosen.
 
     Parameters
     ----------
-    rows : CheckedRows
     unfitted : classifier
         The pooled classifier as the user passed it, to be fitted again without each fold.
-    pooled : PooledFit
-    method : {"exceptions", "network"}
-    n_groups : int or None
-        None: chosen.
     calibration : float
         Share of each fold for the guard, where its rows cannot both choose and judge.
     threshold : float or None
@@ -272,8 +267,7 @@ def learn_network(
         base,
         held_out,
         start=start,
-        start_seed=seeds[0],
-        batch_seed=seeds[1],
+        seeds=seeds,
         verbose=verbose,
     )
     return LearnedGroups(

@@ -93,8 +93,6 @@ def fit_pooled(
 
     Parameters
     ----------
-    pooled : classifier
-    rows : CheckedRows
     seed : int
         For a classifier that has a random state.
     whole : function, optional
@@ -171,9 +169,9 @@ def _is_linear(model: Any) -> bool:
 
 def pooled_logits(model: Any, seen: SeenRows, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Logits of the pooled classifier, (n, m); tables are encoded once where it sees them as we do."""
-    if _shares_bins(model, seen) and _same(model.classes_, classes):
+    if _shares_bins(model, seen) and np.array_equal(model.classes_, classes):
         return sum_points(seen.codes, model.points_, model.intercept_)
-    if _shares_encoder(model, seen) and _is_linear(model) and _same(model.classes_, classes):
+    if _shares_encoder(model, seen) and _is_linear(model) and np.array_equal(model.classes_, classes):
         return logits(to_probabilities(_linear_scores(model, seen)))
     return logits(class_probabilities(*_last_step(model, seen), classes))
 
@@ -216,10 +214,6 @@ def _last_step(model: Any, seen: SeenRows) -> tuple[Any, Any]:
     return model, seen.given
 
 
-def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    return len(one) == len(other) and bool((one == other).all())
-
-
 def observe_decisions(
     unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, threshold: float | None
 ) -> Decisions:
@@ -259,12 +253,8 @@ def out_of_fold_pooled_logits(
 ) -> NDArray[np.float64]:
     """Logits of the pooled classifier for every row, by a fit without the row's fold, (n, m).
 
-    Parameters
-    ----------
-    unfitted : classifier
-        As the user passed it, or what a name stands for. A fitted one is what it is, in every fold.
-    fold : array of shape (n,)
-        Number of each row's fold; a single one leaves nothing to fit on, and the fit on all rows serves.
+    A classifier that was brought fitted is what it is, in every fold; where there is one fold only, nothing is left to
+    fit on, and the fit on all rows serves.
     """
     if is_fitted(unfitted) or not fold.any():
         return pooled_logits(fitted.model, seen, rows.classes)
@@ -357,10 +347,8 @@ class BringsIncumbent(BaseEstimator):
         `clone` would drop what it has learned, and cross-validation would silently judge another model.
         """
         copy: BringsIncumbent = super().__sklearn_clone__()
-        return copy.set_params(pooled=self.pooled) if self._keeps_pooled() else copy
-
-    def _keeps_pooled(self) -> bool:
-        return not isinstance(self.pooled, str) and hasattr(self.pooled, "predict") and is_fitted(self.pooled)
+        keeps = hasattr(self.pooled, "predict") and is_fitted(self.pooled)
+        return copy.set_params(pooled=self.pooled) if keeps else copy
 
     def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> CheckedRows:
         brought = find_incumbent(self.pooled)

@@ -1,6 +1,5 @@
 """Rules for groups: the model's own, or a short one that is found and measured."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,13 +91,10 @@ def _shortest_region(binning: Binning, codes: NDArray[Any], inside: NDArray[np.b
     worth = _WORTH_A_CONDITION * (1 - all_rows)
     if best <= all_rows + worth:
         return None
-    return _first([one for one in found if one.score >= best - worth])
+    close = (one for one in found if one.score >= best - worth)
+    return min(close, key=lambda one: (len(one.bins), -one.score))
 
 
 def _f1(inside: NDArray[np.float64], outside: NDArray[np.float64]) -> NDArray[np.float64]:
     """F1 of regions, from the numbers of rows and of members."""
     return 2 * inside[:, 1] / (inside[:, 0] + inside[:, 1] + outside[:, 1])
-
-
-def _first(several: Sequence[Candidate]) -> Candidate:
-    return min(several, key=lambda one: (len(one.bins), -one.score))

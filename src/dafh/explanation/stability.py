@@ -79,13 +79,11 @@ def stability(
     if max_rows is not None and n_rows > max_rows:
         kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:max_rows])
         fit_options = {name: _sampled(value, kept, n_rows) for name, value in fit_options.items()}
-        X, labels, sensitive_features = (
-            _sampled(X, kept, n_rows),
-            labels[kept],
-            _sampled(sensitive_features, kept, n_rows),
-        )
+        X, sensitive_features = _sampled(X, kept, n_rows), _sampled(sensitive_features, kept, n_rows)
+        labels = labels[kept]
     plans = _plans(model, labels, seeds, resamples)
-    return _agreement(list(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options)))
+    pairs = itertools.combinations(_groups_of_copies(model, X, labels, sensitive_features, plans, fit_options), 2)
+    return float(np.mean([adjusted_rand_score(one, other) for one, other in pairs]))
 
 
 def _groups_of_copies(
@@ -105,11 +103,6 @@ def _groups_of_copies(
         options = {name: _sampled(value, rows, len(y)) for name, value in fit_options.items()}
         copy.fit(_sampled(X, rows, len(y)), y[rows], **options)
         yield ServedPredictions.of(copy, X, sensitive_features).groups
-
-
-def _agreement(parts: Sequence[NDArray[np.intp]]) -> float:
-    """Adjusted Rand index, its mean over all pairs."""
-    return float(np.mean([adjusted_rand_score(one, other) for one, other in itertools.combinations(parts, 2)]))
 
 
 def _plans(

@@ -139,14 +139,10 @@ class GroupInWords:
         who = "its classifier" if self.served_by.startswith(OWN) else "its own classifier, which is not in use,"
         loss = Loss(self.loss)
         over = "over the pooled classifier on calibration rows"
-        return f"Gain of {who} {over}: {points(gain)} {loss.unit}{loss.of_gain}{self._limits()}."
-
-    def _limits(self) -> str:
-        return (
-            ""
-            if self.low is None or self.high is None
-            else f" (95% interval {points(self.low)} to {points(self.high)})"
-        )
+        limits = ""
+        if self.low is not None and self.high is not None:
+            limits = f" (95% interval {points(self.low)} to {points(self.high)})"
+        return f"Gain of {who} {over}: {points(gain)} {loss.unit}{loss.of_gain}{limits}."
 
     def _rule_line(self) -> str:
         if self.rule is None:

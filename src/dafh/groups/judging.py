@@ -53,11 +53,6 @@ def matched_groups(one: NDArray[np.intp], other: NDArray[np.intp], n_groups: int
 
     The models of two folds number their groups in any order; without this, counts of different groups would be added
     up.
-
-    Examples
-    --------
-    >>> matched_groups(np.array([0, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 1]), 2)
-    array([1, 0])
     """
     shared = np.zeros((n_groups, n_groups))
     np.add.at(shared, (one, other), 1)

@@ -4,21 +4,15 @@ The objective is not convex and the models are small, so many replicas (restarts
 `jax.vmap` over the replicas turns their first layers into one large matrix product. Replicas come in blocks of the same
 starts and settings: those of block f hold out fold f, whose rows have weight 0 for them, and those of the last block
 train on all rows. So no row judges what it has taught, and one of the last block becomes the model.
-
-The way of one fit: `fit_population` draws the starts (`_first_parameters`) and calls `train`, which hands chunks of
-batches to the compiled `_train_chunk`; that ascends the gradient of `objective.objective`, batch after batch. After
-every epoch `population_figures` measures the replicas, and `Selection` says which replica and epoch become the model.
+`fit_population` draws the starts and calls `train`, which ascends the gradient of `objective.objective`. After every
+epoch `population_figures` measures the replicas, and `Selection` says which replica and epoch become the model.
 """
 
-import hashlib
 import itertools
-import os
-import platform
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -26,11 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pandas as pd
-import pooch
 from numpy.typing import NDArray
-from scipy.stats import entropy
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import mutual_info_score
+from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neural_network import MLPClassifier
 
 from dafh.classifiers.logits import decide, to_probabilities
@@ -41,14 +33,9 @@ from dafh.groups.objective import IMBALANCES, SURROGATES, Array, Batch, Form, Se
 from dafh.groups.recipe import Recipe
 from dafh.groups.trained import Network, NetworkModel, apply_network
 from dafh.linear.designs import Standardization
-from dafh.linear.newton import row_losses
-from dafh.progress import epoch_reporter
+from dafh.progress import Curves, epoch_reporter
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
-
-ENVIRONMENT_VARIABLE = "DAFH_COMPILATION_CACHE"
-Curves = dict[str, NDArray[np.float64]]
-"""Figures by name, each of shape (epochs, blocks, replicas)."""
 
 # Numbers in a chunk: enough to make the cost of a call negligible, few enough to stay in the processor's cache.
 _CHUNK_NUMBERS = 2**19
@@ -71,10 +58,9 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Choices that are compiled into the program, and are therefore the same for all replicas."""
+class Plan(Form):
+    """The objective and how it is maximised, compiled into the program."""
 
-    form: Form
     optimizer: str
     momentum: float
     """Of the classifiers, with ``optimizer="sgd"``."""
@@ -86,17 +72,15 @@ class Plan:
     @classmethod
     def of(cls, recipe: Recipe) -> "Plan":
         """Return the choices of a recipe, with its words replaced by functions."""
-
-        def function(choice: Any, named: Any) -> Any:
-            return named[choice] if isinstance(choice, str) else choice
-
-        form = Form(
-            function(recipe.surrogate, SURROGATES),
-            function(recipe.imbalance, IMBALANCES),
+        surrogate: Any = recipe.surrogate
+        imbalance: Any = recipe.imbalance
+        form = (
+            SURROGATES.get(surrogate, surrogate),
+            IMBALANCES.get(imbalance, imbalance),
             recipe.reduction == "sum",
             recipe.anchor_moves_groups,
         )
-        return cls(form, recipe.optimizer, recipe.momentum, recipe.alternate, recipe.average_steps > 1)
+        return cls(*form, recipe.optimizer, recipe.momentum, recipe.alternate, recipe.average_steps > 1)
 
     def transformation(self, part: str) -> Any:
         """Return the optax transformation of a gradient, without the learning rate, which differs between replicas."""
@@ -124,8 +108,7 @@ def draw_network(rng: np.random.Generator, sizes: tuple[int, ...], output_scale:
     """Draw a network with layers of the given sizes.
 
     Hidden layers use He's scale, which keeps the variance of rectified units from layer to layer. The outputs of a
-    linear map of standardised columns have the standard deviation `output_scale`. NumPy draws: with JAX, a fresh
-    process would compile one more program before its first step.
+    linear map of standardised columns have the standard deviation `output_scale`.
     """
     layers = []
     for number, (n_in, n_out) in enumerate(itertools.pairwise(sizes)):
@@ -172,7 +155,7 @@ def _first_parameters(
 ) -> Parameters:
     """Draw the replicas, block by block; replica r draws the same numbers in every block."""
     (_, d), m = batch.x.shape, batch.base.shape[1]
-    sizes = (d, *recipe.group_hidden, n_groups), (d, *recipe.classifier_hidden, m)
+    sizes = (d, *recipe.group_hidden, n_groups), (d, m)
     # Relative to the spread of the pooled logits. Those that tell nothing have none, and noise relative to that would
     # break no symmetry: a spread of 1 then.
     spread = max(float(batch.base.std(axis=0).mean()), 1.0)
@@ -181,23 +164,18 @@ def _first_parameters(
     noises = spread * recipe.grid()["noise"]
     drawn = []
     for block in range(n_folds + 1):
-        copied, corrections = None, None
+        copied, corrections = None, (0.0, 0.0)
         if start is not None:
-            rows = np.flatnonzero(batch.fold != block) if block < n_folds else slice(None)
+            rows = np.flatnonzero((batch.fold != block) | (block == n_folds))
             copied = copied_groups(batch.x[rows], start.group[rows], n_groups, tuple(recipe.group_hidden))
             shift = start.bias[block] + np.einsum("d,kdm->km", columns.center, start.weight[block])
             corrections = start.weight[block] * columns.scale[:, None], shift[:, None]
         for number, (stream, noise) in enumerate(zip(streams, noises, strict=True)):
             # Groups that differ break the symmetry as they are: the first replica starts at the exact solution.
             exact = number == 0 and copied is not None
-            replica = draw_replica(np.random.default_rng(stream), *sizes, 0.0 if exact else noise)
-            if copied is not None:
-                replica = replica._replace(group=copied)
-            if corrections is not None and not recipe.classifier_hidden:
-                ((weight, bias),) = replica.classifiers
-                layer = (np.float32(weight + corrections[0]), np.float32(bias + corrections[1]))
-                replica = replica._replace(classifiers=(layer,))
-            drawn.append(replica)
+            group, ((weight, bias),) = draw_replica(np.random.default_rng(stream), *sizes, 0.0 if exact else noise)
+            layer = (np.float32(weight + corrections[0]), np.float32(bias + corrections[1]))
+            drawn.append(Parameters(group if copied is None else copied, (layer,)))
     return stacked(drawn)
 
 
@@ -205,42 +183,23 @@ def _first_parameters(
 
 
 def train(
-    batch: Batch,
-    start: Parameters,
-    settings: Settings,
-    plan: Plan,
-    *,
-    batch_size: int,
-    max_epochs: int,
-    rng: np.random.Generator,
-    final_rate: float = 1.0,
-    average_steps: int = 1,
+    batch: Batch, start: Parameters, settings: Settings, recipe: Recipe, *, max_epochs: int, rng: np.random.Generator
 ) -> Iterator[Parameters]:
-    """Train all replicas, and yield the whole population as NumPy arrays after every pass over the rows.
+    """Train all replicas, and yield the whole population as NumPy arrays after every pass over all rows.
 
-    Parameters
-    ----------
-    batch : Batch
-        All rows.
-    start : Parameters
-        With a leading replica axis, as `settings`.
-    rng : numpy.random.Generator
-        Shuffles the rows in every epoch.
-    final_rate : float
-        The learning rates fall linearly to this share of their first value, in epoch `max_epochs`.
-    average_steps : int
-        Number of steps that the running average of the parameters covers, where the plan has one.
+    `start` and `settings` have a leading replica axis; `rng` shuffles the rows in every epoch.
     """
-    enable_compilation_cache()
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
-    state: Any = (start, _zero_moments(start, plan), start if plan.averages else ())
+    plan = Plan.of(recipe)
+    moments = {part: jax.vmap(plan.transformation(part).init)(getattr(start, part)) for part in Parameters._fields}
+    state: Any = (start, moments, start if plan.averages else ())
     n_steps_done = 0
     for epoch in range(max_epochs):
-        share = np.float32(1.0 - (1.0 - final_rate) * epoch / max(max_epochs - 1, 1))
-        rates = {name: getattr(settings, name) * share for name in ("group_rate", "classifier_rate")}
+        share = np.float32(1.0 - (1.0 - recipe.final_rate) * epoch / max(max_epochs - 1, 1))
+        rates = {name: getattr(settings, name) * share for name in ("group_learning_rate", "classifier_learning_rate")}
         slowed = settings._replace(**rates)
-        for chunk, n_steps in _chunks(batch, rng.permutation(len(batch.label)), batch_size):
-            pace = np.array([n_steps_done, average_steps], np.float32)
+        for chunk, n_steps in _chunks(batch, rng.permutation(len(batch.label)), recipe.batch_size):
+            pace = np.array([n_steps_done, recipe.average_steps], np.float32)
             state = _train_chunk(state, slowed, chunk, n_steps, pace, plan)
             n_steps_done += n_steps
         # A copy, because the next epoch overwrites the memory of this one (donate_argnums below).
@@ -272,14 +231,14 @@ def _step(params: Parameters, moments: Any, settings: Settings, batch: Batch, pl
     """Update one replica on one batch."""
     trains = (batch.fold != settings.held_out) | (settings.held_out < 0)
     batch = batch._replace(weight=batch.weight * trains)
-    rates = {"group": settings.group_rate, "classifiers": settings.classifier_rate}
+    rates = {"group": settings.group_learning_rate, "classifiers": settings.classifier_learning_rate}
     before = params, moments
     for parts in (("group",), ("classifiers",)) if plan.alternate else (("group", "classifiers"),):
         fixed = params
 
         # Bound as a default: a closure would see the parameters of a later turn of the loop.
         def loss(active: dict[str, Any], fixed: Parameters = fixed) -> Array:
-            return training_loss(fixed._replace(**active), batch, settings, plan.form)
+            return training_loss(fixed._replace(**active), batch, settings, plan)
 
         gradient = jax.grad(loss)({part: getattr(params, part) for part in parts})
         for part in parts:
@@ -304,16 +263,6 @@ def outputs(params: Parameters, x: Array, base: Array) -> tuple[Array, Array]:
     return apply_network(params.group, x), apply_network(params.classifiers, x).swapaxes(0, 1) + base[:, None]
 
 
-def _zero_moments(params: Parameters, plan: Plan) -> dict[str, Any]:
-    """Return the first state of the optimiser, all zeros; `init` of optax would compile a program for every array."""
-
-    def zeros(part: str) -> Any:
-        shapes = jax.eval_shape(jax.vmap(plan.transformation(part).init), getattr(params, part))
-        return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-
-    return {part: zeros(part) for part in Parameters._fields}
-
-
 def _chunks(batch: Batch, order: NDArray[np.intp], batch_size: int) -> Iterator[tuple[Batch, int]]:
     """Cut the rows, in the given order, into chunks (steps, batch, ...), with the number of steps that hold rows.
 
@@ -329,37 +278,6 @@ def _chunks(batch: Batch, order: NDArray[np.intp], batch_size: int) -> Iterator[
         chunk.weight[len(taken) :] = 0
         shaped = Batch(*(field.reshape(chunk_steps, batch_size, *field.shape[1:]) for field in chunk))
         yield shaped, -(-len(taken) // batch_size)
-
-
-def enable_compilation_cache() -> None:
-    """Let JAX keep compiled programs in the user's cache, unless that is off or the program has chosen a directory.
-
-    Compiling takes one to three seconds, then once per machine instead of once per process. The environment variable
-    ``DAFH_COMPILATION_CACHE`` names another directory, or turns the cache off (``off``).
-    """
-    choice = os.environ.get(ENVIRONMENT_VARIABLE, "")
-    if (
-        choice.lower() in ("off", "0", "no", "false")
-        or getattr(jax.config, "jax_compilation_cache_dir", None) is not None
-    ):
-        return
-    # Machines of a cluster often share a home directory, and one must not run instructions of another's processor.
-    processor = platform.machine() + platform.processor()
-    if (description := Path("/proc/cpuinfo")).exists():
-        lines = description.read_text().splitlines()
-        processor += next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    of_processor = hashlib.sha256(processor.encode()).hexdigest()[:12]
-    directory = Path(choice) if choice else pooch.os_cache("dafh") / "compiled" / of_processor
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return  # With a read-only home directory, training compiles each time instead of failing.
-    # JAX does not annotate this function, and strict type checking refuses calls of such functions.
-    update: Any = jax.config.update
-    update("jax_compilation_cache_dir", str(directory))
-    # By default JAX keeps only programs that took a second or more to compile. Ours are smaller, but there are many.
-    update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 # ---- which replica, and which epoch ----
@@ -392,24 +310,17 @@ def _figures(replica: Parameters, batch: Batch, pooled_right: NDArray[np.bool_])
     group, rows = group_logits.argmax(axis=1), np.arange(len(batch.label))
     own, decided = logits[rows, group], decide(logits)
     right = decided == batch.label[:, None]
-    n_classes = max(own.shape[1], 2)
-    distance = to_probabilities(own) - np.eye(n_classes)[batch.label]
+    distance = to_probabilities(own) - np.eye(max(own.shape[1], 2))[batch.label]
     means = {
-        "log_loss": row_losses(own, batch.label),
         "brier": (distance**2).sum(axis=1) / 2,
         "accuracy": right[rows, group],
         "pr": right[rows, group] | ~(right.any(axis=1) | pooled_right),
     }
-    n_groups = right.shape[1]
-    counts = np.bincount(group * n_classes + decided[rows, group], minlength=n_groups * n_classes)
     figures = {name: float(batch.weight @ values / batch.weight.sum()) for name, values in means.items()}
-    return figures | {"label_information": _normalized_information(counts.reshape(n_groups, n_classes))}
-
-
-def _normalized_information(counts: NDArray[np.intp]) -> float:
-    """Mutual information of rows and columns of counts, divided by their mean entropy; 0 if either is constant."""
-    entropies = entropy(counts.sum(axis=0)) + entropy(counts.sum(axis=1))
-    return float(2 * mutual_info_score(None, None, contingency=counts) / entropies) if entropies > 0 else 0.0
+    # By definition, one group and one label would tell all about each other.
+    several = (group != group[:1]).any()
+    information = float(normalized_mutual_info_score(group, decided[rows, group])) if several else 0.0
+    return figures | {"label_information": information}
 
 
 class Choice(NamedTuple):
@@ -442,8 +353,7 @@ class Selection:
         values = self._values(curves)
         # The replica that trained on all rows must not do worse on them than its folds do on rows they never saw: it
         # has then ended in a worse optimum than its folds. So the larger of the two values counts.
-        worst = np.maximum(values[:, : self.n_folds or 1].mean(axis=1), values[:, -1])
-        return np.where(np.isfinite(worst), worst, np.inf)
+        return np.maximum(values[:, : self.n_folds or 1].mean(axis=1), values[:, -1])
 
     def _values(self, curves: Curves) -> NDArray[np.float64]:
         # Neither accuracy nor Pr alone: they are counts over few rows, and the largest of many noisy counts is mostly
@@ -452,7 +362,8 @@ class Selection:
         values = curves["selection_brier"] - self.pr_weight * curves["selection_pr"]
         # If the groups are little more than the predicted label, the group network has become the predictor. Such a
         # checkpoint must be clearly better than one whose groups mean something else.
-        return values + _PENALTY_FOR_LABEL_LIKE * (curves["selection_label_information"] > LABEL_LIKE)
+        values = values + _PENALTY_FOR_LABEL_LIKE * (curves["selection_label_information"] > LABEL_LIKE)
+        return np.where(np.isfinite(values), values, np.inf)
 
     def choose(self, curves: Curves) -> Choice:
         """Return the checkpoint with the smallest criterion; ties go to the earliest epoch, then the first replica."""
@@ -470,7 +381,7 @@ class Selection:
             return [final] * (self.n_folds + 1)
         folds = self._values(curves)[:, : self.n_folds]
         others = [np.delete(folds, fold, axis=1).mean(axis=1) for fold in range(self.n_folds)]
-        return [*(self._smallest(np.where(np.isfinite(values), values, np.inf)) for values in others), final]
+        return [*map(self._smallest, others), final]
 
     def _smallest(self, values: NDArray[np.float64]) -> Choice:
         if self.last:
@@ -499,18 +410,14 @@ class FittedPopulation:
     folds: tuple[NetworkModel, ...]
     """The same start trained without each fold; none where nothing was held out."""
     history: pd.DataFrame
-    population: pd.DataFrame
+    """Of the chosen replica."""
     best_epoch: int
     """Counted from 1."""
 
     def cross_fitted_rows(
         self, rows: CheckedRows, base: NDArray[np.float64], held_out: HeldOut, decisions: Decisions
     ) -> ComparedRows:
-        """Compare, on calibration rows, models that were trained without them.
-
-        The models of two folds number their groups in any order. Those of each fold get the numbers of the final model
-        here, by the rows that they share; without that, rows of different groups would be put together.
-        """
+        """Compare, on calibration rows, models that were trained without them, with groups as in the final model."""
         # Every so many rows, not the first ones: files are often sorted.
         sample = rows.X[:: max(len(rows) // ROWS_TO_MATCH, 1)]
         final, verdicts = self.model.group_logits(sample).argmax(axis=1), []
@@ -533,18 +440,13 @@ def fit_population(
     held_out: HeldOut,
     *,
     start: Start | None,
-    start_seed: np.random.SeedSequence,
-    batch_seed: np.random.SeedSequence,
+    seeds: tuple[np.random.SeedSequence, np.random.SeedSequence],
     verbose: int = 0,
 ) -> FittedPopulation:
     """Train every replica on all rows and, beside that, without each fold; choose by the rows of the folds.
 
-    Parameters
-    ----------
-    base : array of shape (n, m)
-        Out-of-fold logits of the pooled classifier, which the own classifiers correct.
-    start : Start or None
-        None: at random.
+    `base` are out-of-fold logits of the pooled classifier, (n, m), which own classifiers correct; without a `start`,
+    groups start at random. The first of the `seeds` is for that, the second for the order of the rows.
     """
     warm, n_folds = recipe.start != "cold", held_out.n_folds
     columns = Standardization.of(rows.X, rows.weight)
@@ -557,18 +459,19 @@ def fit_population(
         fold=held_out.fold,
     )
     max_epochs, patience = recipe.schedule(len(rows), from_start=start is not None)
-    rule = Selection(n_folds, recipe.weight_of_pr(n_groups), patience, recipe.select == "last", held_out.all_choose)
+    rule = Selection(n_folds, recipe.pr_weight, patience, recipe.select == "last", held_out.all_choose)
     grid, pooled_right = recipe.grid(), decide(base) == rows.label
     epochs = train(
         batch,
-        _first_parameters(recipe, batch, n_groups, start, columns, start_seed, n_folds),
-        _settings(grid, n_folds),
-        Plan.of(recipe),
-        batch_size=recipe.batch_size,
+        _first_parameters(recipe, batch, n_groups, start, columns, seeds[0], n_folds),
+        # Once for every fold, and once more for the models trained on all rows.
+        Settings(
+            **{name: np.tile(values, n_folds + 1) for name, values in grid.items() if name != "noise"},
+            held_out=np.repeat([*range(n_folds), -1], recipe.n_replicas),
+        ),
+        recipe,
         max_epochs=max_epochs,
-        rng=np.random.default_rng(batch_seed),
-        final_rate=recipe.final_rate,
-        average_steps=recipe.average_steps,
+        rng=np.random.default_rng(seeds[1]),
     )
     points: list[dict[str, NDArray[np.float64]]] = []
     checkpoints: dict[int, Parameters] = {}
@@ -596,29 +499,7 @@ def fit_population(
         group, classifiers = jax.tree.map(lambda leaf: leaf[number], checkpoints[choices[block].epoch])
         return NetworkModel.from_parameters(group, classifiers, columns, contains_pooled=warm)
 
-    return FittedPopulation(
-        served(n_folds), tuple(served(block) for block in range(n_folds)), *_tables(curves, rule, choices[-1], grid)
-    )
-
-
-def _settings(grid: dict[str, NDArray[np.float64]], n_folds: int) -> Settings:
-    """Repeat the settings of the replicas for every fold, and once more for the models trained on all rows."""
-    repeated = {name: np.tile(values, n_folds + 1) for name, values in grid.items() if name != "noise"}
-    repeated["group_rate"] = repeated.pop("group_learning_rate")
-    repeated["classifier_rate"] = repeated.pop("classifier_learning_rate")
-    return Settings(**repeated, held_out=np.repeat([*range(n_folds), -1], len(grid["noise"])))
-
-
-def _tables(
-    curves: Curves, rule: Selection, choice: Choice, grid: dict[str, NDArray[np.float64]]
-) -> tuple[pd.DataFrame, pd.DataFrame, int]:
-    """History of the chosen replica, all replicas, and the chosen epoch."""
-    judged, best = rule.judged(curves), rule.criterion(curves).argmin(axis=0)
-    replicas, n_epochs = np.arange(len(best)), len(curves["selection_pr"])
-    history = {name: curve[:, choice.replica] for name, curve in judged.items()}
-    population = pd.DataFrame(grid, index=pd.RangeIndex(len(best), name="replica")).assign(
-        best_epoch=best + 1,
-        **{name: judged[name][best, replicas] for name in judged if name.startswith("selection_")},
-        chosen=replicas == choice.replica,
-    )
-    return pd.DataFrame(history, pd.RangeIndex(1, n_epochs + 1, name="epoch")), population, choice.epoch + 1
+    final = choices[-1]
+    history = pd.DataFrame({name: curve[:, final.replica] for name, curve in rule.judged(curves).items()})
+    history.index = pd.RangeIndex(1, len(history) + 1, name="epoch")
+    return FittedPopulation(served(n_folds), tuple(served(block) for block in range(n_folds)), history, final.epoch + 1)

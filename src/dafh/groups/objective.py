@@ -15,16 +15,14 @@ The paper has :math:`e = 1` and :math:`c = s = 0`. The last two terms are ours: 
 each classifier on the rows of its own group, and shrinkage towards the pooled classifier. The sums run over the rows of
 one update: one row, or a batch. With ``reduction="sum"`` nothing is divided by W.
 
-Two things differ from the paper as printed. Each has a switch that shows what happens without it:
-
-- The surrogate is the *absolute* difference from the label. As printed (``surrogate="printed"``), rows of both labels
-  have the same gradient, and nothing is learned.
-- The penalty is *subtracted*. As printed (``imbalance="printed"``), it is added, and rewards one large group.
+Two corrections of what the paper prints (`dafh.groups.algorithm` has the reasons) can be switched off, to show what
+happens without them: ``surrogate="printed"`` and ``imbalance="printed"``.
 
 To change the objective, pass functions: ``Recipe(surrogate=f, imbalance=g)``, with the arguments of those below.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -68,13 +66,14 @@ class Settings(NamedTuple):
     temperature: Array
     anchor: Array
     shrinkage: Array
-    group_rate: Array
-    classifier_rate: Array
+    group_learning_rate: Array
+    classifier_learning_rate: Array
     held_out: Array
     """Fold that the replica does not train on; −1: it trains on all rows."""
 
 
-class Form(NamedTuple):
+@dataclass(frozen=True)
+class Form:
     """What is compiled into the program, and therefore the same for all replicas."""
 
     surrogate: Surrogate
@@ -120,13 +119,9 @@ def divergence(share: Array) -> Array:
     return (share * jnp.log(jnp.maximum(share, _SMALLEST_SHARE) * share.shape[-1])).sum()
 
 
-def printed_divergence(share: Array) -> Array:
-    """The same with the sign that the paper prints, which rewards one large group."""
-    return -divergence(share)
-
-
 SURROGATES: Mapping[str, Surrogate] = {"margin": margin_loss, "paper": paper_loss, "printed": printed_loss}
-IMBALANCES: Mapping[str, Imbalance] = {"kl": divergence, "printed": printed_divergence}
+# "printed" has the sign of the paper, which rewards one large group.
+IMBALANCES: Mapping[str, Imbalance] = {"kl": divergence, "printed": lambda share: -divergence(share)}
 
 
 def objective(group_logits: Array, logits: Array, batch: Batch, settings: Settings, form: Form) -> Array:

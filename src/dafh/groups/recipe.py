@@ -1,6 +1,7 @@
 """Recipe: how groups and their classifiers are trained, every setting in one place."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -10,8 +11,6 @@ from sklearn.base import BaseEstimator
 from dafh.checks.parameters import Allowed, Constraints, check_parameters, number, one_of, sequence_of, whole_number
 from dafh.exceptions import InputError
 
-# A row has as many classifiers to envy as there are groups: those of the other groups, and the pooled one.
-_PR_WEIGHT_PER_RIVAL = 0.02
 _AUTO = one_of("auto")
 _UPDATES = ("row", "batch_mean", "batch_sum")
 # Batch size, epochs and λ in the paper's table of final hyper-parameters.
@@ -38,10 +37,21 @@ _VARIED = (
     ),
 )
 
+# The settings that may differ, in the order of how much they matter.
+_GRID = (
+    *("anchor", "classifier_learning_rate", "envy_weight", "group_learning_rate"),
+    *("temperature", "noise", "penalty", "shrinkage"),
+)
 Varied = float | Sequence[float]
 """A setting that may differ from replica to replica."""
 
 
+def _setting(default: Any, *allowed: Allowed) -> Any:
+    """Return a setting with what it may be."""
+    return field(default=default, metadata={"allowed": allowed})
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class Recipe(BaseEstimator):
     """How `DAFHClassifier` trains: architecture, objective, optimiser, schedule, and choice of the model.
 
@@ -51,17 +61,10 @@ class Recipe(BaseEstimator):
     trained as one program, and rows that did not train them choose the replica and the epoch. Settings marked
     *(varied)* take one number, or several that are spread over the replicas.
 
-    `pr_weight` is the dial between accuracy and Pr without harm, the share of rows that no other classifier would serve
-    better. Pr is highest where all classifiers are copies of the pooled one, and a choice that counts it gives up
-    accuracy. It does not count by default.
-
     Parameters
     ----------
     group_hidden : sequence of int, default=(64,)
-        Widths of the hidden layers of the group network. It can copy a tree if it has one hidden layer with a unit for
-        each leaf, and starts at random otherwise.
-    classifier_hidden : sequence of int, default=()
-        Widths of the hidden layers of each own classifier's correction; none makes it linear.
+        Widths of the hidden layers of the group network.
     start : {"exceptions", "clusters", "errors", "pooled", "cold"}, default="exceptions"
         What groups start from, which the group network first learns to tell, with a correction fitted in each.
         "exceptions": a list of exceptions, where there is one, and otherwise as with "pooled". "clusters": K-means on
@@ -70,8 +73,7 @@ class Recipe(BaseEstimator):
         all start at random, and own classifiers do not contain the pooled one, as in the paper.
     noise : float *(varied)*, default=0.02
         Size of the random part of the first corrections, relative to the standard deviation of the pooled logit (at
-        least 1). The first replica that starts from exceptions has none. A random group network already breaks the
-        symmetry between groups, and noise that is left at the end of training is harm.
+        least 1). The first replica that starts from exceptions has none.
     surrogate : {"margin", "paper", "printed"} or function, default="margin"
         Stand-in for the 0-1 loss; "paper" is the printed one with the missing absolute value, and "printed" is without
         it. Yours takes logits (rows, K, m), labels (rows,) and the temperature, as JAX arrays, and returns (rows, K).
@@ -110,10 +112,8 @@ class Recipe(BaseEstimator):
         Whether the rows of a batch are averaged or summed up.
     max_epochs : int or "auto", default="auto"
         Passes over the training rows at most. "auto" takes 8 passes from exceptions; from a random start about 2,000
-        steps, and 8 to 200 passes.
-    patience : int or "auto", default="auto"
-        Stop after this many epochs in which no replica improved on the best so far. "auto" waits for 3 epochs from
-        exceptions; from a random start for about 400 steps, and for 6 epochs at least.
+        steps, and 8 to 200 passes. Training ends earlier where no replica has improved on the best so far for 3 epochs;
+        from a random start for about 400 steps, and for 6 epochs at least.
     select : {"best", "last"}, default="best"
         Which epoch becomes the model: the best one on rows that are held out for this choice, or the last one, for
         which no row is held out.
@@ -121,9 +121,9 @@ class Recipe(BaseEstimator):
         Folds in which rows are held out to choose, and for the guard. Everything is trained without each fold, and once
         on all rows, which becomes the model: no row is lost for training. "auto": five, or three from 20,000 rows on
         and where the pooled classifier is not one of ours. 1 holds out a fifth of the rows once.
-    pr_weight : float or "auto", default=0
-        The choice of replica and epoch minimises the Brier score − `pr_weight` · Pr without harm. "auto" is 0.02 per
-        group: the more classifiers a row could envy, the more it counts that it does not.
+    pr_weight : float, default=0
+        The choice of replica and epoch minimises the Brier score − `pr_weight` · Pr without harm, the share of rows
+        that no other classifier would serve better; a choice that counts it gives up accuracy.
 
     Examples
     --------
@@ -133,101 +133,35 @@ class Recipe(BaseEstimator):
     >>> quick = Recipe(n_replicas=2, max_epochs=5)
     >>> DAFHClassifier(2, method="network", recipe=quick, random_state=0).fit(data.X, data.y).method_
     'network'
-
-    A search over settings reaches them by name:
-
-    >>> sorted(DAFHClassifier(recipe=Recipe()).get_params())[-4:]
-    ['recipe__surrogate', 'recipe__temperature', 'threshold', 'verbose']
     """
 
-    _constraints: ClassVar[Constraints] = {
-        "group_hidden": (_WIDTHS,),
-        "classifier_hidden": (_WIDTHS,),
-        "start": (one_of("exceptions", "clusters", "errors", "pooled", "cold"),),
-        "noise": _VARIED,
-        "surrogate": (one_of("margin", "paper", "printed"), _FUNCTION),
-        "temperature": _VARIED,
-        "envy_weight": _VARIED,
-        "penalty": _VARIED,
-        "imbalance": (one_of("kl", "printed"), _FUNCTION),
-        "anchor": _VARIED,
-        "anchor_moves_groups": (_YES_OR_NO,),
-        "shrinkage": _VARIED,
-        "optimizer": (one_of("adam", "sgd"),),
-        "momentum": (number(0, 1, closed="left"),),
-        "group_learning_rate": _VARIED,
-        "classifier_learning_rate": _VARIED,
-        "final_rate": (number(0, 1, closed="right"),),
-        "average_steps": (whole_number(1, 10**9),),
-        "alternate": (_YES_OR_NO,),
-        "n_replicas": (whole_number(1, 1_000),),
-        "batch_size": (whole_number(1, 10**9),),
-        "reduction": (one_of("mean", "sum"),),
-        "max_epochs": (whole_number(1, 10**6), _AUTO),
-        "patience": (whole_number(1, 10**6), _AUTO),
-        "select": (one_of("best", "last"),),
-        "n_folds": (whole_number(1, 100), _AUTO),
-        "pr_weight": (number(0, closed="left"), _AUTO),
-    }
+    group_hidden: Sequence[int] = _setting((64,), _WIDTHS)
+    start: str = _setting("exceptions", one_of("exceptions", "clusters", "errors", "pooled", "cold"))
+    noise: Varied = _setting(0.02, *_VARIED)
+    surrogate: str | Callable[..., Any] = _setting("margin", one_of("margin", "paper", "printed"), _FUNCTION)
+    temperature: Varied = _setting(3.0, *_VARIED)
+    envy_weight: Varied = _setting(0.0, *_VARIED)
+    penalty: Varied = _setting(0.1, *_VARIED)
+    imbalance: str | Callable[..., Any] = _setting("kl", one_of("kl", "printed"), _FUNCTION)
+    anchor: Varied = _setting(8.0, *_VARIED)
+    anchor_moves_groups: bool = _setting(True, _YES_OR_NO)
+    shrinkage: Varied = _setting(0.04, *_VARIED)
+    optimizer: str = _setting("adam", one_of("adam", "sgd"))
+    momentum: float = _setting(0.9, number(0, 1, closed="left"))
+    group_learning_rate: Varied = _setting(3e-3, *_VARIED)
+    classifier_learning_rate: Varied = _setting(3e-3, *_VARIED)
+    final_rate: float = _setting(0.05, number(0, 1, closed="right"))
+    average_steps: int = _setting(100, whole_number(1, 10**9))
+    alternate: bool = _setting(False, _YES_OR_NO)
+    n_replicas: int = _setting(1, whole_number(1, 1_000))
+    batch_size: int = _setting(256, whole_number(1, 10**9))
+    reduction: str = _setting("mean", one_of("mean", "sum"))
+    max_epochs: int | Literal["auto"] = _setting("auto", whole_number(1, 10**6), _AUTO)
+    select: str = _setting("best", one_of("best", "last"))
+    n_folds: int | Literal["auto"] = _setting("auto", whole_number(1, 100), _AUTO)
+    pr_weight: float = _setting(0.0, number(0, closed="left"))
 
-    def __init__(
-        self,
-        *,
-        group_hidden: Sequence[int] = (64,),
-        classifier_hidden: Sequence[int] = (),
-        start: Literal["exceptions", "clusters", "errors", "pooled", "cold"] = "exceptions",
-        noise: Varied = 0.02,
-        surrogate: Literal["margin", "paper", "printed"] | Callable[..., Any] = "margin",
-        temperature: Varied = 3.0,
-        envy_weight: Varied = 0.0,
-        penalty: Varied = 0.1,
-        imbalance: Literal["kl", "printed"] | Callable[..., Any] = "kl",
-        anchor: Varied = 8.0,
-        anchor_moves_groups: bool = True,
-        shrinkage: Varied = 0.04,
-        optimizer: Literal["adam", "sgd"] = "adam",
-        momentum: float = 0.9,
-        group_learning_rate: Varied = 3e-3,
-        classifier_learning_rate: Varied = 3e-3,
-        final_rate: float = 0.05,
-        average_steps: int = 100,
-        alternate: bool = False,
-        n_replicas: int = 1,
-        batch_size: int = 256,
-        reduction: Literal["mean", "sum"] = "mean",
-        max_epochs: int | Literal["auto"] = "auto",
-        patience: int | Literal["auto"] = "auto",
-        select: Literal["best", "last"] = "best",
-        n_folds: int | Literal["auto"] = "auto",
-        pr_weight: float | Literal["auto"] = 0.0,
-    ) -> None:
-        self.group_hidden = group_hidden
-        self.classifier_hidden = classifier_hidden
-        self.start = start
-        self.noise = noise
-        self.surrogate = surrogate
-        self.temperature = temperature
-        self.envy_weight = envy_weight
-        self.penalty = penalty
-        self.imbalance = imbalance
-        self.anchor = anchor
-        self.anchor_moves_groups = anchor_moves_groups
-        self.shrinkage = shrinkage
-        self.optimizer = optimizer
-        self.momentum = momentum
-        self.group_learning_rate = group_learning_rate
-        self.classifier_learning_rate = classifier_learning_rate
-        self.final_rate = final_rate
-        self.average_steps = average_steps
-        self.alternate = alternate
-        self.n_replicas = n_replicas
-        self.batch_size = batch_size
-        self.reduction = reduction
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.select = select
-        self.n_folds = n_folds
-        self.pr_weight = pr_weight
+    _constraints: ClassVar[Constraints]
 
     @classmethod
     def paper(
@@ -278,13 +212,11 @@ class Recipe(BaseEstimator):
             "anchor": 0.0,
             "shrinkage": 0.0,
             "optimizer": "sgd",
-            "momentum": 0.9,
             "group_learning_rate": 1e-3,
             "classifier_learning_rate": 1e-2,
             "final_rate": 1.0,
             "average_steps": 1,
             "alternate": True,
-            "n_replicas": 1,
             "batch_size": 1 if update == "row" else batch_size,
             # The mean over a single row would cancel its weight.
             "reduction": "mean" if update == "batch_mean" else "sum",
@@ -296,11 +228,6 @@ class Recipe(BaseEstimator):
     @classmethod
     def random_starts(cls, **changes: Any) -> Self:
         """Return a recipe for a population of eight random starts: slower, and not bound to what exceptions can find.
-
-        Parameters
-        ----------
-        **changes
-            Settings that should be different.
 
         Examples
         --------
@@ -327,28 +254,11 @@ class Recipe(BaseEstimator):
     def grid(self) -> dict[str, NDArray[np.float64]]:
         """Spread the varied settings over the replicas; combinations are cycled.
 
-        The first setting changes fastest, so that a population smaller than the grid still has all its values; the
-        order is by how much a setting matters.
-
-        Examples
-        --------
-        >>> grid = Recipe(n_replicas=4, anchor=(0, 1), noise=0.5).grid()
-        >>> grid["anchor"], grid["noise"]
-        (array([0., 1., 0., 1.]), array([0.5, 0.5, 0.5, 0.5]))
+        The first setting changes fastest, so that a population smaller than the grid still has all its values.
         """
-        varied = {
-            "anchor": self.anchor,
-            "classifier_learning_rate": self.classifier_learning_rate,
-            "envy_weight": self.envy_weight,
-            "group_learning_rate": self.group_learning_rate,
-            "temperature": self.temperature,
-            "noise": self.noise,
-            "penalty": self.penalty,
-            "shrinkage": self.shrinkage,
-        }
         grid, stride = {}, 1
-        for name, choice in varied.items():
-            values = np.atleast_1d(np.asarray(choice, np.float64))
+        for name in _GRID:
+            values = np.atleast_1d(np.asarray(getattr(self, name), np.float64))
             grid[name] = values[np.arange(self.n_replicas) // stride % len(values)]
             stride *= len(values)
         return grid
@@ -360,13 +270,10 @@ class Recipe(BaseEstimator):
         data only lead away from a good start: where 12 epochs were allowed, the best was the third to the sixth.
         """
         steps_per_epoch = -(-n_rows // self.batch_size)
-        epochs, wait = int(np.clip(2000 // steps_per_epoch, 8, 200)), max(6, 400 // steps_per_epoch)
+        epochs, patience = int(np.clip(2000 // steps_per_epoch, 8, 200)), max(6, 400 // steps_per_epoch)
         if from_start:
-            epochs, wait = 8, 3
-        max_epochs = epochs if self.max_epochs == "auto" else self.max_epochs
-        patience = wait if self.patience == "auto" else self.patience
-        return int(max_epochs), int(patience)
+            epochs, patience = 8, 3
+        return epochs if self.max_epochs == "auto" else int(self.max_epochs), patience
 
-    def weight_of_pr(self, n_groups: int) -> float:
-        """Weight of Pr without harm in the choice of replica and epoch."""
-        return _PR_WEIGHT_PER_RIVAL * n_groups if self.pr_weight == "auto" else float(self.pr_weight)
+
+Recipe._constraints = {each.name: each.metadata["allowed"] for each in fields(Recipe)}

@@ -77,14 +77,7 @@ Network = tuple[tuple[Any, Any], ...]
 
 
 def apply_network(network: Network, x: Any) -> Any:
-    """Output of a network with rectified hidden layers, for NumPy and JAX arrays alike: training and serving share it.
-
-    Examples
-    --------
-    >>> hidden, output = (np.array([[1.0, -1.0]]), np.zeros((1, 2))), (np.ones((2, 1)), np.ones((1, 1)))
-    >>> apply_network((hidden, output), np.array([[3.0], [-2.0]])).ravel()
-    array([4., 3.])
-    """
+    """Output of a network with rectified hidden layers, for NumPy and JAX arrays alike."""
     for weight, bias in network[:-1]:
         x = (x @ weight + bias).clip(0)
     return x @ network[-1][0] + network[-1][1]

@@ -46,28 +46,9 @@ _MOST_SPREAD_IN_ALL = 300
 
 
 def choose_effects(rows: Regression, binning: Binning, basis: Basis, most: int) -> Basis:
-    """Choose at most so many coefficients of a basis, and return the basis of these.
+    """Choose at most so many coefficients of a smooth basis of the binning, and return the basis of these.
 
-    Parameters
-    ----------
-    rows : Regression
-        Its design has the tables of the basis.
-    binning : Binning
-    basis : Basis
-        Of the binning, a smooth one.
-    most : int
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from dafh.linear.designs import make_basis
-    >>> table = pd.DataFrame({"age": np.arange(400) % 80, "noise": np.arange(400) % 7})
-    >>> binning, label = Binning.learn(table), (table["age"] > 70).to_numpy(np.intp)
-    >>> codes, weight = binning.codes(table), np.ones(400)
-    >>> basis = make_basis(binning, codes, weight, smooth=True)
-    >>> rows = Regression(BinnedDesign(codes, basis.tables), label, weight, np.zeros((400, 1)))
-    >>> [one.shape[1] for one in choose_effects(rows, binning, basis, 20).tables]
-    [1, 0]
+    The design of the rows has the tables of the basis.
     """
     found = _candidates(rows, _fitted(rows, _subset(basis, _Chosen.none(basis))), _Chosen.none(basis))
     chosen = _Chosen.first(binning, basis, found, most)

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.checks.parameters import (
+    NOTHING,
     Allowed,
     Constraints,
     check_parameters,
@@ -27,7 +28,7 @@ from dafh.checks.rows import TakesTables, check_persons, check_table, check_weig
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
 from dafh.exceptions import EffectsLeftOutWarning, InputError
-from dafh.frames import PlainTable, Table, is_frame, to_pandas
+from dafh.frames import Table, is_frame, to_pandas
 from dafh.linear.crossfit import Folds
 from dafh.linear.designs import Basis, BinnedDesign, make_basis, sum_points
 from dafh.linear.effects import choose_effects
@@ -63,7 +64,8 @@ class Scaling:
 
     Examples
     --------
-    >>> Scaling(600, odds=50, doubling=20).of_logits(np.log([25, 50, 100]), ["no", "yes"]).round(9)
+    >>> scaling = Scaling(600, odds=50, doubling=20)
+    >>> (scaling.start + scaling.factor(["no", "yes"]) * np.log([25, 50, 100])).round(9)
     array([580., 600., 620.])
     """
 
@@ -93,12 +95,7 @@ class Scaling:
         """Points of a row with even odds."""
         return float(self.points - self.doubling / np.log(2) * np.log(self.odds))
 
-    def of_logits(self, logits: NDArray[np.float64], classes: Sequence[Any]) -> NDArray[np.float64]:
-        """Points of rows by their log-odds for ``classes[1]``."""
-        return self.start + self.factor(classes) * logits
 
-
-_NOTHING = Allowed("None", lambda value: value is None)
 _DIRECTIONS = Allowed(
     "a mapping from columns to 1 or -1",
     lambda value: isinstance(value, Mapping) and all(is_whole(each) and each in (1, -1) for each in value.values()),
@@ -142,8 +139,6 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         The mean over the training rows is 0 in every column.
     intercept_ : array of shape (m,)
         Score of a row with 0 points everywhere.
-    strengths_ : data frame
-        Strength of the penalty by column and part: line, steps, categories, gaps.
     strength_ : float
         The factor in use.
     threshold_ : float
@@ -169,8 +164,8 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         "strength": (number(0), one_of("auto")),
         "threshold": (number(0, 1),),
         "random_state": (whole_number(0),),
-        "monotonic": (_DIRECTIONS, _NOTHING),
-        "scaling": (Allowed("a Scaling", lambda value: isinstance(value, Scaling)), _NOTHING),
+        "monotonic": (_DIRECTIONS, NOTHING),
+        "scaling": (Allowed("a Scaling", lambda value: isinstance(value, Scaling)), NOTHING),
     }
 
     def __init__(
@@ -311,22 +306,6 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         self.score_cuts_ = np.unique(np.quantile(scores, np.arange(1, 10) / 10))
         tenth = np.searchsorted(self.score_cuts_, scores)
         self.score_shares_ = np.bincount(tenth, rows.weight, len(self.score_cuts_) + 1) / rows.weight.sum()
-        self._strengths = self._strength_table(design, fit.block, found.penalty)
-
-    def _strength_table(
-        self, design: BinnedDesign, block: NDArray[np.intp], penalty: NDArray[np.float64]
-    ) -> PlainTable:
-        lines = []
-        for column, place in zip(self.binning_.columns, design.places, strict=True):
-            for part in np.unique(block[place]):
-                inside = np.flatnonzero(block == part)
-                lines.append((column.name, len(inside), float(penalty[inside[0]])))
-        return PlainTable.of(pd.DataFrame(lines, columns=["column", "coefficients", "strength"]))
-
-    @property
-    def strengths_(self) -> pd.DataFrame:
-        """Strength of the penalty by column and part."""
-        return self._strengths.to_frame()
 
     # ---- prediction ----
 
@@ -383,16 +362,14 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self.scaling is None:
             raise InputError("The scorecard has no scale: fit it with scaling=Scaling(600, odds=50, doubling=20).")
-        return self.scaling.of_logits(self.decision_function(X), self.classes_.tolist())
+        return self.scaling.start + self.scaling.factor(self.classes_.tolist()) * self.decision_function(X)
 
-    def reasons(
-        self, X: Table, most: int | None = 4, *, favourable: Any = None, reference: str = "mean"
-    ) -> pd.DataFrame:
+    def reasons(self, X: Table, most: int | None = 4, *, favourable: Any = None) -> pd.DataFrame:
         """Columns that cost each row most points, as notices of adverse action name them.
 
-        What a column costs is the points of the reference minus those of the row, towards the favourable label: on the
-        scale of `scaling` if there is one. The score of the reference minus the costs of all columns is that of the
-        row. For two classes.
+        What a column costs is the points of the average training row minus those of the row, towards the favourable
+        label: on the scale of `scaling` if there is one. The score of the average row minus the costs of all columns is
+        that of the row. For two classes.
 
         Parameters
         ----------
@@ -402,9 +379,6 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             unless all are asked for.
         favourable : label, optional
             That of `scaling`, or else ``classes_[1]``.
-        reference : {"mean", "best"}, default="mean"
-            The average training row, or the most points that a training row has in each column. From the best, columns
-            of many points cost nearly every row most; from the mean, what sets a row apart does.
 
         Returns
         -------
@@ -421,18 +395,14 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if len(self.classes_) > 2:
             raise InputError("There are reasons for the scores of two classes only.")
-        if reference not in ("mean", "best"):
-            raise InputError(f"The reference of reasons is 'mean' or 'best', got {reference!r}.")
         scaling = self.scaling or Scaling(0, 1, float(np.log(2)))
         scaling = scaling if favourable is None else replace(scaling, favourable=favourable)
         factor = scaling.factor(self.classes_.tolist())
         table, _ = check_table(self, X, reset=False)
         codes = self.binning_.codes(table)
-        costs = np.empty(codes.shape)
-        for position, (points, share) in enumerate(zip(self.points_, self.shares_, strict=True)):
-            worth = factor * points[:, 0]
-            best = worth[share > 0].max() if reference == "best" else 0.0
-            costs[:, position] = (best - worth)[codes[:, position]]
+        costs = np.zeros(codes.shape)
+        for position, points in enumerate(self.points_):
+            costs[:, position] -= factor * points[codes[:, position], 0]
         order = np.argsort(-costs, axis=1, kind="stable")[:, :most]
         row = np.repeat(np.arange(len(order)), order.shape[1])
         place = order.ravel()

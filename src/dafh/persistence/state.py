@@ -386,7 +386,7 @@ def _read_array(content: bytes) -> NDArray[Any]:
 def _object(own: type, fields: dict[str, Any]) -> Any:
     """Build an object from all its fields."""
     _check_fields(own, fields)
-    if own is Pipeline or dataclasses.is_dataclass(own):
+    if own is Pipeline or (dataclasses.is_dataclass(own) and not _is_estimator(own)):
         return own(**fields)
     built = own(**{name: fields.pop(name) for name in _parameters(own)}) if _is_estimator(own) else object.__new__(own)
     for name, item in fields.items():
