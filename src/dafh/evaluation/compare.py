@@ -159,7 +159,7 @@ def compare(
         gainers = discover(table, [harm.exchanged() for harm in harms], **options)
         losers, gainers = (_with_levels(one, checked, asked, table) for one in (losers, gainers))
         if every_rule is not None:
-            limits = limit_every_rule(table, harms[0], share=every_rule, level=level, random_state=random_state)
+            limits = limit_every_rule(table, harms[0], share=every_rule, level=level)
     return Comparison(
         is_labelled=y is not None,
         everybody=answered[is_everybody].reset_index(drop=True),

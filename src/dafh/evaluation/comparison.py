@@ -219,9 +219,7 @@ class Comparison:
             "level": self.level,
             "margin": self.margin,
             "groups": [plain(row) for row in groups.to_dict("records")],
-            "every_rule": None
-            if self.every_rule is None
-            else plain({**vars(self.every_rule), "worst": self.every_rule.worst.to_dict("records")}),
+            "every_rule": None if self.every_rule is None else plain(vars(self.every_rule)),
         }
 
     def summary(self) -> str:
