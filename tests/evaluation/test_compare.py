@@ -298,16 +298,6 @@ def test_named_groups_in_level_agree_with_pandas():
         assert row["harm"] == pytest.approx(by_job[row["group"].removeprefix("job = ")])
 
 
-def test_what_own_classifiers_gain_is_said_where_the_model_fails():
-    X, y, prediction = failing()
-    worse = np.where(X["age"] > 50, 1 - y, prediction)
-    result = find_failures(y, prediction, X, losses="error", pooled=worse)
-    assert len(result.helped()) == 1
-    assert result.discovered.table["gain"].iloc[0] == pytest.approx(1 - result.discovered.table["harm"].iloc[0])
-    alone = find_failures(y, prediction, X, losses="error", pooled=prediction)
-    assert (alone.discovered.table["gain"] == 0).all()
-
-
 def test_both_are_public():
     assert {"compare", "find_failures", "Comparison", "Failures"} <= set(dafh.__all__)
 
@@ -322,6 +312,17 @@ def test_an_audit_with_features_names_the_groups_that_fail_even_with_one_group()
     assert "age is above 50" in result.summary()
     assert result.to_dict()["failures"]["groups"][0]["rule"] == result.failures.discovered.table["rule"].iloc[0]
     assert dafh.audit(y, prediction, np.zeros(len(y), int), pooled=prediction).failures is None
+
+
+def test_what_own_classifiers_gain_is_said_where_the_model_fails():
+    X, y, prediction = failing()
+    worse, everybody = np.where(X["age"] > 50, 1 - y, prediction), np.zeros(len(y), int)
+    failures = dafh.audit(y, prediction, everybody, pooled=worse, X=X).failures
+    table = failures.discovered.table.query("loss == 'error'")
+    assert len(failures.helped()) == failures.discovered.table["shown"].sum()
+    assert table["gain"].iloc[0] == pytest.approx(1 - table["harm"].iloc[0])
+    alone = dafh.audit(y, prediction, everybody, pooled=prediction, X=X).failures
+    assert (alone.discovered.table["gain"] == 0).all()
 
 
 def test_an_audit_finds_the_same_groups_as_find_failures():

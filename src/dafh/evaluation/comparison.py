@@ -62,9 +62,6 @@ class Comparison:
     """The label that is predicted for a flagged row, where there are two."""
     level: float
     margin: float
-    smallest: float
-    depth: int
-    by_time: bool
 
     def to_frame(self) -> pd.DataFrame:
         """One row for everybody, then for each discovered and each named group.
@@ -155,7 +152,7 @@ class Comparison:
         """How groups were found and tested."""
         if self.losers is None:
             return "No groups were searched for: pass X, the columns that rules may be about."
-        return _method(self.losers, self.level, self.smallest, self.depth, by_time=self.by_time)
+        return _method(self.losers, self.level)
 
     def _levels(self, loss: str, old: float, new: float, gain: float) -> tuple[str, str, str, float]:
         if not self.is_labelled:
@@ -224,10 +221,8 @@ class Comparison:
 
     def summary(self) -> str:
         """Text for a terminal: what to do, who loses, who gains, who might lose, and named groups."""
-        parts = [f"{self.headline.upper() if self.is_labelled else self.headline}.", "\n".join(self.sentences())]
-        for title, table in self.parts():
-            parts += [f"{title}\n{render_text(table, left=('group', 'loss', 'answer'))}"]
-        return "\n\n".join([*parts, self.method])
+        headline = self.headline.upper() if self.is_labelled else self.headline
+        return _as_text(headline, self.sentences(), self.parts(), [self.method])
 
     __str__ = summary
     __repr__ = summary
@@ -260,8 +255,6 @@ class Failures:
     """Each loss over all rows."""
     n_rows: int
     level: float
-    smallest: float
-    depth: int
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -281,8 +274,7 @@ class Failures:
     @property
     def method(self) -> str:
         """How groups were found and tested."""
-        by_time = len(self.discovered.tested) == 1
-        return _method(self.discovered, self.level, self.smallest, self.depth, by_time=by_time)
+        return _method(self.discovered, self.level)
 
     def sentences(self) -> list[str]:
         """How the model does on all rows."""
@@ -339,10 +331,8 @@ class Failures:
 
     def summary(self) -> str:
         """Text for a terminal."""
-        parts = [f"{self.headline}.", "\n".join(self.sentences())]
-        for title, table in self.parts():
-            parts.append(f"{title}\n{render_text(table, left=('group', 'what', 'answer'))}")
-        return "\n\n".join([*parts, *(["\n".join(self.helped())] if self.helped() else []), self.method])
+        helped = "\n".join(self.helped())
+        return _as_text(self.headline, self.sentences(), self.parts(), [helped, self.method])
 
     __str__ = summary
     __repr__ = summary
@@ -353,6 +343,12 @@ class Failures:
 
 
 # ---- words ----
+
+
+def _as_text(headline: str, sentences: list[str], tables: list[tuple[str, pd.DataFrame]], closing: list[str]) -> str:
+    parts = [f"{headline}.", "\n".join(sentences)]
+    parts += [f"{title}\n{render_text(table, left=('group', 'loss', 'what', 'answer'))}" for title, table in tables]
+    return "\n\n".join([*parts, *filter(None, closing)])
 
 
 def _of_questions(asked: pd.DataFrame, kind: str, n_rows: int) -> pd.DataFrame:
@@ -383,16 +379,16 @@ def _answers(answers: Iterable[str], *, is_labelled: bool) -> list[str]:
     return [words.get(answer, answer) for answer in answers]
 
 
-def _method(found: Discovered, level: float, smallest: float, depth: int, *, by_time: bool) -> str:
+def _method(found: Discovered, level: float) -> str:
     """Say how groups were found and tested."""
     how = (
         "found on the earlier half of the rows and tested on the later one"
-        if by_time
+        if len(found.tested) == 1
         else "found on each half of the rows and tested on the other"
     )
-    conditions = "1 condition" if depth == 1 else f"up to {depth} conditions"
+    conditions = "1 condition" if found.depth == 1 else f"up to {found.depth} conditions"
     return (
-        f"Rules of {conditions} and at least {percent(smallest)} of the rows were {how} ({found.n_tests} tests; "
+        f"Rules of {conditions} and at least {percent(found.smallest)} of the rows were {how} ({found.n_tests} tests; "
         f"{found.n_searched:,} rows searched at a time). Figures beside a rule are about tested rows; each of its "
         f"limits holds for all rules together with {100 * (1 - level):g}%."
     )
