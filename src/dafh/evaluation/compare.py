@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from dafh.checks.parameters import is_real
@@ -468,15 +469,12 @@ def _with_strong_model(
     person = np.arange(len(table)) if rows.person is None else rows.person
     fold = np.random.default_rng(0).integers(0, _FOLDS, int(person.max()) + 1)[person[sample]]
     features, positive = Binning.learn(table).codes(table.iloc[sample]), rows.positive[sample]
-    predicted = np.zeros(len(sample), bool)
-    for held_out in range(_FOLDS):
-        train = fold != held_out
-        if train.all() or len(np.unique(positive[train])) < 2:
-            return found
-        booster = HistGradientBoostingClassifier(max_leaf_nodes=15, early_stopping=True, random_state=0)
-        # Several threads wait for each other on a busy machine, much longer than one works.
-        with threadpool_limits(1):
-            predicted[~train] = booster.fit(features[train], positive[train]).predict(features[~train])
+    if any(len(np.unique(positive[fold != held_out])) < 2 for held_out in range(_FOLDS)):
+        return found
+    booster = HistGradientBoostingClassifier(max_leaf_nodes=15, early_stopping=True, random_state=0)
+    # Several threads wait for each other on a busy machine, much longer than one works.
+    with threadpool_limits(1):
+        predicted = cross_val_predict(booster, features, positive, cv=PredefinedSplit(fold))
     tested = [mask[sample] for mask in _tested_members(found, table)]
     strong = _levels(found, tested, rows.take(sample), losses, predicted != positive)
     return replace(found, table=found.table.assign(strong_loss=strong))
