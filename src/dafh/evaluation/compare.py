@@ -145,13 +145,9 @@ def compare(
         harms = [RowHarm.of(one, ~checked.right[:, 0], ~checked.right[:, 1]) for one in units]
         options: dict[str, Any] = {"level": level * (1 - 1 / parts), "smallest": smallest, "depth": depth}
         options |= {"time": check_times(time, n_rows), "random_state": random_state}
-        losers, gainers = (
-            _with_levels(discover(table, questions, **options), checked, asked, table)
-            for questions in (
-                [replace(harm, margin=margin) for harm in harms],
-                [replace(harm, difference=-harm.difference) for harm in harms],
-            )
-        )
+        losers = discover(table, [replace(harm, margin=margin) for harm in harms], **options)
+        gainers = discover(table, [replace(harm, difference=-harm.difference) for harm in harms], **options)
+        losers, gainers = (_with_levels(one, checked, asked, table) for one in (losers, gainers))
         if every_rule is not None:
             limits = limit_every_rule(table, harms[0], share=every_rule, level=level)
     return Comparison(
@@ -187,10 +183,7 @@ def find_failures(
     losses: str | Sequence[str] | None = None,
     costs: Mapping[str, float] | None = None,
     level: float = 0.05,
-    depth: int = 2,
-    smallest: float = 0.01,
     cutoff: float = 0.5,
-    random_state: int = 0,
 ) -> Failures:
     """Find the groups that one model fails, without being told whom to look at.
 
@@ -207,7 +200,7 @@ def find_failures(
         rates are compared with observed ones, too.
     X : data frame or array with n rows
         What rules may be about.
-    sensitive_features, sample_weight, persons, time, costs, level, depth, smallest, random_state
+    sensitive_features, sample_weight, persons, time, costs, level
         As in `compare`.
     losses : name or sequence of names, optional
         By default the error rate, and with two classes also false positive and false negative rate.
@@ -228,7 +221,7 @@ def find_failures(
     >>> find_failures(y, prediction, X, losses="error").regions
     (age is above 50,)
     """
-    _check_options(level, 0.0, smallest, None)
+    _check_options(level)
     (decided,), classes = decide(y, {"prediction": (prediction, cutoff)}, X)
     n_rows = len(decided.codes)
     truth = find_labels(pd.Series(as_array(y, "y")), classes)[0]
@@ -243,9 +236,6 @@ def find_failures(
         score=decided.score,
         time=check_times(time, n_rows),
         level=level,
-        depth=depth,
-        smallest=smallest,
-        random_state=random_state,
     )
 
 
@@ -270,19 +260,15 @@ def _failures(
     score: NDArray[np.float64] | None = None,
     time: NDArray[np.float64] | None = None,
     level: float,
-    depth: int = 2,
-    smallest: float = 0.01,
-    random_state: int = 0,
 ) -> Failures:
     wrong, n_rows = ~rows.own_right, len(rows.group)
     harms = [RowHarm.of(LossUnits.of(rows, loss), wrong) for loss in losses]
     parts = 1 if known is None else 2
     if score is not None and rows.positive is not None:
         harms += _rate_harms(rows.positive, score, RowHarm.of(LossUnits.of(rows, ERROR), wrong))
-    options: dict[str, Any] = {"smallest": smallest, "depth": depth, "time": time, "random_state": random_state}
     return Failures(
-        discovered=discover(table, harms, level=level / parts, **options),
-        named=None if known is None else _failing_names(rows, losses, known, depth, level / parts),
+        discovered=discover(table, harms, level=level / parts, time=time),
+        named=None if known is None else _failing_names(rows, losses, known, level / parts),
         overall={harm.name: harm.mean(np.ones(n_rows, bool)) for harm in harms},
         n_rows=n_rows,
         level=level,
@@ -312,7 +298,7 @@ def _check_rows(
     )
 
 
-def _check_options(level: float, margin: float, smallest: float, every_rule: float | None) -> None:
+def _check_options(level: float, margin: float = 0.0, smallest: float = 0.01, every_rule: float | None = None) -> None:
     if not is_real(level) or not 0 < level < 0.5:
         raise InputError(f"level must lie between 0 and 0.5, got {shown(level)}: 0.05 accepts one error in twenty.")
     if not is_real(margin) or not 0 <= margin < 1:
@@ -488,9 +474,7 @@ def _rate_harms(positive: NDArray[np.bool_], score: NDArray[np.float64], like: R
     return [above, replace(above, name="below", difference=size * (down - positive))]
 
 
-def _failing_names(
-    rows: ComparedRows, losses: Sequence[Loss], known: NamedGroups, depth: int, level: float
-) -> pd.DataFrame:
+def _failing_names(rows: ComparedRows, losses: Sequence[Loss], known: NamedGroups, level: float) -> pd.DataFrame:
     """Loss of each named group with limits, and whether it is shown to be above that of all rows."""
     # Beside a rival that never errs, the harm is the loss.
     right = np.column_stack([rows.own_right, np.ones(len(rows.group), bool)])
@@ -498,7 +482,7 @@ def _failing_names(
     judged = replace(rows, right=right, differ=~right[:, :1], group=nobody, own=np.zeros(1, np.intp))
     parts = []
     for loss in losses:
-        asked = ask_named_groups(judged, loss, known, depth)
+        asked = ask_named_groups(judged, loss, known, depth=2)
         harm = RowHarm.of(LossUnits.of(judged, loss), ~right[:, 0])
         reference = harm.among([np.ones(len(harm.size), bool)]).upper(level / 20 / len(losses))[0]
         distinct, place = asked.differences.distinct()

@@ -1,6 +1,5 @@
 """Answers of `compare` and `find_failures`: tables, sentences, and the one word that scripts ask for."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -114,7 +113,8 @@ class Comparison:
         if self.status == "unchanged":
             return "Nothing changes: both models decide alike on all rows"
         if self.status == "better":
-            return f"Release: no group is shown to lose, and {_in_words(first['loss'], first['gap'])} gained overall"
+            is_gained = f"{_unit(first['loss'])} {'is' if abs(first['gap']) == 1 else 'are'} gained overall"
+            return f"Release: no group is shown to lose, and {points(first['gap'])} {is_gained}"
         if self.status == "undecided" and self.is_labelled:
             return "No group is shown to lose, and no gain is shown"
         if self.status == "undecided":
@@ -188,6 +188,8 @@ class Comparison:
             for values in zip(table["loss"], table["old_loss"], table["new_loss"], table["gain"], strict=True)
         ]
         limits = zip(table["low"], table["high"], strict=True)
+        unlabelled = {"loses": "less often", "gains": "more often", "not worse": "not less often"}
+        words = {} if self.is_labelled else unlabelled
         columns = {"group": [clipped(group, 100) for group in table["group"]]}
         if self.is_labelled and len(self.everybody) > 1:
             columns["loss"] = [level[0] for level in levels]
@@ -197,7 +199,7 @@ class Comparison:
             "new": [level[2] for level in levels],
             "gain" if self.is_labelled else "change": [points(level[3]) for level in levels],
             "limits": [f"{points(low)} to {points(high)}" for low, high in limits],
-            "answer": _answers(table["answer"], is_labelled=self.is_labelled),
+            "answer": [words.get(answer, answer) for answer in table["answer"]],
         }
         return pd.DataFrame(columns)
 
@@ -374,11 +376,6 @@ def _of_discovered(found: Discovered, sign: float, answer: str) -> pd.DataFrame:
     return table.assign(kind="discovered", gain=sign * table["harm"], low=low, high=high, answer=answers)[list(_FRAME)]
 
 
-def _answers(answers: Iterable[str], *, is_labelled: bool) -> list[str]:
-    words = {} if is_labelled else {"loses": "less often", "gains": "more often", "not worse": "not less often"}
-    return [words.get(answer, answer) for answer in answers]
-
-
 def _method(found: Discovered, level: float) -> str:
     """Say how groups were found and tested."""
     how = (
@@ -413,10 +410,6 @@ def _title(loss: str) -> str:
 
 def _unit(loss: str) -> str:
     return "points" if loss != "cost" else Loss(loss).unit  # type: ignore[arg-type]
-
-
-def _in_words(loss: str, gain: float) -> str:
-    return f"{points(gain)} {_unit(loss)} {'is' if abs(gain) == 1 else 'are'}"
 
 
 def _counted(number: int) -> str:

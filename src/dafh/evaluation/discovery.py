@@ -123,10 +123,10 @@ def discover(
     harms: Sequence[RowHarm],
     *,
     level: float,
-    smallest: float,
-    depth: int,
-    time: NDArray[np.float64] | None,
-    random_state: int,
+    smallest: float = 0.01,
+    depth: int = 2,
+    time: NDArray[np.float64] | None = None,
+    random_state: int = 0,
 ) -> Discovered:
     """Find the regions with most harm on one half of the rows, and test them on the other; then the other way round.
 
