@@ -63,15 +63,15 @@ def lines(name: str) -> list[dict[str, object]]:
             member = named[attribute].astype(str).to_numpy() == value
             assert member.any(), group
             noticed += bool(harm[member & caught].sum() >= harm[member].sum() / 2)
-        shown = result.losers.shown.head(2)
+        shown = result.losers.table[result.losers.table["shown"]]
         found.append(
             {
                 "data": name,
                 "rival": rival,
                 "gain, points": round(100 * float(result.everybody["gap"].iloc[0]), 2),
                 "all lose": str(result.everybody["verdict"].iloc[0]),
-                "groups that lose": len(result.losers.shown),
-                "the first": "; ".join(f"{row.rule!s} ({100 * row.harm:+.1f})" for row in shown.itertuples())
+                "groups that lose": len(shown),
+                "the first": "; ".join(f"{row.rule!s} ({100 * row.harm:+.1f})" for row in shown.head(2).itertuples())
                 or "nobody",
                 "named that lose": len(losing),
                 "noticed": noticed,

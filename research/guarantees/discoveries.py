@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dafh import compare, find_failures
 from dafh.evaluation.discovery import RowHarm
-from dafh.evaluation.every_rule import RuleClass
+from dafh.evaluation.every_rule import count_rules
 from dafh.stats import Differences
 
 KINDS = ("equal", "better", "random labels", "alike")
@@ -137,10 +137,9 @@ def every_rule_misses(n_rows: int, n_columns: int, loss: float, seed: int, share
     table, member, rows = Planted(n_rows, 0.1, loss, n_columns).draw(seed)
     difference = (rows["new"] != rows["y"]).astype(float) - (rows["old"] != rows["y"])
     ones = np.ones(n_rows)
-    rules = RuleClass.of(table, seed)
     kinds = np.array([-1.0, 0.0, 1.0])
-    _, counts = rules.counts(table, RowHarm("error", difference, ones), kinds)
-    _, members = rules.counts(table, RowHarm("error", member * 1.0, ones), np.array([0.0, 1.0]))
+    counts = count_rules(table, RowHarm("error", difference, ones), kinds)
+    members = count_rules(table, RowHarm("error", member * 1.0, ones), np.array([0.0, 1.0]))
     large = counts.sum(axis=1) >= share * n_rows
     truth = loss * members[large, 1] / members[large].sum(axis=1)
     p = Differences(kinds, np.ones(3), counts[large]).p_within(truth)

@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from dafh.classifiers.logits import rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.estimators.prediction import GroupPrediction, ServedRows
-from dafh.evaluation.losses import Loss, check_losses
+from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.result import AuditResult, rules_of
 from dafh.exceptions import InputError
@@ -40,7 +40,7 @@ from dafh.tables.values import read_as, with_gaps
 from dafh.text import listed, quoted
 
 # Enough to tell groups that barely change from groups that change a lot, however busy the machine is.
-_QUICK_FITS, _QUICK_ROWS = 3, 10_000
+_REFITS, _REFITTED_ROWS = 3, 10_000
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
 
 
@@ -237,48 +237,52 @@ class FileModel:
             classes=np.arange(len(self.model.classes_)),
             persons=rows.persons,
         )
-        groups, rivals = range(len(rows.own)), [*rows.classifiers, "pooled"]
-        features: dict[str, Any] = {"X": rows.features, "with_features": rows.with_features}
-        asked = self._losses(losses, costs)
-        features["rules"] = rules_of(final_classifier(self.model))
-        return AuditResult.from_rows(compared, groups, rivals, rows.sensitive, losses=asked, **features, **options)
-
-    def _losses(self, names: Sequence[str] | None, costs: Mapping[str, float] | None) -> tuple[Loss, ...]:
         final = final_classifier(self.model)
         protected = {loss.name: loss for loss in final.losses_}
-        if not names:
-            names = list(protected) if costs is None or "cost" in protected else ["cost"]
+        if not losses:
+            losses = list(protected) if costs is None or "cost" in protected else ["cost"]
         if costs is None:
             costs = protected["cost"].costs if "cost" in protected else final.costs
-        return check_losses(names, costs)
+        return AuditResult.from_rows(
+            compared,
+            groups=range(len(rows.own)),
+            rivals=[*rows.classifiers, "pooled"],
+            sensitive_features=rows.sensitive,
+            losses=check_losses(losses, costs),
+            rules=rules_of(final),
+            X=rows.features,
+            with_features=rows.with_features,
+            **options,
+        )
 
-    def explain(self, rows: LabelledRows, n_fits: int | None = 0) -> Explanation:
-        """Describe the groups in words; `n_fits` copies that are fitted on the rows show how much the groups change.
+    def explain(self, rows: LabelledRows, *, refits: bool = False) -> Explanation:
+        """Describe the groups in words; with `refits`, also how much they change in copies fitted on these rows.
 
         Copies of a model with exceptions differ in the rows they are fitted on, those of a network in their seeds.
-        None is three copies on at most 10,000 rows, and none where there is one group.
         """
         words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
         final = final_classifier(self.model)
-        if n_fits == 0 or (n_fits is None and final.n_groups_ == 1):
+        if not refits or final.n_groups_ == 1:
             return words
-        by_rows, is_quick = getattr(final, "exceptions_", None) is not None, n_fits is None
-        n_fits = _QUICK_FITS if n_fits is None else n_fits
-        known: dict[str, Any] = {"sensitive_features": rows.sensitive, "max_rows": _QUICK_ROWS if is_quick else None}
-        known |= {"resamples": n_fits} if by_rows else {"seeds": range(n_fits)}
+        by_rows = getattr(final, "exceptions_", None) is not None
+        known: dict[str, Any] = {"resamples": _REFITS} if by_rows else {"seeds": range(_REFITS)}
         if rows.persons is not None:
             known["model__persons"] = rows.persons
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # The model's own fit has given them already, for all of its rows.
-                agreement = stability(self.model, rows.features, rows.y, **known)
+                agreement = stability(
+                    self.model,
+                    rows.features,
+                    rows.y,
+                    sensitive_features=rows.sensitive,
+                    max_rows=_REFITTED_ROWS,
+                    **known,
+                )
         except (TypeError, ValueError):
-            if not is_quick:
-                raise
-            # Too few rows to fit on, or a classifier that cannot be copied. Nobody asked for it, so that this is no
-            # reason to stop.
+            # Too few rows to fit on, or a classifier that cannot be copied: no reason to stop.
             return words
-        return replace(words, stability=agreement, resampled=by_rows, n_fits=n_fits)
+        return replace(words, stability=agreement, resampled=by_rows, n_fits=_REFITS)
 
     def score(self, data: DataFile, keep: Sequence[str] = (), rows: int | None = None) -> Iterator[pd.DataFrame]:
         """Predict the rows of a file piece by piece: label, its probability, and the group.
@@ -319,27 +323,12 @@ def read_decided(
     person: str | None = None,
     time: str | None = None,
     weight: str | None = None,
-    seed: int = 0,
 ) -> tuple[dict[str, Any], list[str]]:
     """Read what `compare` takes from files or a Dask data frame: labels, decisions, features, and what else is known.
 
-    Of more than a million rows, a random million is compared.
-
-    Parameters
-    ----------
-    data : DataFile, or anything that `dafh.large.as_blocks` takes
-    old, new : str
-        A column with decisions, or a model file.
-    target, person, time, weight : str, optional
-        Columns; rows without a target are left out.
-    sensitive, drop : names of columns
-        Attributes that define named groups, and columns that rules must not be about.
-    seed : int
-        Draws rows.
-
-    Returns
-    -------
-    arguments of `compare`, and notes for the reader
+    `old` and `new` are columns with decisions, or model files; `data` is a DataFile or anything that
+    `dafh.large.as_blocks` takes. Rows without a target are left out. Of more than a million rows, a random million is
+    compared. Returns arguments of `compare`, and notes for the reader.
 
     Examples
     --------
@@ -352,15 +341,16 @@ def read_decided(
     n_rows = blocks.n_rows or sum(blocks.map(len))
     if not n_rows:
         raise InputError("There are no rows to compare decisions on.")
-    thinned = partial(_thinned, seed=seed, share=min(_MOST_COMPARED / n_rows, 1.0), target=target)
+    thinned = partial(_thinned, share=min(_MOST_COMPARED / n_rows, 1.0), target=target)
     looked_at = pd.concat(list(blocks.map(partial(thinned, share=min(_MOST_LOOKED_AT / n_rows, 1.0)))))
     if not len(looked_at):
         raise InputError(f"The target {quoted(target)} has no values.")
-    models = {name: name for name in (old, new) if name not in blocks.columns and Path(name).is_file()}
-    check_columns(blocks.columns, [name for name in (old, new) if name not in models], "with decisions")
+    files = [name for name in (old, new) if name not in blocks.columns and Path(name).is_file()]
+    decisions = [name for name in (old, new) if name not in files]
+    check_columns(blocks.columns, decisions, "with decisions")
     attributes = split_names(sensitive, blocks.columns)
-    unwanted = [*split_names(drop, blocks.columns), *(name for name in (old, new) if name not in models)]
-    anchor = target or next((name for name in (old, new) if name not in models), None)
+    unwanted = [*split_names(drop, blocks.columns), *decisions]
+    anchor = target or next(iter(decisions), None)
     if anchor is None:
         raise InputError("Two model files need a target: name the column with the true label.")
     decimal = data.decimal or "." if isinstance(data, DataFile) else "."
@@ -374,9 +364,8 @@ def read_decided(
         weight=weight,
         decimal=decimal,
     )
-    scorers = {name: FileModel.open(Path(name)) for name in models}
-    about = [name for name in dict.fromkeys((target, old, new, person, time, weight, *attributes)) if name]
-    about = [name for name in about if name in blocks.columns]
+    scorers = {name: FileModel.open(Path(name)) for name in files}
+    about = [name for name in dict.fromkeys((target, *decisions, person, time, weight, *attributes)) if name]
 
     def convert(block: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, NDArray[Any]]]:
         rows = thinned(block).reset_index(drop=True)
@@ -405,12 +394,12 @@ def read_decided(
     return rows | {"time": schema.times_of(known), "sample_weight": schema.weights_of(known)}, notes
 
 
-def _thinned(block: pd.DataFrame, seed: int, share: float, target: str | None) -> pd.DataFrame:
+def _thinned(block: pd.DataFrame, share: float, target: str | None) -> pd.DataFrame:
     """A share of the rows of a block, the same whatever the blocks are, without those that have no target."""
     if target is not None:
         check_columns(block.columns, [target], "the target")
         block = block[with_gaps(block[target]).notna()]
-    return block if share >= 1 else block[random_by_position(block.index.to_numpy(), seed) < share]
+    return block if share >= 1 else block[random_by_position(block.index.to_numpy(), 0) < share]
 
 
 def _as_decisions(column: "pd.Series[Any]", y: NDArray[Any] | None, decimal: str) -> NDArray[Any]:

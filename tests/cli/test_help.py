@@ -81,7 +81,7 @@ def test_options_that_commands_share_mean_the_same_everywhere():
             if isinstance(parameter, click.Option) and parameter.name not in ("out", "title"):
                 shared.setdefault(parameter.name, set()).add((parameter.help, str(parameter.default)))
     assert {name: len(texts) for name, texts in shared.items()} == dict.fromkeys(shared, 1)
-    assert {"sensitive", "target", "level", "seeds", "delimiter", "as_json"} <= set(shared)
+    assert {"sensitive", "target", "level", "delimiter", "as_json"} <= set(shared)
 
 
 # ---- usage ----
@@ -120,7 +120,6 @@ def test_a_misspelt_option_gets_a_suggestion_and_a_misspelt_command_an_error():
         (["audit", "m.dafh", "x.csv", "--margin", "1"], "1.0 is not in the range 0<=x<1"),
         (["audit", "m.dafh", "x.csv", "--depth", "0"], "0 is not in the range x>=1"),
         (["audit", "m.dafh", "x.csv", "--decimal", ";"], "';' is not one of '.', ','"),
-        (["explain", "m.dafh", "x.csv", "--seeds", "21"], "21 is not in the range 0<=x<=20"),
     ],
 )
 def test_values_out_of_range_are_refused_before_any_file_is_opened(arguments, sentence):

@@ -7,7 +7,7 @@ import pytest
 import dafh
 from dafh import compare, find_failures
 from dafh.exceptions import InputError
-from dafh.stats import mcnemar_p
+from dafh.stats import Differences, mcnemar_p
 
 
 def rows(n=4000, seed=0, lost=0.3):
@@ -196,14 +196,29 @@ def test_the_same_seed_gives_the_same_answer():
 def test_a_limit_for_every_rule_lies_above_the_harm_of_the_worst_of_them():
     given = rows(lost=0.1)
     every = compare(**given, every_rule=0.1).every_rule
+    worse, better = ((given[a] != given["y"]) & (given[b] == given["y"]) for a, b in (("new", "old"), ("old", "new")))
     older = given["X"]["age"] > 50
-    harm = ((given["new"] != given["y"]).astype(int) - (given["old"] != given["y"]))[older].mean()
-    assert every.limit > harm
-    assert (every.worst["rows"] >= 0.1 * 4000).all()
-    assert every.worst["limit"].is_monotonic_decreasing
-    # The rules with the largest limits, with their counts in pandas.
-    for _, row in every.worst.iterrows():
-        assert row["limit"] > row["harm"]
+    assert every.limit > worse[older].mean() - better[older].mean()
+    # Every rule has the exact limit of its own counts at its part of the level, and the largest is the answer.
+    for job in ("cook", "clerk", "pilot"):
+        inside = given["X"]["job"] == job
+        alone = Differences.of_counts(worse[inside].sum(), better[inside].sum(), inside.sum())
+        assert every.limit >= alone.upper(0.05 / every.n_rules)[0] > 0
+
+
+def test_of_a_single_column_the_limit_for_every_rule_is_that_of_its_worst_value():
+    given = rows(lost=0.1)
+    every = compare(**{**given, "X": given["X"][["job"]]}, every_rule=0.1).every_rule
+    # Three values, all but each of them, and the nine pairs of these six that any row satisfies.
+    assert every.n_rules == 15
+    masks = [given["X"]["job"] == job for job in ("cook", "clerk", "pilot")]
+    masks += [~mask for mask in masks]
+    worse, better = ((given[a] != given["y"]) & (given[b] == given["y"]) for a, b in (("new", "old"), ("old", "new")))
+    limits = [
+        Differences.of_counts(worse[mask].sum(), better[mask].sum(), mask.sum()).upper(0.05 / every.n_rules)[0]
+        for mask in masks
+    ]
+    assert every.limit == pytest.approx(max(limits))
 
 
 def test_a_stricter_level_for_every_rule_gives_a_larger_limit():
@@ -283,16 +298,6 @@ def test_named_groups_in_level_agree_with_pandas():
         assert row["harm"] == pytest.approx(by_job[row["group"].removeprefix("job = ")])
 
 
-def test_what_own_classifiers_gain_is_said_where_the_model_fails():
-    X, y, prediction = failing()
-    worse = np.where(X["age"] > 50, 1 - y, prediction)
-    result = find_failures(y, prediction, X, losses="error", pooled=worse)
-    assert len(result.helped()) == 1
-    assert result.discovered.table["gain"].iloc[0] == pytest.approx(1 - result.discovered.table["harm"].iloc[0])
-    alone = find_failures(y, prediction, X, losses="error", pooled=prediction)
-    assert (alone.discovered.table["gain"] == 0).all()
-
-
 def test_both_are_public():
     assert {"compare", "find_failures", "Comparison", "Failures"} <= set(dafh.__all__)
 
@@ -307,6 +312,17 @@ def test_an_audit_with_features_names_the_groups_that_fail_even_with_one_group()
     assert "age is above 50" in result.summary()
     assert result.to_dict()["failures"]["groups"][0]["rule"] == result.failures.discovered.table["rule"].iloc[0]
     assert dafh.audit(y, prediction, np.zeros(len(y), int), pooled=prediction).failures is None
+
+
+def test_what_own_classifiers_gain_is_said_where_the_model_fails():
+    X, y, prediction = failing()
+    worse, everybody = np.where(X["age"] > 50, 1 - y, prediction), np.zeros(len(y), int)
+    failures = dafh.audit(y, prediction, everybody, pooled=worse, X=X).failures
+    table = failures.discovered.table.query("loss == 'error'")
+    assert len(failures.helped()) == failures.discovered.table["shown"].sum()
+    assert table["gain"].iloc[0] == pytest.approx(1 - table["harm"].iloc[0])
+    alone = dafh.audit(y, prediction, everybody, pooled=prediction, X=X).failures
+    assert (alone.discovered.table["gain"] == 0).all()
 
 
 def test_an_audit_finds_the_same_groups_as_find_failures():

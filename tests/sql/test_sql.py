@@ -428,7 +428,7 @@ def model_file(tmp_path_factory):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_command_writes_what_predict_writes(model_file, tmp_path, engine):
     written, scored = tmp_path / "score.sql", tmp_path / "scored.csv"
-    options = ["--to", "sql", "--dialect", engine, "--table", "people", "--keep", "person_id", "--out", written]
+    options = ["--dialect", engine, "--table", "people", "--keep", "person_id", "--out", written]
     done = run("export", model_file, *options)
     assert (done.exit_code, done.stdout) == (0, "")
     assert f"Wrote SQL for {engine}" in done.stderr

@@ -5,14 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dafh.cli.options import JSON, PATH, check_writable, costs_of_errors, data_options, loss_names
+from dafh.cli.options import (
+    COSTS,
+    JSON,
+    LEVEL,
+    MARGIN,
+    PATH,
+    PERSON,
+    TESTED_LOSSES,
+    WEIGHT,
+    check_writable,
+    data_options,
+)
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from dafh.tables.read import DataFile
 
 _CUTOFF = click.FloatRange(0, 1, max_open=True)
-_SHARE = click.FloatRange(0, 0.5, min_open=True, max_open=True)
 
 
 @click.command(epilog="Example: dafh compare rows.csv --target hired --old old --new new --fail-on-harm")
@@ -22,74 +32,29 @@ _SHARE = click.FloatRange(0, 0.5, min_open=True, max_open=True)
 @click.option("--target", help="Column with the true label.  [default: none, which says who is decided differently]")
 @click.option("--sensitive", multiple=True, metavar="NAME,...", help="Attributes that define named groups.")
 @click.option("--drop", multiple=True, metavar="NAME,...", help="Columns that rules must not be about.")
-@click.option(
-    "--person", metavar="NAME", help="Column that identifies the person of each row; tests then count persons."
-)
+@PERSON
 @click.option(
     "--time", metavar="NAME", help="Column with the date of each row: rules are found on earlier rows, tested on later."
 )
-@click.option("--weight", metavar="NAME", help="Column that says how much each row counts, such as a survey weight.")
-@click.option(
-    "--losses",
-    type=loss_names,
-    metavar="LOSS,...",
-    help="Losses to test: error, fpr (false positive rate), fnr (false negative rate), cost.  "
-    "[default: error; cost with --costs]",
-)
-@click.option(
-    "--costs",
-    type=costs_of_errors,
-    metavar="fp=COST,fn=COST",
-    help="What a false positive and a false negative cost, such as fp=1,fn=5.",
-)
+@WEIGHT
+@TESTED_LOSSES
+@COSTS
 @click.option("--old-cutoff", type=_CUTOFF, default=0.5, show_default=True, help="Old scores above it predict 'yes'.")
 @click.option("--new-cutoff", type=_CUTOFF, default=0.5, show_default=True, help="New scores above it predict 'yes'.")
-@click.option(
-    "--level",
-    type=_SHARE,
-    default=0.05,
-    show_default=True,
-    help="Accepted probability that any group is shown to lose and does not.",
-)
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    show_default=True,
-    help="Tolerated harm, as a share of rows: 0.01 is one percentage point.",
-)
-@click.option(
-    "--depth",
-    type=click.IntRange(1, 3),
-    default=2,
-    show_default=True,
-    help="Most conditions of a rule, and most attributes to combine.",
-)
-@click.option(
-    "--smallest", type=_SHARE, default=0.01, show_default=True, help="Smallest group, as a share of the rows."
-)
+@LEVEL
+@MARGIN
 @click.option(
     "--every-rule",
-    type=_SHARE,
+    type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
     metavar="SHARE",
     help="Also give one limit for the harm of every group of at least this share that two conditions describe.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Divides the rows into halves.")
 @click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if any group is shown to lose.")
 @click.option("--out", type=PATH, help="HTML file to write.")
-@click.option("--title", help="Heading of the page.")
 @data_options
 @JSON
 def compare(
-    data: "DataFile",
-    old: str,
-    new: str,
-    fail_on_harm: bool,
-    out: Path | None,
-    title: str | None,
-    as_json: bool,
-    seed: int,
-    **options: Any,
+    data: "DataFile", old: str, new: str, fail_on_harm: bool, out: Path | None, as_json: bool, **options: Any
 ) -> None:
     """Find who loses from a change of model.
 
@@ -103,14 +68,14 @@ def compare(
     from dafh.scoring import read_decided
 
     roles = {name: options.pop(name) for name in ("target", "sensitive", "drop", "person", "time", "weight")}
-    rows, notes = read_decided(data, old, new, seed=seed, **roles)
-    result = compare_models(**rows, random_state=seed, **options)
+    rows, notes = read_decided(data, old, new, **roles)
+    result = compare_models(**rows, **options)
     for note in notes:
         say(f"Note: {note}")
     if out is not None:
         from dafh.report import summarize_comparison, write_report
 
-        write_report(summarize_comparison(result, title=title or f"{old} and {new}: who loses?", notes=notes), out)
+        write_report(summarize_comparison(result, title=f"{old} and {new}: who loses?", notes=notes), out)
     if as_json:
         print_json({**result.to_dict(), "notes": list(notes)})
     else:

@@ -95,7 +95,7 @@ COSTS = click.option(
     "--costs",
     type=costs_of_errors,
     metavar="fp=COST,fn=COST",
-    help="What a false positive and a false negative cost, for the loss cost.  [default: as in fit]",
+    help="What a false positive and a false negative cost, for the loss cost.  [default: those of fit, if any]",
 )
 WEIGHT = click.option(
     "--weight",
@@ -105,4 +105,31 @@ WEIGHT = click.option(
 )
 TARGET = click.option(
     "--target", help="Target column, if it has another name than in training, or if the model was saved from Python."
+)
+PERSON = click.option(
+    "--person",
+    metavar="NAME",
+    help="Column that identifies the person of each row, if persons have several rows; tests then count persons.  "
+    "[default in audit and report: that of fit]",
+)
+TESTED_LOSSES = click.option(
+    "--losses",
+    type=loss_names,
+    metavar="LOSS,...",
+    help="Losses to test: error, fpr (false positive rate), fnr (false negative rate), cost.  "
+    "[default: those of the guard in fit, in compare error; cost with --costs]",
+)
+LEVEL = click.option(
+    "--level",
+    type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Accepted probability of any wrong claim of harm, and also of any wrong claim that there is none.",
+)
+MARGIN = click.option(
+    "--margin",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    show_default=True,
+    help="Tolerated harm, as a share of rows: 0.01 is one percentage point.",
 )

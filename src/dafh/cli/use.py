@@ -9,14 +9,17 @@ import click
 from dafh.cli.options import (
     COSTS,
     JSON,
+    LEVEL,
+    MARGIN,
     PATH,
+    PERSON,
     SENSITIVE,
     TARGET,
+    TESTED_LOSSES,
     WEIGHT,
     check_writable,
     data_options,
     in_order,
-    loss_names,
 )
 from dafh.cli.output import print_json, say
 
@@ -34,35 +37,12 @@ _MOST_SEARCHED = 200_000
 _audit_options = in_order(
     SENSITIVE,
     TARGET,
-    click.option(
-        "--person",
-        metavar="NAME",
-        help="Column that identifies the person of each row, if persons have several rows; tests then count persons.  "
-        "[default: that of fit]",
-    ),
+    PERSON,
     WEIGHT,
-    click.option(
-        "--losses",
-        type=loss_names,
-        metavar="LOSS,...",
-        help="Losses to test: error, fpr (false positive rate), fnr (false negative rate), cost.  "
-        "[default: those of the guard in fit; cost with --costs]",
-    ),
+    TESTED_LOSSES,
     COSTS,
-    click.option(
-        "--level",
-        type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
-        default=0.05,
-        show_default=True,
-        help='Accepted probability of any wrong "violated", and also of any wrong "satisfied".',
-    ),
-    click.option(
-        "--margin",
-        type=click.FloatRange(0, 1, max_open=True),
-        default=0.0,
-        show_default=True,
-        help="Tolerated harm, as a share of rows: 0.01 is one percentage point.",
-    ),
+    LEVEL,
+    MARGIN,
     click.option(
         "--depth",
         type=click.IntRange(min=1),
@@ -70,14 +50,6 @@ _audit_options = in_order(
         show_default=True,
         help="Largest number of attributes to combine: with 2, women over 60 are tested as well as women.",
     ),
-)
-_SEEDS = click.option(
-    "--seeds",
-    type=click.IntRange(0, 20),
-    default=None,
-    help="Refit on DATA this many times, 2 to 20, to see how much the groups change: exceptions on random samples of "
-    "the rows, networks with other seeds; 0 skips this.  [default: in report, 3, on at most 10,000 rows; in explain, "
-    "0]",
 )
 
 
@@ -156,12 +128,9 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_j
 @click.argument("data", metavar="DATA")
 @SENSITIVE
 @TARGET
-@_SEEDS
 @data_options
 @JSON
-def explain(
-    model: Path, data: "DataFile", sensitive: tuple[str, ...], target: str | None, seeds: int | None, as_json: bool
-) -> None:
+def explain(model: Path, data: "DataFile", sensitive: tuple[str, ...], target: str | None, as_json: bool) -> None:
     """Describe the groups in words.
 
     Says first whether groups help at all, and then describes each group: its size, its rule, the gain of its
@@ -174,7 +143,7 @@ def explain(
 
     loaded = FileModel.open(model, target)
     rows = loaded.read(data, sensitive, target)
-    words, failures = loaded.explain(rows, seeds or 0), loaded.audit(rows).failures
+    words, failures = loaded.explain(rows), loaded.audit(rows).failures
     if as_json:
         print_json({**words.to_dict(), "failures": None if failures is None else failures.to_dict()})
     else:
@@ -187,7 +156,9 @@ def explain(
 @click.option("--out", type=PATH, help="HTML file to write.  [default: report.html; none with --json]")
 @click.option("--title", help="Heading of the page.")
 @_audit_options
-@_SEEDS
+@click.option(
+    "--no-refits", is_flag=True, help="Leave out how much the groups change in three more fits, on 10,000 rows at most."
+)
 @data_options
 @JSON
 def report(
@@ -195,7 +166,7 @@ def report(
     data: "DataFile | None",
     out: Path | None,
     title: str | None,
-    seeds: int | None,
+    no_refits: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -221,7 +192,7 @@ def report(
     else:
         columns = {name: options.pop(name) for name in _COLUMNS}
         rows = loaded.read(data, **columns)
-        result, words = loaded.audit(rows, **options), loaded.explain(rows, seeds)
+        result, words = loaded.audit(rows, **options), loaded.explain(rows, refits=not no_refits)
         summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)
     if out is not None:
         write_report(summary, out)
@@ -311,11 +282,8 @@ def _about_group(entry: dict[str, Any]) -> str:
     return f"{share}gain {gain} {loss.unit}{loss.of_gain} ({low} to {high}); "
 
 
-@click.command(
-    epilog="Example: dafh export model.dafh --to sql --dialect postgres --table customers --keep id --out score.sql"
-)
+@click.command(epilog="Example: dafh export model.dafh --dialect postgres --table customers --keep id --out score.sql")
 @click.argument("model", type=PATH)
-@click.option("--to", "form", type=click.Choice(["sql"]), default="sql", show_default=True, help="What to write.")
 @click.option(
     "--dialect", type=click.Choice(DIALECTS), default="duckdb", show_default=True, help="Database that will run it."
 )
@@ -324,7 +292,7 @@ def _about_group(entry: dict[str, Any]) -> str:
 )
 @click.option("--keep", multiple=True, metavar="NAME,...", help="Columns to carry over from the table, such as a key.")
 @click.option("--out", default="-", metavar="FILE", help="File to write.  [default: standard output]")
-def export(model: Path, form: str, dialect: str, table: str, keep: tuple[str, ...], out: str) -> None:
+def export(model: Path, dialect: str, table: str, keep: tuple[str, ...], out: str) -> None:
     """Write a model as SQL, to score rows where they live.
 
     The result is one SELECT that gives what predict gives: prediction, probability and group of each row. Groups by a
@@ -357,4 +325,4 @@ def export(model: Path, form: str, dialect: str, table: str, keep: tuple[str, ..
     with replacing(Path(out)) as temporary:
         # As bytes: line breaks within names of categories stay as they are on every system.
         temporary.write_bytes(statement.encode())
-    say(f"Wrote {form.upper()} for {dialect} to {out}.")
+    say(f"Wrote SQL for {dialect} to {out}.")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from dafh.checks.parameters import is_real
@@ -121,23 +122,12 @@ def compare(
     ('harm', age is above 50)
     """
     _check_options(level, margin, smallest, every_rule)
-    table = None if X is None else named_table(X).reset_index(drop=True)
-    deciders = {"old": (old, old_cutoff), "new": (new, new_cutoff)}
-    old_decided, new_decided, classes = decide(y, deciders, X)
+    (old_decided, new_decided), classes = decide(y, {"old": (old, old_cutoff), "new": (new, new_cutoff)}, X)
     n_rows = len(new_decided.codes)
-    if table is not None and len(table) != n_rows:
-        raise InputError(f"X has {len(table):,} rows, and there are {n_rows:,} decisions: give one row for each.")
+    table = None if X is None else _features(X, n_rows)
     # Without labels, every row counts as positive: the error rate is then the share that is not flagged.
     truth = np.ones(n_rows, np.intp) if y is None else find_labels(pd.Series(as_array(y, "y")), classes)[0]
-    checked = ComparedRows.check(
-        truth,
-        new_decided.codes[:, None],
-        np.zeros(n_rows, np.intp),
-        old_decided.codes,
-        sample_weight=sample_weight,
-        classes=np.arange(len(classes)),
-        persons=persons,
-    )
+    checked = _check_rows(truth, new_decided.codes, old_decided.codes, classes, sample_weight, persons)
     if y is None and losses is not None:
         raise InputError("Losses need labels: pass y, or leave losses out to see who is decided differently.")
     names = losses if losses is not None else "cost" if costs and y is not None else "error"
@@ -156,10 +146,10 @@ def compare(
         options: dict[str, Any] = {"level": level * (1 - 1 / parts), "smallest": smallest, "depth": depth}
         options |= {"time": check_times(time, n_rows), "random_state": random_state}
         losers = discover(table, [replace(harm, margin=margin) for harm in harms], **options)
-        gainers = discover(table, [harm.exchanged() for harm in harms], **options)
+        gainers = discover(table, [replace(harm, difference=-harm.difference) for harm in harms], **options)
         losers, gainers = (_with_levels(one, checked, asked, table) for one in (losers, gainers))
         if every_rule is not None:
-            limits = limit_every_rule(table, harms[0], share=every_rule, level=level, random_state=random_state)
+            limits = limit_every_rule(table, harms[0], share=every_rule, level=level)
     return Comparison(
         is_labelled=y is not None,
         everybody=answered[is_everybody].reset_index(drop=True),
@@ -178,9 +168,6 @@ def compare(
         flagged=str(classes[1]) if len(classes) == 2 else "",
         level=level,
         margin=margin,
-        smallest=smallest,
-        depth=depth,
-        by_time=time is not None,
     )
 
 
@@ -189,7 +176,6 @@ def find_failures(
     prediction: Any,
     X: Table,
     *,
-    pooled: ArrayLike | None = None,
     sensitive_features: Table | None = None,
     sample_weight: ArrayLike | None = None,
     persons: ArrayLike | None = None,
@@ -197,10 +183,7 @@ def find_failures(
     losses: str | Sequence[str] | None = None,
     costs: Mapping[str, float] | None = None,
     level: float = 0.05,
-    depth: int = 2,
-    smallest: float = 0.01,
     cutoff: float = 0.5,
-    random_state: int = 0,
 ) -> Failures:
     """Find the groups that one model fails, without being told whom to look at.
 
@@ -217,9 +200,7 @@ def find_failures(
         rates are compared with observed ones, too.
     X : data frame or array with n rows
         What rules may be about.
-    pooled : array of shape (n,), optional
-        Labels by the pooled classifier, to say what own classifiers gain where the model fails.
-    sensitive_features, sample_weight, persons, time, costs, level, depth, smallest, random_state
+    sensitive_features, sample_weight, persons, time, costs, level
         As in `compare`.
     losses : name or sequence of names, optional
         By default the error rate, and with two classes also false positive and false negative rate.
@@ -240,77 +221,21 @@ def find_failures(
     >>> find_failures(y, prediction, X, losses="error").regions
     (age is above 50,)
     """
-    _check_options(level, 0.0, smallest, None)
-    table = named_table(X).reset_index(drop=True)
-    decided, _, classes = decide(y, {"prediction": (prediction, cutoff), "": (None, cutoff)}, X)
+    _check_options(level)
+    (decided,), classes = decide(y, {"prediction": (prediction, cutoff)}, X)
     n_rows = len(decided.codes)
-    if len(table) != n_rows:
-        raise InputError(f"X has {len(table):,} rows, and there are {n_rows:,} decisions: give one row for each.")
     truth = find_labels(pd.Series(as_array(y, "y")), classes)[0]
-    checked = ComparedRows.check(
-        truth,
-        decided.codes[:, None],
-        np.zeros(n_rows, np.intp),
-        truth,
-        sample_weight=sample_weight,
-        classes=np.arange(len(classes)),
-        persons=persons,
-    )
     if losses is None:
         losses = ("error", "fpr", "fnr") if len(classes) == 2 else "error"
         losses = (*losses, "cost") if costs and len(classes) == 2 else losses
-    return failures_of(
-        checked,
-        table,
+    return _failures(
+        _check_rows(truth, decided.codes, truth, classes, sample_weight, persons),
+        _features(X, n_rows),
         check_losses(losses, costs),
         None if sensitive_features is None else NamedGroups.of(sensitive_features, n_rows),
-        pooled_wrong=None
-        if pooled is None
-        else _decided(as_array(pooled, "pooled"), "pooled", 0.5, classes).codes != truth,
         score=decided.score,
         time=check_times(time, n_rows),
         level=level,
-        depth=depth,
-        smallest=smallest,
-        random_state=random_state,
-    )
-
-
-def failures_of(
-    rows: ComparedRows,
-    table: pd.DataFrame,
-    losses: Sequence[Loss],
-    known: NamedGroups | None = None,
-    *,
-    pooled_wrong: NDArray[np.bool_] | None = None,
-    score: NDArray[np.float64] | None = None,
-    time: NDArray[np.float64] | None = None,
-    level: float = 0.05,
-    depth: int = 2,
-    smallest: float = 0.01,
-    random_state: int = 0,
-) -> Failures:
-    """Find the groups that a model fails, on rows that have been checked; the model is what serves each row."""
-    wrong, n_rows = ~rows.own_right, len(rows.group)
-    harms = [RowHarm.of(LossUnits.of(rows, loss), wrong) for loss in losses]
-    parts = 1 if known is None else 2
-    named = None if known is None else _failing_names(rows, losses, known, depth, level / parts)
-    if score is not None and rows.positive is not None:
-        harms += _rate_harms(rows.positive, score, RowHarm.of(LossUnits.of(rows, ERROR), wrong))
-    options: dict[str, Any] = {"smallest": smallest, "depth": depth, "time": time, "random_state": random_state}
-    discovered = discover(table, harms, level=level / parts, **options)
-    if pooled_wrong is not None:
-        discovered = _with_gains(discovered, rows, losses, pooled_wrong, table, level)
-        discovered = _with_strong_model(discovered, rows, losses, table)
-    everyone = np.ones(n_rows, bool)
-    return Failures(
-        discovered=discovered,
-        named=named,
-        overall={harm.name: harm.mean(everyone) for harm in harms},
-        n_rows=n_rows,
-        level=level,
-        smallest=smallest,
-        depth=depth,
     )
 
 
@@ -321,10 +246,59 @@ def failures_in_audit(
     if rows.positive is not None:
         losses = tuple({loss.name: loss for loss in (*losses, ERROR, Loss("fpr"), Loss("fnr"))}.values())
     table = named_table(X).reset_index(drop=True)
-    return failures_of(rows, table, losses, known, pooled_wrong=~rows.right[:, -1], level=level)
+    failures = _failures(rows, table, losses, known, level=level)
+    discovered = _with_gains(failures.discovered, rows, losses, table, level)
+    return replace(failures, discovered=_with_strong_model(discovered, rows, losses, table))
 
 
-def _check_options(level: float, margin: float, smallest: float, every_rule: float | None) -> None:
+def _failures(
+    rows: ComparedRows,
+    table: pd.DataFrame,
+    losses: Sequence[Loss],
+    known: NamedGroups | None,
+    *,
+    score: NDArray[np.float64] | None = None,
+    time: NDArray[np.float64] | None = None,
+    level: float,
+) -> Failures:
+    wrong, n_rows = ~rows.own_right, len(rows.group)
+    harms = [RowHarm.of(LossUnits.of(rows, loss), wrong) for loss in losses]
+    parts = 1 if known is None else 2
+    if score is not None and rows.positive is not None:
+        harms += _rate_harms(rows.positive, score, RowHarm.of(LossUnits.of(rows, ERROR), wrong))
+    return Failures(
+        discovered=discover(table, harms, level=level / parts, time=time),
+        named=None if known is None else _failing_names(rows, losses, known, level / parts),
+        overall={harm.name: harm.mean(np.ones(n_rows, bool)) for harm in harms},
+        n_rows=n_rows,
+        level=level,
+    )
+
+
+def _features(X: Table, n_rows: int) -> pd.DataFrame:
+    """What rules may be about, one row for each decision."""
+    table = named_table(X).reset_index(drop=True)
+    if len(table) != n_rows:
+        raise InputError(f"X has {len(table):,} rows, and there are {n_rows:,} decisions: give one row for each.")
+    return table
+
+
+def _check_rows(
+    truth: NDArray[np.intp],
+    own: NDArray[np.intp],
+    rival: NDArray[np.intp],
+    classes: NDArray[Any],
+    sample_weight: ArrayLike | None,
+    persons: ArrayLike | None,
+) -> ComparedRows:
+    """Decisions beside those of a rival, in one group of all rows; labels are positions of classes."""
+    group, positions = np.zeros(len(own), np.intp), np.arange(len(classes))
+    return ComparedRows.check(
+        truth, own[:, None], group, rival, sample_weight=sample_weight, classes=positions, persons=persons
+    )
+
+
+def _check_options(level: float, margin: float = 0.0, smallest: float = 0.01, every_rule: float | None = None) -> None:
     if not is_real(level) or not 0 < level < 0.5:
         raise InputError(f"level must lie between 0 and 0.5, got {shown(level)}: 0.05 accepts one error in twenty.")
     if not is_real(margin) or not 0 <= margin < 1:
@@ -347,19 +321,18 @@ class Decided:
 
 def decide(
     y: ArrayLike | None, deciders: Mapping[str, tuple[Any, float]], X: Any
-) -> tuple[Decided, Decided, NDArray[Any]]:
-    """Decisions of two models, and the classes they decide between.
+) -> tuple[list[Decided], NDArray[Any]]:
+    """Decisions of each model, given with its cut-off, and the classes they decide between.
 
     What holds only labels of y is labels; numbers from 0 to 1 otherwise are scores, cut at the cut-off.
 
     Examples
     --------
-    >>> old, new, classes = decide(["no", "yes"], {"old": (["no", "no"], 0.5), "new": ([0.2, 0.9], 0.5)}, None)
+    >>> (old, new), classes = decide(["no", "yes"], {"old": (["no", "no"], 0.5), "new": ([0.2, 0.9], 0.5)}, None)
     >>> old.codes, new.codes, classes.tolist()
     (array([0, 0]), array([0, 1]), ['no', 'yes'])
     """
-    given = {name: (_outputs(one, name, X), cutoff) for name, (one, cutoff) in deciders.items()}
-    columns = {name: values for name, (values, _) in given.items() if values is not None}
+    columns = {name: _outputs(one, name, X) for name, (one, _) in deciders.items()}
     if y is not None:
         truth = as_array(y, "y")
         if truth.ndim != 1 or not len(truth):
@@ -377,14 +350,11 @@ def decide(
             raise InputError("Without y, old and new must decide between two labels, or be scores from 0 to 1.")
         if len({len(values) for values in columns.values()}) > 1:
             raise InputError("old and new have different numbers of rows: both must decide about the same rows.")
-    first, second = (_decided(values, name, cutoff, classes) for name, (values, cutoff) in given.items())
-    return first, second, classes
+    return [_decided(values, name, deciders[name][1], classes) for name, values in columns.items()], classes
 
 
-def _outputs(decider: Any, name: str, X: Any) -> NDArray[Any] | None:
+def _outputs(decider: Any, name: str, X: Any) -> NDArray[Any]:
     """Labels or scores as an array; those of a model are its own decisions about X."""
-    if decider is None:
-        return None
     if hasattr(decider, "predict"):
         if X is None:
             raise InputError(f"{name} is a model: pass the rows X that it decides about.")
@@ -397,9 +367,7 @@ def _outputs(decider: Any, name: str, X: Any) -> NDArray[Any] | None:
     return values
 
 
-def _decided(values: NDArray[Any] | None, name: str, cutoff: float, classes: NDArray[Any]) -> Decided:
-    if values is None:
-        return Decided(np.zeros(0, np.intp))
+def _decided(values: NDArray[Any], name: str, cutoff: float, classes: NDArray[Any]) -> Decided:
     if _is_score(values, classes):
         if len(classes) != 2:
             raise InputError(f"{name} holds scores, and y has {len(classes)} labels: scores need two.")
@@ -437,33 +405,39 @@ def _log_losses(
 # ---- figures beside rules ----
 
 
-def _with_levels(found: Discovered, checked: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame) -> Discovered:
-    """Add the losses of both models on the tested rows of each group."""
+def _tested_members(found: Discovered, table: pd.DataFrame) -> list[NDArray[np.bool_]]:
+    """Rows of each group that judged it, (n,) each."""
     members = memberships(table, found.regions)
-    own = {loss.name: RowHarm.of(LossUnits.of(checked, loss), ~checked.right[:, 0]) for loss in losses}
-    rival = {loss.name: RowHarm.of(LossUnits.of(checked, loss), ~checked.right[:, 1]) for loss in losses}
-    tested = [members[:, i] & found.tested_rows(i) for i in range(len(found.regions))]
-    levels = {
-        name: [side[loss].mean(mask) for loss, mask in zip(found.table["loss"], tested, strict=True)]
-        for name, side in (("old_loss", rival), ("new_loss", own))
-    }
-    return replace(found, table=found.table.assign(**levels))
+    return [members[:, number] & found.tested_rows(number) for number in range(len(found.regions))]
+
+
+def _levels(
+    found: Discovered,
+    tested: Sequence[NDArray[np.bool_]],
+    rows: ComparedRows,
+    losses: Sequence[Loss],
+    wrong: NDArray[np.bool_],
+) -> list[float]:
+    """Loss of decisions on the tested rows of each group."""
+    by_name = {loss.name: RowHarm.of(LossUnits.of(rows, loss), wrong) for loss in losses}
+    return [by_name[name].mean(mask) for name, mask in zip(found.table["loss"], tested, strict=True)]
+
+
+def _with_levels(found: Discovered, rows: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame) -> Discovered:
+    """Add the losses of both models on the tested rows of each group."""
+    tested = _tested_members(found, table)
+    new, old = (_levels(found, tested, rows, losses, ~rows.right[:, column]) for column in (0, 1))
+    return replace(found, table=found.table.assign(old_loss=old, new_loss=new))
 
 
 def _with_gains(
-    found: Discovered,
-    rows: ComparedRows,
-    losses: Sequence[Loss],
-    pooled_wrong: NDArray[np.bool_],
-    table: pd.DataFrame,
-    level: float,
+    found: Discovered, rows: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame, level: float
 ) -> Discovered:
     """Add what own classifiers gain over the pooled one in each group, with an interval."""
-    by_name = {loss.name: loss for loss in losses}
-    members, parts = memberships(table, found.regions), []
-    for number, name in enumerate(found.table["loss"]):
-        harm = RowHarm.of(LossUnits.of(rows, by_name.get(name, losses[0])), ~rows.own_right, pooled_wrong)
-        differences = harm.among([members[:, number] & found.tested_rows(number)])
+    by_name = {loss.name: RowHarm.of(LossUnits.of(rows, loss), ~rows.own_right, ~rows.right[:, -1]) for loss in losses}
+    parts = []
+    for name, mask in zip(found.table["loss"], _tested_members(found, table), strict=True):
+        differences = by_name[name].among([mask])
         low, high = differences.gain_limits(level / 2)
         n_differ = differences.own_worse[0] + differences.own_better[0]
         parts.append((differences.gain[0], low[0], high[0], int(n_differ)))
@@ -475,28 +449,20 @@ def _with_strong_model(
     found: Discovered, rows: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame
 ) -> Discovered:
     """Add the loss that boosting has in each group, cross-fitted on these rows, where there are two classes."""
-    if rows.positive is None or not len(found.shown) or min(rows.positive.sum(), (~rows.positive).sum()) < _FOLDS:
+    if rows.positive is None or not found.shown_regions or min(rows.positive.sum(), (~rows.positive).sum()) < _FOLDS:
         return found
     sample = np.arange(0, len(table), -(-len(table) // _MOST_BOOSTED))
     person = np.arange(len(table)) if rows.person is None else rows.person
     fold = np.random.default_rng(0).integers(0, _FOLDS, int(person.max()) + 1)[person[sample]]
     features, positive = Binning.learn(table).codes(table.iloc[sample]), rows.positive[sample]
-    predicted = np.zeros(len(sample), bool)
-    for held_out in range(_FOLDS):
-        train = fold != held_out
-        if train.all() or len(np.unique(positive[train])) < 2:
-            return found
-        booster = HistGradientBoostingClassifier(max_leaf_nodes=15, early_stopping=True, random_state=0)
-        # Several threads wait for each other on a busy machine, much longer than one works.
-        with threadpool_limits(1):
-            predicted[~train] = booster.fit(features[train], positive[train]).predict(features[~train])
-    some, wrong = rows.take(sample), predicted != positive
-    by_name = {loss.name: RowHarm.of(LossUnits.of(some, loss), wrong) for loss in losses}
-    members = memberships(table.iloc[sample], found.regions)
-    strong = [
-        by_name[name].mean(members[:, number] & found.tested_rows(number)[sample]) if name in by_name else np.nan
-        for number, name in enumerate(found.table["loss"])
-    ]
+    if any(len(np.unique(positive[fold != held_out])) < 2 for held_out in range(_FOLDS)):
+        return found
+    booster = HistGradientBoostingClassifier(max_leaf_nodes=15, early_stopping=True, random_state=0)
+    # Several threads wait for each other on a busy machine, much longer than one works.
+    with threadpool_limits(1):
+        predicted = cross_val_predict(booster, features, positive, cv=PredefinedSplit(fold))
+    tested = [mask[sample] for mask in _tested_members(found, table)]
+    strong = _levels(found, tested, rows.take(sample), losses, predicted != positive)
     return replace(found, table=found.table.assign(strong_loss=strong))
 
 
@@ -508,9 +474,7 @@ def _rate_harms(positive: NDArray[np.bool_], score: NDArray[np.float64], like: R
     return [above, replace(above, name="below", difference=size * (down - positive))]
 
 
-def _failing_names(
-    rows: ComparedRows, losses: Sequence[Loss], known: NamedGroups, depth: int, level: float
-) -> pd.DataFrame:
+def _failing_names(rows: ComparedRows, losses: Sequence[Loss], known: NamedGroups, level: float) -> pd.DataFrame:
     """Loss of each named group with limits, and whether it is shown to be above that of all rows."""
     # Beside a rival that never errs, the harm is the loss.
     right = np.column_stack([rows.own_right, np.ones(len(rows.group), bool)])
@@ -518,9 +482,9 @@ def _failing_names(
     judged = replace(rows, right=right, differ=~right[:, :1], group=nobody, own=np.zeros(1, np.intp))
     parts = []
     for loss in losses:
-        asked = ask_named_groups(judged, loss, known, depth)
+        asked = ask_named_groups(judged, loss, known, depth=2)
         harm = RowHarm.of(LossUnits.of(judged, loss), ~right[:, 0])
-        reference = harm.reference(np.ones(len(harm.size), bool), level / 20 / len(losses))
+        reference = harm.among([np.ones(len(harm.size), bool)]).upper(level / 20 / len(losses))[0]
         distinct, place = asked.differences.distinct()
         parts.append(
             asked.table[["group", "loss", "n"]].assign(

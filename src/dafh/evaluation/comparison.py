@@ -1,6 +1,5 @@
 """Answers of `compare` and `find_failures`: tables, sentences, and the one word that scripts ask for."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -62,9 +61,6 @@ class Comparison:
     """The label that is predicted for a flagged row, where there are two."""
     level: float
     margin: float
-    smallest: float
-    depth: int
-    by_time: bool
 
     def to_frame(self) -> pd.DataFrame:
         """One row for everybody, then for each discovered and each named group.
@@ -117,7 +113,8 @@ class Comparison:
         if self.status == "unchanged":
             return "Nothing changes: both models decide alike on all rows"
         if self.status == "better":
-            return f"Release: no group is shown to lose, and {_in_words(first['loss'], first['gap'])} gained overall"
+            is_gained = f"{_unit(first['loss'])} {'is' if abs(first['gap']) == 1 else 'are'} gained overall"
+            return f"Release: no group is shown to lose, and {points(first['gap'])} {is_gained}"
         if self.status == "undecided" and self.is_labelled:
             return "No group is shown to lose, and no gain is shown"
         if self.status == "undecided":
@@ -155,7 +152,7 @@ class Comparison:
         """How groups were found and tested."""
         if self.losers is None:
             return "No groups were searched for: pass X, the columns that rules may be about."
-        return _method(self.losers, self.level, self.smallest, self.depth, by_time=self.by_time)
+        return _method(self.losers, self.level)
 
     def _levels(self, loss: str, old: float, new: float, gain: float) -> tuple[str, str, str, float]:
         if not self.is_labelled:
@@ -191,6 +188,8 @@ class Comparison:
             for values in zip(table["loss"], table["old_loss"], table["new_loss"], table["gain"], strict=True)
         ]
         limits = zip(table["low"], table["high"], strict=True)
+        unlabelled = {"loses": "less often", "gains": "more often", "not worse": "not less often"}
+        words = {} if self.is_labelled else unlabelled
         columns = {"group": [clipped(group, 100) for group in table["group"]]}
         if self.is_labelled and len(self.everybody) > 1:
             columns["loss"] = [level[0] for level in levels]
@@ -200,7 +199,7 @@ class Comparison:
             "new": [level[2] for level in levels],
             "gain" if self.is_labelled else "change": [points(level[3]) for level in levels],
             "limits": [f"{points(low)} to {points(high)}" for low, high in limits],
-            "answer": _answers(table["answer"], is_labelled=self.is_labelled),
+            "answer": [words.get(answer, answer) for answer in table["answer"]],
         }
         return pd.DataFrame(columns)
 
@@ -219,17 +218,13 @@ class Comparison:
             "level": self.level,
             "margin": self.margin,
             "groups": [plain(row) for row in groups.to_dict("records")],
-            "every_rule": None
-            if self.every_rule is None
-            else plain({**vars(self.every_rule), "worst": self.every_rule.worst.to_dict("records")}),
+            "every_rule": None if self.every_rule is None else plain(vars(self.every_rule)),
         }
 
     def summary(self) -> str:
         """Text for a terminal: what to do, who loses, who gains, who might lose, and named groups."""
-        parts = [f"{self.headline.upper() if self.is_labelled else self.headline}.", "\n".join(self.sentences())]
-        for title, table in self.parts():
-            parts += [f"{title}\n{render_text(table, left=('group', 'loss', 'answer'))}"]
-        return "\n\n".join([*parts, self.method])
+        headline = self.headline.upper() if self.is_labelled else self.headline
+        return _as_text(headline, self.sentences(), self.parts(), [self.method])
 
     __str__ = summary
     __repr__ = summary
@@ -262,8 +257,6 @@ class Failures:
     """Each loss over all rows."""
     n_rows: int
     level: float
-    smallest: float
-    depth: int
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -283,8 +276,7 @@ class Failures:
     @property
     def method(self) -> str:
         """How groups were found and tested."""
-        by_time = len(self.discovered.tested) == 1
-        return _method(self.discovered, self.level, self.smallest, self.depth, by_time=by_time)
+        return _method(self.discovered, self.level)
 
     def sentences(self) -> list[str]:
         """How the model does on all rows."""
@@ -341,10 +333,8 @@ class Failures:
 
     def summary(self) -> str:
         """Text for a terminal."""
-        parts = [f"{self.headline}.", "\n".join(self.sentences())]
-        for title, table in self.parts():
-            parts.append(f"{title}\n{render_text(table, left=('group', 'what', 'answer'))}")
-        return "\n\n".join([*parts, *(["\n".join(self.helped())] if self.helped() else []), self.method])
+        helped = "\n".join(self.helped())
+        return _as_text(self.headline, self.sentences(), self.parts(), [helped, self.method])
 
     __str__ = summary
     __repr__ = summary
@@ -355,6 +345,12 @@ class Failures:
 
 
 # ---- words ----
+
+
+def _as_text(headline: str, sentences: list[str], tables: list[tuple[str, pd.DataFrame]], closing: list[str]) -> str:
+    parts = [f"{headline}.", "\n".join(sentences)]
+    parts += [f"{title}\n{render_text(table, left=('group', 'loss', 'what', 'answer'))}" for title, table in tables]
+    return "\n\n".join([*parts, *filter(None, closing)])
 
 
 def _of_questions(asked: pd.DataFrame, kind: str, n_rows: int) -> pd.DataFrame:
@@ -380,21 +376,16 @@ def _of_discovered(found: Discovered, sign: float, answer: str) -> pd.DataFrame:
     return table.assign(kind="discovered", gain=sign * table["harm"], low=low, high=high, answer=answers)[list(_FRAME)]
 
 
-def _answers(answers: Iterable[str], *, is_labelled: bool) -> list[str]:
-    words = {} if is_labelled else {"loses": "less often", "gains": "more often", "not worse": "not less often"}
-    return [words.get(answer, answer) for answer in answers]
-
-
-def _method(found: Discovered, level: float, smallest: float, depth: int, *, by_time: bool) -> str:
+def _method(found: Discovered, level: float) -> str:
     """Say how groups were found and tested."""
     how = (
         "found on the earlier half of the rows and tested on the later one"
-        if by_time
+        if len(found.tested) == 1
         else "found on each half of the rows and tested on the other"
     )
-    conditions = "1 condition" if depth == 1 else f"up to {depth} conditions"
+    conditions = "1 condition" if found.depth == 1 else f"up to {found.depth} conditions"
     return (
-        f"Rules of {conditions} and at least {percent(smallest)} of the rows were {how} ({found.n_tests} tests; "
+        f"Rules of {conditions} and at least {percent(found.smallest)} of the rows were {how} ({found.n_tests} tests; "
         f"{found.n_searched:,} rows searched at a time). Figures beside a rule are about tested rows; each of its "
         f"limits holds for all rules together with {100 * (1 - level):g}%."
     )
@@ -419,10 +410,6 @@ def _title(loss: str) -> str:
 
 def _unit(loss: str) -> str:
     return "points" if loss != "cost" else Loss(loss).unit  # type: ignore[arg-type]
-
-
-def _in_words(loss: str, gain: float) -> str:
-    return f"{points(gain)} {_unit(loss)} {'is' if abs(gain) == 1 else 'are'}"
 
 
 def _counted(number: int) -> str:

@@ -12,7 +12,7 @@ for those that are shown because they look bad.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,10 +65,6 @@ class RowHarm:
             units.loss.name, units.stake * more, units.size, units.person, units.loss.worst, units.largest, margin
         )
 
-    def exchanged(self) -> "RowHarm":
-        """The same with gain and harm exchanged."""
-        return replace(self, difference=-self.difference)
-
     def among(self, masks: Iterable[NDArray[np.bool_]]) -> Differences:
         """Differences among the rows of each mask, (n,), one question for each."""
         tallies = []
@@ -80,12 +76,6 @@ class RowHarm:
             tallies.append(count_kinds(difference, size))
         kinds, counts = join_kinds(tallies)
         return Differences(kinds[:, 0], kinds[:, 1], counts, self.worst, self.largest)
-
-    def reference(self, rows: NDArray[np.bool_], level: float) -> float:
-        """Harm up to which nothing is claimed."""
-        if self.margin is not None:
-            return self.margin
-        return float(self.among([rows]).upper(level)[0])
 
     def mean(self, rows: NDArray[Any]) -> float:
         """Mean harm of some rows."""
@@ -113,19 +103,18 @@ class Discovered:
     """Tests that were corrected for together."""
     n_searched: int
     """Rows that each search looked at, on average."""
+    smallest: float
+    """Smallest share of the rows in a group."""
+    depth: int
+    """Most conditions of a rule."""
 
     def tested_rows(self, number: int) -> NDArray[np.bool_]:
         """Whether each row, inside of the group or not, is one of those that judged it, (n,)."""
         return self.tested[int(self.table["direction"].iloc[number])]
 
     @property
-    def shown(self) -> pd.DataFrame:
-        """Groups whose harm is shown."""
-        return self.table[self.table["shown"]]
-
-    @property
     def shown_regions(self) -> tuple[Region, ...]:
-        """Rules of these groups."""
+        """Rules of the groups whose harm is shown."""
         return tuple(self.regions[number] for number in np.flatnonzero(self.table["shown"]))
 
 
@@ -133,41 +122,21 @@ def discover(
     table: pd.DataFrame,
     harms: Sequence[RowHarm],
     *,
-    level: float = 0.05,
+    level: float,
     smallest: float = 0.01,
     depth: int = 2,
-    n_rules: int = RULES,
     time: NDArray[np.float64] | None = None,
     random_state: int = 0,
 ) -> Discovered:
     """Find the regions with most harm on one half of the rows, and test them on the other; then the other way round.
 
-    Parameters
-    ----------
-    table : data frame
-        What rules may be about.
-    harms : sequence of RowHarm
-        Questions. All of them share the level.
-    level : float
-        Accepted probability of any group that is shown to be harmed and is not.
-    smallest : float
-        Smallest share of the rows in a group.
-    depth : int
-        Most conditions of a rule.
-    n_rules : int
-        Most rules that each search hands over to the tests, for each question.
-    time : array of shape (n,), optional
-        Time of each row: rules are found on the earlier half and tested on the later one, and not exchanged.
-    random_state : int
-        Divides the rows into halves.
+    The questions share the level, which is the accepted probability of any group that is shown to be harmed and is not.
+    With the time of each row, rules are found on the earlier half and tested on the later one, and not exchanged.
 
-    Returns
-    -------
-    Discovered
-        Its table has the columns rule; loss; rows and share, of all rows; tested, the rows that count in the test;
-        harm on these, with low and high, each of which holds for all rules together with a probability of 1 − level;
-        worse and better, tested units with more or less loss; p, p_corrected and shown, the answer at the level;
-        reference, the harm beyond which a group is shown to be harmed; and direction, which search found the rule.
+    The table of the result has the columns rule; loss; rows and share, of all rows; tested, the rows that count in the
+    test; harm on these, with low and high, each of which holds for all rules together with a probability of 1 − level;
+    worse and better, tested units with more or less loss; p, p_corrected and shown, the answer at the level; reference,
+    the harm beyond which a group is shown to be harmed; and direction, which search found the rule.
     """
     person = harms[0].person
     directions = list(_halves(len(table), person, time, np.random.default_rng(random_state)))
@@ -175,9 +144,10 @@ def discover(
     regions: list[Region] = []
     n_searched = []
     for direction, (searched, tested) in enumerate(directions):
-        sample = _evenly(np.flatnonzero(searched), MOST_SEARCHED)
+        sample = np.flatnonzero(searched)
+        sample = sample[:: max(-(-len(sample) // MOST_SEARCHED), 1)]
         n_searched.append(len(sample))
-        found = _search(table.iloc[sample], sample, harms, smallest, depth, n_rules)
+        found = _search(table.iloc[sample], sample, harms, smallest, depth)
         members = memberships(table, [region for _, region in found])
         answers = _tested(members, found, searched, tested, harms, level, len(directions))
         tables.append(answers.assign(direction=direction))
@@ -191,6 +161,8 @@ def discover(
         tested=tuple(tested for _, tested in directions),
         n_tests=sum(len(part) for part in tables),
         n_searched=int(np.mean(n_searched)),
+        smallest=smallest,
+        depth=depth,
     )
 
 
@@ -220,13 +192,8 @@ def _halves(
     yield ~half, half
 
 
-def _evenly(positions: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """At most so many of some positions, evenly spread."""
-    return positions[:: max(-(-len(positions) // most), 1)]
-
-
 def _search(
-    table: pd.DataFrame, sample: NDArray[np.intp], harms: Sequence[RowHarm], smallest: float, depth: int, n_rules: int
+    table: pd.DataFrame, sample: NDArray[np.intp], harms: Sequence[RowHarm], smallest: float, depth: int
 ) -> list[tuple[int, Region]]:
     """Number of the question, and the region, of the best rules that differ from each other."""
     if len(table) < 2 * _FEWEST_ROWS:
@@ -248,7 +215,7 @@ def _search(
     for number, (excess, squares) in enumerate(zip(values[::2], values[1::2], strict=True)):
         search.score = _score(number)
         cost = _COST_OF_CONDITION * float(np.sqrt((excess**2).sum() / max(squares.sum(), 1e-12)))
-        found += [(number, one.region(binning)) for one in _best_distinct(search, depth, n_rules, cost)]
+        found += [(number, one.region(binning)) for one in _best_distinct(search, depth, cost)]
     return found
 
 
@@ -266,11 +233,11 @@ def _score(number: int) -> Score:
     return score
 
 
-def _best_distinct(search: RegionSearch, depth: int, n_rules: int, cost: float) -> list[Candidate]:
+def _best_distinct(search: RegionSearch, depth: int, cost: float) -> list[Candidate]:
     """The best candidates that differ from each other; each further condition costs some of the score."""
     chosen: list[tuple[Candidate, NDArray[np.bool_]]] = []
     for candidate in sorted(search.best(depth, _CANDIDATES), key=lambda one: cost * len(one.bins) - one.score):
-        if candidate.score <= 0 or len(chosen) == n_rules:
+        if candidate.score <= 0 or len(chosen) == RULES:
             break
         if _is_new(search.inside(candidate), chosen):
             refined = search.refined(candidate)
@@ -299,9 +266,10 @@ def _tested(
         places = [place for place, (question, _) in enumerate(found) if question == number]
         masks = [inside[:, place] & tested for place in places]
         differences = harm.among(masks)
-        reference_level = _SHARE_OF_REFERENCE * level / n_families if harm.margin is None else 0.0
-        strict = level / n_families - reference_level
-        reference = harm.reference(searched, reference_level) if places else 0.0
+        strict, reference = level / n_families, harm.margin or 0.0
+        if harm.margin is None and places:
+            reference = float(harm.among([searched]).upper(_SHARE_OF_REFERENCE * strict)[0])
+            strict *= 1 - _SHARE_OF_REFERENCE
         each = strict / max(len(found), 1)
         parts.append(
             pd.DataFrame(

@@ -15,16 +15,14 @@ from numpy.typing import NDArray
 
 from dafh.evaluation.discovery import RowHarm
 from dafh.exceptions import InputError
-from dafh.regions.conditions import Condition, Region
 from dafh.stats import Differences
 from dafh.tables.bins import Binning
 
 _BINS = 8
 _ROWS_AT_A_TIME = 50_000
-_TOP = 10
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class EveryRule:
     """A limit that holds for all rules of a class together."""
 
@@ -34,118 +32,72 @@ class EveryRule:
     """Rules of at least this size."""
     limit: float
     """Harm that no rule exceeds."""
-    worst: pd.DataFrame
-    """Rules with the largest limits: rule, rows, harm and limit."""
     level: float
 
 
-def limit_every_rule(
-    table: pd.DataFrame, harm: RowHarm, *, share: float = 0.05, level: float = 0.05, random_state: int = 0
-) -> EveryRule:
+def limit_every_rule(table: pd.DataFrame, harm: RowHarm, *, share: float, level: float) -> EveryRule:
     """Limit the harm of every rule that at least a share of the rows satisfies.
 
-    Parameters
-    ----------
-    table : data frame
-    harm : RowHarm
-        Rows must count alike, each as a person of its own.
-    share : float
-    level : float
-        Probability that any of the limits is too low.
+    Rows must count alike, each as a person of its own; `level` is the probability that any of the limits is too low.
     """
     counted = np.unique(harm.size[harm.size > 0])
     if harm.person is not None or len(counted) > 1:
         raise InputError("A limit for every rule needs rows that count alike: leave persons and weights out.")
     kinds = np.unique(harm.difference)
-    members, counts = RuleClass.of(table, random_state).counts(table, harm, kinds)
-    large = counts.sum(axis=1) >= share * max((harm.size > 0).sum(), 1)
-    members, counts = [members[i] for i in np.flatnonzero(large)], counts[large]
-    if not members:
+    counts = count_rules(table, harm, kinds)
+    counts = counts[counts.sum(axis=1) >= share * max((harm.size > 0).sum(), 1)]
+    if not len(counts):
         raise InputError(f"No rule has {share:.0%} of the rows: lower every_rule.")
     differences = Differences(kinds, np.full(len(kinds), counted[0]), counts, harm.worst, harm.largest)
-    distinct, place = differences.distinct()
-    each = level / len(members)
-    limits = _largest_limits(distinct, each)
-    order = np.argsort(-limits[place], kind="stable")[:_TOP]
-    worst = pd.DataFrame(
-        {
-            "rule": [str(Region.of(members[i])) for i in order],
-            "rows": counts[order].sum(axis=1).astype(np.int64),
-            "harm": differences.harm[order],
-            "limit": limits[place][order],
-        }
-    )
-    return EveryRule(share, len(members), float(limits.max()), worst, level)
+    return EveryRule(share, len(counts), _largest_limit(differences.distinct()[0], level / len(counts)), level)
 
 
-def _largest_limits(differences: Differences, level: float) -> NDArray[np.float64]:
-    """Limits of the questions with the largest ones; −∞ where a question's is surely below those.
+def _largest_limit(differences: Differences, level: float) -> float:
+    """Largest of the limits of all questions.
 
-    A limit takes seven evaluations of a test, and whether it lies below another takes one: those with the largest
-    normal approximations are computed, then those that one test does not show to lie below the lowest of them.
+    A limit takes seven evaluations of a test, and whether it lies above another takes one: those with the largest
+    normal approximations are computed, then those that one test shows to lie above these.
     """
     units = differences.counts.sum(axis=1) + 1
     approximate = differences.harm + 4 * np.sqrt((differences.spread + 1 / units) / units)
-    first = np.argsort(-approximate, kind="stable")[: 2 * _TOP]
-    limits = np.full(len(units), -np.inf)
-    limits[first] = differences.take(first).upper(level)
-    rest = np.setdiff1d(np.arange(len(units)), first)
-    if len(rest):
-        bound = float(np.sort(limits[first])[::-1][min(_TOP, len(first)) - 1])
-        above = rest[differences.take(rest).p_within(bound) > level]
-        if len(above):
-            limits[above] = differences.take(above).upper(level)
-    return limits
+    largest = differences.take(np.argsort(-approximate)[:20]).upper(level).max()
+    above = np.flatnonzero(differences.p_within(largest) > level)
+    return float(np.append(differences.take(above).upper(level), largest).max())
 
 
-@dataclass(frozen=True)
-class RuleClass:
-    """All conditions, by bins."""
+def count_rules(table: pd.DataFrame, harm: RowHarm, kinds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Number of rows with each difference, for every rule of one condition or two, (M, V)."""
+    binning = Binning.learn(table, most=_BINS, readable=True)
+    first = np.concatenate([[0], np.cumsum(binning.n_bins)]).astype(np.intp)
+    allowed = np.column_stack(list(_conditions(binning)))
+    pairs = np.zeros((len(kinds), first[-1], first[-1]))
+    for start in range(0, len(table), _ROWS_AT_A_TIME):
+        rows = slice(start, start + _ROWS_AT_A_TIME)
+        codes = binning.codes(table.iloc[rows]) + first[:-1]
+        one_hot = np.zeros((len(codes), first[-1]), np.float32)
+        np.put_along_axis(one_hot, codes, 1.0, axis=1)
+        kind, is_counted = np.searchsorted(kinds, harm.difference[rows]), harm.size[rows] > 0
+        for number in range(len(kinds)):
+            # Whole numbers below 2²⁴ are exact in single precision.
+            mine = one_hot[is_counted & (kind == number)]
+            pairs[number] += mine.T @ mine
+    both = np.stack([allowed.T @ pair @ allowed for pair in pairs], axis=-1)
+    return both[np.triu_indices(allowed.shape[1])]
 
-    binning: Binning
 
-    @classmethod
-    def of(cls, table: pd.DataFrame, seed: int) -> "RuleClass":
-        """Cut the columns of a table."""
-        n = min(len(table), 200_000)
-        sample = np.sort(np.random.default_rng(seed).permutation(len(table))[:n])
-        return cls(Binning.learn(table.iloc[sample], most=_BINS, readable=True))
-
-    def conditions(self) -> Iterator[tuple[int, Condition, NDArray[np.bool_]]]:
-        """Column, condition and the bins it allows."""
-        for number, column in enumerate(self.binning.columns):
-            n_bins = column.n_bins
-            if column.is_category:
-                sides = [np.arange(n_bins) == code for code in range(len(column.categories))]
-                sides += [~side for side in sides] if len(sides) > 2 else []
-            else:
-                place = np.arange(n_bins)
-                below = [(place <= cut) & (place < n_bins - 1) for cut in range(n_bins - 2)]
-                sides = [*below, *[~side & (place < n_bins - 1) for side in below]]
-            for side in sides:
-                yield number, Condition.of_bins(column, side), side
-
-    def counts(
-        self, table: pd.DataFrame, harm: RowHarm, kinds: NDArray[np.float64]
-    ) -> tuple[list[list[Condition]], NDArray[np.float64]]:
-        """Conditions of every rule, and the number of its rows with each difference, (M, V)."""
-        every = list(self.conditions())
-        first = np.concatenate([[0], np.cumsum(self.binning.n_bins)])
-        allowed = np.zeros((int(first[-1]), len(every)))
-        for place, (number, _, side) in enumerate(every):
-            allowed[first[number] : first[number + 1], place] = side
-        pairs = np.zeros((len(kinds), int(first[-1]), int(first[-1])))
-        for start in range(0, len(table), _ROWS_AT_A_TIME):
-            some = np.arange(start, min(start + _ROWS_AT_A_TIME, len(table)))
-            codes = self.binning.codes(table.iloc[some]) + first[:-1]
-            one_hot = np.zeros((len(some), int(first[-1])), np.float32)
-            np.put_along_axis(one_hot, codes.astype(np.intp), 1.0, axis=1)
-            kind, is_counted = np.searchsorted(kinds, harm.difference[some]), harm.size[some] > 0
-            for number in range(len(kinds)):
-                # Whole numbers below 2²⁴ are exact in single precision.
-                mine = one_hot[is_counted & (kind == number)]
-                pairs[number] += mine.T @ mine
-        both = np.stack([allowed.T @ table @ allowed for table in pairs], axis=-1)
-        left, right = np.triu_indices(len(every))
-        rules = [[every[i][1]] if i == j else [every[i][1], every[j][1]] for i, j in zip(left, right, strict=True)]
-        return rules, both[left, right]
+def _conditions(binning: Binning) -> Iterator[NDArray[np.float64]]:
+    """Bins that each condition allows, of all columns one after the other."""
+    first = np.concatenate([[0], np.cumsum(binning.n_bins)])
+    for number, column in enumerate(binning.columns):
+        place = np.arange(column.n_bins)
+        if column.is_category:
+            sides = [place == code for code in range(len(column.categories))]
+            sides += [~side for side in sides] if len(sides) > 2 else []
+        else:
+            # The last bin holds missing values.
+            sides = [(place <= cut) & (place < column.n_bins - 1) for cut in range(column.n_bins - 2)]
+            sides += [~side & (place < column.n_bins - 1) for side in sides]
+        for side in sides:
+            allowed = np.zeros(first[-1])
+            allowed[first[number] : first[number + 1]] = side
+            yield allowed
