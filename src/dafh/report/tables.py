@@ -42,11 +42,6 @@ def write_points(value: float | None) -> str:
     return points(np.nan if value is None else value)
 
 
-def write_gain(value: float | None, loss: str) -> str:
-    """Write a gain with its unit."""
-    return f"{write_points(value)} {_loss(loss).unit}{_loss(loss).of_gain}"
-
-
 def _loss(name: str) -> Loss:
     return Loss(name)  # type: ignore[arg-type]
 
@@ -136,7 +131,6 @@ def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "matrix": (summary["cells"], _CELLS),
         "composition": (summary["composition"], _composition_columns((summary["composition"] or [{}])[0])),
         "scorecard": (scored, _SCORES if len({row["label"] for row in scored}) > 1 else (_SCORES[0], *_SCORES[2:])),
-        "curves": (summary["training"] and summary["training"]["history"], _CURVES),
     }
     for loss in losses:
         asked = [row for row in summary["questions"] or [] if row["loss"] == loss]
@@ -272,17 +266,7 @@ _CELLS: Columns = (
     ("group", _text("group")),
     ("classifier", lambda row: str(row["classifier"]) + (" (serves it)" if row["own"] else "")),
     ("people", _count("rows")),
-    (
-        "error",
-        lambda row: f"{_percent(row['error'])} " + _unbroken(f"({_percent(row['low'])} to {_percent(row['high'])})"),
-    ),
-)
-_CURVES: Columns = (
-    ("epoch", _text("epoch")),
-    ("accuracy, training rows", _share("train_accuracy")),
-    ("accuracy, held-out rows", _share("selection_accuracy")),
-    ("Pr without harm, training rows", _share("train_pr")),
-    ("Pr without harm, held-out rows", _share("selection_pr")),
+    ("error", _share("error")),
 )
 _SCORES: Columns = (
     ("column", _text("column")),
