@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.classifiers.protocols import Classifier
-from dafh.evaluation.losses import ERROR, Loss, LossName
+from dafh.evaluation.losses import ERROR, Loss
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.result import AuditResult, failed_now
@@ -77,6 +77,7 @@ def _by_name(names: list[str], dashes: Sequence[list[int]] = _DASHES) -> tuple[a
 
 # Verdicts differ in shape as well as in colour, for readers who cannot tell the colours apart.
 _VERDICT_SHAPES = ("circle", "diamond", "triangle-down")
+_MOST_NAMED_GROUPS = 20
 _LEGEND_WORDS = "datum.label == 'undecided' ? 'undecided (not enough data)' : datum.label"
 # A named group of two attributes, or a group and another's classifier, takes two lines: in one, it would be cut off or
 # leave no room for the chart on a narrow screen.
@@ -143,22 +144,16 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     return alt.layer(tiles, frames, numbers).properties(height=height, width=_WIDTH, title=title)
 
 
-def gains(
-    result: AuditResult | pd.DataFrame,
-    *,
-    against: Literal["pooled", "groups"] = "pooled",
-    loss: LossName | None = None,
-) -> alt.LayerChart:
+def gains(result: AuditResult | pd.DataFrame, *, against: Literal["pooled", "groups"] = "pooled") -> alt.LayerChart:
     """Draw what each group gains by its own classifier, with intervals; left of zero it would do better without.
 
     Parameters
     ----------
-    result : AuditResult, or its table `questions`
+    result : AuditResult, or rows of its table `questions`
+        The first loss in it is drawn.
     against : {"pooled", "groups"}, default="pooled"
         Compare with the pooled classifier, where left of zero is harm, or with the classifiers of all other groups,
         where left of zero is envy.
-    loss : {"error", "fpr", "fnr", "cost"}, optional
-        Loss to draw; by default the first that was asked about.
 
     Examples
     --------
@@ -174,7 +169,7 @@ def gains(
     if against not in ("pooled", "groups"):
         raise InputError(f"against must be 'pooled' or 'groups', got {against!r}.")
     asked = result.questions if isinstance(result, AuditResult) else result
-    asked = _about(asked[asked["kind"] == ("rationality" if against == "pooled" else "envy")], loss)
+    asked = _of_first_loss(asked[asked["kind"] == ("rationality" if against == "pooled" else "envy")])
     names = "group " + asked["group"].astype(str)
     if against == "pooled":
         return _gap_chart(asked, list(names), "over the pooled classifier")
@@ -218,13 +213,7 @@ def levels(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     return alt.layer(*layers).properties(height=26 * max(len(parts), 1), width=_WIDTH)
 
 
-def named_groups(
-    result: AuditResult | pd.DataFrame,
-    *,
-    n_groups: int = 20,
-    loss: LossName | None = None,
-    over: str = "over the pooled classifier",
-) -> alt.LayerChart:
+def named_groups(result: AuditResult | pd.DataFrame, *, over: str = "over the pooled classifier") -> alt.LayerChart:
     """Draw what named groups gain over the pooled classifier, those that are shown to lose first.
 
     Intersections of attributes, and groups of fewer than 50 rows, are left out unless they are shown to lose: the
@@ -232,11 +221,8 @@ def named_groups(
 
     Parameters
     ----------
-    result : AuditResult with sensitive features, or the table that its `worst_named` returns
-    n_groups : int, default=20
-        Number of groups to draw.
-    loss : {"error", "fpr", "fnr", "cost"}, optional
-        Loss to draw; by default the first that was asked about.
+    result : AuditResult with sensitive features, or rows of the table that its `worst_named` returns
+        The first loss in it is drawn, and at most 20 groups.
     over : str
         What the gain is over, in the title of the axis.
 
@@ -254,10 +240,9 @@ def named_groups(
             raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
         named = result.worst_named()
         single = named["group"].isin(set(result.composition["named_group"]))
-        asked = _about(named[single | (named["verdict"] == "violated")], loss)
-    else:
-        asked = _about(result, loss)
-    asked = asked[(asked["n"] >= SMALLEST_SHOWN) | (asked["verdict"] == "violated")].head(n_groups)
+        result = named[single | (named["verdict"] == "violated")]
+    asked = _of_first_loss(result)
+    asked = asked[(asked["n"] >= SMALLEST_SHOWN) | (asked["verdict"] == "violated")].head(_MOST_NAMED_GROUPS)
     return _gap_chart(asked, _told_apart(asked["group"]), over)
 
 
@@ -275,13 +260,9 @@ def _told_apart(names: Iterable[str]) -> list[str]:
     return labels
 
 
-def _about(asked: pd.DataFrame, loss: LossName | None) -> pd.DataFrame:
+def _of_first_loss(asked: pd.DataFrame) -> pd.DataFrame:
     """Questions about one loss, because costs and rates do not fit on one axis."""
-    if loss is None:
-        return asked[asked["loss"] == asked["loss"].iloc[0]] if len(asked) else asked
-    if loss not in set(asked["loss"]):
-        raise InputError(f"The audit was not asked about the loss {loss!r}: name it in its losses.")
-    return asked[asked["loss"] == loss]
+    return asked[asked["loss"] == asked["loss"].iloc[0]] if len(asked) else asked
 
 
 def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.LayerChart:

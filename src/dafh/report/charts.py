@@ -34,7 +34,9 @@ def make_charts(summary: dict[str, Any]) -> Charts:
     if summary["questions"] and changed:
         asked = pd.DataFrame(summary["questions"])
         for loss in losses:
-            charts[f"gains_{loss}"] = plots.gains(_by_gain(asked[asked["loss"] == loss]), loss=loss)
+            charts[f"gains_{loss}"] = plots.gains(
+                asked[asked["loss"] == loss].sort_values("gap", ascending=False, kind="stable")
+            )
         charts["matrix"] = plots.preference_matrix(pd.DataFrame(summary["cells"]))
     if summary["named"] and changed:
         named = pd.DataFrame(summary["named"]["questions"])
@@ -42,7 +44,7 @@ def make_charts(summary: dict[str, Any]) -> Charts:
         drawn = named[named["single"] | (named["verdict"] == "violated")]
         for loss in losses:
             if loss in set(drawn["loss"]):  # Of very many questions, only the worst are here.
-                charts[f"named_{loss}"] = plots.named_groups(drawn, loss=loss)
+                charts[f"named_{loss}"] = plots.named_groups(drawn[drawn["loss"] == loss])
     for number, column in enumerate(drawn_columns(summary)):
         charts[f"scorecard_{number}"] = plots.scorecard_chart(pd.DataFrame(column["bins"]), column["name"])
     return charts
@@ -52,10 +54,6 @@ def drawn_columns(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """Columns of the scorecard that are drawn: the most important ones, as far as they add any points."""
     columns = summary["scorecard"]["columns"] if summary["scorecard"] else []
     return [column for column in columns if column["importance"] >= _SMALLEST_IMPORTANCE][:_MOST_SCORED]
-
-
-def _by_gain(asked: pd.DataFrame) -> pd.DataFrame:
-    return asked.sort_values("gap", ascending=False, kind="stable")
 
 
 # ---- a change of model ----

@@ -214,8 +214,8 @@ def _guard(report: GuardReport) -> dict[str, Any]:
         "notes": list(report.notes),
         "cross_fitted": report.cross_fitted,
         "table": [{**row, "loss": report.losses[0]} for row in _records(report.table.reset_index())],
-        "subgroups": int((report.checks["part"] != ALL_ROWS).sum()) if len(report.checks) else 0,
         "checks": _records(report.checks),
+        "subgroups": int((report.checks["part"] != ALL_ROWS).sum()) if len(report.checks) else 0,
     }
 
 

@@ -116,7 +116,7 @@ def _table(rows: Sequence[Row], columns: Columns) -> dict[str, Any]:
 def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """All tables that the summary has rows for: heads, cells as text, and whether it is too long for paper."""
     losses = [loss["name"] for loss in summary["losses"] or [{"name": "error"}]]
-    guard = summary["guard"] or {"table": [], "checks": []}
+    guard = summary["guard"] or {"table": []}
     named = summary["named"] or {"changes": [], "questions": []}
     scored = [row for column in (summary["scorecard"] or {"columns": []})["columns"] for row in column["bins"]]
     tables: dict[str, tuple[Sequence[Row] | None, Columns]] = {
@@ -127,7 +127,6 @@ def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "totals": (summary["totals"], _TOTALS),
         "rates": (summary["rates"], _RATES),
         "guard": (guard["table"], _guard_columns(guard["table"][0]["loss"] if guard["table"] else "error")),
-        "checks": (guard["checks"], _CHECKS),
         "matrix": (summary["cells"], _CELLS),
         "composition": (summary["composition"], _composition_columns((summary["composition"] or [{}])[0])),
         "scorecard": (scored, _SCORES if len({row["label"] for row in scored}) > 1 else (_SCORES[0], *_SCORES[2:])),
@@ -238,16 +237,6 @@ def _change(rate: str) -> Cell:
 
 
 _RULE = ("rule", _text("rule"))
-_CHECKS: Columns = (
-    ("group", _text("group")),
-    ("subgroup", lambda row: row["part"] or "the whole group"),
-    ("loss", _loss_title),
-    ("people", _count("rows")),
-    ("own", _level("own_loss")),
-    ("pooled", _level("pooled_loss")),
-    ("gain", _points("gain")),
-    ("passed", lambda row: "✔ yes" if row["passed"] else "✖ no"),
-)
 _TOTALS: Columns = (
     ("loss", _loss_title),
     ("own", _level("own_loss")),
