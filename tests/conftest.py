@@ -91,7 +91,7 @@ def blank_charts(monkeypatch):
     from dafh import plots
 
     blank = altair.layer(altair.Chart().mark_point())
-    names = ("composition", "decisions", "gains", "named_groups", "preference_matrix", "scorecard_chart")
+    names = ("gains", "named_groups", "preference_matrix", "scorecard_chart")
     for name in names:
         monkeypatch.setattr(plots, name, lambda *arguments, **options: blank)
 

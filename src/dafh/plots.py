@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.classifiers.protocols import Classifier
-from dafh.evaluation.losses import ERROR, Loss, LossName
+from dafh.evaluation.losses import ERROR, Loss
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.result import AuditResult, failed_now
@@ -23,8 +23,6 @@ from dafh.linear.scorecard import Scorecard
 from dafh.text import clipped, percent
 
 __all__ = [
-    "composition",
-    "decisions",
     "evidence_over_time",
     "gain_over_time",
     "gains",
@@ -42,10 +40,6 @@ __all__ = [
 # and blue and orange come first: readers who cannot tell red from green can tell these apart.
 POINT_COLOURS = ("#74b3e8", "#ffc06a", "#5da449", "#dba9dd", "#a3a3a3", "#efe27a")
 LINE_COLOURS = ("#1f5fb0", "#c2570c", "#1d5c0b", "#8b2f86", "#444444", "#8a7a00")
-# Groups as bars. No green, no red and no grey: these are the colours of answers, and a green bar would look like a good
-# group. Blue, yellow and violet stay apart for readers who cannot tell red from green. Dark and light take turns, so
-# that neighbouring bars differ in print as well; text on them is white and black in turn.
-BAR_COLOURS = ("#2166ac", "#ffd166", "#170f57", "#a6e3f2", "#5a1fe0", "#dd8abb")
 VERDICT_COLOURS = {"satisfied": "#2f7d0e", "undecided": "#767676", "violated": "#c2310c"}
 # None of the dashes is dotted: that is what an alarm needs, and what shares were in the reference rows.
 _DASHES = ([1, 0], [6, 3], [3, 3], [8, 3, 2, 3], [4, 2, 1, 2, 1, 2], [10, 4])
@@ -79,27 +73,15 @@ def _by_name(names: list[str], dashes: Sequence[list[int]] = _DASHES) -> tuple[a
     )
 
 
-# ---- an audit: how well each classifier serves each group, how certain that is, and how decisions change ----
+# ---- an audit: how well each classifier serves each group, and how certain that is ----
 
-RateName = Literal["flagged", "fpr", "fnr"]
-RATE_TITLES: dict[RateName, str] = {
-    "flagged": "share flagged",
-    "fpr": "false positive rate",
-    "fnr": "false negative rate",
-}
-"""What each rate is called."""
-
-# Verdicts and classifiers differ in shape as well as in colour, for readers who cannot tell the colours apart.
+# Verdicts differ in shape as well as in colour, for readers who cannot tell the colours apart.
 _VERDICT_SHAPES = ("circle", "diamond", "triangle-down")
-_SIDES = ("pooled classifier", "this model")
-_SIDE_COLOURS, _SIDE_SHAPES = ("#767676", "#1f5fb0"), ("diamond", "circle")
+_MOST_NAMED_GROUPS = 20
 _LEGEND_WORDS = "datum.label == 'undecided' ? 'undecided (not enough data)' : datum.label"
 # A named group of two attributes, or a group and another's classifier, takes two lines: in one, it would be cut off or
 # leave no room for the chart on a narrow screen.
 _TWO_LINES = r"split(replace(datum.label, / (&|against) /g, ' $1\n'), '\n')"
-# Narrower segments of a bar have no room for the number of their group.
-_NARROWEST_LABELLED = 0.05
-_MOST_RATES = 30
 
 
 def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
@@ -123,7 +105,6 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
         group="group " + cells["group"].astype(str),
         classifier=[name if name == "pooled" else f"classifier {name}" for name in cells["classifier"].astype(str)],
         label=[percent(error) for error in cells["error"].astype(float)],
-        interval=_intervals(cells, "{:.1f} to {:.1f}%"),
         points=100 * cells["gap"].astype(float),
         serves=np.where(cells["own"], "yes", "no"),
     )
@@ -148,7 +129,6 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
             "group:N",
             "classifier:N",
             alt.Tooltip("error:Q", format=".2%"),
-            alt.Tooltip("interval:N", title="interval of the error"),
             alt.Tooltip("points:Q", format="+.2f", title="percentage points above own"),
             alt.Tooltip("rows:Q", format=",.0f"),
             alt.Tooltip("serves:N", title="serves the group"),
@@ -157,32 +137,23 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     tiles = base.mark_rect(stroke="#bbbbbb", strokeWidth=0.5).encode(colour)
     # A layer of its own: in the same layer, the neighbouring tiles would cover half of each frame.
     frames = base.transform_filter("datum.own").mark_rect(fill="transparent", stroke="#1f5fb0", strokeWidth=3)
-    numbers = base.mark_text(color="#111111", fontSize=13, dy=-6).encode(alt.Text("label:N"))
-    # On a narrow screen intervals would run into each other; tooltip and table have them.
-    room = alt.ExprRef("bandwidth('x') < 76 ? 0 : 1")
-    intervals = base.mark_text(color="#333333", fontSize=10, dy=9, opacity=room).encode(alt.Text("interval:N"))
+    numbers = base.mark_text(color="#111111", fontSize=13).encode(alt.Text("label:N"))
     how_to_read = ["error of each classifier on each group;", "framed: the classifier that serves it"]
     title = alt.Title(how_to_read, fontSize=11, fontWeight="normal", anchor="start", color="#333333")
-    height = 56 * cells["group"].nunique()
-    return alt.layer(tiles, frames, numbers, intervals).properties(height=height, width=_WIDTH, title=title)
+    height = 44 * cells["group"].nunique()
+    return alt.layer(tiles, frames, numbers).properties(height=height, width=_WIDTH, title=title)
 
 
-def gains(
-    result: AuditResult | pd.DataFrame,
-    *,
-    against: Literal["pooled", "groups"] = "pooled",
-    loss: LossName | None = None,
-) -> alt.LayerChart:
+def gains(result: AuditResult | pd.DataFrame, *, against: Literal["pooled", "groups"] = "pooled") -> alt.LayerChart:
     """Draw what each group gains by its own classifier, with intervals; left of zero it would do better without.
 
     Parameters
     ----------
-    result : AuditResult, or its table `questions`
+    result : AuditResult, or rows of its table `questions`
+        The first loss in it is drawn.
     against : {"pooled", "groups"}, default="pooled"
         Compare with the pooled classifier, where left of zero is harm, or with the classifiers of all other groups,
         where left of zero is envy.
-    loss : {"error", "fpr", "fnr", "cost"}, optional
-        Loss to draw; by default the first that was asked about.
 
     Examples
     --------
@@ -198,7 +169,7 @@ def gains(
     if against not in ("pooled", "groups"):
         raise InputError(f"against must be 'pooled' or 'groups', got {against!r}.")
     asked = result.questions if isinstance(result, AuditResult) else result
-    asked = _about(asked[asked["kind"] == ("rationality" if against == "pooled" else "envy")], loss)
+    asked = _of_first_loss(asked[asked["kind"] == ("rationality" if against == "pooled" else "envy")])
     names = "group " + asked["group"].astype(str)
     if against == "pooled":
         return _gap_chart(asked, list(names), "over the pooled classifier")
@@ -235,20 +206,14 @@ def levels(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
         y=alt.Y("who:N", title=None, sort=None, axis=alt.Axis(labelExpr=_TWO_LINES)),
         tooltip=["who:N", alt.Tooltip("level:Q", format=".1f", title=title), alt.Tooltip("rows:Q", format=",.0f")],
     )
-    lines = base.mark_rule(strokeWidth=2, color=_SIDE_COLOURS[1])
-    dots = base.mark_point(size=90, filled=True, opacity=1, color=_SIDE_COLOURS[1])
+    lines = base.mark_rule(strokeWidth=2, color=LINE_COLOURS[0])
+    dots = base.mark_point(size=90, filled=True, opacity=1, color=LINE_COLOURS[0])
     x = alt.X("from_:Q", title=title, axis=alt.Axis(tickCount=8))
     layers = (at_all_rows, lines.encode(x, alt.X2("to:Q")), dots.encode(alt.X("level:Q", title=title)))
     return alt.layer(*layers).properties(height=26 * max(len(parts), 1), width=_WIDTH)
 
 
-def named_groups(
-    result: AuditResult | pd.DataFrame,
-    *,
-    n_groups: int = 20,
-    loss: LossName | None = None,
-    over: str = "over the pooled classifier",
-) -> alt.LayerChart:
+def named_groups(result: AuditResult | pd.DataFrame, *, over: str = "over the pooled classifier") -> alt.LayerChart:
     """Draw what named groups gain over the pooled classifier, those that are shown to lose first.
 
     Intersections of attributes, and groups of fewer than 50 rows, are left out unless they are shown to lose: the
@@ -256,11 +221,8 @@ def named_groups(
 
     Parameters
     ----------
-    result : AuditResult with sensitive features, or the table that its `worst_named` returns
-    n_groups : int, default=20
-        Number of groups to draw.
-    loss : {"error", "fpr", "fnr", "cost"}, optional
-        Loss to draw; by default the first that was asked about.
+    result : AuditResult with sensitive features, or rows of the table that its `worst_named` returns
+        The first loss in it is drawn, and at most 20 groups.
     over : str
         What the gain is over, in the title of the axis.
 
@@ -278,126 +240,10 @@ def named_groups(
             raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
         named = result.worst_named()
         single = named["group"].isin(set(result.composition["named_group"]))
-        asked = _about(named[single | (named["verdict"] == "violated")], loss)
-    else:
-        asked = _about(result, loss)
-    asked = asked[(asked["n"] >= SMALLEST_SHOWN) | (asked["verdict"] == "violated")].head(n_groups)
+        result = named[single | (named["verdict"] == "violated")]
+    asked = _of_first_loss(result)
+    asked = asked[(asked["n"] >= SMALLEST_SHOWN) | (asked["verdict"] == "violated")].head(_MOST_NAMED_GROUPS)
     return _gap_chart(asked, _told_apart(asked["group"]), over)
-
-
-def composition(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
-    """Draw who is in which group: for every value of every attribute, the share of its rows in each group.
-
-    Parameters
-    ----------
-    result : AuditResult with sensitive features, or its table `composition`
-
-    Examples
-    --------
-    >>> from dafh import audit
-    >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
-    >>> sex = pd.DataFrame({"sex": np.where(groups == 0, "f", "m")})
-    >>> chart = composition(audit(y, np.column_stack([y, y]), groups, pooled=y, sensitive_features=sex))
-    >>> chart.data[["named_group", "group", "share"]].to_numpy().tolist()
-    [['sex = f', 'group 0', 1.0], ['sex = m', 'group 0', 0.0], ['sex = f', 'group 1', 0.0], ['sex = m', 'group 1', 1.0]]
-    """
-    table = result.composition if isinstance(result, AuditResult) else result
-    if table is None:
-        raise InputError("There are no attributes to draw: pass sensitive_features to the audit.")
-    shares = table.melt(["named_group", "weight"], var_name="number", value_name="share")
-    shares["number"] = shares["number"].str.removeprefix("in_")
-    shares["group"] = "group " + shares["number"]
-    names = list(dict.fromkeys(shares["group"]))
-    shares["order"] = [names.index(name) for name in shares["group"]]  # As text, group 10 would precede group 2.
-    x = alt.X("share:Q", stack="normalize", title="share of rows in each group", axis=alt.Axis(format="%", tickCount=5))
-    base = alt.Chart(shares).encode(
-        alt.Y("named_group:N", sort=None, title=None),
-        alt.Order("order:O"),
-        tooltip=[
-            alt.Tooltip("named_group:N", title="who"),
-            "group:N",
-            alt.Tooltip("share:Q", format=".1%"),
-            alt.Tooltip("weight:Q", format=",.0f", title="rows"),
-        ],
-    )
-    legend = alt.Legend(orient="bottom", columns=6)
-    bars = base.mark_bar().encode(x, alt.Color("group:N", title=None, scale=_scale(names, BAR_COLOURS), legend=legend))
-    # The number of the group on its bar: the colours alone do not tell groups apart for everyone.
-    narrow = f"datum.share < {_NARROWEST_LABELLED}"
-    numbers = base.mark_text(fontSize=10).encode(
-        alt.X("share:Q", stack="normalize", bandPosition=0.5),
-        alt.Text("number:N"),
-        alt.Color("group:N", scale=_scale(names, ("white", "black")), legend=None),
-        opacity=alt.condition(narrow, alt.value(0), alt.value(1)),
-    )
-    return (
-        alt.layer(bars, numbers)
-        .resolve_scale(color="independent")
-        .properties(height=22 * shares["named_group"].nunique(), width=_WIDTH)
-    )
-
-
-def named_rates(result: AuditResult) -> pd.DataFrame | None:
-    """Return the rates of an audit, with a first column that names learned groups as such; None without two classes."""
-    if result.rates is None:
-        return None
-    n_groups = len(result.matrix.sizes)
-    names = [
-        f"group {name}" if 0 < place <= n_groups else str(name) for place, name in enumerate(result.rates["group"])
-    ]
-    return result.rates.assign(name=names)[["name", *result.rates.columns]]
-
-
-def decisions(result: AuditResult | pd.DataFrame, rate: RateName = "flagged") -> alt.LayerChart:
-    """Draw one rate of every group, with the pooled classifier and with the classifiers that serve.
-
-    Parameters
-    ----------
-    result : AuditResult of two classes, or the table that `named_rates` returns
-    rate : {"flagged", "fpr", "fnr"}, default="flagged"
-        Share of rows for which the positive label is predicted, false positive rate, or false negative rate.
-
-    Examples
-    --------
-    >>> from dafh import audit
-    >>> y, groups = np.tile([0, 1], 200), np.repeat([0, 1], 200)
-    >>> own = np.column_stack([np.where(groups == k, y, 1 - y) for k in (0, 1)])
-    >>> chart = decisions(audit(y, own, groups, pooled=np.ones(400, int)), "fpr")
-    >>> chart.data.groupby("side")["value"].mean().to_dict()
-    {'pooled classifier': 1.0, 'this model': 0.0}
-    """
-    if rate not in RATE_TITLES:
-        raise InputError(f"rate must be one of {', '.join(map(repr, RATE_TITLES))}, got {rate!r}.")
-    table = named_rates(result) if isinstance(result, AuditResult) else result
-    if table is None:
-        raise InputError("There are no rates to draw: a label can only be flagged if there are two.")
-    # All rows and learned groups whatever their size; named groups of a few rows have rates of 0 or 100%.
-    learned = table["name"].str.match(r"all rows$|group ")
-    table = table[learned | (table["rows"] >= SMALLEST_SHOWN)].head(_MOST_RATES)
-    names = _told_apart(table["name"])
-    sides = pd.concat(
-        [
-            pd.DataFrame({"name": names, "rows": table["rows"], "side": side, "value": table[column].astype(float)})
-            for side, column in zip(_SIDES, (f"{rate}_pooled", rate), strict=True)
-        ]
-    )
-    # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.
-    y = alt.Y("name:N", title=None, scale=alt.Scale(domain=names), axis=alt.Axis(labelLimit=150))
-    x = alt.X("value:Q", title=RATE_TITLES[rate], axis=alt.Axis(format="%", tickCount=4))
-    legend = alt.Legend(orient="bottom")
-    base = alt.Chart(sides).encode(x, y)
-    dots = base.mark_point(size=80, filled=True, opacity=1).encode(
-        alt.Color("side:N", title=None, scale=_scale(_SIDES, _SIDE_COLOURS), legend=legend),
-        alt.Shape("side:N", title=None, scale=_scale(_SIDES, _SIDE_SHAPES), legend=legend),
-        tooltip=[
-            alt.Tooltip("name:N", title="who"),
-            alt.Tooltip("side:N", title="by"),
-            alt.Tooltip("value:Q", format=".1%", title=RATE_TITLES[rate]),
-            alt.Tooltip("rows:Q", format=",.0f"),
-        ],
-    )
-    lines = base.mark_line(strokeWidth=2, color="#999999").encode(detail="name:N")
-    return alt.layer(lines, dots).properties(height=26 * len(names), width=_WIDTH)
 
 
 def _told_apart(names: Iterable[str]) -> list[str]:
@@ -414,18 +260,9 @@ def _told_apart(names: Iterable[str]) -> list[str]:
     return labels
 
 
-def _about(asked: pd.DataFrame, loss: LossName | None) -> pd.DataFrame:
+def _of_first_loss(asked: pd.DataFrame) -> pd.DataFrame:
     """Questions about one loss, because costs and rates do not fit on one axis."""
-    if loss is None:
-        return asked[asked["loss"] == asked["loss"].iloc[0]] if len(asked) else asked
-    if loss not in set(asked["loss"]):
-        raise InputError(f"The audit was not asked about the loss {loss!r}: name it in its losses.")
-    return asked[asked["loss"] == loss]
-
-
-def _intervals(table: pd.DataFrame, form: str) -> list[str]:
-    pairs = zip(table["low"].astype(float), table["high"].astype(float), strict=True)
-    return [form.format(100 * low, 100 * high) if np.isfinite(low) else "" for low, high in pairs]
+    return asked[asked["loss"] == asked["loss"].iloc[0]] if len(asked) else asked
 
 
 def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.LayerChart:
@@ -434,12 +271,13 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     unit = loss.unit if loss.name == "cost" else f"in {loss.unit}"
     # In lines that fit on a narrow screen.
     title = [f"gain {over},", unit] if loss == ERROR else [f"gain in {loss.title}", f"{over},", unit]
+    limits = zip(asked["low"].astype(float), asked["high"].astype(float), strict=True)
     table = asked.assign(
         name=list(names),
         points=100 * asked["gap"].astype(float),
         from_=100 * asked["low"].astype(float),
         to=100 * asked["high"].astype(float),
-        interval=_intervals(asked, "{:+.2f} to {:+.2f}"),
+        interval=[f"{100 * low:+.2f} to {100 * high:+.2f}" if np.isfinite(low) else "" for low, high in limits],
     )
     legend = alt.Legend(orient="bottom", labelExpr=_LEGEND_WORDS, labelLimit=240)
     # All three verdicts stay in the legend, whether they occur or not: charts of one report then look alike.

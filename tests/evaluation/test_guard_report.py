@@ -30,7 +30,7 @@ def certificates(rows, **options):
 
 def test_the_table_holds_the_statistics_of_each_group():
     rows = rows_of((500, {"100": 40, "011": 5}), (400, {"010": 10, "101": 20}))
-    table = choose_servers(rows, level=0.1).to_frame()
+    table = choose_servers(rows, level=0.1).table
     assert table.index.name == "group"
     first = table.loc[0]
     assert (first["rows"], first["own_worse"], first["own_better"]) == (500, 5, 40)

@@ -79,7 +79,7 @@ def test_a_notebook_shows_what_the_terminal_shows():
     assert all(html.escape(line) in page for line in str(result.recommendation).splitlines())
 
 
-def test_cells_hold_every_error_rate_with_its_exact_interval():
+def test_cells_hold_every_error_rate_and_who_serves():
     result = audit(**SMALL, level=0.1)
     cells = result.cells().set_index(["group", "classifier"])
     assert cells.loc[("1", "0"), "error"] == pytest.approx(1 / 12)
@@ -90,8 +90,7 @@ def test_cells_hold_every_error_rate_with_its_exact_interval():
         ("0", "pooled"): False, ("1", "pooled"): False,
     }  # fmt: skip
     assert (cells["rows"] == 600).all()
-    low, high = binomtest(250, 600).proportion_ci(0.9, method="exact")
-    assert cells.loc[("1", "1"), ["low", "high"]].tolist() == pytest.approx([low, high])
+    assert cells.loc[("1", "1"), "error"] == pytest.approx(250 / 600)
 
 
 def test_the_dict_holds_plain_values_and_the_figures_of_the_matrix():

@@ -103,7 +103,7 @@ def test_the_table_of_errors_marks_who_serves():
         ("0", "0 (serves it)"),
         ("1", "1 (serves it)"),
     ]
-    assert {row["error"].split()[0] for row in cells if row["classifier"] == "pooled"} == {"30.0%"}
+    assert {row["error"] for row in cells if row["classifier"] == "pooled"} == {"30.0%"}
 
 
 def test_a_table_and_the_chart_above_it_have_the_same_figures():
@@ -112,7 +112,7 @@ def test_a_table_and_the_chart_above_it_have_the_same_figures():
     shown = table(page, "Gains over the pooled classifier")
     assert [f"{row['points']:+.2f}" for row in drawn] == [row["gap, points"].split()[0] for row in shown]
     (drawn,) = (rows for rows in chart(page, "matrix")["datasets"].values() if "label" in rows[0])
-    assert [row["label"] for row in drawn] == [row["error"].split()[0] for row in table(page, "Error rates")]
+    assert [row["label"] for row in drawn] == [row["error"] for row in table(page, "Error rates")]
 
 
 @pytest.mark.usefixtures("blank_charts")
@@ -230,26 +230,6 @@ def test_long_tables_are_left_out_on_paper_and_say_so():
     assert "on paper it is left out" not in audited_page()
 
 
-def test_of_very_many_values_those_that_differ_most_are_drawn():
-    n, n_towns = 5000, 50
-    town = np.arange(n) % n_towns
-    groups = np.where(town == 49, 1, np.arange(n) // n_towns % 2)  # All of the last town are in group 1.
-    y = np.arange(n) // 100 % 2
-    now = np.where(town == 48, 1 - y, y)  # For the last town but one, all decisions change.
-    found = audit(
-        y, np.column_stack([now, now]), groups, pooled=y, sensitive_features=pd.DataFrame({"town": town.astype(str)})
-    )
-    page = render(summarize(result=found))
-    (drawn,) = (rows for rows in chart(page, "composition")["datasets"].values() if "named_group" in rows[0])
-    assert len({row["named_group"] for row in drawn}) == 40
-    assert "town = 49" in {row["named_group"] for row in drawn}
-    assert "shows the 40 of 50 values whose people are divided least" in page
-    (drawn,) = (rows for rows in chart(page, "rate_flagged")["datasets"].values() if "side" in rows[0])
-    assert len(drawn) == 2 * 30
-    assert [row["name"] for row in drawn[:3]] == ["all rows", "group 0", "group 1"]
-    assert "town = 48" in {row["name"] for row in drawn}
-
-
 def test_named_groups_of_few_people_and_intersections_are_in_the_table_but_not_in_the_chart():
     rng = np.random.default_rng(0)
     people = pd.DataFrame({"sex": rng.choice(["f", "m"], 400), "town": np.repeat(["a", "b"], [370, 30])})
@@ -333,9 +313,7 @@ def test_a_page_says_first_that_groups_add_nothing():
     assert section(page, "scorecard")
 
 
-def test_only_a_network_has_a_course_of_training():
-    assert section(page_of("rules"), "training") is None
-    assert "was chosen on held-out rows" in section(page_of("network"), "training")
+def test_groups_of_a_network_are_said_to_be_approximate():
     assert "approximate" in section(page_of("network"), "serving")
     assert section(page_of("network"), "scorecard") is None
     assert "A network assigns every person" in page_of("network")
@@ -379,9 +357,6 @@ def test_decisions_before_and_after_are_shown_for_every_group():
     assert rows[1]["false positive rate, pooled → own"] == "10.0% → 20.0%"
     assert rows[1]["false negative rate, pooled → own"] == "40.0% → 10.0%"
     assert rows[1]["flagged, pooled → own"] == "35.0% → 55.0%"
-    (drawn,) = (data for data in chart(page, "rate_fpr")["datasets"].values() if "side" in data[0])
-    values = [row["value"] for row in drawn if row["name"] != "all rows"]
-    assert values == [0.1, 0.1, 0.2, 0.3]  # With the pooled classifier, then with this model.
 
 
 def test_totals_have_every_loss_with_its_unit():
@@ -417,17 +392,6 @@ def test_the_guards_section_says_what_was_asked_about_whom(kind):
     else:
         assert "only if its error rate was lower" in words
         assert "and its false negative rate not higher, and if no subgroup that was checked, such" in words
-    checks = table(page, "Every check of the guard: one loss, for a group or for a declared subgroup of it")
-    assert {row["subgroup"] for row in checks} == {"the whole group", "sex = f", "sex = m"}
-    assert len(checks) == len(model.guard_report_.checks) == 12
-    assert {row["loss"] for row in checks} == {"error rate", "false negative rate"}
-    for row, passed in zip(checks, model.guard_report_.checks["passed"], strict=True):
-        assert row["passed"] == ("✔ yes" if passed else "✖ no")
-
-
-@pytest.mark.usefixtures("blank_charts")
-def test_a_guard_that_was_asked_one_question_a_group_lists_none_twice():
-    assert "Everything that the guard asked" not in render(summarize(rules_case().model))
 
 
 def test_a_card_has_the_cut_off():
@@ -553,6 +517,5 @@ def test_the_page_is_one_small_file_that_asks_nothing_of_the_network(tmp_path):
 
 def test_every_chart_has_a_table_behind_it():
     page = render(summarize(result=audited()))
-    # Three charts of rates share one table.
-    assert page.count('class="chart"') == 8
+    assert page.count('class="chart"') == 4
     assert page.count(", as a table</summary>") == 6  # Those of envy are tables only.

@@ -16,14 +16,14 @@ from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
-from dafh.frames import MISSING, Table, is_frame
+from dafh.frames import MISSING, Table
 from dafh.tables.bins import named_table
-from dafh.text import clipped, listed, shown
+from dafh.text import shown
 
 
 def audit(
     y: ArrayLike,
-    predictions: Mapping[Any, ArrayLike] | Table,
+    predictions: ArrayLike,
     groups: ArrayLike,
     *,
     pooled: ArrayLike,
@@ -50,12 +50,11 @@ def audit(
     ----------
     y : array of shape (n,)
         True labels.
-    predictions : array of shape (n, M), data frame or mapping with M columns, or array of shape (n,)
+    predictions : array or data frame of shape (n, M), or array of shape (n,)
         Label predicted for every row by each group's classifier. With one column, the same classifier serves all
         groups, and these may have any names.
     groups : array of shape (n,)
-        Group of each row: the number of its column, counted from 0, or the column's name if `predictions` has named
-        columns. M stands for rows that the pooled classifier serves.
+        Group of each row: the number of its column, counted from 0; M for rows that the pooled classifier serves.
     pooled : array of shape (n,)
         Labels predicted by the pooled classifier.
     X : data frame or array with n rows, optional
@@ -108,13 +107,16 @@ def audit(
     >>> print(result.recommendation.headline)
     Deploy for group 0 only, and keep the pooled classifier for group 1
     """
-    columns, names = _check_columns(predictions)
-    codes, labels, served_by = _number_groups(groups, columns.shape[1], names, own)
+    columns = as_array(predictions, "predictions")
+    if not columns.ndim:
+        raise InputError(f"predictions must have one row per sample, got {shown(predictions)}.")
+    columns = columns[:, None] if columns.ndim == 1 else columns
+    codes, labels, served_by = _number_groups(groups, columns.shape[1], own)
     asked = check_losses(losses, costs)
     rows = ComparedRows.check(
         y, columns, codes, pooled, served_by, sample_weight, persons=persons, largest_weight=largest_weight
     )
-    rivals = [*(range(columns.shape[1]) if names is None else names), "pooled"]
+    rivals = [*range(columns.shape[1]), "pooled"]
     features = None if X is None else named_table(X)
     if features is not None and len(features) != len(rows.group):
         raise InputError(f"X has {len(features):,} rows, y has {len(rows.group):,}: give one row for each.")
@@ -123,33 +125,8 @@ def audit(
     )
 
 
-def _check_columns(predictions: Mapping[Any, ArrayLike] | Table) -> tuple[NDArray[Any], list[Any] | None]:
-    """Return predictions as an array with one column per classifier, and the names of the columns if they have any."""
-    frame: Any = predictions
-    if isinstance(predictions, Mapping):
-        names = list(predictions)
-    elif is_frame(predictions):
-        names = list(frame.columns)
-    else:
-        columns = as_array(predictions, "predictions")
-        if not columns.ndim:
-            raise InputError(f"predictions must have one row per sample, got {shown(predictions)}.")
-        return (columns[:, None] if columns.ndim == 1 else columns), None
-    if len(set(names)) < len(names):
-        raise InputError("predictions has two columns of the same name: give every group a column of its own.")
-    parts = [as_array(frame[name], "predictions") for name in names]
-    if len({part.shape for part in parts}) != 1 or parts[0].ndim != 1:
-        raise InputError("predictions must have columns of the same length, one label per sample in each.")
-    # Stacked, NumPy would turn the numbers into text without a word, and no label would be right any more.
-    if len({part.dtype.kind in "OUS" for part in parts}) > 1:
-        raise InputError(
-            "The columns of predictions hold labels of different kinds: give all as text or all as numbers."
-        )
-    return np.column_stack(parts), names
-
-
 def _number_groups(
-    groups: ArrayLike, n_models: int, names: list[Any] | None, own: ArrayLike | None
+    groups: ArrayLike, n_models: int, own: ArrayLike | None
 ) -> tuple[NDArray[Any], Sequence[object], NDArray[np.intp]]:
     """Return the group of each row as a number, the names of the groups, and the column that serves each."""
     given = as_array(groups, "groups")
@@ -172,20 +149,6 @@ def _number_groups(
         known = [name if isinstance(name, str | int | float) else str(name) for name in pd.Index(values).tolist()]
         labels = [*known, *([MISSING] if (codes < 0).any() else [])]
         return np.where(codes < 0, len(labels) - 1, codes), labels, np.zeros(len(labels), np.intp)
-    if names is not None:
-        return _match_names(given, names), names, np.arange(n_models)
     served_by_pooled = given.size and np.issubdtype(given.dtype, np.integer) and given.max() == n_models
     labels = [*range(n_models), *(["pooled"] if served_by_pooled else [])]
     return given, labels, np.arange(len(labels))
-
-
-def _match_names(groups: NDArray[Any], names: list[Any]) -> NDArray[np.intp]:
-    """Find the column of each row's group; 0 and "0" are the same name, because files do not tell them apart."""
-    codes = pd.Index([str(name) for name in names]).get_indexer(pd.Index([str(group) for group in groups.tolist()]))
-    unknown = sorted({str(group) for group in groups[codes < 0].tolist()})
-    if unknown:
-        raise InputError(
-            f"groups holds {listed([clipped(name, 40) for name in unknown[:5]])}, but predictions has the columns "
-            f"{listed([clipped(name, 40) for name in names[:10]])}: every group needs a column of its name."
-        )
-    return codes

@@ -98,12 +98,14 @@ def choose_servers(
     n_groups = len(rows.own)
     own = np.arange(n_groups)
     checks = check_servers(rows, losses, own, margin)
-    optimism = _optimism(rows, losses[0])
+    against_pooled = rows.compare(losses[0], [(g, g, n_groups) for g in range(n_groups)])
+    optimism = _owed_to_search(rows, against_pooled)
+    p_better = against_pooled.p_within(-optimism)
     if kind == "proof":
         keeps = proved(checks, n_groups, level)
         checks["passed"] = checks["p_better"] <= level
     else:
-        checks["passed"] = _spoken_for(checks, rows, losses[0], optimism)
+        checks["passed"] = _spoken_for(checks, losses[0], p_better, p_of_log_loss(rows))
         keeps = np.isin(own, checks["group"]) & ~np.isin(own, checks["group"][~checks["passed"]])
     serves = np.where(keeps, own, n_groups)
     # Under "proof" the level passes on to other groups' classifiers only when every own classifier is proved; before,
@@ -113,7 +115,7 @@ def choose_servers(
             [_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in range(n_groups)], np.intp
         )
     harm = _certificates(rows, losses[0], serves, kind, level, margin, optimism)
-    table = _table(rows, losses[0], serves, harm, level, optimism)
+    table = _table(rows, losses[0], serves, against_pooled, harm, level, optimism)
     table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
     names = tuple(loss.name for loss in losses)
     tables = PlainTable.of(table), PlainTable.of(checks)
@@ -172,32 +174,24 @@ def proved(checks: pd.DataFrame, n_groups: int, level: float) -> NDArray[np.bool
     return holm(p) <= level
 
 
-def _optimism(rows: ComparedRows, loss: Loss) -> NDArray[np.float64]:
-    """Gain of each group's own classifier that is owed to the search, (K,)."""
-    n_groups = len(rows.own)
-    return _owed_to_search(rows, rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)]))
-
-
 def _owed_to_search(rows: ComparedRows, found: Differences) -> NDArray[np.float64]:
     """Part of each gain that is owed to the search, which has seen these rows."""
     return (1 - rows.honest_share) * np.maximum(np.nan_to_num(found.gain), 0.0)
 
 
 def _spoken_for(
-    checks: pd.DataFrame, rows: ComparedRows, loss: Loss, optimism: NDArray[np.float64]
+    checks: pd.DataFrame, loss: Loss, p_better: NDArray[np.float64], p_log_loss: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Whether the rows speak for the own classifier, or at least not against it, by "evidence"."""
     everybody = (checks["part"] == ALL_ROWS).to_numpy()
     main = everybody & (checks["loss"] == loss.name).to_numpy()
     group, gain = checks["group"].to_numpy(), checks["gain"].to_numpy()
-    n_groups = len(rows.own)
-    p_better = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)]).p_within(-optimism)[group]
     # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it. Sums of weights
     # are rounded, and rows that balance exactly must not win by that.
     with np.errstate(invalid="ignore"):
         holds = gain >= -_ROUNDING
-    by_log_loss = holds & (p_of_log_loss(rows)[group] <= _LOG_LOSS_LEVEL)
-    wins = (p_better <= EVIDENCE_LEVEL) | by_log_loss
+    by_log_loss = holds & (p_log_loss[group] <= _LOG_LOSS_LEVEL)
+    wins = (p_better[group] <= EVIDENCE_LEVEL) | by_log_loss
     return np.where(main, wins, np.where(everybody, holds, checks["p_worse"] > EVIDENCE_LEVEL))
 
 
@@ -292,12 +286,12 @@ def _table(
     rows: ComparedRows,
     loss: Loss,
     serves: NDArray[np.intp],
+    found: Differences,
     harm: NDArray[np.float64],
     level: float,
     optimism: NDArray[np.float64],
 ) -> pd.DataFrame:
     n_groups = len(serves)
-    found = rows.compare(loss, [(g, g, n_groups) for g in range(n_groups)])
     counted = loss.stakes(rows.positive, len(rows.group))[1] & (rows.weight > 0)
     losses = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
     low, high = found.gain_limits(level / 2)

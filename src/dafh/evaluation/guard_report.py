@@ -85,10 +85,6 @@ class GuardReport:
         """Number of rows that the guard had."""
         return int(self.table["rows"].sum())
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table, one row per group."""
-        return self.table.copy()
-
     def sentence(self) -> str:
         """Say in one sentence what the guard decided."""
         names = [f"group {k}" for k in self.table.index]

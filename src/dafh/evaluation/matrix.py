@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dafh.classifiers.protocols import GroupModel
@@ -196,16 +195,6 @@ class PreferenceMatrix:
         """Largest difference in accuracy between groups with own classifiers, minus the same with the pooled one."""
         own, pooled = self.own_errors, self.errors[:, -1]
         return float(np.nanmax(own) - np.nanmin(own) - (np.nanmax(pooled) - np.nanmin(pooled)))
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table with one row per group: rows, share, own classifier, gain and all error rates."""
-        names = [f"error_{j}" for j in range(self.errors.shape[1] - 1)] + ["error_pooled"]
-        frame = pd.DataFrame(self.errors, columns=names, index=pd.RangeIndex(len(self.own), name="group"))
-        frame.insert(0, "gain", self.gains)
-        frame.insert(0, "own", self.own)
-        frame.insert(0, "share", self.weights)
-        frame.insert(0, "rows", self.sizes)
-        return frame
 
 
 def _extreme(gaps: NDArray[np.float64], function: Callable[[NDArray[np.float64]], float]) -> float:

@@ -3,7 +3,7 @@
 Two kinds of question are asked about every group and loss. *Rationality*: is it served worse than by the pooled
 classifier? *Envy*: is it served worse than by the classifier of another group? Named groups (sex, race and their
 intersections) are asked about rationality only, because no classifier belongs to them. At the end are the figures
-without a question: totals, error rates with their limits, and how often each group is flagged.
+without a question: totals, levels with the pooled classifier, and how often each group is flagged.
 """
 
 from collections.abc import Sequence
@@ -243,22 +243,3 @@ def pooled_levels(
             "high": found.upper(level / 2),
         }
     )
-
-
-def error_limits(rows: ComparedRows, level: float) -> NDArray[np.float64]:
-    """Lower and upper limit of every classifier's error rate in every group, (2, G, M + 1).
-
-    For rows that count alike they are Clopper and Pearson's; weights and persons with several rows are allowed for.
-    """
-    units, n_groups = LossUnits.of(rows, Loss()), len(rows.own)
-    members = [np.flatnonzero(rows.group == g) for g in range(n_groups)]
-    # Against a rival that is never wrong the harm is the error rate; with right and wrong exchanged, the accuracy. All
-    # limits are found in one search: with two for each classifier they were most of the time of a small audit.
-    tallies = [
-        units.tally_all(m, decided[m], np.ones((len(m), 1), bool))
-        for decided in (~rows.right, rows.right)
-        for m in members
-    ]
-    distinct, place = units.differences(tallies).distinct()
-    limits = distinct.upper(level / 2)[place].reshape(2, n_groups, -1)
-    return np.stack([1 - limits[0], limits[1]])

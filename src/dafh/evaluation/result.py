@@ -24,7 +24,6 @@ from dafh.evaluation.questions import (
     ask_named_groups,
     compose,
     decision_rates,
-    error_limits,
     pooled_levels,
     total_losses,
 )
@@ -82,8 +81,6 @@ class AuditResult:
     false positive rate and the false negative rate, each also with the pooled classifier; None without two classes."""
     levels: pd.DataFrame
     """The main loss with the pooled classifier, of the same rows and groups: group, rows, pooled_loss, low, high."""
-    limits: NDArray[np.float64]
-    """Lower and upper limit of every error rate of the matrix, (2, G, M + 1)."""
     losses: tuple[LossName, ...]
     """Losses that were asked about, the main one first."""
     attributes: tuple[str, ...]
@@ -187,7 +184,6 @@ class AuditResult:
             totals=total_losses(rows, losses, level),
             rates=decision_rates(rows, groups, known),
             levels=pooled_levels(rows, losses[0], groups, known, level),
-            limits=error_limits(rows, level),
             losses=tuple(loss.name for loss in losses),
             attributes=() if known is None else tuple(attribute.name for attribute in known.attributes),
             evidence=evidence,
@@ -278,22 +274,23 @@ class AuditResult:
         """
         if self.named is None or self.composition is None:
             return self.questions.head(0)
-        return worst_first(self.named, set(self.composition["named_group"]))
+        spared, several = (
+            self.named["verdict"] != "violated",
+            ~self.named["group"].isin(self.composition["named_group"]),
+        )
+        small = (self.named["n"] < SMALLEST_SHOWN) & spared
+        order = pd.DataFrame({"spared": spared, "small": small, "several": several, "p": self.named["p"]})
+        return self.named.loc[order.sort_values(["spared", "small", "several", "p"], kind="stable").index]
 
     def cells(self) -> pd.DataFrame:
-        """One row per group and classifier: error rate with its interval, and gap to the group's own error.
-
-        Each interval is for one error rate. To compare two of them use the tests in `questions`, which know that both
-        come from the same rows and are therefore much sharper than two overlapping intervals.
-        """
+        """One row per group and classifier: error rate, and gap to the group's own error."""
         matrix, n = self.matrix, len(self.classifiers)
         groups = list(dict.fromkeys(self.questions["group"].astype(str)))
         table = pd.DataFrame(matrix.errors, index=groups, columns=list(self.classifiers))
         cells = table.rename_axis("group").reset_index().melt("group", var_name="classifier", value_name="error")
-        low, high = (limit.T.ravel() for limit in self.limits)
         own = (np.arange(n)[:, None] == matrix.own).ravel()
         gap = cells["error"] - np.tile(matrix.own_errors, n)
-        return cells.assign(low=low, high=high, gap=gap, rows=np.tile(matrix.sizes, n), own=own)
+        return cells.assign(gap=gap, rows=np.tile(matrix.sizes, n), own=own)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per question, those about named groups at the end.
@@ -548,19 +545,6 @@ def rules_of(final: Any) -> tuple[str, ...]:
     """Rules of a fitted model's groups; none where its groups have none, or where there is one group only."""
     exceptions = getattr(final, "exceptions_", None)
     return () if exceptions is None or exceptions.n_groups == 1 else tuple(exceptions.to_frame()["rule"])
-
-
-def worst_first(named: pd.DataFrame, single: set[str]) -> pd.DataFrame:
-    """Named groups that are shown to lose, then those of 50 rows and more, single attributes first, by p-value."""
-    order = pd.DataFrame(
-        {
-            "spared": named["verdict"] != "violated",
-            "small": (named["n"] < SMALLEST_SHOWN) & (named["verdict"] != "violated"),
-            "several": ~named["group"].isin(single),
-            "p": named["p"],
-        }
-    )
-    return named.loc[order.sort_values(["spared", "small", "several", "p"], kind="stable").index]
 
 
 def rows_wanted(needed: float | None, rows: float) -> str:

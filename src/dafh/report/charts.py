@@ -7,13 +7,9 @@ import pandas as pd
 
 from dafh import plots
 from dafh.evaluation.losses import TITLES
-from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.plots import RATE_TITLES
 from dafh.watch.notices import has_changed
 
-# More bars than this are no chart; the table behind it has all values.
-MOST_BARS = 40
-MOST_RATES = 30
+# More are no chart; the table behind it has all values.
 _MOST_LEVELS = 15
 # Columns of a scorecard that are drawn; its table has all.
 _MOST_SCORED = 6
@@ -38,21 +34,17 @@ def make_charts(summary: dict[str, Any]) -> Charts:
     if summary["questions"] and changed:
         asked = pd.DataFrame(summary["questions"])
         for loss in losses:
-            charts[f"gains_{loss}"] = plots.gains(_by_gain(asked[asked["loss"] == loss]), loss=loss)
+            charts[f"gains_{loss}"] = plots.gains(
+                asked[asked["loss"] == loss].sort_values("gap", ascending=False, kind="stable")
+            )
         charts["matrix"] = plots.preference_matrix(pd.DataFrame(summary["cells"]))
-    if summary["rates"] and changed:
-        rates = _most_changed(pd.DataFrame(summary["rates"]), 1 + len(summary["changes"]))
-        for rate in RATE_TITLES:
-            charts[f"rate_{rate}"] = plots.decisions(rates, rate)
     if summary["named"] and changed:
         named = pd.DataFrame(summary["named"]["questions"])
         # Intersections are in the table. Beside single attributes their intervals would rule the axis.
         drawn = named[named["single"] | (named["verdict"] == "violated")]
         for loss in losses:
             if loss in set(drawn["loss"]):  # Of very many questions, only the worst are here.
-                charts[f"named_{loss}"] = plots.named_groups(drawn, loss=loss)
-    if summary["composition"]:
-        charts["composition"] = plots.composition(_most_unlike(pd.DataFrame(summary["composition"])))
+                charts[f"named_{loss}"] = plots.named_groups(drawn[drawn["loss"] == loss])
     for number, column in enumerate(drawn_columns(summary)):
         charts[f"scorecard_{number}"] = plots.scorecard_chart(pd.DataFrame(column["bins"]), column["name"])
     return charts
@@ -62,34 +54,6 @@ def drawn_columns(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """Columns of the scorecard that are drawn: the most important ones, as far as they add any points."""
     columns = summary["scorecard"]["columns"] if summary["scorecard"] else []
     return [column for column in columns if column["importance"] >= _SMALLEST_IMPORTANCE][:_MOST_SCORED]
-
-
-def _by_gain(asked: pd.DataFrame) -> pd.DataFrame:
-    return asked.sort_values("gap", ascending=False, kind="stable")
-
-
-def _most_changed(rates: pd.DataFrame, n_first: int) -> pd.DataFrame:
-    """Rates to draw: all rows and the groups of the model, and of very many named groups those that change most."""
-    named = rates.iloc[n_first:]
-    named = named[named["rows"] >= SMALLEST_SHOWN]
-    changes = [named[rate].astype(float) - named[f"{rate}_pooled"].astype(float) for rate in RATE_TITLES]
-    largest = pd.concat(changes, axis=1).abs().max(axis=1)
-    return pd.concat([rates.iloc[:n_first], _largest(named, largest, max(MOST_RATES - n_first, 0))])
-
-
-def _most_unlike(composition: pd.DataFrame) -> pd.DataFrame:
-    """Values of attributes to draw: of very many, those whose rows are divided least like all rows."""
-    if len(composition) <= MOST_BARS:
-        return composition
-    large = composition[composition["weight"] >= SMALLEST_SHOWN]
-    shares = large.filter(regex="^in_").astype(float)
-    overall = shares.mul(large["weight"], axis=0).sum() / large["weight"].sum()
-    return _largest(large, (shares - overall).abs().max(axis=1), MOST_BARS)
-
-
-def _largest(table: pd.DataFrame, by: pd.Series, count: int) -> pd.DataFrame:
-    """The rows of a table that are largest by some numbers, in the order of the table."""
-    return table.loc[by.sort_values(ascending=False, kind="stable").index[:count].sort_values()]
 
 
 # ---- a change of model ----

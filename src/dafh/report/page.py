@@ -18,7 +18,6 @@ import altair as alt
 import jinja2
 from markupsafe import Markup
 
-from dafh.plots import RATE_TITLES
 from dafh.report import charts, tables
 from dafh.storage import replacing
 from dafh.text import listed, percent
@@ -78,10 +77,6 @@ def render(summary: dict[str, Any]) -> str:
         sign=_SIGNS[summary["recommendation"]["kind"]],
         shown=lambda name: [loss for loss in summary["losses"] or [] if f"{name}_{loss['name']}" in drawn],
         drawn=charts.drawn_columns(summary),
-        most_bars=charts.MOST_BARS,
-        most_rates=charts.MOST_RATES,
-        rate_names=list(RATE_TITLES),
-        gain=tables.write_gain,
         listed=listed,
         percent=percent,
     )

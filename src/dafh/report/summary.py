@@ -16,7 +16,7 @@ from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult, failed_now, group_changes, named_changes, rules_of
 from dafh.explanation.words import Explanation, server_words, worth_of_groups
 from dafh.linear.scorecard import Scorecard
-from dafh.plots import named_rates, scorecard_bins
+from dafh.plots import scorecard_bins
 from dafh.text import clipped, listed, percent, plain, points
 
 # Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
@@ -45,7 +45,7 @@ def summarize(
     Parameters
     ----------
     model : fitted DAFHClassifier or DecoupledClassifier, or a pipeline that ends in one, optional
-        For the guard's decisions and the course of training; leave it out to report on other models.
+        For the guard's decisions and the groups; leave it out to report on other models.
     result : AuditResult, optional
     explanation : Explanation, optional
         Groups in words.
@@ -59,7 +59,7 @@ def summarize(
     -------
     dict
         Keys: title, dafh, recommendation, notes, worth, tiles, figures, losses, failed, serving, changes, totals,
-        rates, positive, guard, cells, questions, named, failures, composition, groups, scorecard, training, card;
+        rates, positive, guard, cells, questions, named, failures, composition, groups, scorecard, network, card;
         unknown parts are None. `recommendation` is that of the audit, as plain values; `tiles` are the figures at the
         top; `failed` are levels with the pooled classifier; `serving` are the groups of the model, and `changes` those
         by gain.
@@ -78,7 +78,6 @@ def summarize(
     final = final_classifier(model)
     report: GuardReport | None = getattr(final, "guard_report_", None)
     advice = Recommendation.without_rows() if result is None else result.recommendation
-    rates = None if result is None else named_rates(result)
     summary = {
         "title": title,
         "dafh": dafh.__version__,
@@ -89,10 +88,10 @@ def summarize(
         "figures": _figures(result),
         "losses": _losses(final, result),
         "failed": None if result is None else _records(failed_now(result)),
-        "serving": None if final is None else _serving(final, report),
+        "serving": None if final is None else _serving(final),
         "changes": None if result is None else _changes(result, final),
         "totals": None if result is None else _records(result.totals),
-        "rates": None if rates is None else _records(rates),
+        "rates": _rates(result),
         "positive": _positive(final),
         "guard": None if report is None else _guard(report),
         "cells": None if result is None else _records(result.cells()),
@@ -102,7 +101,7 @@ def summarize(
         "composition": None if result is None or result.composition is None else _records(result.composition),
         "groups": None if explanation is None else explanation.to_dict(),
         "scorecard": _scorecard(getattr(final, "pooled_", None)),
-        "training": _training(final),
+        "network": None if final is None else getattr(final, "history_", None) is not None,
         "card": None if card is None else {"columns": [], **card},
     }
     return dict(_shortened(plain(summary)))
@@ -148,6 +147,15 @@ def _figures(result: AuditResult | None) -> dict[str, Any] | None:
     }
 
 
+def _rates(result: AuditResult | None) -> list[dict[str, Any]] | None:
+    """How decisions change, with learned groups named as such; None without two classes."""
+    if result is None or result.rates is None:
+        return None
+    last = len(result.matrix.sizes)  # All rows come first, then learned groups.
+    names = [f"group {name}" if 0 < place <= last else name for place, name in enumerate(result.rates["group"])]
+    return _records(result.rates.assign(name=names))
+
+
 def _failures(result: AuditResult | None) -> dict[str, Any] | None:
     """Groups that the model fails, with the tables that a page shows."""
     if result is None or result.failures is None:
@@ -176,16 +184,13 @@ def _positive(final: Any) -> str | None:
     return clipped(classes[1], 30) if len(classes) == 2 else None
 
 
-def _serving(final: GroupModel, report: GuardReport | None) -> list[dict[str, Any]]:
-    """For each group: its rule, the classifier that serves it, excluded harm, and share and gain in training."""
+def _serving(final: GroupModel) -> list[dict[str, Any]]:
+    """For each group: its rule, the classifier that serves it, and share and gain in training."""
     rules, exceptions = rules_of(final), getattr(final, "exceptions_", None)
     serving = [{"group": k, "served_by": server_words(final, k)} for k in range(int(final.n_groups_))]
     for k, entry in enumerate(_records(exceptions.to_frame()) if rules and exceptions is not None else []):
         known = {name: entry[name] for name in ("rule", "gain", "low", "high")}
         serving[k] |= {**known, "share": entry["rows"], "loss": exceptions.loss}  # type: ignore[union-attr]
-    if report is not None:
-        for entry, certificate in zip(serving, report.table["certificate"], strict=False):
-            entry["certificate"] = certificate
     return serving
 
 
@@ -209,8 +214,8 @@ def _guard(report: GuardReport) -> dict[str, Any]:
         "notes": list(report.notes),
         "cross_fitted": report.cross_fitted,
         "table": [{**row, "loss": report.losses[0]} for row in _records(report.table.reset_index())],
-        "subgroups": int((report.checks["part"] != ALL_ROWS).sum()) if len(report.checks) else 0,
         "checks": _records(report.checks),
+        "subgroups": int((report.checks["part"] != ALL_ROWS).sum()) if len(report.checks) else 0,
     }
 
 
@@ -247,13 +252,6 @@ def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | N
         "changes": _records(changes.head(_MOST_NAMED_GROUPS).assign(loss=result.losses[0])),
         "questions": _records(ordered.assign(single=ordered["group"].isin(single)).head(_MOST_NAMED_GROUPS)),
     }
-
-
-def _training(final: Any) -> dict[str, Any] | None:
-    if getattr(final, "history_", None) is None:  # Only a network is trained in epochs.
-        return None
-    columns = [f"{part}_{metric}" for metric in ("accuracy", "pr") for part in ("train", "selection")]
-    return {"best_epoch": final.best_epoch_, "history": _records(final.history_[columns].reset_index())}
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -41,11 +41,6 @@ def write_points(value: float | None) -> str:
     return points(np.nan if value is None else value)
 
 
-def write_gain(value: float | None, loss: str) -> str:
-    """Write a gain with its unit."""
-    return f"{write_points(value)} {_loss(loss).unit}{_loss(loss).of_gain}"
-
-
 def _loss(name: str) -> Loss:
     return Loss(name)  # type: ignore[arg-type]
 
@@ -120,7 +115,7 @@ def _table(rows: Sequence[Row], columns: Columns) -> dict[str, Any]:
 def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """All tables that the summary has rows for: heads, cells as text, and whether it is too long for paper."""
     losses = [loss["name"] for loss in summary["losses"] or [{"name": "error"}]]
-    guard = summary["guard"] or {"table": [], "checks": []}
+    guard = summary["guard"] or {"table": []}
     named = summary["named"] or {"changes": [], "questions": []}
     scored = [row for column in (summary["scorecard"] or {"columns": []})["columns"] for row in column["bins"]]
     tables: dict[str, tuple[Sequence[Row] | None, Columns]] = {
@@ -131,11 +126,9 @@ def make_tables(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "totals": (summary["totals"], _TOTALS),
         "rates": (summary["rates"], _RATES),
         "guard": (guard["table"], _guard_columns(guard["table"][0]["loss"] if guard["table"] else "error")),
-        "checks": (guard["checks"], _CHECKS),
         "matrix": (summary["cells"], _CELLS),
         "composition": (summary["composition"], _composition_columns((summary["composition"] or [{}])[0])),
         "scorecard": (scored, _SCORES if len({row["label"] for row in scored}) > 1 else (_SCORES[0], *_SCORES[2:])),
-        "curves": (summary["training"] and summary["training"]["history"], _CURVES),
     }
     for loss in losses:
         asked = [row for row in summary["questions"] or [] if row["loss"] == loss]
@@ -243,16 +236,6 @@ def _change(rate: str) -> Cell:
 
 
 _RULE = ("rule", _text("rule"))
-_CHECKS: Columns = (
-    ("group", _text("group")),
-    ("subgroup", lambda row: row["part"] or "the whole group"),
-    ("loss", _loss_title),
-    ("people", _count("rows")),
-    ("own", _level("own_loss")),
-    ("pooled", _level("pooled_loss")),
-    ("gain", _points("gain")),
-    ("passed", lambda row: "✔ yes" if row["passed"] else "✖ no"),
-)
 _TOTALS: Columns = (
     ("loss", _loss_title),
     ("own", _level("own_loss")),
@@ -271,17 +254,7 @@ _CELLS: Columns = (
     ("group", _text("group")),
     ("classifier", lambda row: str(row["classifier"]) + (" (serves it)" if row["own"] else "")),
     ("people", _count("rows")),
-    (
-        "error",
-        lambda row: f"{_percent(row['error'])} " + _unbroken(f"({_percent(row['low'])} to {_percent(row['high'])})"),
-    ),
-)
-_CURVES: Columns = (
-    ("epoch", _text("epoch")),
-    ("accuracy, training rows", _share("train_accuracy")),
-    ("accuracy, held-out rows", _share("selection_accuracy")),
-    ("Pr without harm, training rows", _share("train_pr")),
-    ("Pr without harm, held-out rows", _share("selection_pr")),
+    ("error", _share("error")),
 )
 _SCORES: Columns = (
     ("column", _text("column")),
