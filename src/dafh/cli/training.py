@@ -19,7 +19,7 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.explanation.words import worth_of_groups
 from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
-from dafh.persistence.files import card_of, file_content
+from dafh.persistence.files import file_content, read_card
 from dafh.progress import status
 from dafh.rows.held_out import set_rows_aside
 from dafh.scoring import fingerprint, hash_sums, held_out_path, labelled_hashes, split_names
@@ -249,7 +249,7 @@ class TrainingTable:
                 with TableWriter(held_out_path(path)) as writer:
                     for rows in self.test_pieces():
                         writer.write(rows)
-        return card_of(content), held_out_path(path) if n_rows else None
+        return read_card(path), held_out_path(path) if n_rows else None
 
 
 def _about_rows(known: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
