@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from command_line import run
 from dafh import DAFHClassifier, Recipe
-from dafh.cli.training import LargeTable, TrainingTable, read_table
+from dafh.cli.training import TrainingTable
 from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.large import (
     Blocks,
@@ -409,14 +409,14 @@ def test_a_class_that_the_sample_lacks_is_named(tmp_path, small_sample):
 
 
 def trained(path, **said):
-    table = read_table(DataFile(path), "y", **said)
+    table = TrainingTable.read(DataFile(path), "y", **said)
     return table, table.fit(DAFHClassifier(2, random_state=0))
 
 
 def test_few_rows_are_read_at_once_and_many_in_passes(tmp_path, small_sample):
     few, many = (written_in_files(tmp_path / str(n), grouped_table(n), 2) for n in (1500, 2500))
-    assert isinstance(read_table(DataFile(few), "y"), TrainingTable)
-    assert isinstance(read_table(DataFile(many), "y"), LargeTable)
+    assert isinstance(TrainingTable.read(DataFile(few), "y").features, pd.DataFrame)
+    assert isinstance(TrainingTable.read(DataFile(many), "y").features, Blocks)
 
 
 def test_text_and_parquet_in_any_number_of_files_give_one_model(tmp_path, small_sample):
@@ -450,7 +450,7 @@ def test_test_rows_are_not_trained_on_and_are_written_beside_the_model(tmp_path,
     # Without those rows the same command trains on the same rows: on all that are left.
     (tmp_path / "left").mkdir()
     table[~table["x0"].isin(test["x0"])].to_parquet(tmp_path / "left" / "0.parquet", index=False)
-    rest = read_table(DataFile(tmp_path / "left" / "0.parquet"), "y")
+    rest = TrainingTable.read(DataFile(tmp_path / "left" / "0.parquet"), "y")
     assert rest.labels.total() == card["rows"]
     assert run("audit", out, tmp_path / "m.test.parquet").exit_code == 0  # They are the rows that the model knows.
     assert "trained on these rows" in run("audit", out, tmp_path / "left" / "0.parquet").stderr

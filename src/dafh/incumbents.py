@@ -25,6 +25,7 @@ from dafh.checks.rows import as_array, check_weights, unchanged_on_error
 from dafh.classifiers.fitting import is_fitted
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas
+from dafh.rows.checked import check_there
 from dafh.tables.encoder import as_given
 from dafh.tables.labels import find_labels
 from dafh.tables.values import LARGEST_NUMBER
@@ -479,14 +480,6 @@ def _named(X: Table, names: list[str] | tuple[str, ...]) -> pd.DataFrame:
     return table[list(names)]
 
 
-def check_there(table: pd.DataFrame, names: list[str] | tuple[str, ...]) -> None:
-    """Refuse a table without the columns that the pooled classifier asks for."""
-    missing = [quoted(name) for name in names if name not in table.columns]
-    if missing:
-        which = f"column {missing[0]}" if len(missing) == 1 else f"columns {listed(missing[:5])}"
-        raise InputError(f"The pooled classifier needs the {which}, which the table does not have.")
-
-
 def _numbers(table: pd.DataFrame, name: str) -> NDArray[np.float64]:
     try:
         values = table[name].to_numpy(np.float64, na_value=np.nan)
@@ -520,14 +513,7 @@ class ScoreCurve:
     def learn(
         cls, score: NDArray[np.float64], positive: NDArray[np.bool_], weight: NDArray[np.float64]
     ) -> "ScoreCurve":
-        """Fit the curve.
-
-        Examples
-        --------
-        >>> score, positive = np.array([300.0, 500, 600, 800]), np.array([True, True, False, False])
-        >>> ScoreCurve.learn(score, positive, np.ones(4)).slope < 0
-        True
-        """
+        """Fit the curve."""
         mean = float(np.average(score, weights=weight))
         scale = float(np.sqrt(np.average((score - mean) ** 2, weights=weight))) or 1.0
         # One row's worth of penalty: a score that parts the classes perfectly still has a finite slope.
@@ -555,12 +541,6 @@ class LabelShares:
         """Count, with one more row for each predicted label that has all classes in their shares among all rows.
 
         Without it, a label that was never wrong here would count as never wrong anywhere, and could not be corrected.
-
-        Examples
-        --------
-        >>> predicted, label = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
-        >>> LabelShares.learn(predicted, label, np.ones(4), 2).table.tolist()
-        [[0.625, 0.375], [0.25, 0.75]]
         """
         counts = np.bincount(predicted * n_classes + label, weight, n_classes**2).reshape(n_classes, n_classes)
         everywhere = counts.sum(axis=0) / counts.sum()

@@ -11,9 +11,8 @@ not depend on how rows are divided into blocks.
 """
 
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -168,21 +167,10 @@ def _sum(results: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 def _in_order(function: Callable[[Any], Result], tasks: Sequence[Any]) -> Iterator[Result]:
     """Apply a function to tasks in threads, never far ahead of whoever takes the results."""
-    n_threads = min(cpu_count(), len(tasks))
-    if n_threads < 2:
-        yield from map(function, tasks)
-        return
-    pool = ThreadPoolExecutor(n_threads)
-    try:
-        running: deque[Future[Result]] = deque()
-        for task in tasks:
-            running.append(pool.submit(function, task))
-            if len(running) > 2 * n_threads:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
-    finally:  # After an error, what has not begun is not done.
-        pool.shutdown(cancel_futures=True)
+    n_threads = cpu_count()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for first in range(0, len(tasks), 2 * n_threads):
+            yield from pool.map(function, tasks[first : first + 2 * n_threads])
 
 
 # ---- where rows come from ----
@@ -391,14 +379,7 @@ class Split:
 
 
 def random_by_position(positions: NDArray[np.integer], seed: int) -> NDArray[np.float64]:
-    """Random numbers from 0 to 1: a stream of them, of which each row has the one at its position.
-
-    Examples
-    --------
-    >>> all_rows = random_by_position(np.arange(100), seed=0)
-    >>> bool((random_by_position(np.array([40, 43]), seed=0) == all_rows[[40, 43]]).all())
-    True
-    """
+    """Random numbers from 0 to 1: a stream of them, of which each row has the one at its position."""
     if not len(positions):
         return np.zeros(0)
     first = int(positions[0])
@@ -466,18 +447,9 @@ class TrainingRows:
 
 
 def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **known: Any) -> TrainingRows:
-    """Rows of a fit, wherever they are.
+    """Rows of a fit, wherever they are; X, y and what is known are as in `DAFHClassifier.fit`.
 
-    Parameters
-    ----------
-    check : function
-    X, y
-        As in `DAFHClassifier.fit`.
-    held_out : float
-        Share of the rows to hold out of everything, where there are more than a sample.
-    seed : int
-        Draws the sample.
-    known : sample_weight, guard_features, persons, time
+    Where there are more than a sample, the share `held_out` of them is held out of everything.
     """
     blocks = as_blocks(X)
     if blocks is not None:
@@ -748,19 +720,8 @@ def refit_on_all_rows(
     """Fit the pooled classifier and the groups' own classifiers anew, on all rows; return the groups, if there are any.
 
     A pooled classifier that was fitted here is changed in place. One that the user brings is taken as it is.
-
-    Parameters
-    ----------
-    training : TrainingRows
-    pooled : PooledFit
-        Of `dafh.estimators.pooled`.
-    exceptions : LearnedExceptions
-        Of `dafh.estimators.learning`: what the sample has chosen.
-    foreign : function
-        Gives the logits of a pooled classifier that is neither a scorecard nor linear.
-    classes : array
-    as_frame : bool
-        Whether rows are data frames, and not arrays of numbers.
+    `pooled` and `exceptions` are what the sample has chosen, a `PooledFit` and `LearnedExceptions` of
+    `dafh.estimators`; `foreign` gives the logits of a pooled classifier that is neither a scorecard nor linear.
     """
     assert training.blocks is not None
     assert training.split is not None

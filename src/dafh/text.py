@@ -21,25 +21,13 @@ _OF_CONDITIONS = re.compile(
 
 
 def percent(value: float) -> str:
-    """Write a share in percent, and a dash if it is unknown.
-
-    Examples
-    --------
-    >>> percent(0.123), percent(np.nan)
-    ('12.3%', '–')
-    """
+    """Write a share in percent, and a dash if it is unknown."""
     # The z drops the sign of what rounds to zero: "-0.0%" would look like a mistake.
     return "–" if np.isnan(value) else f"{100 * value:z.1f}%"
 
 
 def points(value: float) -> str:
-    """Write a difference of two shares in percentage points, with its sign, and a dash if it is unknown.
-
-    Examples
-    --------
-    >>> points(0.0123), points(np.nan)
-    ('+1.23', '–')
-    """
+    """Write a difference of two shares in percentage points, with its sign, and a dash if it is unknown."""
     return "–" if np.isnan(value) else f"{100 * value:+z.2f}"
 
 
@@ -83,13 +71,7 @@ def write_date(days: float, digits: int = 3) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Join names with commas and a final "and".
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"])
-    'a, b and c'
-    """
+    """Join names with commas and a final "and"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -131,13 +113,7 @@ def shown(value: object, width: int = 120) -> str:
 
 
 def quoted(text: object, width: int = 60) -> str:
-    """Clip a name or a value from the data and put it into quotation marks.
-
-    Examples
-    --------
-    >>> quoted("sex")
-    "'sex'"
-    """
+    """Clip a name or a value from the data and put it into quotation marks."""
     return repr(clipped(text, width))
 
 
@@ -177,13 +153,7 @@ def render_text(table: pd.DataFrame, left: tuple[str, ...] = ()) -> str:
 
 
 def render_html(*parts: str | pd.DataFrame) -> str:
-    """Put sentences and tables below each other; nothing in either becomes markup.
-
-    Examples
-    --------
-    >>> render_html("a < b")
-    '<div><p>a &lt; b</p></div>'
-    """
+    """Put sentences and tables below each other; nothing in either becomes markup."""
     written = (_html_table(part) if isinstance(part, pd.DataFrame) else f"<p>{html.escape(part)}</p>" for part in parts)
     return f"<div>{''.join(written)}</div>"
 

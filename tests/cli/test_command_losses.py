@@ -11,7 +11,7 @@ from dafh import AuditResult, DAFHClassifier, load
 from dafh.cli.options import LOSSES
 from dafh.cli.training import TrainingTable
 from dafh.evaluation.losses import LOSS_NAMES
-from dafh.persistence import read_card
+from dafh.persistence.files import read_card
 from dafh.scoring import FileModel
 from dafh.tables.read import DataFile
 from models import workers

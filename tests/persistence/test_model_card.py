@@ -14,7 +14,7 @@ import dafh
 from cases import examples
 from dafh import Scorecard
 from dafh.exceptions import InputError
-from dafh.persistence import open_model, read_card
+from dafh.persistence.files import open_model, read_card
 from model_files import NETWORK, Parts, people, quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")

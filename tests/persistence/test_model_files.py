@@ -16,8 +16,7 @@ import dafh
 from dafh import DecoupledClassifier, Recipe, Scorecard
 from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.partitions import IntersectionPartition, PooledPartition
-from dafh.persistence import read_card
-from dafh.persistence.files import FORMAT
+from dafh.persistence.files import FORMAT, read_card
 from model_files import Parts, people, with_checksum, zipped
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")

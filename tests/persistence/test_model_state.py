@@ -377,7 +377,9 @@ def test_what_the_user_said_about_columns_comes_back(tmp_path):
     loaded = there_and_back(model, tmp_path)
     assert loaded[0].kinds == kinds
     np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
-    assert {"name": "since", "type": "date %d_%m_%Y"} in dafh.persistence.read_card(tmp_path / "model.dafh")["columns"]
+    assert {"name": "since", "type": "date %d_%m_%Y"} in dafh.persistence.files.read_card(tmp_path / "model.dafh")[
+        "columns"
+    ]
 
 
 # ---- what is not kept ----
@@ -397,4 +399,4 @@ def test_a_model_with_the_defaults_is_saved_with_the_defaults(tmp_path):
     table, y, _ = people(120)
     model = DAFHClassifier(random_state=0).fit(table, y)
     check_equal(there_and_back(model, tmp_path), model, new_rows())
-    assert dafh.persistence.read_card(tmp_path / "model.dafh")["settings"] == {"random_state": 0}
+    assert dafh.persistence.files.read_card(tmp_path / "model.dafh")["settings"] == {"random_state": 0}

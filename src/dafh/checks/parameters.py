@@ -91,13 +91,7 @@ RANDOM_STATE = Allowed(
 
 
 def is_real(value: object) -> bool:
-    """Whether a value is a number and not a truth value.
-
-    Examples
-    --------
-    >>> is_real(0.5), is_real("0.5"), is_real(True)
-    (True, False, False)
-    """
+    """Whether a value is a number and not a truth value."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 

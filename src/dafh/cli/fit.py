@@ -174,7 +174,7 @@ def fit(
     from time import monotonic
 
     check_writable(out)
-    from dafh.cli.training import read_table
+    from dafh.cli.training import TrainingTable
     from dafh.estimators.dafh import DAFHClassifier
     from dafh.exceptions import InputError
     from dafh.large import connected
@@ -200,7 +200,7 @@ def fit(
         verbose=1,
     )
     with connected(cluster):
-        table = read_table(data, target, **columns, seed=seed, on_cluster=cluster is not None)
+        table = TrainingTable.read(data, target, **columns, seed=seed, on_cluster=cluster is not None)
         for note in (table.headline(), *table.notes):
             say(note)
         for name in table.schema.shared_identifiers[:1] if columns["person"] is None else []:

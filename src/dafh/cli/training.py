@@ -1,8 +1,7 @@
 """Tables to train on: read whole, or in passes over rows of which no more than a sample is in memory."""
 
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.explanation.words import worth_of_groups
 from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
-from dafh.persistence.files import card_of, file_content
+from dafh.persistence.files import file_content, read_card
 from dafh.progress import status
 from dafh.rows.held_out import set_rows_aside
 from dafh.scoring import fingerprint, hash_sums, held_out_path, labelled_hashes, split_names
@@ -42,25 +41,12 @@ _ROLES = {"persons": PERSON, "time": TIME, "sample_weight": WEIGHT}
 """Names that `fit` has for what is known about rows, and those of columns of typed rows."""
 
 
-def read_table(data: DataFile, target: str, *, on_cluster: bool = False, **said: Any) -> "Table":
-    """Read a table to train on: a file, a folder, or all files behind a pattern such as ``rows/*.parquet``.
-
-    What the user says about columns and test rows is `said`, as in `TrainingTable.read`. With `on_cluster`, the workers
-    of a Dask cluster read the rows of a large table.
-    """
-    if str(data.path) == STDIN:
-        return TrainingTable.read(data, target, **said)
-    files = data.files()
-    if sum(file.count_rows() for file in files) <= large.SAMPLE_SIZE:
-        return TrainingTable.read(data, target, **said)
-    names = list(next(files[0].pieces(rows=100)).columns)
-    said |= {name: split_names(said.get(name, ()), names) for name in _LISTS}
-    return LargeTable.read(files, target, on_cluster=on_cluster, **said)
-
-
 @dataclass(frozen=True, eq=False)
-class Table(ABC):
-    """A table to train on, what its columns hold, and what was guessed about them."""
+class TrainingTable:
+    """A table to train on, what its columns hold, and what was guessed about them.
+
+    Its rows are in memory, or in blocks of files of which no more than a sample is.
+    """
 
     name: str
     schema: TableSchema
@@ -70,14 +56,154 @@ class Table(ABC):
     sums: NDArray[np.uint64]
     """Sums of the hashes of all rows with a target."""
     training_sums: NDArray[np.uint64]
+    features: Any
+    """Features of the training rows, typed; or blocks of such rows, with all else that is known of them."""
+    y: Any
+    """Their labels; or the name of that column of the blocks."""
+    about: dict[str, Any]
+    """What `fit` is told beside them: attributes for the guard, persons, time and weights, or names of columns."""
+    test_rows: pd.DataFrame | Blocks[pd.DataFrame]
+    """Rows set aside: not used in training, nor in anything learned from values."""
+    reader: TableReader | None = None
+    """What has made the blocks."""
 
-    @abstractmethod
+    @classmethod
+    def read(
+        cls,
+        data: DataFile,
+        target: str,
+        *,
+        test_size: float = 0.0,
+        seed: int = 0,
+        on_cluster: bool = False,
+        **said: Any,
+    ) -> "TrainingTable":
+        """Read a file, a folder, or all files behind a pattern, and guess what the columns hold.
+
+        Parameters
+        ----------
+        data : DataFile
+        target : str
+        test_size : float
+            Share of the rows that are held out: the last ones where time counts, else drawn with `seed`. All rows of a
+            person are on the same side.
+        on_cluster : bool
+            Whether the workers of a Dask cluster read the rows, where they are more than a sample.
+        **said
+            What the user says about columns, see `TableSchema.guess`; names may be joined by commas.
+        """
+        files = data.files()
+        is_large = str(data.path) != STDIN and sum(file.count_rows() for file in files) > large.SAMPLE_SIZE
+        name = Path(data.name).name
+        if is_large:
+            return cls._in_blocks(name, files, target, said, test_size, seed, on_cluster)
+        return cls._in_memory(name, files, target, said, test_size, seed)
+
+    @classmethod
+    def _in_memory(
+        cls, name: str, files: Sequence[DataFile], target: str, said: dict[str, Any], test_size: float, seed: int
+    ) -> "TrainingTable":
+        """Read all rows."""
+        first, *others = files
+        table = first.read(text=None)
+        if others:
+            rest = [with_columns(file.read(text=None), list(table.columns), file.name) for file in others]
+            table = pd.concat([table, *rest], ignore_index=True)
+        check_columns(table.columns, [target], "the target")
+        known = labelled_rows(table, target)
+        if len(known) < _FEWEST_ROWS:
+            raise InputError(f"The table has {len(known)} rows with a target: at least {_FEWEST_ROWS} are needed.")
+        y = read_labels(known[target])
+        # From all rows, held-out ones too: whether a column holds numbers must not depend on where the one word among
+        # them was drawn. Kinds and columns to leave out are all that held-out rows decide; every statistic (medians,
+        # categories, leakage) comes from training rows alone.
+        schema = TableSchema.guess(known, target, **_named_apart(said, table.columns), decimal=first.decimal_mark)
+        about = _about_rows(known, schema)
+        features = schema.features_of(known)
+        hashes = labelled_hashes(features, y)
+        test = _held_out(y, target, about, test_size, seed)
+        return cls(
+            name,
+            schema,
+            (*first.notes, *no_target(len(table) - len(known)), *schema.notes, *schema.leakage_notes(known[~test])),
+            Counter(y[~test].tolist()),
+            hash_sums(hashes),
+            hash_sums(hashes[~test]),
+            features[~test],
+            y[~test],
+            {name: values[~test] for name, values in about.items()},
+            schema.stored(known)[test].reset_index(drop=True),
+        )
+
+    @classmethod
+    def _in_blocks(
+        cls,
+        name: str,
+        files: Sequence[DataFile],
+        target: str,
+        said: dict[str, Any],
+        test_size: float,
+        seed: int,
+        on_cluster: bool,
+    ) -> "TrainingTable":
+        """Look at files: a pass over their rows for a sample, which tells what columns hold, and one to count."""
+        head = next(files[0].pieces(rows=_ROWS_TO_GUESS_BY, text=None))
+        check_columns(head.columns, [target], "the target")
+        decimal = files[0].decimal_mark
+        # Only what looks like a number is read as one: a zip code keeps its zeros.
+        text = tuple(str(name) for name in head if guess_kind(head[name], decimal) != "number" or name == target)
+        opened = large.open_files(files, text)
+        assert opened.n_rows is not None
+        raw = large.read_by_workers(opened) if on_cluster else opened
+        sample, _ = large.draw_rows(raw, Split(Roles(target), seed), opened.n_rows, large.SAMPLE_SIZE)
+        sample = labelled_rows(sample, target)
+        schema = TableSchema.guess(sample, target, **_named_apart(said, head.columns), decimal=decimal)
+        reader = TableReader(schema.columns).fit(schema.features_of(sample))
+        times = schema.times_of(sample) if test_size else None
+        cut = None if times is None else float(np.quantile(absolute_times(times), 1 - test_size))
+        classes = np.unique(read_labels(sample[target]))
+        roles = Roles(
+            LABEL,
+            WEIGHT if schema.weight is not None else None,
+            PERSON if schema.person is not None else None,
+            TIME if schema.time else None,
+            tuple(f"{DECLARED} {name}" for name in schema.protected),
+            tuple(schema.columns),
+        )
+        rows = _TypedRows(schema, reader, classes, Split(roles, seed, test_size, cut))
+        n_rows, labels = 0, Counter[Any]()
+        sums, training_sums = np.zeros(4, np.uint64), np.zeros(4, np.uint64)
+        for n_block, of_block, hashes, training_hashes in raw.map(rows.counted):
+            n_rows, labels = n_rows + n_block, labels + of_block
+            sums, training_sums = sums + hashes, training_sums + training_hashes
+        if len(labels) < 2:
+            raise InputError("The rows left to train on have one value of the target only.")
+        left = no_target(n_rows - int(sums[0]))
+        sampled = f"Columns, bins and groups are chosen by {len(sample):,} of {n_rows:,} rows."
+        notes = (*files[0].notes, *left, sampled, *schema.notes, *schema.leakage_notes(sample))
+        about: dict[str, Any] = {"persons": roles.person, "time": roles.time, "sample_weight": roles.weight}
+        columns = (*roles.features, LABEL, *filter(None, about.values()), *roles.declared)
+        blocks = raw.through(rows.training, columns=columns, n_rows=labels.total())
+        about |= {"guard_features": roles.declared or None}
+        return cls(
+            name, schema, notes, labels, sums, training_sums, blocks, LABEL, about, raw.through(rows.test), reader
+        )
+
     def fit(self, model: DAFHClassifier) -> Pipeline:
         """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
+        if self.reader is None:
+            options = {f"model__{name}": values for name, values in self.about.items()}
+            return tabular_pipeline(model, self.schema.columns).fit(self.features, self.y, **options)
+        # A network has a bar of its own.
+        with status(f"fitting {self.labels.total():,} rows") if model.verbose else nullcontext():
+            model.fit(self.features, self.y, **self.about)
+        return Pipeline([("encoder", self.reader), ("model", model)])
 
-    @abstractmethod
     def test_pieces(self) -> Iterable[pd.DataFrame]:
-        """Rows set aside: not used in training, nor in anything learned from values."""
+        """Rows set aside, all at once or of one block after the other."""
+        if isinstance(self.test_rows, pd.DataFrame):
+            return [self.test_rows]
+        return (rows.reset_index(drop=True) for rows in self.test_rows.map(lambda rows: rows) if len(rows))
 
     def headline(self) -> str:
         """Say how many rows there are to train on, and the share of each label."""
@@ -90,7 +216,7 @@ class Table(ABC):
 
     def details(self, model: Pipeline) -> dict[str, Any]:
         """What is written about the table into the file of a model that was fitted on it."""
-        return {
+        about = {
             "data": self.name,
             "rows": self.labels.total(),
             "schema": self.schema.to_dict(),
@@ -98,6 +224,13 @@ class Table(ABC):
             "guesses": list(self.notes),
             "worth": worth_of_groups(model),
         }
+        if self.reader is not None:
+            return about
+        # What training rows look like, for a monitor that compares later ones with them.
+        final, X = split_pipeline(model, self.features)
+        groups, kinds = final.predict_group(X), self.schema.columns
+        reference = Reference.of(self.features, groups, int(final.n_groups_), kinds=kinds)
+        return about | {"reference": reference.to_dict()}
 
     def save(self, model: Pipeline, path: Path) -> tuple[dict[str, Any], Path | None]:
         """Write a model that was fitted on the table, and the test rows beside it; return its card, and where they are.
@@ -116,7 +249,7 @@ class Table(ABC):
                 with TableWriter(held_out_path(path)) as writer:
                     for rows in self.test_pieces():
                         writer.write(rows)
-        return card_of(content), held_out_path(path) if n_rows else None
+        return read_card(path), held_out_path(path) if n_rows else None
 
 
 def _about_rows(known: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
@@ -130,105 +263,9 @@ def _about_rows(known: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
     return {name: values for name, values in found.items() if values is not None}
 
 
-# ---- in memory ----
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingTable(Table):
-    """A table in memory."""
-
-    y: NDArray[Any]
-    features: pd.DataFrame
-    """Features of the training rows, typed."""
-    about: dict[str, Any]
-    """What `fit` is told about the training rows beside their features: attributes for the guard, persons, time."""
-    test_rows: pd.DataFrame
-
-    @classmethod
-    def read(
-        cls,
-        data: DataFile,
-        target: str,
-        *,
-        drop: Iterable[str] = (),
-        sensitive: Iterable[str] = (),
-        categories: Iterable[str] = (),
-        protect: Iterable[str] = (),
-        test_size: float = 0.0,
-        seed: int = 0,
-        **roles: str | None,
-    ) -> "TrainingTable":
-        """Read a file and guess what its columns hold.
-
-        Parameters
-        ----------
-        data : DataFile
-        target : str
-        drop, sensitive, categories, protect : names of columns
-            See `TableSchema.guess`; names may be joined by commas.
-        test_size : float
-            Share of the rows that are held out: the last ones where time counts, else drawn with `seed`. All rows of a
-            person are on the same side.
-        **roles
-            Columns that say which rows belong to one person (person), when a row was observed (time) and how much it
-            counts (weight), and those that the pooled classifier is read from (score, decision).
-        """
-        table = _read_all(data)
-        check_columns(table.columns, [target], "the target")
-        said = {
-            name: split_names(names, table.columns)
-            for name, names in zip(_LISTS, (drop, sensitive, categories, protect), strict=True)
-        }
-        known = labelled_rows(table, target)
-        if len(known) < _FEWEST_ROWS:
-            raise InputError(f"{data.name} has {len(known)} rows with a target: at least {_FEWEST_ROWS} are needed.")
-        y = read_labels(known[target])
-        # From all rows, held-out ones too: whether a column holds numbers must not depend on where the one word among
-        # them was drawn. Kinds and columns to leave out are all that held-out rows decide; every statistic (medians,
-        # categories, leakage) comes from training rows alone.
-        decimal = data.layout.decimal if data.layout else "."
-        schema = TableSchema.guess(known, target, **said, **roles, decimal=decimal)  # type: ignore[arg-type]
-        about = _about_rows(known, schema)
-        features = schema.features_of(known)
-        hashes = labelled_hashes(features, y)
-        test = _held_out(y, target, about, test_size, seed)
-        return cls(
-            Path(data.name).name,
-            schema,
-            (*data.notes, *no_target(len(table) - len(known)), *schema.notes, *schema.leakage_notes(known[~test])),
-            Counter(y[~test].tolist()),
-            hash_sums(hashes),
-            hash_sums(hashes[~test]),
-            y[~test],
-            features[~test],
-            {name: values[~test] for name, values in about.items()},
-            schema.stored(known)[test].reset_index(drop=True),
-        )
-
-    def fit(self, model: DAFHClassifier) -> Pipeline:
-        """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
-        options = {f"model__{name}": values for name, values in self.about.items()}
-        return tabular_pipeline(model, self.schema.columns).fit(self.features, self.y, **options)
-
-    def test_pieces(self) -> Iterable[pd.DataFrame]:
-        """All test rows."""
-        return [self.test_rows]
-
-    def details(self, model: Pipeline) -> dict[str, Any]:
-        """Also what training rows look like, for a monitor that compares later ones with them."""
-        final, X = split_pipeline(model, self.features)
-        groups, kinds = final.predict_group(X), self.schema.columns
-        reference = Reference.of(self.features, groups, int(final.n_groups_), kinds=kinds)
-        return super().details(model) | {"reference": reference.to_dict()}
-
-
-def _read_all(data: DataFile) -> pd.DataFrame:
-    """Read a file, or all files behind a pattern or in a folder, which must have the same columns."""
-    first, *others = data.files()
-    tables = [first.read(text=None)]
-    data.layout = first.layout
-    tables += [with_columns(file.read(text=None), list(tables[0].columns), file.name) for file in others]
-    return tables[0] if not others else pd.concat(tables, ignore_index=True)
+def _named_apart(said: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
+    """What a user says about columns, with names that are joined by commas taken apart."""
+    return {name: split_names(of, columns) if name in _LISTS else of for name, of in said.items()}
 
 
 def _held_out(y: NDArray[Any], target: str, known: Mapping[str, Any], test_size: float, seed: int) -> NDArray[np.bool_]:
@@ -242,9 +279,6 @@ def _held_out(y: NDArray[Any], target: str, known: Mapping[str, Any], test_size:
     if not len(apart) and round(test_size * n_units):
         raise InputError(f"The rows left to train on have one value of {quoted(target)} only.")
     return np.isin(np.arange(len(y)), apart)
-
-
-# ---- larger than memory ----
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,78 +321,3 @@ class _TypedRows:
         trains, _ = self.split(typed)
         hashes = labelled_hashes(typed[list(self.schema.columns)], typed[LABEL])
         return len(block), Counter(typed[LABEL][trains].tolist()), hash_sums(hashes), hash_sums(hashes[trains])
-
-
-@dataclass(frozen=True, eq=False)
-class LargeTable(Table):
-    """Files to train on, of which no more than a sample is in memory."""
-
-    raw: Blocks[pd.DataFrame]
-    rows: _TypedRows
-
-    @classmethod
-    def read(
-        cls,
-        files: Sequence[DataFile],
-        target: str,
-        *,
-        seed: int = 0,
-        test_size: float = 0.0,
-        on_cluster: bool = False,
-        **said: Any,
-    ) -> "LargeTable":
-        """Look at files: a pass over their rows for a sample, which tells what columns hold, and one to count."""
-        head = next(files[0].pieces(rows=_ROWS_TO_GUESS_BY, text=None))
-        check_columns(head.columns, [target], "the target")
-        decimal = files[0].layout.decimal if files[0].layout else "."
-        # Only what looks like a number is read as one: a zip code keeps its zeros.
-        text = tuple(str(name) for name in head if guess_kind(head[name], decimal) != "number" or name == target)
-        opened = large.open_files(files, text)
-        assert opened.n_rows is not None
-        raw = large.read_by_workers(opened) if on_cluster else opened
-        sample, _ = large.draw_rows(raw, Split(Roles(target), seed), opened.n_rows, large.SAMPLE_SIZE)
-        sample = labelled_rows(sample, target)
-        schema = TableSchema.guess(sample, target, **said, decimal=decimal)
-        reader = TableReader(schema.columns).fit(schema.features_of(sample))
-        times = schema.times_of(sample) if test_size else None
-        cut = None if times is None else float(np.quantile(absolute_times(times), 1 - test_size))
-        classes = np.unique(read_labels(sample[target]))
-        rows = _TypedRows(schema, reader, classes, Split(_roles(schema), seed, test_size, cut))
-        n_rows, labels = 0, Counter[Any]()
-        sums, training_sums = np.zeros(4, np.uint64), np.zeros(4, np.uint64)
-        for n_block, of_block, hashes, training_hashes in raw.map(rows.counted):
-            n_rows, labels = n_rows + n_block, labels + of_block
-            sums, training_sums = sums + hashes, training_sums + training_hashes
-        if len(labels) < 2:
-            raise InputError("The rows left to train on have one value of the target only.")
-        left = no_target(n_rows - int(sums[0]))
-        sampled = f"Columns, bins and groups are chosen by {len(sample):,} of {n_rows:,} rows."
-        notes = (*files[0].notes, *left, sampled, *schema.notes, *schema.leakage_notes(sample))
-        return cls(Path(files[0].name).name, schema, notes, labels, sums, training_sums, raw, rows)
-
-    def fit(self, model: DAFHClassifier) -> Pipeline:
-        """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
-        roles, n_rows = self.rows.split.roles, self.labels.total()
-        known = {"persons": roles.person, "time": roles.time, "sample_weight": roles.weight}
-        others = [name for name in (*known.values(), *roles.declared) if name is not None]
-        blocks: Any = self.raw.through(self.rows.training, columns=(*roles.features, LABEL, *others), n_rows=n_rows)
-        # A network has a bar of its own.
-        with status(f"fitting {n_rows:,} rows") if model.verbose else nullcontext():
-            model.fit(blocks, LABEL, **known, guard_features=roles.declared or None)  # type: ignore[arg-type]
-        return Pipeline([("encoder", self.rows.reader), ("model", model)])
-
-    def test_pieces(self) -> Iterator[pd.DataFrame]:
-        """Test rows of one block after the other."""
-        return (rows.reset_index(drop=True) for rows in self.raw.map(self.rows.test) if len(rows))
-
-
-def _roles(schema: TableSchema) -> Roles:
-    """Roles of the columns of typed rows."""
-    return Roles(
-        LABEL,
-        WEIGHT if schema.weight is not None else None,
-        PERSON if schema.person is not None else None,
-        TIME if schema.time else None,
-        tuple(f"{DECLARED} {name}" for name in schema.protected),
-        tuple(schema.columns),
-    )

@@ -8,16 +8,13 @@
 A new data set is an entry in `registry` and a function in `loaders`, listed in `FETCHERS` and exported here.
 """
 
-from dafh.datasets.loaders import FETCHERS, describe, fetch_adult, fetch_arrest, fetch_bank, fetch_german, fetch_violent
-from dafh.datasets.registry import DATASETS, Dataset, RawFile
+from dafh.datasets.loaders import FETCHERS, fetch_adult, fetch_arrest, fetch_bank, fetch_german, fetch_violent
+from dafh.datasets.registry import DATASETS
 from dafh.datasets.synthetic import make_grouped_classification, make_paper_synthetic
 
 __all__ = [
     "DATASETS",
     "FETCHERS",
-    "Dataset",
-    "RawFile",
-    "describe",
     "fetch_adult",
     "fetch_arrest",
     "fetch_bank",

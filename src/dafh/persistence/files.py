@@ -50,13 +50,7 @@ _CARD, _VALUES, _ARRAYS = "card.json", "model.msgpack", "arrays.npz"
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model and what its file says of it.
-
-    Examples
-    --------
-    >>> ModelFile(model=None, card={"labels": ["no", "yes"]}).card["labels"]
-    ['no', 'yes']
-    """
+    """A model and what its file says of it."""
 
     model: Any
     """Classifier or pipeline, fitted."""
@@ -158,17 +152,6 @@ def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
     """Read a model together with its card.
 
     Parameters are those of `load`.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib, dafh
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(400, random_state=0)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
-    >>> dafh.save(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y), path, details={"data": "synthetic"})
-    >>> file = open_model(path)
-    >>> file.model.n_groups_, file.card["data"]
-    (2, 'synthetic')
     """
     content = _Content.of(_read(check_path(path)), f"{path} cannot be read")
     file = content.file(trusted)
@@ -184,25 +167,8 @@ def open_model(path: str | Path, *, trusted: Sequence[str] = ()) -> ModelFile:
 
 
 def read_card(path: str | Path) -> dict[str, Any]:
-    """Read what a model file says of its model; the model itself is not built, so nothing has to be trusted.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib, dafh
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> data = make_paper_synthetic(400, random_state=0)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dafh"
-    >>> dafh.save(dafh.DecoupledClassifier(random_state=0).fit(data.X, data.y), path)
-    >>> card = read_card(path)
-    >>> card["model"], card["pooled"], card["groups"]
-    ('DecoupledClassifier', 'StandardizedLogisticRegression', 2)
-    """
+    """Read what a model file says of its model; the model itself is not built, so nothing has to be trusted."""
     return _Content.of(_read(check_path(path)), f"{path} cannot be read").card
-
-
-def card_of(content: bytes) -> dict[str, Any]:
-    """Return the card of what `file_content` has made."""
-    return _Content.of(content, "This is no model").card
 
 
 # ---- content ----

@@ -212,14 +212,7 @@ class State:
 
 
 def write_state(model: object, trusted: Collection[str] = ()) -> State:
-    """Describe a model by plain values and arrays.
-
-    Parameters
-    ----------
-    model : object of a class of `CLASSES`
-    trusted : collection of str
-        Types of other libraries that may be written, each as "module.Class".
-    """
+    """Describe a model by plain values and arrays; `trusted` as in `save`."""
     writer = _Writer(trusted)
     writer.write(model)
     try:
@@ -318,15 +311,7 @@ def _is_fitted_name(own: type, name: str) -> bool:
 
 
 def read_state(state: State, trusted: Collection[str] = ()) -> Any:
-    """Build the model that `write_state` has described, or refuse what is none (`MalformedError`).
-
-    Parameters
-    ----------
-    state : State
-        From anywhere.
-    trusted : collection of str
-        Types of other libraries that may be built, each as "module.Class".
-    """
+    """Build the model that `write_state` has described, or refuse what is none (`MalformedError`)."""
     document = msgspec.msgpack.decode(state.values, type=Document)
     members = unpack(state.arrays)
     built: list[Any] = []
@@ -386,9 +371,13 @@ def _read_array(content: bytes) -> NDArray[Any]:
 def _object(own: type, fields: dict[str, Any]) -> Any:
     """Build an object from all its fields."""
     _check_fields(own, fields)
-    if own is Pipeline or (dataclasses.is_dataclass(own) and not _is_estimator(own)):
+    if own is Pipeline or (dataclasses.is_dataclass(own) and not issubclass(own, BaseEstimator)):
         return own(**fields)
-    built = own(**{name: fields.pop(name) for name in _parameters(own)}) if _is_estimator(own) else object.__new__(own)
+    built = (
+        own(**{name: fields.pop(name) for name in _parameters(own)})
+        if issubclass(own, BaseEstimator)
+        else object.__new__(own)
+    )
     for name, item in fields.items():
         setattr(built, name, item)
     if hasattr(own, "_constraints"):
@@ -397,10 +386,6 @@ def _object(own: type, fields: dict[str, Any]) -> Any:
 
 
 # ---- fields of classes ----
-
-
-def _is_estimator(own: type) -> bool:
-    return issubclass(own, BaseEstimator)
 
 
 @functools.cache
@@ -421,7 +406,7 @@ def _check_fields(own: type, fields: Mapping[str, Any]) -> None:
         required: Iterable[str] = ("steps",)
     elif dataclasses.is_dataclass(own):
         required = [field.name for field in dataclasses.fields(own)]
-    elif _is_estimator(own):
+    elif issubclass(own, BaseEstimator):
         required = _parameters(own)
         optional = [name for name in fields if _is_fitted_name(own, name)]
     else:
@@ -433,7 +418,7 @@ def _check_fields(own: type, fields: Mapping[str, Any]) -> None:
     kinds = {"steps": list[tuple[str, Any]]} if own is Pipeline else _annotations(own)
     for name, item in fields.items():
         # Parameters of estimators are checked by their constraints, which say more than an annotation.
-        checked = not _is_estimator(own) or own is Pipeline or name not in _parameters(own)
+        checked = not issubclass(own, BaseEstimator) or own is Pipeline or name not in _parameters(own)
         if checked and not _fits(item, kinds.get(name, Any)):
             raise MalformedError(f"the field {name!r} of {own.__name__} is a {type(item).__name__}")
 

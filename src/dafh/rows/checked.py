@@ -266,12 +266,17 @@ def check_parted(
     if not names:
         raise InputError(f"The pooled classifier needs {_columns(aside or ())}: pass a data frame.")
     table = to_pandas(X).reset_index(drop=True)
-    missing = [name for name in aside or () if name not in table.columns]
-    if missing:
-        raise InputError(f"The pooled classifier needs {_columns(missing)}, which the table does not have.")
+    check_there(table, aside or ())
     beside = [*(aside or ()), *given]
     features, labels = check_table(estimator, table.drop(columns=beside), y, reset=reset)
     return (features if aside is None else pd.concat([features, table[beside]], axis=1)), labels
+
+
+def check_there(table: pd.DataFrame, names: Sequence[str]) -> None:
+    """Refuse a table without the columns that the pooled classifier asks for."""
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise InputError(f"The pooled classifier needs {_columns(missing)}, which the table does not have.")
 
 
 def _columns(names: Sequence[str]) -> str:

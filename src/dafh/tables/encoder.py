@@ -93,14 +93,7 @@ def is_given(name: object) -> bool:
 
 
 def as_given(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows as they came, before a reader has looked at them; without a reader, the rows themselves.
-
-    Examples
-    --------
-    >>> raw = pd.DataFrame({"zip": [2]})
-    >>> as_given(TableReader({"zip": "category"}, keep_given=True).fit_transform(raw)).to_dict("list")
-    {'zip': [2]}
-    """
+    """Return rows as they came, before a reader has looked at them; without a reader, the rows themselves."""
     names = [name for name in frame.columns if is_given(name)]
     return frame[names].rename(columns=lambda name: name.removeprefix(_GIVEN)) if names else frame
 
@@ -146,8 +139,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     kinds : mapping of str to str, optional
-        Kind of columns by name: "number", "flag", "category", or "date" with a format, as in a table's schema. Of
-        columns that are not named the type decides, in `fit` and once: text is categories, whatever it looks like.
+        As in `TableReader`.
 
     Attributes
     ----------

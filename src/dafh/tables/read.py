@@ -96,6 +96,11 @@ class DataFile:
         """What to call the file in messages."""
         return "standard input" if str(self.path) == STDIN else printable(self.path)
 
+    @property
+    def decimal_mark(self) -> str:
+        """Decimal mark of its numbers, once it was read."""
+        return self.layout.decimal if self.layout else "."
+
     def files(self) -> "list[DataFile]":
         """All files behind the path, which may be a pattern or a folder."""
         return [self] if str(self.path) == STDIN else [replace(self, path=path) for path in find_files(self.path)]

@@ -69,15 +69,7 @@ class UnseenCategories:
             self.examples.setdefault(name, clipped(example, 40))
 
     def notes(self, n_rows: int) -> list[str]:
-        """Say how many of some rows have categories that were never seen in training.
-
-        Examples
-        --------
-        >>> unseen = UnseenCategories()
-        >>> unseen.add({"job": (3, "baker")})
-        >>> unseen.notes(1000)
-        ["Column 'job': 3 of 1,000 rows have a category that was not seen in training, such as 'baker'."]
-        """
+        """Say how many of some rows have categories that were never seen in training."""
         return [
             f"Column {quoted(name)}: {n:,} of {n_rows:,} row{'s have' if n_rows > 1 else ' has'} a category that was "
             f"not seen in training, such as {self.examples[name]!r}."
