@@ -15,8 +15,6 @@ import pandas as pd
 from research.pages import fill, markdown
 
 DATASETS = ("adult", "arrest", "violent", "german", "bank")
-SPLIT = 100
-"""Splits from here on are for development; those before are for the paper's tables."""
 # Not ru_maxrss: it starts at the size of the process that started this one.
 PEAK_MEMORY = """
 def peak_memory():
