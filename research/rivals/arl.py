@@ -61,9 +61,8 @@ class LinearAdversary(Weighting):
 
     def __init__(self, rows: TrainingRows, rate: float) -> None:
         super().__init__(rows.share)
-        labels = rows.label[:, None] == np.arange(1 if rows.n_classes == 2 else 0, rows.n_classes)
         # A column of ones comes last, for the bias.
-        self._inputs = np.column_stack([rows.x, labels, np.ones(len(rows.label))]).astype(rows.x.dtype)
+        self._inputs = np.column_stack([rows.x, rows.label, np.ones(len(rows.label))]).astype(rows.x.dtype)
         self._rate = rate
         self.coefficients = np.zeros(self._inputs.shape[1], rows.x.dtype)
         self._squares = np.full_like(self.coefficients, self._FIRST_SQUARES)

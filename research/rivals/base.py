@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
@@ -25,7 +25,7 @@ _L2_OF_LINES, _L2_OF_NETWORKS = 1.0, 20.0
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RivalClassifier(ClassifierMixin, BaseEstimator):
-    """One model for all rows, linear or a network with one hidden layer; subclasses say how rows are weighted.
+    """One model of two classes, linear or a network with one hidden layer; subclasses say how rows are weighted.
 
     Columns are numbers and are standardised inside; `dafh.tabular_pipeline` encodes tables of any other kind.
 
@@ -58,16 +58,20 @@ class RivalClassifier(ClassifierMixin, BaseEstimator):
     epochs: int = 20
     random_state: Any = None
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Train the model; a weight of 2 is the row given twice."""
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Train the model."""
         if self.model not in ("linear", "network"):
             raise InputError(f"model must be 'linear' or 'network', got {self.model!r}.")
-        rows, scaler = self._rows(X, y, sample_weight)
+        values, labels = validate_data(self, X, y, dtype=np.float64)
+        self.classes_, label = two_classes(labels)
+        scaler = StandardScaler().fit(values)
+        x = scaler.transform(values).astype(np.float32 if self.model == "network" else np.float64)
+        rows, plan = TrainingRows(x, label), self._plan()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         with threadpool_limits(1):
-            trained = self._train(rows, self._plan(), rng)
+            trained = self._train(rows, plan, rng)
         # For columns in their own units, so that predicting needs no scaled copy of X.
-        network = Network(rows.x.shape[1], self._plan().hidden, rows.n_outputs)
+        network = Network(x.shape[1], plan.hidden)
         (weight, bias), *others = network.layers(trained.parameters.astype(np.float64))
         weight = weight / scaler.scale_[:, None]
         self.layers_: Layers = [(weight, bias - scaler.mean_ @ weight), *others]
@@ -77,19 +81,6 @@ class RivalClassifier(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
         """Train the model on checked rows."""
-
-    def _rows(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> tuple[TrainingRows, StandardScaler]:
-        """Check what was given, and standardise the columns of the rows that count."""
-        values, labels = validate_data(self, X, y, dtype=np.float64)
-        weights = np.ones(len(labels)) if weight is None else np.asarray(weight, np.float64)
-        counted = np.flatnonzero(weights > 0)
-        self.classes_, label = np.unique(labels[counted], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InputError("y holds one class only: at least two classes are needed to learn anything.")
-        values, weights = values[counted], weights[counted]
-        scaler = StandardScaler().fit(values, sample_weight=weights)
-        x = scaler.transform(values).astype(np.float32 if self.model == "network" else np.float64)
-        return TrainingRows(x, label.astype(np.intp), weights, len(self.classes_)), scaler
 
     def _plan(self) -> Plan:
         is_network = self.model == "network"
@@ -101,7 +92,7 @@ class RivalClassifier(ClassifierMixin, BaseEstimator):
         return forward(self.layers_, validate_data(self, X, reset=False, dtype=np.float64))[-1]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each class; columns as in `classes_`."""
+        """Probability of both classes; columns as in `classes_`."""
         return to_probabilities(self._logits(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -109,14 +100,20 @@ class RivalClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[decide(self._logits(X))]
 
 
+def two_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the two labels in sorted order, and 0 or 1 for each row."""
+    classes, label = np.unique(labels, return_inverse=True)
+    if len(classes) != 2:
+        raise InputError(f"A rival needs two classes, and y holds {len(classes)}.")
+    return classes, label.astype(np.intp)
+
+
 def to_probabilities(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities of all classes from one logit (two classes) or from one for each."""
-    if logits.shape[1] > 1:
-        return softmax(logits, axis=1)
+    """Probabilities of both classes from the logit of the second."""
     positive = expit(logits[:, 0])
     return np.column_stack([1 - positive, positive])
 
 
 def decide(logits: NDArray[Any]) -> NDArray[np.intp]:
-    """Position of the most probable class; of two that are as probable, the first."""
-    return (logits[:, 0] > 0).astype(np.intp) if logits.shape[1] == 1 else logits.argmax(axis=1)
+    """Position of the more probable class; of two that are as probable, the first."""
+    return (logits[:, 0] > 0).astype(np.intp)

@@ -21,7 +21,7 @@ from research.rivals.bpf import BlindParetoClassifier
 from research.rivals.dro import DROClassifier
 from research.rivals.george import GeorgeClassifier
 from research.rivals.jtt import JTTClassifier
-from research.rivals.partitions import RandomPartition, RulesAndChance, TreePartition
+from research.rivals.partitions import RulesAndChance, TreePartition
 from research.rivals.residual_boosting import ResidualBoostingClassifier
 from research.rivals.zafar import ZafarClassifier
 
@@ -54,7 +54,6 @@ _PARTITIONS: dict[str, Callable[[], Partition]] = {
     "manual": paper_manual_partition,
     "lr-all": IntersectionPartition,
     "treelr": TreePartition,
-    "random": RandomPartition,
 }
 # The network stops early on held-out rows, because a control that overfits would make every method look good.
 _CONTROLS = {
@@ -94,7 +93,7 @@ def make_baseline(
     ----------
     name : str
         ``"pooled"``, ``"trivial"`` (by one attribute), ``"clustering"``, ``"manual"`` (the paper's rules for Arrest),
-        ``"lr-all"`` (all combinations of attributes), ``"treelr"``, ``"random"``; or a capacity control, which is one
+        ``"lr-all"`` (all combinations of attributes), ``"treelr"``; or a capacity control, which is one
         stronger or weaker model for all rows: ``"majority"``, ``"mlp"`` (100 hidden units), ``"boosting"``; or a rival,
         which aims to improve results for the worst-off without knowing them: ``"dro"``, ``"arl"``, ``"bpf"`` (Blind
         Pareto Fairness), ``"jtt"``, ``"george"``, ``"residual-boosting"``; or ``"zafar"`` (preference-based, by one

@@ -55,11 +55,9 @@ class Problem:
     """Share of the rows in each group."""
     l2: float
     """Strength of the L2 penalty on all coefficients but the intercepts."""
-    sign: float = 1.0
-    no_envy: bool = True
-    """Whether no group may benefit more from another group's classifier than from its own."""
-    least: Floats | None = None
+    least: Floats
     """Smallest benefit of each group from its own classifier."""
+    sign: float = 1.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -83,8 +81,7 @@ class Problem:
         return np.concatenate([self._violated(k, benefits, benefits[k]) for k, benefits in enumerate(found)])
 
     def _violated(self, k: int, benefits: Floats, own: float) -> Floats:
-        envy = np.delete(benefits, k) - own if self.no_envy else np.empty(0)
-        return envy if self.least is None else np.append(envy, self.least[k] - own)
+        return np.append(np.delete(benefits, k), self.least[k]) - own
 
     def tangents(self, flat: Floats) -> "Tangents":
         """Return the constraints with the own benefit replaced by its tangent at a point: convex, and tighter."""
@@ -105,11 +102,10 @@ class Tangents:
         problem, thetas = self.problem, flat.reshape(self.problem.shape)
         values, rows = [], []
         for k, group in enumerate(problem.groups):
-            others = np.zeros(problem.shape[0]), np.zeros(problem.shape)
-            benefits, slopes = group.benefits(thetas, problem.sign) if problem.no_envy else others
+            benefits, slopes = group.benefits(thetas, problem.sign)
             found = problem._violated(k, benefits, float(self.slopes[k] @ thetas[k]))
             gradient = np.zeros((len(found), *problem.shape))
-            for place, j in enumerate(np.delete(np.arange(problem.shape[0]), k) if problem.no_envy else ()):
+            for place, j in enumerate(np.delete(np.arange(problem.shape[0]), k)):
                 gradient[place, j] = slopes[j]
             gradient[:, k] -= self.slopes[k]
             values.append(found)
@@ -197,7 +193,7 @@ def parity_minimum(groups: list[Group], share: Floats, l2: float) -> Floats:
     equations, so that the search is an unconstrained one in the space of their solutions.
     """
     means = np.stack([group.weight @ group.X for group in groups])
-    basis = null_space(means - share @ means) if len(groups) > 1 else np.eye(means.shape[1])
+    basis = null_space(means - share @ means)
     free = np.append(np.ones(means.shape[1] - 1), 0.0)
 
     def loss(inner: Floats) -> tuple[float, Floats]:

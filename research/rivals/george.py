@@ -36,7 +36,7 @@ class GeorgeClassifier(RivalClassifier):
     Attributes
     ----------
     clusters_ : array
-        Cluster of each row of `fit` whose weight is not 0, numbered through all classes.
+        Cluster of each row of `fit`, numbered through both classes.
     cluster_weights_ : array
         What each cluster counts at the end.
     gap_ : float
@@ -64,7 +64,7 @@ class GeorgeClassifier(RivalClassifier):
 
     def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
         first = train(rows, Weighting(rows.share), plan, rng)
-        network = Network(rows.x.shape[1], plan.hidden, rows.n_outputs)
+        network = Network(rows.x.shape[1], plan.hidden)
         cluster = self._cluster(network, first, rows)
         # The authors take 0.01 for each mini-batch, about 1 in an epoch of Adult. A linear model answers every step.
         weighting = ClusterWeights(rows.share, cluster, step=1.0 if plan.hidden else 10.0)
@@ -74,74 +74,70 @@ class GeorgeClassifier(RivalClassifier):
         return Trained(second.parameters, first.n_iter + second.n_iter)
 
     def _cluster(self, network: Network, first: Trained, rows: TrainingRows) -> NDArray[np.intp]:
-        """Cluster the rows of each class; clusters of later classes have higher numbers."""
+        """Cluster the rows of each class; clusters of the second class have higher numbers."""
         inputs = network.forward(first.parameters, rows.x)[-2].astype(np.float64)
         represented = inputs * np.linalg.norm(network.layers(first.parameters)[-1][0], axis=1)
         cluster, n_before = np.empty(len(rows.label), np.intp), 0
-        for label in range(rows.n_classes):
+        for label in (0, 1):
             members = np.flatnonzero(rows.label == label)
-            weight = rows.weight[members]
-            components = principal_components(represented[members], weight, self.n_components)
-            found = find_clusters(components, weight, self.max_clusters)
-            cluster[members] = found + n_before
-            n_before += int(found.max()) + 1
+            components = principal_components(represented[members], self.n_components)
+            cluster[members] = find_clusters(components, self.max_clusters) + n_before
+            n_before = int(cluster[members].max()) + 1
         return cluster
 
 
-def principal_components(x: NDArray[np.float64], weight: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def principal_components(x: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     """Coordinates of the rows along the directions in which they differ most."""
-    centred = x - np.average(x, axis=0, weights=weight)
-    _, directions = np.linalg.eigh((centred * weight[:, None]).T @ centred)
+    centred = x - x.mean(axis=0)
+    _, directions = np.linalg.eigh(centred.T @ centred)
     return centred @ directions[:, ::-1][:, :n]
 
 
-def find_clusters(x: NDArray[np.float64], weight: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+def find_clusters(x: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     """Cluster rows by k-means, with the number of clusters that has the largest silhouette.
 
-    Each number of clusters starts from the one before, with its widest cluster divided: no chance is involved, and a
-    row with a weight of 2 is the row given twice. Silhouettes are computed from distances to centres, which takes time
-    in proportion to the rows, and not to their square.
+    Each number of clusters starts from the one before, with its widest cluster divided: no chance is involved.
+    Silhouettes are computed from distances to centres, which takes time in proportion to the rows, and not to their
+    square.
 
     Examples
     --------
     >>> x = np.array([[0.0], [0.1], [5.0], [5.1], [9.0], [9.1]])
-    >>> find_clusters(x, np.ones(6), most=4)
+    >>> find_clusters(x, most=4)
     array([0, 0, 1, 1, 2, 2])
     """
     # Equal rows may have components that differ in the last digit, which would count them as different points.
     x = np.round(x / max(float(np.abs(x).max()), 1e-300), 9)
     best, found = -np.inf, np.zeros(len(x), np.intp)
-    centres, cluster = np.average(x, axis=0, weights=weight)[None], found
+    centres, cluster = x.mean(axis=0)[None], found
     for _ in range(2, min(most, len(np.unique(x, axis=0)) - 1) + 1):
-        centres = _divide_widest(x, weight, centres, cluster)
-        model = KMeans(len(centres), init=centres, n_init=1).fit(x, sample_weight=weight)
+        centres = _divide_widest(x, centres, cluster)
+        model = KMeans(len(centres), init=centres, n_init=1).fit(x)
         centres, cluster = model.cluster_centers_, model.labels_.astype(np.intp)
-        score = _silhouette(x, weight, centres, cluster)
+        score = _silhouette(x, centres, cluster)
         if score > best + 1e-9:
             best, found = score, cluster
     return np.unique(found, return_inverse=True)[1]
 
 
 def _divide_widest(
-    x: NDArray[np.float64], weight: NDArray[np.float64], centres: NDArray[np.float64], cluster: NDArray[np.intp]
+    x: NDArray[np.float64], centres: NDArray[np.float64], cluster: NDArray[np.intp]
 ) -> NDArray[np.float64]:
     """Replace the centre of the cluster with the largest sum of squared distances by two, along its longest axis."""
     squares = ((x - centres[cluster]) ** 2).sum(axis=1)
-    widest = int(np.argmax(np.bincount(cluster, weight * squares, len(centres))))
+    widest = int(np.argmax(np.bincount(cluster, squares, len(centres))))
     members = cluster == widest
-    along = principal_components(x[members], weight[members], 1)[:, 0]
-    parts = [np.average(x[members][side], axis=0, weights=weight[members][side]) for side in (along <= 0, along > 0)]
+    along = principal_components(x[members], 1)[:, 0]
+    parts = [x[members][side].mean(axis=0) for side in (along <= 0, along > 0)]
     return np.vstack([np.delete(centres, widest, axis=0), parts])
 
 
-def _silhouette(
-    x: NDArray[np.float64], weight: NDArray[np.float64], centres: NDArray[np.float64], cluster: NDArray[np.intp]
-) -> float:
+def _silhouette(x: NDArray[np.float64], centres: NDArray[np.float64], cluster: NDArray[np.intp]) -> float:
     """Mean of 1 − distance to the own centre / distance to the next one; 0 for a cluster that is a single point."""
     nearest, second = np.partition(np.linalg.norm(x[:, None] - centres, axis=2), 1, axis=1)[:, :2].T
     is_point = np.bincount(cluster, nearest, len(centres)) < 1e-9
     scores = np.where(is_point[cluster], 0.0, 1 - nearest / np.maximum(second, 1e-300))
-    return float(np.average(scores, weights=weight))
+    return float(scores.mean())
 
 
 class ClusterWeights(Weighting):

@@ -50,7 +50,7 @@ class JTTClassifier(RivalClassifier):
 
     def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
         first = train(rows, Weighting(rows.share), plan, rng)
-        logits = Network(rows.x.shape[1], plan.hidden, rows.n_outputs).forward(first.parameters, rows.x)[-1]
+        logits = Network(rows.x.shape[1], plan.hidden).forward(first.parameters, rows.x)[-1]
         wrong = decide(logits) != rows.label
         self.error_share_ = float(rows.share @ wrong)
         counts = rows.share * np.where(wrong, self.upweight, 1.0)

@@ -1,4 +1,4 @@
-"""Partitions that only comparisons need: TreeLR, random groups, and the paper's rules for Arrest."""
+"""Partitions that only comparisons need: TreeLR, and the paper's rules for Arrest."""
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from dafh.classifiers.fitting import fit_group
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
-from dafh.partitions import NOBODY, Partition, choose_columns, require_columns
+from dafh.partitions import NOBODY, Partition, require_columns
 from dafh.stats import mcnemar_p
 
 Features = NDArray[np.float64]
@@ -22,42 +22,7 @@ Labels = NDArray[np.generic]
 Attributes = pd.DataFrame | None
 Weights = NDArray[np.float64] | None
 
-# ---- random groups ----
-
-
-class RandomPartition(Partition):
-    """Random groups of about equal size, which show what more parameters alone are worth.
-
-    The group of a row is a hash of its features, so that equal rows are always in the same group.
-
-    Parameters
-    ----------
-    n_groups : int, default=2
-    random_state : int, RandomState or None, default=None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.arange(1000.0)[:, None]
-    >>> partition = RandomPartition(4, random_state=0).fit(X, None)
-    >>> np.bincount(partition.assign(X)).min() > 200, (partition.assign(X[:5]) == partition.assign(X)[:5]).all()
-    (np.True_, np.True_)
-    """
-
-    def __init__(self, n_groups: int = 2, *, random_state: Any = None) -> None:
-        self.n_groups = n_groups
-        self.random_state = random_state
-
-    def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
-        """Draw the salt of the hash."""
-        self._check_n_groups(self.n_groups)
-        self._salt = draw_salt(self.random_state)
-        self.group_names_ = [f"random {k}" for k in range(self.n_groups)]
-        return self
-
-    def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
-        """Random group of each row, the same in every call."""
-        return hashed_group(X, self._salt, self.n_groups_)
+# ---- rules and chance ----
 
 
 class RulesAndChance(Partition):
@@ -80,7 +45,7 @@ class RulesAndChance(Partition):
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Draw the salt of the hash."""
         self._require(sensitive_features)
-        self._salt = draw_salt(self.random_state)
+        self._salt = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.group_names_ = list(self.rules)
         return self
 
@@ -90,11 +55,6 @@ class RulesAndChance(Partition):
         holds = [np.asarray(rule(table), dtype=bool) for rule in self.rules.values()]
         by_chance = hashed_group(X, self._salt, self.n_groups_)
         return np.select(holds, range(self.n_groups_), by_chance).astype(np.intp)
-
-
-def draw_salt(random_state: Any) -> int:
-    """Draw the number that makes one hash differ from another."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def hashed_group(X: Features, salt: int, n_groups: int) -> NDArray[np.intp]:
@@ -154,8 +114,6 @@ class TreePartition(Partition):
 
     Parameters
     ----------
-    attributes : sequence of str, or None, default=None
-        Columns of `sensitive_features` to split by; None takes all of them.
     estimator : classifier or None, default=None
         Classifier of a node while the tree is built; None is logistic regression fitted to convergence.
     alpha : float, default=0.1
@@ -182,14 +140,12 @@ class TreePartition(Partition):
 
     def __init__(
         self,
-        attributes: Sequence[str] | None = None,
         *,
         estimator: Any = None,
         alpha: float = 0.10,
         prune_size: float = 1 / 3,
         random_state: Any = None,
     ) -> None:
-        self.attributes = attributes
         self.estimator = estimator
         self.alpha = alpha
         self.prune_size = prune_size
@@ -198,14 +154,13 @@ class TreePartition(Partition):
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Grow and prune the tree."""
         table = self._require(sensitive_features).reset_index(drop=True)
-        names = choose_columns(table, self.attributes)
         grow, prune = train_test_split(
             np.arange(len(y)),
             test_size=self.prune_size,
             stratify=y if np.unique(y, return_counts=True)[1].min() > 1 else None,
             random_state=self.random_state,
         )
-        search = _TreeSearch(X, y, sample_weight, table, names, grow, prune, self.estimator)
+        search = _TreeSearch(X, y, sample_weight, table, list(table.columns), grow, prune, self.estimator)
         root = search.grown()
         leaves = search.best(list(prunings(root)), self.alpha) or (root,)
         self.tree_ = leaves
@@ -271,9 +226,7 @@ class _TreeSearch:
             chosen.attribute, chosen.children = attribute, children
             leaves = self.leaves_after(leaves, chosen, children)
         if n_prunings(root) > _MOST_TREES:
-            raise InputError(
-                "The tree has too many prunings to compare: choose fewer attributes, TreePartition(attributes=...)."
-            )
+            raise InputError("The tree has too many prunings to compare: give it fewer attributes.")
         return root
 
     def leaves_after(self, leaves: list[Node], split: Node, children: dict[Hashable, Node]) -> list[Node]:

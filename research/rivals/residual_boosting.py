@@ -5,11 +5,13 @@ at the pooled logit and sees it as one more column, so that it can also mend the
 number of rounds, and zero rounds are a choice: the pooled classifier as it is.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
@@ -19,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dafh.classifiers.logits import decide, find_cutoff
 from dafh.linear import StandardizedLogisticRegression
-from research.rivals.base import to_probabilities
+from research.rivals.base import to_probabilities, two_classes
 
 _FOLDS = 3
 # Added to the curvature of a leaf, as in other boosting libraries. Where the pooled classifier is nearly certain, there
@@ -29,12 +31,11 @@ _RIDGE = 1.0
 
 
 class Rows(NamedTuple):
-    """What boosting sees of rows: columns with the pooled logits beside them, these logits, label, weight."""
+    """What boosting sees of rows: columns with the pooled logit beside them, this logit, label."""
 
     X: NDArray[np.float64]
     base: NDArray[np.float64]
     label: NDArray[np.intp]
-    weight: NDArray[np.float64]
 
     def take(self, rows: NDArray[np.intp]) -> "Rows":
         """Return some of the rows."""
@@ -54,7 +55,7 @@ class LeafTree(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
-    """Boost small trees on (x, pooled logit), starting at the pooled logit.
+    """Boost small trees on (x, pooled logit), starting at the pooled logit. Two classes.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
         Share of each Newton step that is taken.
     max_depth : int, default=3
     max_rounds : int, default=30
-        Largest number of trees for each logit. Boosting stops after five rounds without a lower held-out loss.
+        Largest number of trees. Boosting stops after five rounds without a lower held-out loss.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -72,11 +73,10 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
     classes_ : array
     pooled_ : classifier
     threshold_ : float
-        With two classes, the probability above which the pooled classifier, and so this one, predicts the second.
+        Probability above which the pooled classifier, and so this one, predicts the second label.
     n_rounds_ : int
         Rounds that held-out rows chose; 0 is the pooled classifier as it is.
-    trees_ : list of list of LeafTree
-        The trees of each round, one for each logit.
+    trees_ : list of LeafTree
 
     Examples
     --------
@@ -99,94 +99,73 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
     max_rounds: int = field(default=30, kw_only=True)
     random_state: Any = field(default=None, kw_only=True)
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the pooled classifier, choose the number of rounds on held-out rows, and fit the trees on all rows."""
         values, labels = validate_data(self, X, y, dtype=np.float64)
-        weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        known = {} if sample_weight is None else {"sample_weight": weight}
-        self.classes_, label = np.unique(labels, return_inverse=True)
+        self.classes_, label = two_classes(labels)
         seed = int(check_random_state(self.random_state).randint(2**31))
         self.pooled_ = clone(StandardizedLogisticRegression() if self.pooled is None else self.pooled)
-        self.pooled_.fit(values, labels, **known)
+        self.pooled_.fit(values, labels)
         # Its own cut-off: what boosting adds must not also change how often rows are flagged.
-        self.threshold_ = 0.5
-        if len(self.classes_) == 2:
-            probability = self.pooled_.predict_proba(values)[:, 1]
-            self.threshold_ = find_cutoff(self.pooled_.predict(values) == self.classes_[1], probability)
+        probability = self.pooled_.predict_proba(values)[:, 1]
+        self.threshold_ = find_cutoff(self.pooled_.predict(values) == self.classes_[1], probability)
         # With the strength of all rows: choosing it again in each fold takes most of the time on small tables.
         again = StandardizedLogisticRegression(C=self.pooled_.C_) if self.pooled is None else self.pooled
         # Out of fold: the in-sample logits of a flexible classifier leave no residuals to learn from.
         folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
-        found = cross_val_predict(again, values, labels, cv=folds, method="predict_proba", params=known)
-        base = _logits(found)
-        rows = Rows(np.column_stack([values, base]), base, label, weight)
+        base = _logits(cross_val_predict(again, values, labels, cv=folds, method="predict_proba"))
+        rows = Rows(np.column_stack([values, base]), base, label)
         kept, apart = train_test_split(
             np.arange(len(label)), test_size=self._HELD_OUT, stratify=label, random_state=seed
         )
         self.n_rounds_ = self._choose_rounds(rows.take(kept), rows.take(apart), seed)
-        self.trees_ = [trees for trees, _ in self._boost(rows, self.n_rounds_, seed)]
+        self.trees_ = list(self._boost(rows, self.n_rounds_, seed))
         return self
 
     def _choose_rounds(self, rows: Rows, held_out: Rows, seed: int) -> int:
         """Return the number of rounds with the lowest loss on held-out rows."""
-
-        def loss(total: NDArray[np.float64]) -> float:
-            found, every = to_probabilities(total), np.arange(len(self.classes_))
-            return float(log_loss(held_out.label, found, sample_weight=held_out.weight, labels=every))
-
-        theirs = held_out.base.copy()
-        losses = [loss(theirs)]
-        for trees, _ in self._boost(rows, self.max_rounds, seed):
-            theirs += np.column_stack([tree(held_out.X) for tree in trees])
-            losses.append(loss(theirs))
+        total = held_out.base.copy()
+        losses = [log_loss(held_out.label, expit(total), labels=[0, 1])]
+        for tree in self._boost(rows, self.max_rounds, seed):
+            total += tree(held_out.X)
+            losses.append(log_loss(held_out.label, expit(total), labels=[0, 1]))
             if len(losses) - 1 - int(np.argmin(losses)) >= self._PATIENCE:
                 break
         return int(np.argmin(losses))
 
-    def _boost(self, rows: Rows, n_rounds: int, seed: int) -> Any:
-        """Yield the trees of each round, and the logits after it."""
+    def _boost(self, rows: Rows, n_rounds: int, seed: int) -> Iterator[LeafTree]:
+        """Yield trees of the residuals, with a Newton step in each leaf."""
         total = rows.base.copy()
         for number in range(n_rounds):
-            trees = self._round(rows, total, (seed + number) % 2**32)
-            total += np.column_stack([tree(rows.X) for tree in trees])
-            yield trees, total
-
-    def _round(self, rows: Rows, total: NDArray[np.float64], seed: int) -> list[LeafTree]:
-        """One tree for each logit: of the residuals, with a Newton step in each leaf."""
-        probability = to_probabilities(total)[:, -total.shape[1] :]
-        own_class = np.arange(len(self.classes_))[-total.shape[1] :]
-        left = (rows.label[:, None] == own_class) - probability
-        curvature = rows.weight[:, None] * probability * (1 - probability)
-        trees = []
-        for m in range(total.shape[1]):
+            probability = expit(total)
+            residual, curvature = rows.label - probability, probability * (1 - probability)
             tree = DecisionTreeRegressor(
-                max_depth=self.max_depth, min_samples_leaf=self._LEAF_ROWS, random_state=seed
-            ).fit(rows.X, left[:, m], sample_weight=rows.weight)
+                max_depth=self.max_depth, min_samples_leaf=self._LEAF_ROWS, random_state=(seed + number) % 2**32
+            ).fit(rows.X, residual)
             leaf = tree.apply(rows.X)
-            slope = np.bincount(leaf, rows.weight * left[:, m], minlength=tree.tree_.node_count)
-            bend = np.bincount(leaf, curvature[:, m], minlength=tree.tree_.node_count)
-            trees.append(LeafTree(tree, self.learning_rate * slope / (bend + _RIDGE)))
-        return trees
+            slope, bend = (np.bincount(leaf, part, tree.tree_.node_count) for part in (residual, curvature))
+            added = LeafTree(tree, self.learning_rate * slope / (bend + _RIDGE))
+            total += added(rows.X)
+            yield added
 
     def _total(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Logit of each row, (n, 1)."""
         check_is_fitted(self)
         values = validate_data(self, X, reset=False, dtype=np.float64)
-        total = _logits(self.pooled_.predict_proba(values))
-        seen = np.column_stack([values, total])
-        for trees in self.trees_:
-            total += np.column_stack([tree(seen) for tree in trees])
-        return total
+        base = _logits(self.pooled_.predict_proba(values))
+        columns = np.column_stack([values, base])
+        return (base + sum(tree(columns) for tree in self.trees_))[:, None]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each class; columns as in `classes_`."""
+        """Probability of both classes; columns as in `classes_`."""
         return to_probabilities(self._total(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label of each row, at the cut-off of the pooled classifier; of several classes the most probable."""
+        """Label of each row, at the cut-off of the pooled classifier."""
         return self.classes_[decide(self._total(X), self.threshold_)]
 
 
 def _logits(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """One logit for two classes, and one for each of more."""
-    logs = np.log(np.clip(probabilities, 1e-12, 1))
-    return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs
+    """Logit of the second class."""
+    logs: NDArray[np.float64] = np.log(np.clip(probabilities, 1e-12, 1))
+    return logs[:, 1] - logs[:, 0]

@@ -1,4 +1,4 @@
-"""Train one model for all rows, with a weight for each row that may depend on its loss.
+"""Train one model of two classes for all rows, with a weight for each row that may depend on its loss.
 
 A rival that trains one model is a `Weighting`: it says how much each row counts, given the losses of all rows. A linear
 model is then solved to convergence, and a network with one hidden layer is trained by Adam in mini-batches. All rivals
@@ -10,13 +10,12 @@ converge, and every new number of columns would cost a compilation that takes as
 
 import itertools
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit
 
 Floats = NDArray[Any]
 """Numbers in double precision for linear models, and in single precision for networks."""
@@ -35,24 +34,17 @@ _MEMORY = 20
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows to train on, all of which count."""
+    """Rows to train on."""
 
     x: Floats
     """Standardised columns, (n, d)."""
     label: NDArray[np.intp]
-    weight: NDArray[np.float64]
-    """Row weights as they were given."""
-    n_classes: int
-
-    @cached_property
-    def share(self) -> NDArray[np.float64]:
-        """Share of each row in the sum of all weights."""
-        return self.weight / self.weight.sum()
+    """0 or 1."""
 
     @property
-    def n_outputs(self) -> int:
-        """Logits of a row: one for two classes, otherwise one per class."""
-        return 1 if self.n_classes == 2 else self.n_classes
+    def share(self) -> NDArray[np.float64]:
+        """What each row counts in plain training."""
+        return np.full(len(self.label), 1 / len(self.label))
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,7 @@ class Plan:
 
 
 class Weighting:
-    """What each row counts: by its own weight, whatever its loss.
+    """What each row counts: its share, whatever its loss.
 
     Subclasses are the rivals. `worst` is what a linear model minimises, in up to `rounds` rounds with a `move` after
     each of them, and then to convergence. A network has a `move` before every epoch, and asks `of_batch` for the
@@ -111,12 +103,12 @@ class Trained:
 class Network:
     """A linear model or a network with one rectified hidden layer; its parameters are one flat vector."""
 
-    def __init__(self, n_columns: int, hidden: int, n_outputs: int) -> None:
-        self.sizes = (n_columns, hidden, n_outputs) if hidden else (n_columns, n_outputs)
+    def __init__(self, n_columns: int, hidden: int) -> None:
+        self.sizes = (n_columns, hidden, 1) if hidden else (n_columns, 1)
         self.dtype = np.float32 if hidden else np.float64
 
     def start(self, rng: np.random.Generator) -> Floats:
-        """Draw the hidden layer by He's scale; the output starts at zero, which predicts all classes alike."""
+        """Draw the hidden layer by He's scale; the output starts at zero, which predicts both classes alike."""
         layers = []
         for position, (n_in, n_out) in enumerate(itertools.pairwise(self.sizes)):
             scale = 0.0 if position == len(self.sizes) - 2 else np.sqrt(2 / n_in)
@@ -138,7 +130,7 @@ class Network:
         return forward(self.layers(parameters), x)
 
     def backward(self, parameters: Floats, inputs: list[Floats], slope: Floats) -> Floats:
-        """Gradient of a function of the logits, from its derivative by each logit, (n, m)."""
+        """Gradient of a function of the logits, from its derivative by each logit, (n, 1)."""
         gradient = np.empty_like(parameters)
         pairs = zip(self.layers(parameters), self.layers(gradient), inputs[:-1], strict=True)
         for (weight, _), (by_weight, by_bias), value in reversed(list(pairs)):
@@ -166,27 +158,20 @@ def forward(layers: Layers, x: Floats) -> list[Floats]:
 
 
 def row_losses(logits: Floats, label: NDArray[np.intp]) -> Floats:
-    """Log-loss of each row, from one logit (two classes) or from one for each class."""
-    if logits.shape[1] == 1:
-        # The logit with the sign that speaks against the label. Four times as fast as logaddexp, and as exact.
-        against = np.where(label == 1, -logits[:, 0], logits[:, 0])
-        return np.log1p(np.exp(-np.abs(against))) + np.maximum(against, 0.0)
-    return logsumexp(logits, axis=1) - logits[np.arange(len(label)), label]
+    """Log-loss of each row."""
+    # The logit with the sign that speaks against the label. Four times as fast as logaddexp, and as exact.
+    against = np.where(label == 1, -logits[:, 0], logits[:, 0])
+    return np.log1p(np.exp(-np.abs(against))) + np.maximum(against, 0.0)
 
 
 def losses_and_slopes(logits: Floats, label: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Loss of each row, and its derivative by the row's logits, (n, m): predicted probability minus 1 or 0."""
-    slopes = expit(logits) if logits.shape[1] == 1 else softmax(logits, axis=1)
-    if logits.shape[1] == 1:
-        slopes[:, 0] -= label
-    else:
-        slopes[np.arange(len(label)), label] -= 1
-    return row_losses(logits, label), slopes
+    """Loss of each row, and its derivative by the row's logit, (n, 1): predicted probability minus label."""
+    return row_losses(logits, label), expit(logits) - label[:, None].astype(logits.dtype)
 
 
 def train(rows: TrainingRows, weighting: Weighting, plan: Plan, rng: np.random.Generator) -> Trained:
     """Train a model against a weighting."""
-    network = Network(rows.x.shape[1], plan.hidden, rows.n_outputs)
+    network = Network(rows.x.shape[1], plan.hidden)
     start = network.start(rng)
     if plan.hidden:
         return _train_by_batches(network, rows, weighting, plan, rng, start)
@@ -235,7 +220,7 @@ def penalised_risk(
     losses, slopes = losses_and_slopes(inputs[-1], rows.label)
     value, counts = weighting.worst(losses)
     gradient = network.backward(parameters, inputs, counts[:, None] * slopes)
-    strength, held = l2 / rows.weight.sum(), network.penalised(parameters)
+    strength, held = l2 / len(rows.label), network.penalised(parameters)
     return value + strength / 2 * float(held @ held), gradient + strength * held
 
 
@@ -251,7 +236,7 @@ def _train_by_batches(
     parameters, n_rows = start.copy(), len(rows.label)
     n_batches = max(n_rows // int(np.clip(n_rows // _BATCHES, _SMALLEST_BATCH, _BATCH_SIZE)), 1)
     optimizer = _Adam(parameters, plan.epochs * n_batches)
-    strength, plain = plan.l2 / rows.weight.sum(), Weighting(rows.share)
+    strength, plain = plan.l2 / n_rows, Weighting(rows.share)
     for epoch in range(plan.epochs):
         # The network learns alone at first: at its start all losses are equal, and no row is worse off than another.
         acting = weighting if epoch >= plan.epochs * _ALONE else plain

@@ -6,7 +6,7 @@ at least as often as by any other group's classifier. Both are about acceptance,
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,24 +16,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from dafh.exceptions import InputError
-from research.rivals.base import decide, to_probabilities
+from research.rivals.base import decide, to_probabilities, two_classes
 from research.rivals.convex_concave import Floats, Group, Problem, parity_minimum, solve
-
-Preference = Literal["impact", "treatment", "both"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ZafarClassifier(ClassifierMixin, BaseEstimator):
-    """Fit one logistic regression per group of an attribute, so that each group prefers its own. Two classes.
+    """Fit one logistic regression per group of an attribute, so that each group prefers its own, in both ways.
 
     The last column of X is the group of each row, as a number; no classifier sees it. Rows of a group that was not
     there in training are served by the classifier of the first group.
 
     Parameters
     ----------
-    preference : {"impact", "treatment", "both"}, default="both"
-        Whom the benefit of a group from its own classifier is compared with: one classifier whose mean score is the
-        same in all groups ("impact"), those of the other groups ("treatment"), or both.
     accepted : label or None, default=None
         The decision that people want; None is the second label in sorted order.
     l2 : float, default=1e-3
@@ -63,7 +58,6 @@ class ZafarClassifier(ClassifierMixin, BaseEstimator):
 
     RANGES: ClassVar[dict[str, tuple[float, ...]]] = {"l2": (1e-4, 1e-3, 1e-2, 1e-1)}
 
-    preference: Preference = "both"
     accepted: object = None
     l2: float = 1e-3
     tolerance: float = 1e-4
@@ -71,9 +65,7 @@ class ZafarClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the classifiers of all groups together."""
         values, labels = validate_data(self, X, y, dtype=np.float64)
-        self.classes_, label = np.unique(labels, return_inverse=True)
-        if len(self.classes_) != 2:
-            raise InputError(f"ZafarClassifier needs two classes, and y holds {len(self.classes_)}.")
+        self.classes_, label = two_classes(labels)
         if self.accepted is not None and self.accepted not in self.classes_.tolist():
             raise InputError(f"accepted is {self.accepted!r}, which is no label of y: {self.classes_.tolist()}.")
         self.scaler_ = StandardScaler().fit(values[:, :-1])
@@ -92,14 +84,10 @@ class ZafarClassifier(ClassifierMixin, BaseEstimator):
         groups = [Group(scaled[rows], label[rows], np.full(len(rows), 1 / len(rows))) for rows in members]
         share = np.array([len(rows) for rows in members]) / len(label)
         sign = -1.0 if self.accepted is not None and self.accepted == self.classes_[0] else 1.0
-        if self.preference == "treatment":
-            # The same classifier for all satisfies it; the best of them is the pooled one.
-            everybody = Group(scaled, label, np.full(len(label), 1 / len(label)))
-            start, least = parity_minimum([everybody], np.ones(1), self.l2), None
-        else:
-            start = parity_minimum(groups, share, self.l2)
-            least = np.concatenate([one.benefits(start[None], sign)[0] for one in groups])
-        problem = Problem(groups, share, self.l2, sign, no_envy=self.preference != "impact", least=least)
+        # One classifier for all groups satisfies both constraints, with equality.
+        start = parity_minimum(groups, share, self.l2)
+        least = np.concatenate([group.benefits(start[None], sign)[0] for group in groups])
+        problem = Problem(groups, share, self.l2, least, sign)
         found, self.n_tangents_ = solve(problem, np.tile(start, len(groups)), self.tolerance)
         self.violations_ = problem.violations(found)
         return found.reshape(problem.shape)

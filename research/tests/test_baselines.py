@@ -67,11 +67,10 @@ def test_methods_that_see_the_right_attribute_solve_the_problem(rows, name):
     assert model.pooled_.score(X, y) < 0.65
 
 
-@pytest.mark.parametrize(("name", "n_groups"), [("clustering", 5), ("random", 7)])
-def test_the_number_of_groups_and_the_users_classifier_reach_the_partitions(rows, name, n_groups):
+def test_the_number_of_groups_and_the_users_classifier_reach_the_partitions(rows):
     X, y, _ = rows
-    model = make_baseline(name, n_groups=n_groups, estimator=GaussianNB(), random_state=0).fit(X, y)
-    assert model.n_groups_ == n_groups
+    model = make_baseline("clustering", n_groups=5, estimator=GaussianNB(), random_state=0).fit(X, y)
+    assert model.n_groups_ == 5
     assert all(isinstance(own, GaussianNB) for own in [*model.estimators_, model.pooled_])
 
 
@@ -97,9 +96,9 @@ def test_a_rival_under_a_guard_is_judged_in_clusters_against_the_pooled_classifi
 def test_zafar_by_name_has_the_group_as_last_column_and_the_pooled_classifier_does_not_see_it(rows):
     X, y, table = rows
     known = np.column_stack([X, table["sex"] == "m"])
-    model = make_baseline("zafar", guard="evidence", preference="impact", random_state=0)
+    model = make_baseline("zafar", guard="evidence", random_state=0)
     model.fit(known, y, sensitive_features=table[["sex"]])
-    assert model.score(known, y, sensitive_features=table[["sex"]]) > 0.9
+    assert model.score(known, y, sensitive_features=table[["sex"]]) > model.pooled_.score(known, y) + 0.2
     assert len(model.guard_report_.table) == 2
     expected = StandardizedLogisticRegression().fit(X, y).predict(X)
     np.testing.assert_array_equal(model.pooled_.predict(known), expected)
@@ -117,17 +116,17 @@ def envious():
     return X, (score + rng.logistic(size=600) > 0).astype(int), group
 
 
-def problem_of(X, y, group, **options):
+def problem_of(X, y, group, least=(0.3, 0.4)):
     groups = []
     for value in (0, 1):
         rows = group == value
         columns = np.column_stack([X[rows], np.ones(rows.sum())])
         groups.append(Group(columns, y[rows].astype(float), np.full(rows.sum(), 1 / rows.sum())))
-    return Problem(groups, np.array([(group == 0).mean(), (group == 1).mean()]), 1e-2, **options)
+    return Problem(groups, np.array([(group == 0).mean(), (group == 1).mean()]), 1e-2, np.array(least))
 
 
 def test_gradients_agree_with_finite_differences_and_tangents_are_tighter(envious):
-    problem = problem_of(*envious, least=np.array([0.3, 0.4]))
+    problem = problem_of(*envious)
     point, at = np.random.default_rng(1).normal(size=(2, 6))
     numeric = approx_fprime(point, lambda p: problem.loss(p)[0], 1e-7)
     np.testing.assert_allclose(problem.loss(point)[1], numeric, atol=1e-5)
@@ -141,7 +140,7 @@ def test_gradients_agree_with_finite_differences_and_tangents_are_tighter(enviou
 
 
 def test_a_convex_step_is_what_a_solver_of_scipy_finds(envious):
-    problem = problem_of(*envious)
+    problem = problem_of(*envious, least=(0.0, 0.0))
     start = np.tile(parity_minimum(problem.groups, problem.share, 1e-2), 2)
     tangents = problem.tangents(start)
     ours, multipliers = constrained_minimum(problem.loss, tangents, start, 1e-7)
@@ -165,26 +164,24 @@ def test_the_parity_classifier_has_the_same_mean_score_in_all_groups(envious):
     assert means[0] == pytest.approx(means[1], abs=1e-9)
 
 
-@pytest.mark.parametrize("preference", ["impact", "treatment", "both"])
-def test_constraints_hold_within_tolerance_where_they_are_active(envious, preference):
+def test_constraints_hold_within_tolerance_where_they_are_active(envious):
     X, y, group = envious
     known = np.column_stack([X, group])
-    model = ZafarClassifier(preference=preference).fit(known, y)
+    model = ZafarClassifier().fit(known, y)
     assert model.n_tangents_ > 0
     assert model.violations_.max() <= model.tolerance
     # The first group is accepted at least as often by its own classifier as by that of the other.
     of_first = known[group == 0]
     other = np.column_stack([of_first[:, :2], np.ones(len(of_first))])
     own, theirs = (np.log(1 / (1 / model.predict_proba(some)[:, 1] - 1)) for some in (of_first, other))
-    if preference != "impact":
-        assert np.maximum(own, 0).mean() >= np.maximum(theirs, 0).mean() - 1e-3
+    assert np.maximum(own, 0).mean() >= np.maximum(theirs, 0).mean() - 1e-3
 
 
 def test_swapping_the_labels_and_the_accepted_one_changes_nothing_else(envious):
     X, y, group = envious
     known = np.column_stack([X, group])
-    one = ZafarClassifier(preference="impact", accepted=1).fit(known, y).predict_proba(known)
-    other = ZafarClassifier(preference="impact", accepted=0).fit(known, 1 - y).predict_proba(known)
+    one = ZafarClassifier(accepted=1).fit(known, y).predict_proba(known)
+    other = ZafarClassifier(accepted=0).fit(known, 1 - y).predict_proba(known)
     np.testing.assert_allclose(one[:, 0], other[:, 1], atol=1e-3)
     with pytest.raises(InputError, match="needs two classes"):
         ZafarClassifier().fit(known, np.arange(600) % 3)

@@ -5,8 +5,6 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
@@ -17,7 +15,6 @@ from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import NOBODY
 from research.rivals.partitions import (
     Node,
-    RandomPartition,
     RulesAndChance,
     TreePartition,
     n_prunings,
@@ -180,7 +177,7 @@ def test_a_tree_that_harms_a_group_is_discarded():
 
 def test_an_unseen_value_and_a_missing_attribute():
     x, y, table = people()
-    model = DecoupledClassifier(TreePartition(["side"], random_state=0)).fit(x, y, sensitive_features=table)
+    model = DecoupledClassifier(TreePartition(random_state=0)).fit(x, y, sensitive_features=table[["side"]])
     strange = table.assign(side="never seen")
     np.testing.assert_array_equal(model.predict(x, strange), model.pooled_.predict(x))
     with pytest.raises(InputError, match="no column 'side'"):
@@ -245,29 +242,7 @@ def test_pruning_takes_the_best_harmless_tree_of_an_enumeration(seed):
     assert chosen == (set(best[1]) if best else {()})
 
 
-# ---- by a hash ----
-
-
-@given(st.integers(1, 9), st.integers(0, 2**31 - 2))
-def test_random_groups_are_about_equal_in_size_for_every_seed(n_groups, seed):
-    X = np.arange(3000.0).reshape(1500, 2)
-    counts = np.bincount(RandomPartition(n_groups, random_state=seed).fit(X, None).assign(X), minlength=n_groups)
-    # Five standard deviations of a fair draw.
-    assert np.abs(counts - 1500 / n_groups).max() <= 5 * np.sqrt(1500 / n_groups)
-
-
-@pytest.mark.parametrize("n_groups", [2, 3, 4])
-def test_the_groups_of_two_seeds_are_independent(n_groups):
-    X = np.arange(6000.0)[:, None]
-    one, other = (RandomPartition(n_groups, random_state=seed).fit(X, None).assign(X) for seed in (5, 6))
-    table = pd.crosstab(one, other).to_numpy()
-    assert np.abs(table - 6000 / n_groups**2).max() <= 5 * np.sqrt(6000 / n_groups**2)
-
-
-def test_the_same_seed_gives_the_same_groups_forever():
-    X = np.array([[0.0, 1.0], [2.5, -1.0], [1e300, 1e-300], [7.0, 7.0]])
-    groups = [RandomPartition(10, random_state=seed).fit(X, None).assign(X).tolist() for seed in (0, 1)]
-    assert groups == [[7, 4, 1, 3], [1, 8, 1, 4]]
+# ---- rules and chance ----
 
 
 def test_rows_without_a_rule_are_spread_over_all_groups_and_stay_there():
@@ -276,12 +251,6 @@ def test_rows_without_a_rule_are_spread_over_all_groups_and_stay_there():
     groups = partition.fit(X, None, ages).assign(X, ages)
     assert np.abs(np.bincount(groups) - 300).max() <= 5 * np.sqrt(300)
     np.testing.assert_array_equal(partition.assign(X[::-1], ages), groups[::-1])
-
-
-@pytest.mark.parametrize("n_groups", [0, -1])
-def test_fewer_than_one_random_group_is_refused(n_groups):
-    with pytest.raises(InputError, match="n_groups"):
-        RandomPartition(n_groups).fit(np.zeros((3, 1)), None)
 
 
 def test_the_first_rule_that_holds_decides():
