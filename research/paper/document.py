@@ -1,6 +1,6 @@
 """The pages docs/reproduction.md and docs/rivals.md, written from stored results: no figure is typed by hand.
 
-``python -m research.paper.document`` writes both, with their figures, from the results in the repository.
+``python -m research.paper.document`` writes both from the results in the repository.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,6 @@ from research.paper import figures
 from research.paper.claims import composition_gaps, judge
 from research.paper.plan import DATASETS, FIRST, jobs
 from research.paper.rivals_tables import NOTE, harmed_table, means_table, related_work, sentences
-from research.paper.rivals_tables import lines_of as rival_lines
 from research.paper.store import Store
 from research.paper.study import READINGS
 from research.paper.tables import (
@@ -37,7 +36,6 @@ TITLES = {
     "compare": "LR-All and TreeLR, which see attributes",
     "columns": "COMPAS with its own scores among the columns",
     "grid": "Protocol paper: all settings, chosen on test rows",
-    "defaults": "What a user gets by default",
     "synthetic": "The synthetic data",
 }
 _NOTES = {
@@ -48,7 +46,8 @@ _NOTES = {
     "with our choice in `dafh.groups.algorithm`.",
     "k2": "Everything is chosen on training rows, but for the printed settings of DAFH, which are the paper's. Copies "
     "of the pooled classifier would have a Pr of 100%: accuracy against the pooled classifier, disagreement and the "
-    "smallest group are shown beside it.",
+    "smallest group are shown beside it. Default is `DAFHClassifier()`: a scorecard for all rows, and exceptions where "
+    "held-out rows show that they add something.",
     "compare": 'The paper shows the run with the best test accuracy, over numbers of models; so does "best run", over '
     'splits and K = 2, 3, 4. "Mean" is the honest one, with K = 2 where K is given. LR-All and TreeLR have no '
     "attributes among their columns: their gains are over a weaker pooled classifier. Groups: sex × born in the US or "
@@ -57,8 +56,6 @@ _NOTES = {
     "grid": "The paper's 96 settings are 48 here, because an update takes one row whatever the size of a batch. All "
     "methods are trained by the same SGD, row by row. The text chooses by the highest Pr, and there was no selection "
     "part: **the choice is made on the test rows**, to compare with the printed numbers only.",
-    "defaults": "`DAFHClassifier()`: a scorecard for all rows, and exceptions where held-out rows show that they add "
-    "something. CPU seconds of one fit.",
     "synthetic": "20,000 rows. DAFH in its three readings has the settings of the paper's table with the highest Pr on "
     "the test rows, because the paper prints none for these data. The Bayes rule is right on 96.9% of the rows.",
 }
@@ -192,7 +189,6 @@ def rivals_text(results: Results) -> str:
         f"Random splits: {', '.join(f'{d} {splits.get(d, 0)}' for d in DATASETS)}.{warning} {NOTE}",
         markdown(table),
         "\n".join(f"- {sentence}" for sentence in sentences(rows)),
-        "![People in named groups that are shown to be harmed, by method](figures/rivals.png)",
         "### The paper's table of related work, with measured columns",
         "Ticks and crosses are the paper's. Beside each stands what we measured on all data sets and splits: the "
         "share of a method's own groups that no other classifier would serve better (point estimates); fits in which a "
@@ -208,13 +204,6 @@ def rivals_text(results: Results) -> str:
     return "\n\n".join(parts)
 
 
-def write_rivals(results: Results, page: Path) -> None:
-    """Fill the page about rivals, and draw its figure."""
-    fill(page, "rivals", rivals_text(results))
-    figure = figures.harm(rival_lines(results.store.table("rival")))
-    figure.save(page.parent / "figures" / "rivals.png", scale_factor=2)
-
-
 def is_complete(store: Store) -> bool:
     """Whether every job of the study is done on at least one split."""
     done = {(row.dataset, row.method, row.k) for row in store.table("jobs").itertuples()}
@@ -224,4 +213,4 @@ def is_complete(store: Store) -> bool:
 if __name__ == "__main__":
     docs = Path(__file__).parents[2] / "docs"
     write_reproduction(Results(Store()), docs / "reproduction.md")
-    write_rivals(Results(Store()), docs / "rivals.md")
+    fill(docs / "rivals.md", "rivals", rivals_text(Results(Store())))

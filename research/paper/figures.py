@@ -1,7 +1,6 @@
-"""Figures of the paper and of the rivals, from stored results."""
+"""Figures of the paper, from stored results."""
 
 import altair as alt
-import numpy as np
 import pandas as pd
 
 # Dark and light in turn, and no red beside green: groups can be told apart in print and without colour vision.
@@ -77,42 +76,3 @@ def composition(shares: pd.DataFrame) -> alt.FacetChart:
     return bars.properties(width=170, height=150).facet(
         column=alt.Column("who:N", title="Who is in the groups on Arrest, split 0"), row=alt.Row("way:N", title=None)
     )
-
-
-def harm(lines: pd.DataFrame) -> alt.FacetChart:
-    """Draw the share of people in named groups that are shown to be harmed: methods below each other, mean of all fits.
-
-    One panel for each way of tuning; methods without settings to tune stand in all of them.
-
-    Parameters
-    ----------
-    lines : data frame
-        As from `lines_of`: columns method, model, "tuned by", guard, and people_harmed in percent.
-
-    Examples
-    --------
-    >>> lines = pd.DataFrame({"method": "ARL", "model": ["linear", "network"], "tuned by": "log-loss", "guard": "no",
-    ...                       "people_harmed": [40.0, 0.0]})
-    >>> harm(lines).data["name"].tolist()
-    ['ARL, linear', 'ARL, network']
-    """
-    keys = ["method", "model", "tuned by", "guard"]
-    table = lines.groupby(keys, sort=False)["people_harmed"].mean().reset_index()
-    models = table.groupby("method")["model"].transform("nunique")
-    table["name"] = table["method"] + np.where(models > 1, ", " + table["model"], "")
-    titles = {"–": "nothing to tune", "log-loss": "tuned by log-loss", "antigone": "tuned by Antigone"}
-    table["panel"] = table["tuned by"].map(titles)
-    guard = {"domain": ["no", "yes"], "range": [_ORANGE, _BLUE]}
-    dots = (
-        alt.Chart(table)
-        .mark_point(filled=True, size=70, opacity=0.9)
-        .encode(
-            alt.X("people_harmed:Q", title="people in harmed groups, %", scale=alt.Scale(domain=[0, 100])),
-            alt.Y("name:N", title=None, sort=list(dict.fromkeys(table["name"]))),
-            alt.Color("guard:N", title="guard", scale=alt.Scale(**guard)),
-            alt.Shape("guard:N", title="guard", scale=alt.Scale(domain=["no", "yes"], range=["cross", "circle"])),
-            tooltip=["name:N", "guard:N", alt.Tooltip("people_harmed:Q", format=".1f")],
-        )
-    )
-    column = alt.Column("panel:N", title="Whom rivals harm", sort=list(titles.values()))
-    return dots.properties(width=200).facet(column=column).resolve_scale(y="independent")

@@ -27,15 +27,14 @@ def _sgd(dataset: str) -> list[Need]:
 _ONES = [(name, 1) for name in YARDSTICKS]
 # What a table needs of a data set, and how many splits at most: None for all.
 _NEEDS: dict[str, tuple[Callable[[str], list[Need]], int | None]] = {
-    "k2": (lambda _: [*_ONES, *_groups(2), ("trivial", 2)], None),
-    "clustering": (lambda _: [*_ONES, *_groups(2, 3, 4), *(("clustering", k) for k in (2, 3, 4))], None),
+    "k2": (lambda _: [*_ONES, ("default", 1), *_groups(2), ("trivial", 2)], None),
+    "clustering": (lambda _: [("pooled", 1), *_groups(2, 3, 4), *(("clustering", k) for k in (2, 3, 4))], None),
     "manual": (lambda d: [*_groups(2), ("manual", 2), ("trivial", 2)] if d == "arrest" else [], None),
     "compare": (
         lambda d: [*_groups(2, 3, 4), ("trivial", 2), ("lr-all", 1), ("treelr", 1)] if d in COMPARED else [],
         None,
     ),
     "readings": (lambda _: [("pooled", 1), *((name, 2) for name in PAPER)], None),
-    "defaults": (lambda _: [*_ONES, ("default", 1)], None),
     "grid": (_sgd, None),
     "convergence": (
         lambda d: [*((f"steps-{name}", 2) for name in READINGS), ("trivial", 2)] if d == "violent" else [],

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.metrics import log_loss
 
 from dafh import DAFHClassifier, PreferenceMatrix, Scorecard, audit
 from dafh.linear import StandardizedLogisticRegression
@@ -92,7 +91,7 @@ def _treelr(job: Job, judge: "Judge") -> Row:
     started = time.process_time()
     model = make_baseline("treelr", random_state=job.split)
     model.fit(data.X, data.y, sensitive_features=data.attributes[columns])
-    row = judge.row(model.predict(data.X_test, known_test), model.predict_proba(data.X_test, known_test), started)
+    row = judge.row(model.predict(data.X_test, known_test), started)
     return row | _preferring(PreferenceMatrix.of(model, data.X_test, data.y_test, sensitive_features=known_test))
 
 
@@ -126,8 +125,7 @@ def _tuned(name: str, model: Any, job: Job, data: Split, judge: "Judge") -> list
             if key not in fitted:
                 started = time.process_time() - spent
                 rival = make_baseline(name, guard=guard, **options, **setting).fit(X, data.y, sensitive_features=known)
-                decided, positive = rival.predict(X_test, known_test), rival.predict_proba(X_test, known_test)
-                fitted[key] = judge.row(decided, positive, started)
+                fitted[key] = judge.row(rival.predict(X_test, known_test), started)
                 if name == "zafar":
                     matrix = PreferenceMatrix.of(rival, X_test, data.y_test, sensitive_features=known_test)
                     fitted[key] |= _preferring(matrix)
@@ -142,7 +140,6 @@ class Judge:
     y: NDArray[np.int_]
     attributes: pd.DataFrame
     pooled: NDArray[Any]
-    probability: NDArray[np.float64]
 
     @classmethod
     def of(cls, data: Split) -> "Judge":
@@ -150,15 +147,15 @@ class Judge:
         pooled = StandardizedLogisticRegression().fit(data.X, data.y)
         # Two groups of races stand beside the races themselves: one attribute twice would count groups twice.
         named = data.attributes_test.drop(columns="race_group", errors="ignore")
-        return cls(data.y_test, named, pooled.predict(data.X_test), pooled.predict_proba(data.X_test))
+        return cls(data.y_test, named, pooled.predict(data.X_test))
 
     def fitted(self, model: Any, train: tuple[Any, ...], test: tuple[Any, ...]) -> Row:
         """Fit a model, and judge its decisions."""
         started = time.process_time()
         model.fit(*train)
-        return self.row(model.predict(*test), model.predict_proba(*test), started)
+        return self.row(model.predict(*test), started)
 
-    def row(self, decided: NDArray[Any], probabilities: NDArray[np.float64], started: float) -> Row:
+    def row(self, decided: NDArray[Any], started: float) -> Row:
         """Gains over the pooled classifier in all and in named groups, and whom the decisions are shown to harm."""
         seconds = round(time.process_time() - started, 2)
         everybody = np.zeros(len(self.y), np.intp)
@@ -166,15 +163,12 @@ class Judge:
         named: Any = result.named
         large = named[named["n"] >= _SMALLEST_SHOWN]
         harmed = named.loc[named["verdict"] == "violated", "group"].tolist()
-        pooled_log_loss = log_loss(self.y, self.probability, labels=[0, 1])
         return {
             "tuned": "–",
             "guarded": False,
             "to_pooled": float((decided == self.y).mean() - (self.pooled == self.y).mean()),
-            "log_loss": float(log_loss(self.y, probabilities, labels=[0, 1]) - pooled_log_loss),
             "worst_accuracy": 1 - float(large["own_loss"].max()),
             "pooled_worst": 1 - float(large["rival_loss"].max()),
-            "worst_gain": float(large["gap"].min()),
             "n_harmed": len(harmed),
             "pairs_harmed": sum(" & " in name for name in harmed),
             "people_harmed": self._share(harmed),

@@ -7,7 +7,7 @@ import pandas as pd
 
 from research.paper.plan import DATASETS
 from research.paper.rivals import PARTLY, TRAINED
-from research.paper.tables import number, paired_mean
+from research.paper.tables import number
 
 NAMES = {
     "pooled": "Pooled, converged",
@@ -53,7 +53,7 @@ def lines_of(results: pd.DataFrame) -> pd.DataFrame:
     lines["method"], lines["model"] = [NAMES[name] for name, _ in parts], [model for _, model in parts]
     lines["tuned by"] = lines["tuned"]
     lines["guard"] = np.where(lines["guarded"].astype(bool), "yes", "no")
-    for name in ("to_pooled", "worst_accuracy", "pooled_worst", "worst_gain", "people_harmed", "disagreement"):
+    for name in ("to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"):
         lines[name] = 100 * lines[name].astype(float)
     places = pd.DataFrame({name: lines[name].map(_ORDER[name].index) for name in _ORDER})
     first = [NAMES[name] for name in list(NAMES)[: list(NAMES).index("dro")]]
@@ -75,15 +75,13 @@ def _parts(name: str) -> tuple[str, str]:
 def means_table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean of each figure: first over the splits of a data set, then over data sets."""
     lines = lines_of(results)
-    figures = ["to_pooled", "log_loss", "worst_accuracy", "pooled_worst", "worst_gain", "n_harmed", "people_harmed"]
+    figures = ["to_pooled", "worst_accuracy", "pooled_worst", "n_harmed", "people_harmed"]
     figures += ["disagreement", "seconds"]
     means = lines.groupby([*LINE, "dataset"], sort=False)[figures].mean().groupby(LINE, sort=False).mean().reset_index()
     shown = means[LINE].copy()
     shown["accuracy to pooled"] = [number(value, 2, "+") for value in means["to_pooled"]]
-    shown["log-loss to pooled"] = [number(value, 3, "+") for value in means["log_loss"]]
     shown["worst group's accuracy"] = [number(value, 1) for value in means["worst_accuracy"]]
     shown["to pooled"] = [number(value, 1, "+") for value in means["worst_accuracy"] - means["pooled_worst"]]
-    shown["worst group's gain"] = [number(value, 1, "+") for value in means["worst_gain"]]
     for name, title in (("n_harmed", "groups harmed"), ("people_harmed", "people in them")):
         shown[title] = [number(value, 1) for value in means[name]]
     shown["fits with harm"] = [_fits(part) for _, part in lines.groupby(LINE, sort=False)]
@@ -174,9 +172,8 @@ def related_work(results: pd.DataFrame) -> pd.DataFrame:
         marks = list(ticks) if len(ticks) == 4 else ["–"] * 4
         many = "preferring" in part and part["preferring"].notna().any()
         preferring = f"{100 * part['preferring'].mean():.0f}% of its groups" if many else "one classifier for all"
-        mean, low, high = paired_mean(part.groupby("dataset")["to_pooled"].mean())
-        del low, high
-        harmed = f"{_fits(part)} fits harm a named group; accuracy {number(mean, 2, '+')}"
+        change = part.groupby("dataset")["to_pooled"].mean().mean()
+        harmed = f"{_fits(part)} fits harm a named group; accuracy {number(change, 2, '+')}"
         pairs = f"{int((part['pairs_harmed'] > 0).sum())} of {len(part)} fits harm a pair"
         measured = (preferring, harmed, attributes, pairs)
         row = {"system": cited}

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from dafh import AuditResult, DAFHClassifier, PreferenceMatrix, Recipe, Scorecard, audit, tabular_pipeline
@@ -113,8 +112,7 @@ def _groups(job: Job, data: Split) -> Row:
     model = model_of(job.method, job.dataset, job.k, job.split).fit(data.table, data.y)
     seconds = round(time.process_time() - started, 2)
     row = figures(AuditResult.of(model, data.table_test, data.y_test))
-    row |= probability_figures(data.y_test, model.predict_proba(data.table_test)[:, 1])
-    return row | {"n_models": len(set(model.serves_.tolist())), "n_groups": model.n_groups_, "seconds": seconds}
+    return row | {"n_models": len(set(model.serves_.tolist())), "seconds": seconds}
 
 
 _YARDSTICKS: dict[str, Any] = {
@@ -132,8 +130,7 @@ def _one_model(job: Job, data: Split) -> Row:
     started = time.process_time()
     model.fit(train, data.y)
     seconds = round(time.process_time() - started, 2)
-    row = {"accuracy": float(model.score(test, data.y_test)), "n_models": 1, "seconds": seconds}
-    return row | probability_figures(data.y_test, model.predict_proba(test)[:, 1])
+    return {"accuracy": float(model.score(test, data.y_test)), "n_models": 1, "seconds": seconds}
 
 
 def _baseline(job: Job, data: Split) -> Row:
@@ -145,9 +142,7 @@ def _baseline(job: Job, data: Split) -> Row:
     seconds = round(time.process_time() - started, 2)
     served = ServedPredictions.of(model, data.X_test, known_test)
     row = figures(audit(data.y_test, served.predictions, served.groups, pooled=served.pooled))
-    row |= probability_figures(data.y_test, model.predict_proba(data.X_test, known_test)[:, 1])
-    n_models = len({id(estimator) for estimator in model.estimators_})
-    return row | {"n_models": n_models, "n_groups": model.n_groups_, "seconds": seconds}
+    return row | {"n_models": len({id(estimator) for estimator in model.estimators_}), "seconds": seconds}
 
 
 def attributes_of(method: str, dataset: str, attributes: pd.DataFrame) -> list[str]:
@@ -311,8 +306,3 @@ def figures(result: AuditResult) -> Row:
         "max_envy_gap": matrix.max_envy_gap,
         "disparity_change": matrix.disparity_change,
     }
-
-
-def probability_figures(y: NDArray[np.int_], positive: NDArray[np.float64]) -> Row:
-    """Log-loss, and area under the ROC curve."""
-    return {"log_loss": float(log_loss(y, positive, labels=[0, 1])), "auc": float(roc_auc_score(y, positive))}
