@@ -2,7 +2,6 @@
 
 - `speed`: start, audit and fits;
 - `scale`: rows larger than memory;
-- `monitor`: `Monitor.update` beside `predict`;
 - `wide`: scorecards of wide tables beside gradient boosting;
 - `incumbents`: models that went wrong, corrected by DAFH or MCGrad;
 - `losers`: who loses from a rival, found without naming anybody.

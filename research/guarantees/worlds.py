@@ -82,11 +82,6 @@ def harmful_world(rng: np.random.Generator, n_groups: int, kind: str = "varied",
     return World(sizes, harm + margin, max(discordance, margin + 0.06))
 
 
-def helpful_world(n_groups: int, gain: float = 0.03, rows: int = 2000, discordance: float = 0.1) -> World:
-    """Make a world in which own classifiers are better than the pooled one, and those of other groups equal to it."""
-    return World(np.full(n_groups, rows), -gain * np.eye(n_groups), discordance)
-
-
 # ---- rows from what happens on them ----
 
 

@@ -34,7 +34,6 @@ TITLES = {
     "clustering": "K = 2, 3, 4 against clusters",
     "manual": "The manual partition on Arrest",
     "compare": "LR-All and TreeLR, which see attributes",
-    "columns": "COMPAS with its own scores among the columns",
     "grid": "Protocol paper: all settings, chosen on test rows",
     "synthetic": "The synthetic data",
 }
@@ -52,7 +51,6 @@ _NOTES = {
     'splits and K = 2, 3, 4. "Mean" is the honest one, with K = 2 where K is given. LR-All and TreeLR have no '
     "attributes among their columns: their gains are over a weaker pooled classifier. Groups: sex × born in the US or "
     "not (unknown is not) × marital status on Adult, which makes the paper's 12; sex × age on Arrest and Violent, 6.",
-    "columns": "8 columns without the scores of COMPAS, and 11 with both scores and the charge in words.",
     "grid": "The paper's 96 settings are 48 here, because an update takes one row whatever the size of a batch. All "
     "methods are trained by the same SGD, row by row. The text chooses by the highest Pr, and there was no selection "
     "part: **the choice is made on the test rows**, to compare with the printed numbers only.",

@@ -45,11 +45,9 @@ _NEEDS: dict[str, tuple[Callable[[str], list[Need]], int | None]] = {
         lambda d: [(f"composition-{name}", 2) for name in (FIRST, "exceptions")] if d == "arrest" else [],
         3,
     ),
-    "columns": (lambda _: [("pooled", 1), (FIRST, 2)], None),
     "synthetic": (lambda _: [("synthetic", 2)], None),
     "rivals": (lambda _: rival_methods(), 3),
 }
-_OF_THEIR_OWN = {"columns": ("arrest-scores", "violent-scores"), "synthetic": ("made-up",)}
 TABLES = tuple(_NEEDS)
 
 
@@ -63,7 +61,5 @@ def _of_split(tables: tuple[str, ...], datasets: tuple[str, ...], split: int) ->
     for table in tables:
         needed, most = _NEEDS[table]
         if most is None or split < most:
-            for dataset in _OF_THEIR_OWN.get(table, datasets):
-                if table != "synthetic" and dataset.partition("-")[0] not in datasets:
-                    continue
+            for dataset in ("made-up",) if table == "synthetic" else datasets:
                 yield from (Job(dataset, method, k, split) for method, k in needed(dataset))

@@ -19,15 +19,7 @@ def run(
 ) -> int:
     """Run the jobs that the store does not have, each once, and return how many that were.
 
-    Parameters
-    ----------
-    jobs : list of Job
-    store : Store
-    n_jobs : int, default=1
-        Jobs at a time, each with one thread.
-    execute : function of a job that returns its rows
-    on_done : function, optional
-        Called after each job with the job, how many are done, and how many there are.
+    `on_done` is called after each job with the job, how many are done, and how many there are.
     """
     store.require_same_versions()
     pending = [job for job in dict.fromkeys(jobs) if not store.has(job)]

@@ -58,11 +58,9 @@ class Split(NamedTuple):
 def load_split(dataset: str, split: int, remove: str = "paper") -> Split:
     """Split a data set at random, 75% to 25%; the encoder sees training rows only.
 
-    Bank includes the duration of the call here, as in the paper; "arrest-scores" is Arrest with three more columns.
+    Bank includes the duration of the call here, as in the paper.
     """
-    name, _, larger = dataset.partition("-")
-    options = {"include_duration": True} if name == "bank" else {"include_scores": True} if larger else {}
-    data = FETCHERS[name](remove=remove, **options)
+    data = FETCHERS[dataset](remove=remove, **({"include_duration": True} if dataset == "bank" else {}))
     attributes = data.sensitive_features.replace({"born_in_us": {"unknown": "no"}})
     parts = train_test_split(np.arange(len(data.y)), test_size=0.25, random_state=split)
     tables = [data.X.iloc[rows].reset_index(drop=True) for rows in parts]
@@ -99,7 +97,7 @@ OURS = ("exceptions", "network")
 def model_of(method: str, dataset: str, k: int, seed: int) -> DAFHClassifier:
     """Return the unfitted model of a method: the paper's, ours with the paper's pooled classifier, or our default."""
     if method in PAPER:
-        recipe = Recipe.paper(update=method.removeprefix("paper-"), data_set=dataset.partition("-")[0])
+        recipe = Recipe.paper(update=method.removeprefix("paper-"), data_set=dataset)
         return DAFHClassifier(k, method="network", pooled="linear", guard=None, recipe=recipe, random_state=seed)
     if method == "default":
         return DAFHClassifier(random_state=seed)

@@ -150,9 +150,6 @@ def lines_of(table: str, datasets: Iterable[str] = DATASETS) -> list[Line]:
             lines += [Line(d, name, 2, published.MANUAL[name]) for name in ("manual", "trivial")]
         elif table == "readings":
             lines += [Line(d, m, 2, published.K2[d, "dafh"]) for m in PAPER]
-        elif table == "columns" and d in ("arrest", "violent"):
-            named = {FIRST: published.K2[d, "dafh"], "pooled": published.K2[d, "pooled"]}
-            lines += [Line(name, m, 1 + (m == FIRST), cell) for name in (d, f"{d}-scores") for m, cell in named.items()]
     return lines
 
 
@@ -161,7 +158,6 @@ SHOWN = {
     "clustering": ("pr", "accuracy", "violations"),
     "manual": ("pr", "accuracy", "violations"),
     "readings": ("pr", "accuracy", "violations", "seconds"),
-    "columns": ("pr", "accuracy", "violations"),
 }
 
 

@@ -9,7 +9,7 @@
 - `bpf`: the worst rows of a given share, Pareto-optimal (blind Pareto fairness);
 - `jtt`: a second training in which the errors of the first count more;
 - `george`: the worst of hidden subclasses, found by clustering;
-- `zafar` and `convex_concave`: groups of an attribute that prefer their own classifiers, and the solver behind it;
+- `zafar`: groups of an attribute that prefer their own classifiers;
 - `shared_latent`: parity for an attribute that a second data set teaches to predict;
 - `influence_sampling`: rows acquired to reduce the disparity of decisions;
 - `residual_boosting`: a control, small trees on the residuals of the pooled classifier.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from research.rivals.base import RivalClassifier
-from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
+from research.rivals.training import Floats, Plan, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -24,13 +24,6 @@ class ARLClassifier(RivalClassifier):
     ----------
     adversary_rate : float, default=0.1
         Learning rate of the adversary (Adagrad, as in the authors' code).
-    model, l2, epochs, random_state
-        As in `RivalClassifier`.
-
-    References
-    ----------
-    P. Lahoti, A. Beutel, J. Chen, K. Lee, F. Prost, N. Thain, X. Wang, E. Chi: Fairness without demographics through
-    adversarially reweighted learning. NeurIPS 2020.
 
     Examples
     --------
@@ -45,7 +38,7 @@ class ARLClassifier(RivalClassifier):
 
     adversary_rate: float = 0.1
 
-    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
+    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Floats:
         return train(rows, LinearAdversary(rows, self.adversary_rate), plan, rng)
 
 

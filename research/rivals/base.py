@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from dafh.exceptions import InputError
-from research.rivals.training import Layers, Network, Plan, Trained, TrainingRows, forward
+from research.rivals.training import Floats, Layers, Network, Plan, TrainingRows, forward
 
 # The first is that of logistic regression as the pooled classifier. The second was chosen by log-loss on the paper's
 # five data sets (splits 100 to 103): of 1, 10, 20, 30 and 50, values from 10 to 50 are close to each other, and 1 is
@@ -47,8 +47,6 @@ class RivalClassifier(ClassifierMixin, BaseEstimator):
         Labels, as they were given.
     layers_ : list of (weights, biases)
         The model, for columns in their own units.
-    n_iter_ : int
-        Steps of L-BFGS, or epochs.
     """
 
     RANGES: ClassVar[Mapping[str, tuple[float, ...]]] = {}
@@ -72,14 +70,13 @@ class RivalClassifier(ClassifierMixin, BaseEstimator):
             trained = self._train(rows, plan, rng)
         # For columns in their own units, so that predicting needs no scaled copy of X.
         network = Network(x.shape[1], plan.hidden)
-        (weight, bias), *others = network.layers(trained.parameters.astype(np.float64))
+        (weight, bias), *others = network.layers(trained.astype(np.float64))
         weight = weight / scaler.scale_[:, None]
         self.layers_: Layers = [(weight, bias - scaler.mean_ @ weight), *others]
-        self.n_iter_ = trained.n_iter
         return self
 
     @abstractmethod
-    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
+    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Floats:
         """Train the model on checked rows."""
 
     def _plan(self) -> Plan:

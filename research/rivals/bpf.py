@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from dafh.exceptions import InputError
 from research.rivals.base import RivalClassifier
-from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
+from research.rivals.training import Floats, Plan, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -27,18 +27,11 @@ class BlindParetoClassifier(RivalClassifier):
         there is a share below which the answer is one half for everybody, as the authors prove.
     floor : float, default=0.01
         Smallest weight of a row, where 1 is the largest; at most `alpha`.
-    model, l2, epochs, random_state
-        As in `RivalClassifier`.
 
     Attributes
     ----------
     gap_ : float
         What the worst weights for the losses at the end would add to the weighted loss; 0 is a saddle point.
-
-    References
-    ----------
-    N. Martinez, M. Bertran, A. Papadaki, M. Rodrigues, G. Sapiro: Blind Pareto fairness and subgroup robustness. ICML
-    2021.
 
     Examples
     --------
@@ -54,7 +47,7 @@ class BlindParetoClassifier(RivalClassifier):
     alpha: float = 0.8
     floor: float = field(default=0.01, kw_only=True)
 
-    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
+    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Floats:
         if self.floor > self.alpha:
             raise InputError(
                 f"A floor of {self.floor:g} is above the mean weight, alpha = {self.alpha:g}: choose a smaller floor."

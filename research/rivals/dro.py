@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from research.rivals.base import RivalClassifier
-from research.rivals.training import Floats, Plan, Trained, TrainingRows, Weighting, train
+from research.rivals.training import Floats, Plan, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -31,13 +31,6 @@ class DROClassifier(RivalClassifier):
         Share of the smallest group to protect; 1 is the plain mean. The authors set it to 0.2 and do not tune it. With
         labels that the columns do not determine, values up to about a half make the answer one half for everybody:
         some group of that size then has mostly the other label, and no answer serves it better than a coin.
-    model, l2, epochs, random_state
-        As in `RivalClassifier`.
-
-    References
-    ----------
-    T. Hashimoto, M. Srivastava, H. Namkoong, P. Liang: Fairness without demographics in repeated loss minimization.
-    ICML 2018.
 
     Examples
     --------
@@ -52,7 +45,7 @@ class DROClassifier(RivalClassifier):
 
     alpha: float = 0.8
 
-    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
+    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Floats:
         return train(rows, ChiSquareBall(rows.share, self.alpha), plan, rng)
 
 

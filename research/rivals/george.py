@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from research.rivals.base import RivalClassifier
-from research.rivals.training import Floats, Network, Plan, Trained, TrainingRows, Weighting, train
+from research.rivals.training import Floats, Network, Plan, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -30,8 +30,6 @@ class GeorgeClassifier(RivalClassifier):
         Most clusters of a class; at least two are searched for. 1 makes the classes themselves the groups.
     n_components : int, default=2
         Principal components of the representation in which rows are clustered.
-    model, l2, epochs, random_state
-        As in `RivalClassifier`.
 
     Attributes
     ----------
@@ -41,11 +39,6 @@ class GeorgeClassifier(RivalClassifier):
         What each cluster counts at the end.
     gap_ : float
         Largest mean loss of a cluster minus the weighted mean of them; 0 is a saddle point.
-
-    References
-    ----------
-    N. Sohoni, J. Dunnmon, G. Angus, A. Gu, C. Ré: No subclass left behind: fine-grained robustness in coarse-grained
-    classification problems. NeurIPS 2020.
 
     Examples
     --------
@@ -62,7 +55,7 @@ class GeorgeClassifier(RivalClassifier):
     max_clusters: int = 10
     n_components: int = field(default=2, kw_only=True)
 
-    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
+    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Floats:
         first = train(rows, Weighting(rows.share), plan, rng)
         network = Network(rows.x.shape[1], plan.hidden)
         cluster = self._cluster(network, first, rows)
@@ -71,12 +64,12 @@ class GeorgeClassifier(RivalClassifier):
         second = train(rows, weighting, plan, rng)
         self.clusters_ = cluster
         self.cluster_weights_, self.gap_ = weighting.cluster_weights, weighting.gap
-        return Trained(second.parameters, first.n_iter + second.n_iter)
+        return second
 
-    def _cluster(self, network: Network, first: Trained, rows: TrainingRows) -> NDArray[np.intp]:
+    def _cluster(self, network: Network, first: Floats, rows: TrainingRows) -> NDArray[np.intp]:
         """Cluster the rows of each class; clusters of the second class have higher numbers."""
-        inputs = network.forward(first.parameters, rows.x)[-2].astype(np.float64)
-        represented = inputs * np.linalg.norm(network.layers(first.parameters)[-1][0], axis=1)
+        inputs = network.forward(first, rows.x)[-2].astype(np.float64)
+        represented = inputs * np.linalg.norm(network.layers(first)[-1][0], axis=1)
         cluster, n_before = np.empty(len(rows.label), np.intp), 0
         for label in (0, 1):
             members = np.flatnonzero(rows.label == label)

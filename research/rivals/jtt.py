@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from research.rivals.base import RivalClassifier, decide
-from research.rivals.training import Network, Plan, Trained, TrainingRows, Weighting, train
+from research.rivals.training import Floats, Network, Plan, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -21,18 +21,11 @@ class JTTClassifier(RivalClassifier):
     ----------
     upweight : float, default=6
         What a row counts that the first model gets wrong, relative to a row that it gets right; 1 is plain training.
-    model, l2, epochs, random_state
-        As in `RivalClassifier`.
 
     Attributes
     ----------
     error_share_ : float
         Share of the rows that the first model gets wrong.
-
-    References
-    ----------
-    E. Liu, B. Haghgoo, A. Chen, A. Raghunathan, P. W. Koh, S. Sagawa, P. Liang, C. Finn: Just train twice: improving
-    group robustness without training group information. ICML 2021.
 
     Examples
     --------
@@ -48,11 +41,10 @@ class JTTClassifier(RivalClassifier):
 
     upweight: float = 6
 
-    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Trained:
+    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Floats:
         first = train(rows, Weighting(rows.share), plan, rng)
-        logits = Network(rows.x.shape[1], plan.hidden).forward(first.parameters, rows.x)[-1]
+        logits = Network(rows.x.shape[1], plan.hidden).forward(first, rows.x)[-1]
         wrong = decide(logits) != rows.label
         self.error_share_ = float(rows.share @ wrong)
         counts = rows.share * np.where(wrong, self.upweight, 1.0)
-        second = train(rows, Weighting(counts / counts.sum()), plan, rng)
-        return Trained(second.parameters, first.n_iter + second.n_iter)
+        return train(rows, Weighting(counts / counts.sum()), plan, rng)

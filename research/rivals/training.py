@@ -30,6 +30,7 @@ _BATCH_SIZE, _SMALLEST_BATCH, _BATCHES = 256, 16, 40
 _ALONE = 0.25
 _GRADIENT_TOLERANCE, _VALUE_TOLERANCE = 1e-9, 1e-14
 _MEMORY = 20
+_MOST_STEPS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,6 @@ class Plan:
     """Half of this times the sum of squared weights is added to the sum of the row losses, as 1 / C in scikit-learn."""
     epochs: int = 20
     """Passes over the rows, for a network."""
-    max_iter: int = 1000
-    """Steps of L-BFGS, for a linear model."""
 
 
 class Weighting:
@@ -89,15 +88,6 @@ class Weighting:
     def of_batch(self, rows: NDArray[np.intp], losses: Floats) -> NDArray[np.float64]:
         """What some of the rows count, given their losses."""
         return self.current[rows]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A trained model."""
-
-    parameters: Floats
-    n_iter: int
-    """Steps of L-BFGS in all rounds, or epochs."""
 
 
 class Network:
@@ -169,8 +159,8 @@ def losses_and_slopes(logits: Floats, label: NDArray[np.intp]) -> tuple[Floats, 
     return row_losses(logits, label), expit(logits) - label[:, None].astype(logits.dtype)
 
 
-def train(rows: TrainingRows, weighting: Weighting, plan: Plan, rng: np.random.Generator) -> Trained:
-    """Train a model against a weighting."""
+def train(rows: TrainingRows, weighting: Weighting, plan: Plan, rng: np.random.Generator) -> Floats:
+    """Train a model against a weighting; return its parameters."""
     network = Network(rows.x.shape[1], plan.hidden)
     start = network.start(rng)
     if plan.hidden:
@@ -179,25 +169,22 @@ def train(rows: TrainingRows, weighting: Weighting, plan: Plan, rng: np.random.G
         return _solve(network, rows, weighting, plan, start)
     # From where all rows count alike. At the zero model all losses are equal, and no row is worse off than another.
     plain = _solve(network, rows, Weighting(rows.share), plan, start)
-    found = _solve(network, rows, weighting, plan, plain.parameters)
-    return Trained(found.parameters, plain.n_iter + found.n_iter)
+    return _solve(network, rows, weighting, plan, plain)
 
 
-def _solve(network: Network, rows: TrainingRows, weighting: Weighting, plan: Plan, start: Floats) -> Trained:
+def _solve(network: Network, rows: TrainingRows, weighting: Weighting, plan: Plan, start: Floats) -> Floats:
     """Solve a linear model: in rounds with moves of the weighting between them, then to convergence."""
-    parameters, n_iter = start, 0
+    parameters = start
     for _ in range(weighting.rounds):
-        found = _minimise(network, rows, weighting, plan, parameters, min(weighting.round_iter, plan.max_iter))
-        parameters, n_iter = found.parameters, n_iter + found.n_iter
+        parameters = _minimise(network, rows, weighting, plan, parameters, weighting.round_iter)
         if weighting.move(row_losses(network.forward(parameters, rows.x)[-1], rows.label)):
             break
-    found = _minimise(network, rows, weighting, plan, parameters, plan.max_iter)
-    return Trained(found.parameters, n_iter + found.n_iter)
+    return _minimise(network, rows, weighting, plan, parameters, _MOST_STEPS)
 
 
 def _minimise(
     network: Network, rows: TrainingRows, weighting: Weighting, plan: Plan, start: Floats, max_iter: int
-) -> Trained:
+) -> Floats:
     """Minimise the penalised risk by L-BFGS, in standardised columns.
 
     Coordinates in which the columns are uncorrelated as well save 15 to 40 % of the steps, and less of the time.
@@ -209,7 +196,7 @@ def _minimise(
         method="L-BFGS-B",
         options={"maxiter": max_iter, "gtol": _GRADIENT_TOLERANCE, "ftol": _VALUE_TOLERANCE, "maxcor": _MEMORY},
     )
-    return Trained(found.x, max(found.nit, 1))
+    return np.asarray(found.x)
 
 
 def penalised_risk(
@@ -231,7 +218,7 @@ def _train_by_batches(
     plan: Plan,
     rng: np.random.Generator,
     start: Floats,
-) -> Trained:
+) -> Floats:
     """Train a network in mini-batches; a batch stands for all rows."""
     parameters, n_rows = start.copy(), len(rows.label)
     n_batches = max(n_rows // int(np.clip(n_rows // _BATCHES, _SMALLEST_BATCH, _BATCH_SIZE)), 1)
@@ -247,7 +234,7 @@ def _train_by_batches(
             counts = (acting.of_batch(batch, losses) * (n_rows / len(batch))).astype(network.dtype)
             gradient = network.backward(parameters, inputs, counts[:, None] * slopes)
             optimizer.step(parameters, gradient + network.dtype(strength) * network.penalised(parameters))
-    return Trained(parameters, plan.epochs)
+    return parameters
 
 
 class _Adam:

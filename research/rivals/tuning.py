@@ -1,4 +1,4 @@
-"""Tune any rival alike: the same selection rows, the same number of settings, no demographics.
+"""Tune any rival alike: the same selection rows, the ranges of its authors, no demographics.
 
 Two criteria read the same trials. "log-loss" asks for good probabilities on selection rows, as everything else in this
 package does. "antigone" (Veldanda et al.) asks for the worst-off without knowing who they are: the selection rows that
@@ -6,8 +6,6 @@ a reference classifier gets wrong stand for the disadvantaged group, and the set
 of the two pseudo-groups wins.
 """
 
-import itertools
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import ParameterGrid, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from dafh.exceptions import InputError
@@ -65,12 +63,10 @@ def tune(
     X: ArrayLike,
     y: ArrayLike,
     *,
-    ranges: Mapping[str, Sequence[Any]] | None = None,
-    budget: int = 8,
     max_rows: int | None = None,
     random_state: int = 0,
 ) -> Tuning:
-    """Try settings of a classifier on selection rows.
+    """Try all settings in the ranges of a rival's authors, ``rival.RANGES``, on selection rows.
 
     Parameters
     ----------
@@ -78,14 +74,10 @@ def tune(
         Copied for each setting.
     X : array of numbers, of shape (n, d)
     y : array of shape (n,)
-    ranges : mapping of parameters to values, optional
-        By default ``rival.RANGES``, the ranges of the authors.
-    budget : int, default=8
-        Settings to try: all combinations if there are no more, else as many drawn at random.
     max_rows : int, optional
         Rows to tune on, drawn at random; by default all.
     random_state : int, default=0
-        Draws selection rows and settings; with the same number, all rivals have the same selection rows.
+        Draws selection rows; with the same number, all rivals have the same.
 
     Examples
     --------
@@ -93,9 +85,9 @@ def tune(
     >>> from research.rivals.residual_boosting import ResidualBoostingClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 2))
-    >>> found = tune(ResidualBoostingClassifier(random_state=0), X, X[:, 0] * X[:, 1] > 0, budget=2)
+    >>> found = tune(ResidualBoostingClassifier(random_state=0), X, X[:, 0] * X[:, 1] > 0)
     >>> len(found.trials), sorted(found.best())
-    (2, ['learning_rate', 'max_depth'])
+    (4, ['learning_rate', 'max_depth'])
     """
     values, labels = np.asarray(X, np.float64), np.asarray(y)
     rows = np.arange(len(labels))
@@ -103,7 +95,7 @@ def tune(
         rows, _ = train_test_split(rows, train_size=max_rows, stratify=labels, random_state=random_state)
     fit, select = train_test_split(rows, test_size=SELECTION_SIZE, stratify=labels[rows], random_state=random_state)
     truth, right = labels[select], _reference_is_right(values, labels, fit, select)
-    settings = draw_settings(getattr(rival, "RANGES", {}) if ranges is None else ranges, budget, random_state)
+    settings = list(ParameterGrid(rival.RANGES))
     trials = []
     for setting in settings:
         model = clone(rival).set_params(**setting).fit(values[fit], labels[fit])
@@ -112,24 +104,6 @@ def tune(
         worst = min(is_right[part].mean() for part in (right, ~right) if part.any())
         trials.append({"log_loss": float(found), "accuracy": float(is_right.mean()), "worst": float(worst)})
     return Tuning(settings, pd.DataFrame(trials))
-
-
-def draw_settings(ranges: Mapping[str, Sequence[Any]], budget: int, seed: int) -> list[dict[str, Any]]:
-    """All combinations of values, or as many as the budget allows, drawn at random; one empty setting for no ranges.
-
-    Examples
-    --------
-    >>> draw_settings({"a": (1, 2), "b": (3,)}, budget=5, seed=0)
-    [{'a': 1, 'b': 3}, {'a': 2, 'b': 3}]
-    """
-    if budget < 1:
-        raise InputError(f"The budget is {budget}: at least one setting has to be tried.")
-    names = sorted(ranges)
-    every = [dict(zip(names, values, strict=True)) for values in itertools.product(*(ranges[name] for name in names))]
-    if len(every) <= budget:
-        return every
-    chosen = np.random.default_rng(seed).choice(len(every), budget, replace=False)
-    return [every[place] for place in np.sort(chosen)]
 
 
 def _reference_is_right(

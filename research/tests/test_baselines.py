@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import NonlinearConstraint, approx_fprime, minimize
+from scipy.optimize import approx_fprime, minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.naive_bayes import GaussianNB
 
@@ -13,9 +13,9 @@ from dafh.linear import StandardizedLogisticRegression
 from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition
 from research.rivals import BASELINES, RIVALS, ZafarClassifier, make_baseline
 from research.rivals.baselines import paper_manual_partition
-from research.rivals.convex_concave import Group, Problem, constrained_minimum, minimum, parity_minimum, solve
 from research.rivals.partitions import TreePartition
-from research.rivals.tuning import Tuning, distance_between_means, draw_settings, tune
+from research.rivals.tuning import Tuning, distance_between_means, tune
+from research.rivals.zafar import Group, Problem, parity_minimum, solve
 
 # ---- by name ----
 
@@ -117,12 +117,9 @@ def envious():
 
 
 def problem_of(X, y, group, least=(0.3, 0.4)):
-    groups = []
-    for value in (0, 1):
-        rows = group == value
-        columns = np.column_stack([X[rows], np.ones(rows.sum())])
-        groups.append(Group(columns, y[rows].astype(float), np.full(rows.sum(), 1 / rows.sum())))
-    return Problem(groups, np.array([(group == 0).mean(), (group == 1).mean()]), 1e-2, np.array(least))
+    members = [group == value for value in (0, 1)]
+    groups = [Group(np.column_stack([X[rows], np.ones(rows.sum())]), y[rows].astype(float)) for rows in members]
+    return Problem(groups, np.mean(members, axis=1), 1e-2, np.array(least))
 
 
 def test_gradients_agree_with_finite_differences_and_tangents_are_tighter(envious):
@@ -130,37 +127,37 @@ def test_gradients_agree_with_finite_differences_and_tangents_are_tighter(enviou
     point, at = np.random.default_rng(1).normal(size=(2, 6))
     numeric = approx_fprime(point, lambda p: problem.loss(p)[0], 1e-7)
     np.testing.assert_allclose(problem.loss(point)[1], numeric, atol=1e-5)
-    tangents = problem.tangents(at)
-    values, gradients = tangents(point)
+    slopes = problem.slopes(at)
+    values, gradients = problem.violated(point, slopes)
     for place in range(4):
-        numeric = approx_fprime(point, lambda p, place=place: tangents(p)[0][place], 1e-7)
+        numeric = approx_fprime(point, lambda p, place=place: problem.violated(p, slopes)[0][place], 1e-7)
         np.testing.assert_allclose(gradients[place], numeric, atol=1e-5)
     assert (values >= problem.violations(point) - 1e-12).all()
-    np.testing.assert_allclose(tangents(at)[0], problem.violations(at))
 
 
-def test_a_convex_step_is_what_a_solver_of_scipy_finds(envious):
+def test_violations_are_differences_of_mean_positive_parts(envious):
+    problem = problem_of(*envious)
+    flat = np.random.default_rng(1).normal(size=6)
+    first, second = flat.reshape(2, 3)
+    own, other = (np.maximum(problem.groups[0].X @ theta, 0).mean() for theta in (first, second))
+    np.testing.assert_allclose(problem.violations(flat)[:2], [other - own, 0.3 - own])
+
+
+def test_tangents_lower_the_loss_step_by_step_and_the_constraint_costs(envious):
     problem = problem_of(*envious, least=(0.0, 0.0))
     start = np.tile(parity_minimum(problem.groups, problem.share, 1e-2), 2)
-    tangents = problem.tangents(start)
-    ours, multipliers = constrained_minimum(problem.loss, tangents, start, 1e-7)
-    rule = NonlinearConstraint(lambda p: tangents(p)[0], -np.inf, 0, jac=lambda p: tangents(p)[1])
-    options = {"ftol": 1e-12, "maxiter": 500}
-    theirs = minimize(problem.loss, start, jac=True, method="SLSQP", constraints=rule, options=options)
-    # The loss is flat and the benefit has kinks: the values agree to four digits.
-    assert problem.loss(ours)[0] == pytest.approx(theirs.fun, abs=5e-5)
-    assert tangents(ours)[0].max() <= 1e-6
-    assert (multipliers >= 0).all()
-    assert problem.loss(ours)[0] > problem.loss(minimum(problem.loss, start))[0] + 1e-3  # The constraint costs.
     found, n_tangents = solve(problem, start)
     assert n_tangents > 1
-    assert problem.loss(found)[0] < problem.loss(start)[0]
+    first = problem.convex_minimum(start)
+    assert problem.violations(first).max() <= 1e-6
+    free = minimize(problem.loss, start, jac=True, method="L-BFGS-B").fun
+    assert free + 1e-3 < problem.loss(found)[0] < problem.loss(first)[0] < problem.loss(start)[0]
 
 
 def test_the_parity_classifier_has_the_same_mean_score_in_all_groups(envious):
     problem = problem_of(*envious)
     theta = parity_minimum(problem.groups, problem.share, 1e-2)
-    means = [group.weight @ group.X @ theta for group in problem.groups]
+    means = [(group.X @ theta).mean() for group in problem.groups]
     assert means[0] == pytest.approx(means[1], abs=1e-9)
 
 
@@ -216,24 +213,15 @@ class Recorded(ClassifierMixin, BaseEstimator):
 def test_every_setting_sees_the_same_rows_and_none_of_the_selection_rows(rows):
     X, y, _ = rows
     Recorded.fits.clear()
-    found = tune(Recorded(), X, y, budget=6, random_state=3)
+    found = tune(Recorded(), X, y, random_state=3)
     assert len(found.settings) == len(Recorded.fits) == 6
     assert len(Recorded.fits[0]) == 300
     assert all(np.array_equal(seen, Recorded.fits[0]) for seen in Recorded.fits)
     share = y[~np.isin(X[:, 0], Recorded.fits[0])].mean()
     expected = -(share * np.log(0.4) + (1 - share) * np.log(0.6))
     assert found.trials["log_loss"][[s["share"] == 0.4 for s in found.settings]].to_numpy() == pytest.approx(expected)
-    tune(Recorded(), X, y, ranges={"share": (0.5,)}, max_rows=120)
+    tune(Recorded(), X, y, max_rows=120)
     assert len(Recorded.fits[-1]) == 90
-
-
-def test_a_large_grid_is_drawn_from_and_a_small_one_is_taken_whole():
-    ranges = {"a": range(10), "b": range(10)}
-    drawn = draw_settings(ranges, 7, seed=0)
-    assert len({tuple(setting.items()) for setting in drawn}) == 7
-    assert drawn == draw_settings(ranges, 7, seed=0) != draw_settings(ranges, 7, seed=1)
-    with pytest.raises(InputError, match="at least one setting"):
-        draw_settings(ranges, 0, seed=0)
 
 
 def test_antigone_prefers_the_setting_that_serves_the_errors_of_the_reference_within_five_points():
@@ -251,6 +239,8 @@ def test_antigone_finds_the_setting_that_serves_a_minority_that_one_model_cannot
     y = np.where(X[:, 1] == 1, X[:, 0] < 0, X[:, 0] > 0).astype(int)
 
     class Turned(StandardizedLogisticRegression):
+        RANGES = {"turned": (False, True)}  # noqa: RUF012
+
         def __init__(self, turned=False, C=1.0, threshold=0.5):
             super().__init__(C, threshold=threshold)
             self.turned = turned
@@ -259,7 +249,7 @@ def test_antigone_finds_the_setting_that_serves_a_minority_that_one_model_cannot
             decided = super().predict(X)
             return np.where((X[:, 1] == 1) & self.turned, 1 - decided, decided)
 
-    found = tune(Turned(), X, y, ranges={"turned": (False, True)})
+    found = tune(Turned(), X, y)
     assert found.trials["worst"].to_numpy() == pytest.approx([0.1, 0.95], abs=0.1)
     assert found.best("antigone") == {"turned": True}
 

@@ -129,7 +129,6 @@ def toy():
         patch.setitem(study.GROUP_ATTRIBUTES, "toy", ["sex", "age_group"])
         patch.setitem(study.CHOSEN_SETTINGS, "toy", (256, 3, 1e-3, 1e-2, 10.0))
         patch.setitem(rivals._ACCEPTED, "toy", 1)
-        patch.setattr(rivals, "_BUDGET", 1)
         load_split.cache_clear()
         yield calls
         load_split.cache_clear()
@@ -149,8 +148,6 @@ def test_a_split_is_a_quarter_of_the_rows_encoded_beside_their_attributes(toy, m
     monkeypatch.setitem(study.FETCHERS, "bank", study.FETCHERS["toy"])
     load_split("bank", 99)
     assert toy[-1] == {"remove": "paper", "include_duration": True}
-    load_split("toy-scores", 99)
-    assert toy[-1] == {"remove": "paper", "include_scores": True}
 
 
 def test_yardsticks_are_the_converged_classifier_and_the_majority(toy):

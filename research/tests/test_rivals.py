@@ -62,7 +62,7 @@ def test_a_linear_model_is_logistic_regression_fitted_to_convergence():
     rows = some_rows()
     found = train(rows, Weighting(rows.share), Plan(0, 0.5), np.random.default_rng(0))
     known = LogisticRegression(C=2, tol=1e-10, max_iter=10_000).fit(rows.x, rows.label)
-    ((weight, _),) = Network(3, 0).layers(found.parameters)
+    ((weight, _),) = Network(3, 0).layers(found)
     assert_allclose(weight.T, known.coef_, atol=1e-5)
 
 
@@ -175,7 +175,7 @@ def test_plain_risk_lets_the_loss_of_the_smaller_population_grow_and_dro_does_no
             weight = size[group]
             ball = ChiSquareBall(weight / weight.sum(), alpha)
             found = train(TrainingRows(X, y), ball, Plan(0, 400 / weight.sum()), rng)
-            losses = row_losses(Network(2, 0).forward(found.parameters, X)[-1], y)
+            losses = row_losses(Network(2, 0).forward(found, X)[-1], y)
             mean = np.array([losses[group == k].mean() for k in (0, 1)])
             size = size * np.exp(-mean) + [0.5, 0.2]
             courses[alpha].append(mean[1])
