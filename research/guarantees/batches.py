@@ -101,8 +101,8 @@ def overlapping(rng: np.random.Generator, again: float = 0.8) -> Iterator[Call]:
         X, y = np.vstack([kept, fresh.X]), np.append(y[-len(kept) :], fresh.y)
 
 
-def late_by_class(rng: np.random.Generator, missing: float = 0.0) -> Iterator[Call]:
-    """Yield months whose negative labels come at once, and positive ones a month later; some never come."""
+def late_by_class(rng: np.random.Generator) -> Iterator[Call]:
+    """Yield months whose negative labels come at once, and positive ones a month later."""
     late = None
     for month in range(MONTHS):
         X, y = draw(rng)
@@ -110,9 +110,7 @@ def late_by_class(rng: np.random.Generator, missing: float = 0.0) -> Iterator[Ca
         yield {"X": X, "y": np.where(y == 0, y.astype(float), np.nan), "ids": ids}
         if late is not None:
             yield late
-        chosen = np.flatnonzero(y == 1)
-        chosen = chosen[: len(chosen) - round(missing * ROWS)]
-        late = {"ids": ids[chosen], "y": y[chosen]}
+        late = {"ids": ids[y == 1], "y": y[y == 1]}
 
 
 def with_shocks(rng: np.random.Generator, deviation: float = 0.1) -> Iterator[Call]:
@@ -145,7 +143,6 @@ WORLDS: dict[str, tuple[World, Call]] = {
     "sorted by label": (sorted_by_label, {}),
     "80% of each file in the file before, no ids": (overlapping, {}),
     "positive labels a month late": (late_by_class, {}),
-    "the same, 4% never come": (partial(late_by_class, missing=0.04), {}),
     "a month's rows share a shock": (with_shocks, {}),
     "the same, counted by batch": (with_shocks, {"by_batch": True}),
 }

@@ -11,12 +11,7 @@ _BLUE, _ORANGE = "#1f5fb0", "#c2570c"
 def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatChart:
     """Draw Pr without harm and accuracy after each 1,024 rows: mean and standard deviation over splits.
 
-    Parameters
-    ----------
-    steps : data frame
-        With columns split, update, step, part ("train" or "test"), pr and accuracy.
-    trivial : dict
-        pr and accuracy of the trivial partition, drawn as dashed lines.
+    The trivial partition's are dashed lines.
 
     Examples
     --------
@@ -49,13 +44,7 @@ def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatCha
 
 
 def composition(shares: pd.DataFrame) -> alt.FacetChart:
-    """Draw who is in each of two groups of Arrest: shares by race, sex and age, one row of panels for each method.
-
-    Parameters
-    ----------
-    shares : data frame
-        With columns way, group, race_group, sex, age_group and share.
-    """
+    """Draw who is in each of two groups of Arrest: shares by race, sex and age, one row of panels for each method."""
     bands = {"less than 25": "under 25", "25 - 45": "25 to 45", "greater than 45": "over 45"}
     table = shares.assign(
         who=shares["race_group"] + ", " + shares["sex"].str.lower(),

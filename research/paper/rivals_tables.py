@@ -75,8 +75,7 @@ def _parts(name: str) -> tuple[str, str]:
 def means_table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean of each figure: first over the splits of a data set, then over data sets."""
     lines = lines_of(results)
-    figures = ["to_pooled", "worst_accuracy", "pooled_worst", "n_harmed", "people_harmed"]
-    figures += ["disagreement", "seconds"]
+    figures = ["to_pooled", "worst_accuracy", "pooled_worst", "n_harmed", "people_harmed", "disagreement", "seconds"]
     means = lines.groupby([*LINE, "dataset"], sort=False)[figures].mean().groupby(LINE, sort=False).mean().reset_index()
     shown = means[LINE].copy()
     shown["accuracy to pooled"] = [number(value, 2, "+") for value in means["to_pooled"]]

@@ -92,25 +92,19 @@ def make_baseline(
     Parameters
     ----------
     name : str
-        ``"pooled"``, ``"trivial"`` (by one attribute), ``"clustering"``, ``"manual"`` (the paper's rules for Arrest),
-        ``"lr-all"`` (all combinations of attributes), ``"treelr"``; or a capacity control, which is one
-        stronger or weaker model for all rows: ``"majority"``, ``"mlp"`` (100 hidden units), ``"boosting"``; or a rival,
-        which aims to improve results for the worst-off without knowing them: ``"dro"``, ``"arl"``, ``"bpf"`` (Blind
-        Pareto Fairness), ``"jtt"``, ``"george"``, ``"residual-boosting"``; or ``"zafar"`` (preference-based, by one
-        attribute, which is also the last column of X, as a number).
+        One of `BASELINES`: a partition of the paper; a capacity control, which is one stronger or weaker model for all
+        rows; a rival without attributes; or ``"zafar"``, by one attribute, which is also the last column of X.
     model : {"linear", "network"}, default="linear"
         What a rival trains: a linear model, or a network with 100 hidden units.
     n_groups : int, optional
-        Number of groups, for the partitions that have such a setting: by default 2, and 8 for the clusters by which a
-        guard chooses between a rival and the pooled classifier.
+        Number of groups: by default 2, and 8 for the clusters by which a guard chooses.
     estimator : classifier or None, default=None
         Own classifiers of all partitions, and the pooled classifier of controls and rivals; None is logistic regression
         fitted to convergence.
     guard : {"evidence", "proof"} or None, default=None
-        As in `DecoupledClassifier`. For controls and rivals, it chooses between them and the pooled classifier in each
-        cluster of rows (K-means), and for ``"zafar"`` in each group of the attribute. Clusters do not depend on labels:
-        groups that were made where a rival looks good would be judged by the rows that made them.
-    random_state : int, RandomState or None, default=None
+        For controls and rivals, it chooses between them and the pooled classifier in each cluster of rows (K-means),
+        and for ``"zafar"`` in each group of the attribute. Clusters do not depend on labels: groups that were made
+        where a rival looks good would be judged by the rows that made them.
     **settings
         Parameters of a rival, such as ``alpha`` of ``"dro"``.
 

@@ -118,8 +118,6 @@ class TreePartition(Partition):
         Classifier of a node while the tree is built; None is logistic regression fitted to convergence.
     alpha : float, default=0.1
         Significance level of the tests, which is divided by their number.
-    prune_size : float, default=1/3
-        Share of the rows that prune the tree.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -143,12 +141,10 @@ class TreePartition(Partition):
         *,
         estimator: Any = None,
         alpha: float = 0.10,
-        prune_size: float = 1 / 3,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.alpha = alpha
-        self.prune_size = prune_size
         self.random_state = random_state
 
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
@@ -156,7 +152,7 @@ class TreePartition(Partition):
         table = self._require(sensitive_features).reset_index(drop=True)
         grow, prune = train_test_split(
             np.arange(len(y)),
-            test_size=self.prune_size,
+            test_size=1 / 3,
             stratify=y if np.unique(y, return_counts=True)[1].min() > 1 else None,
             random_state=self.random_state,
         )

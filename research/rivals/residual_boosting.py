@@ -23,7 +23,7 @@ from dafh.classifiers.logits import decide, find_cutoff
 from dafh.linear import StandardizedLogisticRegression
 from research.rivals.base import to_probabilities, two_classes
 
-_FOLDS = 3
+_FOLDS, _PATIENCE, _LEAF_ROWS, _HELD_OUT = 3, 5, 20, 0.2
 # Added to the curvature of a leaf, as in other boosting libraries. Where the pooled classifier is nearly certain, there
 # is hardly any, and one row with the other label would move the leaf by a logit of a hundred: on Bank, held-out rows
 # then chose zero rounds.
@@ -90,9 +90,6 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
     """
 
     RANGES: ClassVar[dict[str, tuple[float, ...]]] = {"learning_rate": (0.1, 0.3), "max_depth": (2, 3)}
-    _PATIENCE: ClassVar[int] = 5
-    _LEAF_ROWS: ClassVar[int] = 20
-    _HELD_OUT: ClassVar[float] = 0.2
     pooled: Any = None
     learning_rate: float = field(default=0.3, kw_only=True)
     max_depth: int = field(default=3, kw_only=True)
@@ -115,9 +112,7 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
         folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
         base = _logits(cross_val_predict(again, values, labels, cv=folds, method="predict_proba"))
         rows = Rows(np.column_stack([values, base]), base, label)
-        kept, apart = train_test_split(
-            np.arange(len(label)), test_size=self._HELD_OUT, stratify=label, random_state=seed
-        )
+        kept, apart = train_test_split(np.arange(len(label)), test_size=_HELD_OUT, stratify=label, random_state=seed)
         self.n_rounds_ = self._choose_rounds(rows.take(kept), rows.take(apart), seed)
         self.trees_ = list(self._boost(rows, self.n_rounds_, seed))
         return self
@@ -129,7 +124,7 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
         for tree in self._boost(rows, self.max_rounds, seed):
             total += tree(held_out.X)
             losses.append(log_loss(held_out.label, expit(total), labels=[0, 1]))
-            if len(losses) - 1 - int(np.argmin(losses)) >= self._PATIENCE:
+            if len(losses) - 1 - int(np.argmin(losses)) >= _PATIENCE:
                 break
         return int(np.argmin(losses))
 
@@ -140,7 +135,7 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
             probability = expit(total)
             residual, curvature = rows.label - probability, probability * (1 - probability)
             tree = DecisionTreeRegressor(
-                max_depth=self.max_depth, min_samples_leaf=self._LEAF_ROWS, random_state=(seed + number) % 2**32
+                max_depth=self.max_depth, min_samples_leaf=_LEAF_ROWS, random_state=(seed + number) % 2**32
             ).fit(rows.X, residual)
             leaf = tree.apply(rows.X)
             slope, bend = (np.bincount(leaf, part, tree.tree_.node_count) for part in (residual, curvature))

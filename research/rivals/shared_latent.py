@@ -39,7 +39,7 @@ class SharedLatentClassifier(ClassifierMixin, BaseEstimator):
     >>> X = np.column_stack([rng.normal(group, 0.5), rng.normal(size=2000)])
     >>> y = X.sum(axis=1) > rng.normal(size=2000)
     >>> model = SharedLatentClassifier().fit(X, y, group)
-    >>> bool(np.corrcoef(model.decision_function(X), group)[0, 1] < 0.1)
+    >>> bool(np.corrcoef(model.predict_proba(X)[:, 1], group)[0, 1] < 0.1)
     True
     """
 
@@ -69,11 +69,6 @@ class SharedLatentClassifier(ClassifierMixin, BaseEstimator):
     def _columns(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
         return self._project(self.scaler_.transform(validate_data(self, X, reset=False, dtype=np.float64)))
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score of each row, the logit of the second label."""
-        scores: NDArray[np.float64] = self.classifier_.decision_function(self._columns(X))
-        return scores
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each label."""
