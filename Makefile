@@ -46,7 +46,7 @@ reproduce: $(READY) ## the paper's tables, figures and claims with the published
 	$(BIN)/python -m research.paper $(TABLE) $(DATA:%=--data %) $(SPLITS:%=--splits %)
 
 bench: $(READY)  ## speed and memory as ratios, filled into the pages of research/benchmarks
-	for name in speed scale; do $(BIN)/python -m research.benchmarks.$$name || exit 1; done
+	for name in speed boosting scale; do $(BIN)/python -m research.benchmarks.$$name || exit 1; done
 
 # -E runs notebooks again whose text has not changed.
 docs: $(READY)   ## user guide, notebooks and API reference as web pages, in docs/_build
