@@ -236,9 +236,9 @@ def test_few_rows_are_no_reason_to_fail():
 def test_everything_is_plain_for_json():
     import json
 
-    json.dumps(compare(**rows(), every_rule=0.1).to_dict(), allow_nan=False)
+    assert json.loads(json.dumps(compare(**rows(), every_rule=0.1).to_dict(), allow_nan=False))["status"]
     X, y, prediction = failing()
-    json.dumps(find_failures(y, prediction, X).to_dict(), allow_nan=False)
+    assert json.loads(json.dumps(find_failures(y, prediction, X).to_dict(), allow_nan=False))
 
 
 @pytest.mark.parametrize(
