@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 import dafh
 from command_line import run
 from dafh.cli.output import print_json
+from dafh.monitor.notices import Update, evidence_in_words
 from dafh.stats import Differences
-from dafh.watch.notices import Update, evidence_in_words
 from model_files import Parts
 
 BELL = "\x1b]0;title\x07"

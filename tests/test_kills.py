@@ -24,7 +24,7 @@ import json, os, signal, sqlite3, sys
 # Once for all children.
 import pyarrow.parquet, sqlglot
 import dafh.cli.training, dafh.estimators.dafh, dafh.persistence.state
-import dafh.report.page, dafh.scoring, dafh.sql, dafh.watch
+import dafh.report.page, dafh.scoring, dafh.sql, dafh.monitor
 from dafh.cli import main
 
 dafh.report.page._chart_library = lambda: "window.drawChart = null;"  # To put it together takes seconds.

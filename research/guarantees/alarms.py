@@ -8,8 +8,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.evaluation import check_losses
+from dafh.monitor.evidence import Evidence, JudgedRows, capital_of_term
 from dafh.stats import Bettors
-from dafh.watch.evidence import Evidence, JudgedRows, capital_of_term
 
 
 class Differences(NamedTuple):

@@ -5,8 +5,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from dafh.monitor.evidence import capital_of_term
 from dafh.stats import Bettors
-from dafh.watch.evidence import capital_of_term
 
 DISCORDANCE = 0.1
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from dafh.evaluation import check_losses
 from dafh.evaluation.guard import EVIDENCE_LEVEL
+from dafh.monitor.evidence import Evidence, JudgedRows
+from dafh.monitor.service import changes_needed
 from dafh.stats import holm, mcnemar_p
-from dafh.watch.evidence import Evidence, JudgedRows
-from dafh.watch.service import changes_needed
 
 N_GROUPS, MONTHS, ROWS, DISCORDANCE = 4, 24, 500, 0.1
 

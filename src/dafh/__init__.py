@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from dafh.groups.recipe import Recipe
     from dafh.incumbents import Incumbent, IncumbentColumns
     from dafh.linear.scorecard import Scaling, Scorecard
+    from dafh.monitor.monitor import Monitor
     from dafh.persistence.files import load, save
     from dafh.tables.encoder import tabular_pipeline
-    from dafh.watch.monitor import Monitor
 
 __version__ = "0.1.0"
 
@@ -61,7 +61,7 @@ _HOME = {
     "Failures": "dafh.evaluation.comparison",
     "Incumbent": "dafh.incumbents",
     "IncumbentColumns": "dafh.incumbents",
-    "Monitor": "dafh.watch",
+    "Monitor": "dafh.monitor",
     "PreferenceMatrix": "dafh.evaluation",
     "Recipe": "dafh.groups.recipe",
     "Scaling": "dafh.linear.scorecard",

@@ -10,8 +10,8 @@ import pytest
 
 from command_line import run
 from dafh import Monitor
+from dafh.monitor.store import WatchStore
 from dafh.persistence.files import open_model, save
-from dafh.watch.store import WatchStore
 from models import rules_case
 from watched import content, watch, watched_folder
 

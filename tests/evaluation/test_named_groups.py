@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dafh.evaluation.named_groups import Attribute, NamedGroups
 from dafh.exceptions import InputError
+from dafh.monitor.declared import DeclaredParts
 from dafh.tables.schema import TableSchema
-from dafh.watch.declared import DeclaredParts
 
 
 def names_of(values, name="x"):

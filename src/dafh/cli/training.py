@@ -19,6 +19,7 @@ from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.explanation.words import worth_of_groups
 from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
+from dafh.monitor.inputs import Reference
 from dafh.persistence.files import file_content, read_card
 from dafh.progress import status
 from dafh.rows.held_out import set_rows_aside
@@ -31,7 +32,6 @@ from dafh.tables.schema import TableSchema, check_columns, persons_of
 from dafh.tables.values import guess_kind, with_gaps
 from dafh.tables.write import TableWriter
 from dafh.text import clipped, quoted
-from dafh.watch.inputs import Reference
 
 _FEWEST_ROWS = 20
 _ROWS_TO_GUESS_BY = 10_000

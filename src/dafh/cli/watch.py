@@ -163,9 +163,9 @@ def report(state: Path, out: Path | None, title: str | None, as_json: bool) -> N
     out = out or (None if as_json else Path("watch.html"))
     if out is not None:
         check_writable(out)
+    from dafh.monitor.store import WatchStore
     from dafh.report import write_report
     from dafh.report.watched import summarize_watch
-    from dafh.watch.store import WatchStore
 
     with WatchStore(state, must_exist=True) as store:
         summary = summarize_watch(store, title=title)

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 
 from dafh.exceptions import InputError
 from dafh.explanation.words import worth_of_groups
+from dafh.monitor.inputs import Reference
+from dafh.monitor.monitor import Monitor
+from dafh.monitor.notices import Notice, ServiceChange, Update
+from dafh.monitor.store import StoredBatch, WatchStore
 from dafh.persistence.card import make_card
 from dafh.persistence.files import file_content
 from dafh.scoring import FileModel, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names
@@ -22,10 +26,6 @@ from dafh.tables.schema import check_columns, persons_of
 from dafh.tables.unexpected import UnreadValues
 from dafh.tables.values import with_gaps
 from dafh.text import clipped, plain, quoted
-from dafh.watch.inputs import Reference
-from dafh.watch.monitor import Monitor
-from dafh.watch.notices import Notice, ServiceChange, Update
-from dafh.watch.store import StoredBatch, WatchStore
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from dafh import plots
 from dafh.evaluation.losses import TITLES
-from dafh.watch.notices import has_changed
+from dafh.monitor.notices import has_changed
 
 # More are no chart; the table behind it has all values.
 _MOST_LEVELS = 15

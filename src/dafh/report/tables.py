@@ -10,8 +10,8 @@ import numpy as np
 
 from dafh.evaluation.losses import Loss
 from dafh.evaluation.result import rows_wanted
+from dafh.monitor.notices import evidence_in_words, limits_in_words
 from dafh.text import percent, points
-from dafh.watch.notices import evidence_in_words, limits_in_words
 
 Row = dict[str, Any]
 Cell = Callable[[Row], str]

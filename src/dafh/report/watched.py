@@ -8,9 +8,9 @@ import pandas as pd
 import dafh
 from dafh.evaluation.losses import TITLES, Loss
 from dafh.exceptions import InputError
+from dafh.monitor.notices import ServiceChange, has_changed
+from dafh.monitor.store import StoredBatch, WatchStore
 from dafh.text import listed, plain
-from dafh.watch.notices import ServiceChange, has_changed
-from dafh.watch.store import StoredBatch, WatchStore
 
 _SIGNS = {"harm": "✖", "nothing_gained": "○", "undecided": "◆", "no_harm": "✔"}
 

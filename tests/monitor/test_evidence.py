@@ -8,9 +8,9 @@ import pytest
 
 from dafh import Monitor
 from dafh.evaluation.losses import check_losses
+from dafh.monitor.declared import NOT_DECLARED
+from dafh.monitor.evidence import FIRST_ALARMS, Evidence, JudgedRows, capital_of_term
 from dafh.stats import Bettors
-from dafh.watch.declared import NOT_DECLARED
-from dafh.watch.evidence import FIRST_ALARMS, Evidence, JudgedRows, capital_of_term
 from watched import bad_rows, fresh_model, good_rows, same_evidence
 
 PARTS = ["", "sex = f", "sex = m", "age = old"]

@@ -12,8 +12,8 @@
 A new kind of evidence belongs in `dafh.stats`, with a simulation of its level; `evidence` then asks it.
 """
 
-from dafh.watch.inputs import Reference
-from dafh.watch.monitor import Monitor
-from dafh.watch.notices import Notice, ServiceChange, Update
+from dafh.monitor.inputs import Reference
+from dafh.monitor.monitor import Monitor
+from dafh.monitor.notices import Notice, ServiceChange, Update
 
 __all__ = ["Monitor", "Notice", "Reference", "ServiceChange", "Update"]

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 
-from dafh.watch import Reference
-from dafh.watch.declared import NOT_DECLARED, DeclaredParts
+from dafh.monitor import Reference
+from dafh.monitor.declared import NOT_DECLARED, DeclaredParts
 
 
 def test_subgroups_are_those_of_the_rows_that_declare_them():

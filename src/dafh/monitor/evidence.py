@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from dafh.evaluation.losses import Loss
+from dafh.monitor.notices import Notice
 from dafh.stats import Bettors, WeighedCounts
-from dafh.watch.notices import Notice
 
 # Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first; proofs are
 # also about classifiers that were taken out of service.

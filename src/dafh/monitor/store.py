@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 
 from dafh.exceptions import InputError
+from dafh.monitor.monitor import Monitor
+from dafh.monitor.notices import Notice, ServiceChange, Update
 from dafh.storage import is_special
 from dafh.text import clipped, plain
-from dafh.watch.monitor import Monitor
-from dafh.watch.notices import Notice, ServiceChange, Update
 
 _FORMAT = 2
 # Marks the file as ours ("dafw" in ASCII), so that we never write to a database of another program.

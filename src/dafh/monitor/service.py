@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dafh.evaluation.guard_report import GuardReport, certificate_in_words, server_in_words
 from dafh.frames import PlainTable
+from dafh.monitor.evidence import Evidence
+from dafh.monitor.ledger import Ledger
+from dafh.monitor.notices import ServiceChange
 from dafh.persistence.state import write_state
-from dafh.watch.evidence import Evidence
-from dafh.watch.ledger import Ledger
-from dafh.watch.notices import ServiceChange
 
 
 def fingerprint_of(final: Any) -> str:

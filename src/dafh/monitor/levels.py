@@ -1,7 +1,7 @@
 """Is the model in use as good as it was: its error against a reference, and its probabilities against what happens.
 
 Comparing two classifiers says nothing where both fail together, or where there is one group. So, of all rows and of
-each group, three means are watched, with bets as in `dafh.watch.evidence`:
+each group, three means are watched, with bets as in `dafh.monitor.evidence`:
 
 - error: wrong decisions, against the upper limit of the reference error (Clopper and Pearson);
 - positive labels beyond what was predicted (calibration in the large), and

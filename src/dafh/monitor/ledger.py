@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from scipy.stats import poisson
 
 from dafh.evaluation.losses import check_losses
+from dafh.monitor.declared import DeclaredParts, Settings
+from dafh.monitor.evidence import Evidence, JudgedRows
+from dafh.monitor.inputs import InputDrift, Reference
+from dafh.monitor.levels import Levels, UsedRows
+from dafh.monitor.notices import Notice, ServiceChange, Update
 from dafh.stats import Bettors
 from dafh.tables.column import Column
 from dafh.tables.hashes import mixed
 from dafh.text import plain
-from dafh.watch.declared import DeclaredParts, Settings
-from dafh.watch.evidence import Evidence, JudgedRows
-from dafh.watch.inputs import InputDrift, Reference
-from dafh.watch.levels import Levels, UsedRows
-from dafh.watch.notices import Notice, ServiceChange, Update
 
 UNKNOWN = -1
 """Label of a row that has none yet."""

@@ -18,13 +18,13 @@ from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.estimators.prediction import PairedDecisions
 from dafh.exceptions import DAFHError, InputError
 from dafh.frames import Table, to_pandas
+from dafh.monitor.declared import DeclaredParts, Settings, losses_to_watch
+from dafh.monitor.inputs import Reference
+from dafh.monitor.ledger import UNKNOWN, Ledger, PlainState, decided_rows
+from dafh.monitor.notices import ALARMS, Notice, ServiceChange, Update, display
+from dafh.monitor.service import fingerprint_of, serve_as_shown
 from dafh.tables.hashes import row_hashes, value_hashes
 from dafh.text import render_text, shown
-from dafh.watch.declared import DeclaredParts, Settings, losses_to_watch
-from dafh.watch.inputs import Reference
-from dafh.watch.ledger import UNKNOWN, Ledger, PlainState, decided_rows
-from dafh.watch.notices import ALARMS, Notice, ServiceChange, Update, display
-from dafh.watch.service import fingerprint_of, serve_as_shown
 
 
 class Monitor:
