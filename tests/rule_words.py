@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from dafh.tables.values import category_name
+from dafh.columns.kinds import category_name
 
 QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 NUMBER = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?|-?\d[\d,]*(?<!,)(?:\.\d+)?(?:e[+-]?\d+)?"

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from dafh.tables.schema import TableSchema
-from dafh.tables.write import TableWriter
+from dafh.columns.schema import TableSchema
+from dafh.columns.write import TableWriter
 
 
 def written(folder, content, name="people.csv"):

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from command_line import run
 from dafh import DAFHClassifier, Recipe
 from dafh.cli.training import TrainingTable
+from dafh.columns.read import DataFile
 from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.large import (
     Blocks,
@@ -32,7 +33,6 @@ from dafh.large import (
 from dafh.linear.designs import BinnedDesign, DenseDesign, Standardization
 from dafh.linear.newton import Regression, fit_penalized
 from dafh.persistence.files import load
-from dafh.tables.read import DataFile
 from large import FEATURES, assert_same_model, fitted, grouped_table, in_memory, written_in_files
 
 

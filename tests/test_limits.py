@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from dafh.columns.labels import read_labels
 from dafh.exceptions import InputError
-from dafh.tables.labels import read_labels
 
 
 @pytest.mark.parametrize("values", [["0.5", "1.5"], [0.5, 1.5], ["1", "2.5"]])

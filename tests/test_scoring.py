@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from command_line import people
 from dafh import AuditResult, DecoupledClassifier, load, save, tabular_pipeline
+from dafh.columns.read import DataFile
+from dafh.columns.schema import TableSchema
 from dafh.exceptions import InputError
 from dafh.scoring import (
     SAME_ROWS,
@@ -23,8 +25,6 @@ from dafh.scoring import (
     names_beside,
     split_names,
 )
-from dafh.tables.read import DataFile
-from dafh.tables.schema import TableSchema
 from models import workers
 from tables import saved, written
 from test_architecture import modules_after
@@ -182,7 +182,7 @@ def test_columns_to_carry_over_must_be_there(model, folder, keep):
 
 def test_scoring_a_file_imports_neither_jax_nor_what_reports_need(folder):
     code = (
-        "from pathlib import Path; from dafh.tables.read import DataFile; "
+        "from pathlib import Path; from dafh.columns.read import DataFile; "
         f"from dafh.scoring import FileModel; folder = Path({str(folder)!r}); "
         "list(FileModel.open(folder / 'model.dafh').score(DataFile(folder / 'people.csv')))"
     )

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from dafh.columns.write import TableWriter
 from dafh.exceptions import InputError
 from dafh.storage import check_writable, replacing
-from dafh.tables.write import TableWriter
 from tables import written
 
 

@@ -11,9 +11,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from command_line import run
 from dafh import DAFHClassifier, DecoupledClassifier, Incumbent, IncumbentColumns, Scorecard, audit, tabular_pipeline
+from dafh.columns.column import Column
+from dafh.columns.schema import TableSchema
 from dafh.exceptions import InputError, SuspiciousInputWarning
-from dafh.tables.column import Column
-from dafh.tables.schema import TableSchema
 
 
 def rows(n=600, seed=0):

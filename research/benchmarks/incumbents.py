@@ -14,8 +14,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 
 from dafh import DAFHClassifier, IncumbentColumns, Scorecard
+from dafh.columns.encoder import TableEncoder
 from dafh.datasets import FETCHERS
-from dafh.tables.encoder import TableEncoder
 from research.benchmarks.measure import DATASETS, run
 
 KINDS = {"other people": 0.5, "stale": 0.5, "cut-off 0.3": 0.3}

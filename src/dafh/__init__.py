@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dafh.columns.encoder import tabular_pipeline
     from dafh.estimators.dafh import DAFHClassifier
     from dafh.estimators.decoupled import DecoupledClassifier
     from dafh.evaluation.audit import audit
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from dafh.linear.scorecard import Scaling, Scorecard
     from dafh.monitor.monitor import Monitor
     from dafh.persistence.files import load, save
-    from dafh.tables.encoder import tabular_pipeline
 
 __version__ = "0.1.0"
 
@@ -72,7 +72,7 @@ _HOME = {
     "find_failures": "dafh.evaluation.compare",
     "load": "dafh.persistence",
     "save": "dafh.persistence",
-    "tabular_pipeline": "dafh.tables.encoder",
+    "tabular_pipeline": "dafh.columns.encoder",
 }
 
 

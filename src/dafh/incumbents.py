@@ -23,12 +23,12 @@ from sklearn.utils.validation import check_is_fitted
 from dafh.checks.parameters import NOTHING, Allowed, Constraints, check_parameters
 from dafh.checks.rows import as_array, check_weights, unchanged_on_error
 from dafh.classifiers.fitting import is_fitted
+from dafh.columns.encoder import as_given
+from dafh.columns.kinds import LARGEST_NUMBER
+from dafh.columns.labels import find_labels
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas
 from dafh.rows.checked import check_there
-from dafh.tables.encoder import as_given
-from dafh.tables.labels import find_labels
-from dafh.tables.values import LARGEST_NUMBER
 from dafh.text import listed, quoted, shown
 
 # Rows that are enough to see in which shape a model gives its labels.

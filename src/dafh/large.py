@@ -29,6 +29,11 @@ from dafh.checks.rows import absolute_times
 from dafh.classifiers.fitting import is_fitted
 from dafh.classifiers.logits import residual
 from dafh.classifiers.pipelines import final_classifier
+from dafh.columns.bins import named_table
+from dafh.columns.column import Column
+from dafh.columns.hashes import uniform, value_hashes
+from dafh.columns.read import DataFile, arrow_to_pandas, find_files, with_columns
+from dafh.columns.schema import check_columns
 from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.frames import is_frame, to_pandas
 from dafh.groups.corrections import Kind, with_logit_codes
@@ -40,11 +45,6 @@ from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.regions.conditions import Region
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
-from dafh.tables.bins import named_table
-from dafh.tables.column import Column
-from dafh.tables.hashes import uniform, value_hashes
-from dafh.tables.read import DataFile, arrow_to_pandas, find_files, with_columns
-from dafh.tables.schema import check_columns
 from dafh.text import quoted
 
 SAMPLE_SIZE = 200_000

@@ -19,6 +19,12 @@ from sklearn.pipeline import Pipeline
 
 from dafh.classifiers.logits import rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
+from dafh.columns.hashes import mixed, row_hashes
+from dafh.columns.kinds import read_as, with_gaps
+from dafh.columns.labels import find_labels, match_labels, no_target, read_labels
+from dafh.columns.read import ROWS_PER_PIECE, DataFile
+from dafh.columns.schema import TableSchema, check_columns, persons_of
+from dafh.columns.unexpected import UnreadValues, UnseenCategories
 from dafh.estimators.prediction import GroupPrediction, ServedRows
 from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
@@ -31,12 +37,6 @@ from dafh.incumbents import IncumbentColumns
 from dafh.large import as_blocks, open_files, random_by_position
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence.files import ModelFile, open_model
-from dafh.tables.hashes import mixed, row_hashes
-from dafh.tables.labels import find_labels, match_labels, no_target, read_labels
-from dafh.tables.read import ROWS_PER_PIECE, DataFile
-from dafh.tables.schema import TableSchema, check_columns, persons_of
-from dafh.tables.unexpected import UnreadValues, UnseenCategories
-from dafh.tables.values import read_as, with_gaps
 from dafh.text import listed, quoted
 
 # Enough to tell groups that barely change from groups that change a lot, however busy the machine is.

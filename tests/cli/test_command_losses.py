@@ -10,10 +10,10 @@ from command_line import run
 from dafh import AuditResult, DAFHClassifier, load
 from dafh.cli.options import LOSSES
 from dafh.cli.training import TrainingTable
+from dafh.columns.read import DataFile
 from dafh.evaluation.losses import LOSS_NAMES
 from dafh.persistence.files import read_card
 from dafh.scoring import FileModel
-from dafh.tables.read import DataFile
 from models import workers
 
 PROTECTED = ["--protect", "sex,age", "--person", "customer", "--time", "seen", "--test-size", "0.3"]

@@ -14,8 +14,8 @@ import pytest
 from command_line import people, run
 from dafh import AuditResult, DAFHClassifier, load
 from dafh.cli.training import TrainingTable
+from dafh.columns.read import DataFile
 from dafh.scoring import FileModel
-from dafh.tables.read import DataFile
 from models import workers
 
 

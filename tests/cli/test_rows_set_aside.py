@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from command_line import people, run
+from dafh.columns.write import TableWriter
 from dafh.persistence.files import read_card
-from dafh.tables.write import TableWriter
 
 REFUSED = "does not hold the test rows of model.dafh: another fit has written it"
 

@@ -6,8 +6,8 @@ import pytest
 from command_line import people
 from dafh import DAFHClassifier
 from dafh.cli.training import TrainingTable
+from dafh.columns.read import DataFile
 from dafh.exceptions import InputError
-from dafh.tables.read import DataFile
 from tables import saved, written
 
 

@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from dafh import DAFHClassifier, load, save, tabular_pipeline
 from dafh.classifiers.logits import class_probabilities, logits
+from dafh.columns.encoder import TableReader
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import take_rows
-from dafh.tables.encoder import TableReader
 from model_files import TREES
 from models import network_case, rules_case, workers
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafh.columns.schema import TableSchema
 from dafh.evaluation.named_groups import Attribute, NamedGroups
 from dafh.exceptions import InputError
 from dafh.monitor.declared import DeclaredParts
-from dafh.tables.schema import TableSchema
 
 
 def names_of(values, name="x"):

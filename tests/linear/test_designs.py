@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
+from dafh.columns.bins import Binning
 from dafh.linear.designs import BinnedDesign, DenseDesign, Standardization, make_basis, sum_points
 from dafh.linear.newton import class_shares, row_losses
-from dafh.tables.bins import Binning
 
 WIDTHS = {"narrow": (3, 1, 5), "wide": (20, 30), "mixed": (14, 2, 0, 25, 12, 13)}
 

@@ -9,9 +9,9 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
+from dafh.columns.bins import Binning
 from dafh.linear.designs import BinnedDesign, DenseDesign, make_basis
 from dafh.linear.newton import Regression, fit_by_evidence, fit_penalized, row_losses
-from dafh.tables.bins import Binning
 
 EXACT = {"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-9}
 

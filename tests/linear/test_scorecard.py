@@ -12,12 +12,12 @@ from sklearn.metrics import log_loss, roc_auc_score
 from cases import slow_but
 from dafh import Scaling, Scorecard
 from dafh.classifiers.fitting import stratified_folds
+from dafh.columns.kinds import category_name
 from dafh.datasets import DATASETS, FETCHERS
 from dafh.datasets.sources import is_available
 from dafh.exceptions import EffectsLeftOutWarning, InputError
 from dafh.linear.newton import fit_penalized
 from dafh.linear.scorecard import monotonic_differences
-from dafh.tables.values import category_name
 
 
 def people(n=400, seed=0):

@@ -31,12 +31,12 @@ from dafh import (
     Scorecard,
     tabular_pipeline,
 )
+from dafh.columns.encoder import TableEncoder
 from dafh.partitions import (
     ClusterPartition,
     IntersectionPartition,
     PooledPartition,
 )
-from dafh.tables.encoder import TableEncoder
 from model_files import NETWORK, people, quick, there_and_back
 
 pytestmark = pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafh.columns.bins import Binning
 from dafh.regions import Condition, Region
 from dafh.regions.conditions import first_match
-from dafh.tables.bins import Binning
 
 NUMBERS = pd.Series([1.0, 5.0, 5.1, np.nan, 9.0], name="age")
 JOBS = pd.Series(["cook", "clerk", None, "pilot", "cook"], name="job")

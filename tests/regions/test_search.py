@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dafh.columns.bins import Binning
 from dafh.regions.search import RegionSearch
-from dafh.tables.bins import Binning
 
 
 def mean_over_root(inside, outside):

@@ -18,12 +18,12 @@ from cases import checkerboard, examples, first_by_default
 from command_line import people, run
 from dafh import DAFHClassifier, DecoupledClassifier, Scaling, Scorecard, tabular_pipeline
 from dafh.cli.use import DIALECTS as OFFERED
+from dafh.columns.schema import TableSchema
 from dafh.datasets import FETCHERS, registry
 from dafh.datasets.sources import is_available
 from dafh.exceptions import InputError
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.sql import DIALECTS, to_sql
-from dafh.tables.schema import TableSchema
 from databases import ENGINES, HOSTILE, WORDS, assert_scored_alike, check, numbered, run_sql
 from models import network_case, rules_case, workers
 

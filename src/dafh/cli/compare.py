@@ -20,7 +20,7 @@ from dafh.cli.options import (
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    from dafh.tables.read import DataFile
+    from dafh.columns.read import DataFile
 
 _CUTOFF = click.FloatRange(0, 1, max_open=True)
 

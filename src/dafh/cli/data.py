@@ -68,8 +68,8 @@ def export_data(name: str, out: str | None) -> None:
 
     It has the features, the sensitive attributes, and the column "target".
     """
+    from dafh.columns.write import TableWriter
     from dafh.datasets import FETCHERS
-    from dafh.tables.write import TableWriter
 
     _check_names([name], FETCHERS)
     path = Path(out or f"{name}.csv")

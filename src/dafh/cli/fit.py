@@ -9,7 +9,7 @@ from dafh.cli.options import JSON, PATH, WEIGHT, check_writable, costs_of_errors
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    from dafh.tables.read import DataFile
+    from dafh.columns.read import DataFile
 
 
 def _number_of_groups(value: Any) -> Any:

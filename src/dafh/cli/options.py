@@ -69,7 +69,7 @@ def data_options(command: Callable[..., Any]) -> Any:
     def with_file(
         *, data: str | None, delimiter: str | None, header: bool | None, encoding: str, decimal: str | None, **rest: Any
     ) -> Any:
-        from dafh.tables.read import DataFile
+        from dafh.columns.read import DataFile
 
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
         return command(data=None if data is None else DataFile(data, delimiter, header, encoding, decimal), **rest)

@@ -15,6 +15,12 @@ from sklearn.pipeline import Pipeline
 from dafh import large
 from dafh.checks.rows import absolute_times, check_persons, check_times
 from dafh.classifiers.pipelines import split_pipeline
+from dafh.columns.encoder import TableReader, tabular_pipeline
+from dafh.columns.kinds import guess_kind, with_gaps
+from dafh.columns.labels import labelled_rows, match_labels, no_target, read_labels
+from dafh.columns.read import STDIN, DataFile, with_columns
+from dafh.columns.schema import TableSchema, check_columns, persons_of
+from dafh.columns.write import TableWriter
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.explanation.words import worth_of_groups
@@ -25,12 +31,6 @@ from dafh.progress import status
 from dafh.rows.held_out import set_rows_aside
 from dafh.scoring import fingerprint, hash_sums, held_out_path, labelled_hashes, split_names
 from dafh.storage import replacing
-from dafh.tables.encoder import TableReader, tabular_pipeline
-from dafh.tables.labels import labelled_rows, match_labels, no_target, read_labels
-from dafh.tables.read import STDIN, DataFile, with_columns
-from dafh.tables.schema import TableSchema, check_columns, persons_of
-from dafh.tables.values import guess_kind, with_gaps
-from dafh.tables.write import TableWriter
 from dafh.text import clipped, quoted
 
 _FEWEST_ROWS = 20

@@ -24,7 +24,7 @@ from dafh.cli.options import (
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without.
-    from dafh.tables.read import DataFile
+    from dafh.columns.read import DataFile
 
 # Not from `dafh.sql`, which takes NumPy: help does without. A test compares the two.
 DIALECTS = ("duckdb", "postgres", "snowflake", "sqlite")
@@ -72,8 +72,8 @@ def predict(model: Path, data: "DataFile", out: str, keep: tuple[str, ...]) -> N
 
     if out != "-":
         check_writable(Path(out))
+    from dafh.columns.write import TableWriter
     from dafh.scoring import FileModel
-    from dafh.tables.write import TableWriter
 
     loaded = FileModel.open(model)
     start, n_rows = time.monotonic(), 0

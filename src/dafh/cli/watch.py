@@ -10,7 +10,7 @@ from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:  # Importing them takes pandas, which `dafh --help` does without.
     from dafh.cli.watching import WatchedBatch
-    from dafh.tables.read import DataFile
+    from dafh.columns.read import DataFile
 
 
 class WithDefault(click.Group):

@@ -10,6 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.columns.kinds import with_gaps
+from dafh.columns.labels import match_labels
+from dafh.columns.read import DataFile
+from dafh.columns.schema import check_columns, persons_of
+from dafh.columns.unexpected import UnreadValues
 from dafh.exceptions import InputError
 from dafh.explanation.words import worth_of_groups
 from dafh.monitor.inputs import Reference
@@ -20,11 +25,6 @@ from dafh.persistence.card import make_card
 from dafh.persistence.files import file_content
 from dafh.scoring import FileModel, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names
 from dafh.storage import replacing
-from dafh.tables.labels import match_labels
-from dafh.tables.read import DataFile
-from dafh.tables.schema import check_columns, persons_of
-from dafh.tables.unexpected import UnreadValues
-from dafh.tables.values import with_gaps
 from dafh.text import clipped, plain, quoted
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from dafh.classifiers.logits import class_probabilities, decide, logits
+from dafh.columns.bins import Binning
 from dafh.estimators.pooled import PooledFit, choose_n_folds, observe_decisions, out_of_fold_pooled_logits
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
@@ -28,7 +29,6 @@ from dafh.regions.conditions import Region
 from dafh.rows.checked import CheckedRows
 from dafh.rows.held_out import HeldOut
 from dafh.rows.seen import SeenRows
-from dafh.tables.bins import Binning
 from dafh.text import percent
 
 if TYPE_CHECKING:  # It imports JAX, which only training needs.

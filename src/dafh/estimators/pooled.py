@@ -19,6 +19,8 @@ from dafh.classifiers.fitting import fit_clone, fit_group, is_fitted, seeded
 from dafh.classifiers.logits import class_probabilities, decide, find_cutoff, logits, to_probabilities
 from dafh.classifiers.pipelines import final_classifier
 from dafh.classifiers.protocols import Classifier
+from dafh.columns.bins import Binning
+from dafh.columns.encoder import TableEncoder
 from dafh.exceptions import InputError
 from dafh.frames import Table, to_pandas
 from dafh.groups.corrections import Kind
@@ -31,8 +33,6 @@ from dafh.linear.newton import Regression, Solution
 from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.rows.checked import CheckedRows
 from dafh.rows.seen import SeenRows, TableView
-from dafh.tables.bins import Binning
-from dafh.tables.encoder import TableEncoder
 from dafh.text import quoted
 
 PooledName = Literal["scorecard", "linear"]

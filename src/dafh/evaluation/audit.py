@@ -12,12 +12,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dafh.checks.rows import as_array
+from dafh.columns.bins import named_table
 from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, Table
-from dafh.tables.bins import named_table
 from dafh.text import shown
 
 

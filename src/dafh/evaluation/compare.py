@@ -17,6 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from dafh.checks.parameters import is_real
 from dafh.checks.rows import as_array, check_times
+from dafh.columns.bins import Binning, named_table
+from dafh.columns.labels import find_labels
 from dafh.evaluation.comparison import Comparison, Failures
 from dafh.evaluation.discovery import Discovered, RowHarm, discover, memberships
 from dafh.evaluation.every_rule import limit_every_rule
@@ -27,8 +29,6 @@ from dafh.evaluation.questions import answer, ask_groups, ask_named_groups
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.stats import holm
-from dafh.tables.bins import Binning, named_table
-from dafh.tables.labels import find_labels
 from dafh.text import listed, quoted, shown
 
 EVERYBODY = "everybody"

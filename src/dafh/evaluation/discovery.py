@@ -19,11 +19,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.columns.bins import Binning
 from dafh.evaluation.paired import LossUnits, count_kinds, join_kinds
 from dafh.regions.conditions import Region
 from dafh.regions.search import Candidate, RegionSearch, Score
 from dafh.stats import Differences, holm
-from dafh.tables.bins import Binning
 
 RULES = 5
 """Rules of each search that are tested. More rules find more groups and leave less of the level for each."""

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.columns.bins import Binning
 from dafh.evaluation.discovery import RowHarm
 from dafh.exceptions import InputError
 from dafh.stats import Differences
-from dafh.tables.bins import Binning
 
 _BINS = 8
 _ROWS_AT_A_TIME = 50_000

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.columns.column import Column
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes
-from dafh.tables.column import Column
 from dafh.text import clipped
 
 SMALLEST_SHOWN = 50

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from dafh.classifiers.pipelines import final_classifier
+from dafh.columns.encoder import TableEncoder
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError
 from dafh.linear import linear_discrepancy
 from dafh.stats.bounds import deviation_epsilon, discrepancy_bound
-from dafh.tables.encoder import TableEncoder
 
 
 @dataclass(frozen=True, eq=False)

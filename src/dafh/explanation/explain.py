@@ -21,6 +21,9 @@ from sklearn.pipeline import Pipeline
 from dafh.classifiers.logits import SMALLEST_PROBABILITY, class_probabilities, rows_at_once
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
 from dafh.classifiers.protocols import GroupModel
+from dafh.columns.bins import named_table
+from dafh.columns.column import Column
+from dafh.columns.kinds import is_ordered, kind_of
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ServedPredictions
 from dafh.exceptions import InputError
@@ -37,9 +40,6 @@ from dafh.explanation.words import (
     worth_of_groups,
 )
 from dafh.frames import Table, dense, is_frame, take_rows, to_pandas
-from dafh.tables.bins import named_table
-from dafh.tables.column import Column
-from dafh.tables.values import is_ordered, kind_of
 from dafh.text import clipped, percent, write_date, write_number
 
 # Shares of this many rows are known to within half a percentage point; more rows would only take longer.

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.columns.bins import Binning
+from dafh.columns.column import Column
+from dafh.columns.kinds import kind_of
 from dafh.regions.conditions import Condition, Region
 from dafh.regions.search import Candidate, RegionSearch
-from dafh.tables.bins import Binning
-from dafh.tables.column import Column
-from dafh.tables.values import kind_of
 
 # With conditions on more columns than this, a rule is no longer read as one sentence. An interval takes two steps.
 _MOST_STEPS = 3

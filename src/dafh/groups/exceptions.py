@@ -16,12 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.classifiers.logits import residual
+from dafh.columns.bins import Binning
 from dafh.linear.designs import Design
 from dafh.linear.newton import Regression, class_shares, fit_penalized, row_losses
 from dafh.linear.threads import in_threads
 from dafh.regions.conditions import Region, first_match
 from dafh.regions.search import Candidate, RegionSearch
-from dafh.tables.bins import Binning
 
 MOST_GROUPS = 9
 STRENGTHS = (0.2, 1.0, 5.0, 25.0, 125.0, 1000.0)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from dafh.columns.bins import named_table
 from dafh.groups.corrections import Corrections
 from dafh.linear.designs import Standardization
 from dafh.regions.conditions import Region, first_match
 from dafh.rows.seen import SeenRows
-from dafh.tables.bins import named_table
 
 _BLOCK_ROWS = 2048
 

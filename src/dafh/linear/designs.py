@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dafh.tables.bins import Binning
-from dafh.tables.column import Column
+from dafh.columns.bins import Binning
+from dafh.columns.column import Column
 
 # Rows that are multiplied at a time: there is no second copy of all rows then.
 _BLOCK_ROWS = 2**16

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from dafh.classifiers.logits import residual
+from dafh.columns.bins import Binning
 from dafh.exceptions import EffectsLeftOutWarning
 from dafh.linear.designs import Basis, BinnedDesign
 from dafh.linear.newton import Regression, class_shares, fit_penalized
-from dafh.tables.bins import Binning
 
 # Gain in log-likelihood that a coefficient must promise: this and the logarithm of the number of columns, the best of
 # which is looked at, but at most 6. With 8, weak effects of 400 columns were missed; with 4, noise came in.

@@ -27,6 +27,9 @@ from dafh.checks.parameters import (
 from dafh.checks.rows import TakesTables, check_persons, check_table, check_weights, unchanged_on_error
 from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
 from dafh.classifiers.logits import check_threshold, decide
+from dafh.columns.bins import Binning
+from dafh.columns.column import MOST_BINS, Column
+from dafh.columns.kinds import warn_of_numbers_as_text
 from dafh.exceptions import EffectsLeftOutWarning, InputError
 from dafh.frames import Table, is_frame, to_pandas
 from dafh.linear.crossfit import Folds
@@ -34,9 +37,6 @@ from dafh.linear.designs import Basis, BinnedDesign, make_basis, sum_points
 from dafh.linear.effects import choose_effects
 from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_monotonic, fit_penalized
 from dafh.linear.threads import one_thread
-from dafh.tables.bins import Binning
-from dafh.tables.column import MOST_BINS, Column
-from dafh.tables.values import warn_of_numbers_as_text
 from dafh.text import clipped, percent, quoted, render_text
 
 # Evidence takes the columns for independent. Where they are many for the rows, three times its strengths predict

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dafh.checks.parameters import is_real
 from dafh.checks.rows import check_weights
+from dafh.columns.column import Column
 from dafh.evaluation.losses import Costs, Loss, LossName, check_losses
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes
-from dafh.tables.column import Column
 from dafh.text import shown
 
 # Sums of rows of such a weight are still exact enough.

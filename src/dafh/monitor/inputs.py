@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dafh.columns.bins import named_table
+from dafh.columns.column import Column
+from dafh.columns.kinds import category_codes, kind_of
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.stats import drift_evidence
-from dafh.tables.bins import named_table
-from dafh.tables.column import Column
-from dafh.tables.values import category_codes, kind_of
 from dafh.text import clipped, percent, quoted
 
 # A column with more categories than this is a name or a number plate, of which new ones come with every row.

@@ -21,6 +21,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import poisson
 
+from dafh.columns.column import Column
+from dafh.columns.hashes import mixed
 from dafh.evaluation.losses import check_losses
 from dafh.monitor.declared import DeclaredParts, Settings
 from dafh.monitor.evidence import Evidence, JudgedRows
@@ -28,8 +30,6 @@ from dafh.monitor.inputs import InputDrift, Reference
 from dafh.monitor.levels import Levels, UsedRows
 from dafh.monitor.notices import Notice, ServiceChange, Update
 from dafh.stats import Bettors
-from dafh.tables.column import Column
-from dafh.tables.hashes import mixed
 from dafh.text import plain
 
 UNKNOWN = -1

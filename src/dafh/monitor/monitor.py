@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dafh.checks.rows import as_array, check_known_labels
 from dafh.classifiers.pipelines import final_classifier, split_pipeline
+from dafh.columns.hashes import row_hashes, value_hashes
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.estimators.prediction import PairedDecisions
@@ -23,7 +24,6 @@ from dafh.monitor.inputs import Reference
 from dafh.monitor.ledger import UNKNOWN, Ledger, PlainState, decided_rows
 from dafh.monitor.notices import ALARMS, Notice, ServiceChange, Update, display
 from dafh.monitor.service import fingerprint_of, serve_as_shown
-from dafh.tables.hashes import row_hashes, value_hashes
 from dafh.text import render_text, shown
 
 

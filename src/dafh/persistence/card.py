@@ -14,13 +14,13 @@ from sklearn.pipeline import Pipeline
 
 import dafh
 from dafh.classifiers.pipelines import final_classifier
+from dafh.columns.encoder import TableReader
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.losses import LossName
 from dafh.exceptions import InputError
 from dafh.incumbents import Incumbent, IncumbentColumns
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence.state import MalformedError
-from dafh.tables.encoder import TableReader
 from dafh.text import clipped, plain
 
 _PACKAGES = ("scikit-learn", "numpy", "scipy", "skops")

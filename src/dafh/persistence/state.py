@@ -35,6 +35,9 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import Pipeline
 
 from dafh.checks.parameters import check_parameters
+from dafh.columns.bins import Binning
+from dafh.columns.column import Column
+from dafh.columns.encoder import Scale, TableEncoder, TableReader
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.evaluation.guard_report import GuardReport
@@ -55,9 +58,6 @@ from dafh.partitions import (
 )
 from dafh.regions.conditions import Condition, Region
 from dafh.rows.seen import TableView
-from dafh.tables.bins import Binning
-from dafh.tables.column import Column
-from dafh.tables.encoder import Scale, TableEncoder, TableReader
 from dafh.text import clipped
 
 CLASSES: dict[str, type] = {

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.columns.column import Column
+from dafh.columns.kinds import category_codes
 from dafh.frames import MISSING, OTHER
-from dafh.tables.column import Column
-from dafh.tables.values import category_codes
 from dafh.text import name_in_condition
 
 # A condition shows a column's whole name, unless it would fill lines: two columns may differ in their last word only.

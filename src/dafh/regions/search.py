@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from dafh.columns.bins import Binning
 from dafh.regions.conditions import Condition, Region
-from dafh.tables.bins import Binning
 
 Score = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 """From sums of the values over the rows inside and outside of each candidate, (candidates, values) each, to scores."""

@@ -20,12 +20,12 @@ from dafh.checks.rows import (
     check_times,
     check_weights,
 )
+from dafh.columns.bins import named_table
+from dafh.columns.encoder import is_given
+from dafh.columns.hashes import row_hashes
+from dafh.columns.kinds import warn_of_numbers_as_text
 from dafh.exceptions import InputError, SuspiciousInputWarning
 from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows, to_pandas
-from dafh.tables.bins import named_table
-from dafh.tables.encoder import is_given
-from dafh.tables.hashes import row_hashes
-from dafh.tables.values import warn_of_numbers_as_text
 from dafh.text import listed, quoted
 
 _NO_NUMBERS = np.empty((0, 0))

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.columns.bins import Binning
+from dafh.columns.encoder import TableEncoder
+from dafh.columns.kinds import LARGEST_NUMBER
 from dafh.exceptions import InputError
 from dafh.frames import Table, take_rows, to_pandas
-from dafh.tables.bins import Binning
-from dafh.tables.encoder import TableEncoder
-from dafh.tables.values import LARGEST_NUMBER
 
 # A multiple of what a network takes at a time (`dafh.groups.trained`): results are then the same to the last digit.
 _BLOCK_ROWS = 8192

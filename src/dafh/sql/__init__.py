@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import dafh
+from dafh.columns.schema import TableSchema
 from dafh.exceptions import InputError
 from dafh.sql.plan import Plan, make_plan
-from dafh.tables.schema import TableSchema
 from dafh.text import printable, quoted, shown
 
 __all__ = ["DIALECTS", "to_sql"]

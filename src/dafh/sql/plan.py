@@ -14,6 +14,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.classifiers.pipelines import final_classifier
+from dafh.columns.bins import Binning
+from dafh.columns.encoder import TableReader
+from dafh.columns.schema import TableSchema
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.prediction import LARGEST_LOGIT
 from dafh.exceptions import InputError
@@ -21,9 +24,6 @@ from dafh.groups.trained import ExceptionModel
 from dafh.incumbents import Incumbent
 from dafh.linear.scorecard import Scorecard
 from dafh.regions.conditions import Region
-from dafh.tables.bins import Binning
-from dafh.tables.encoder import TableReader
-from dafh.tables.schema import TableSchema
 
 
 @dataclass(frozen=True, eq=False)

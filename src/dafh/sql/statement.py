@@ -12,12 +12,12 @@ import numpy as np
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from dafh.columns.column import Column
+from dafh.columns.kinds import DATE, FLAGS, LARGEST_NUMBER, MISSING_WORDS
 from dafh.exceptions import InputError
 from dafh.frames import MISSING
 from dafh.regions.conditions import Condition, Region
 from dafh.sql.plan import Plan, Points
-from dafh.tables.column import Column
-from dafh.tables.values import DATE, FLAGS, LARGEST_NUMBER, MISSING_WORDS
 from dafh.text import quoted, write_date
 
 # ---- what sqlglot does not know about databases ----
@@ -130,7 +130,7 @@ def _within(node: exp.Expression, low: float | None = None, high: float | None =
 
 # ---- columns as the model reads them: numbers and days as floats, categories as names ----
 #
-# The same as `dafh.tables.values` does with the columns of a file. A value that cannot be read as what its column holds
+# The same as `dafh.columns.kinds` does with the columns of a file. A value that cannot be read as what its column holds
 # is missing in databases that can try to read it (SQLite, DuckDB); the others refuse the table.
 
 

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.frames import MISSING, OTHER
-from dafh.tables.values import (
+from dafh.columns.kinds import (
     DATE,
     MOST_VALUES,
     as_categories,
@@ -27,6 +26,7 @@ from dafh.tables.values import (
     kind_of,
     to_floats,
 )
+from dafh.frames import MISSING, OTHER
 from dafh.text import clipped, name_in_condition, write_date, write_exactly
 
 MOST_BINS = 128

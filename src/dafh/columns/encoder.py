@@ -13,11 +13,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from dafh.columns.bins import named_table
+from dafh.columns.column import Column
+from dafh.columns.kinds import kind_of, warn_of_numbers_as_text
 from dafh.exceptions import InputError
 from dafh.frames import OTHER, Table
-from dafh.tables.bins import named_table
-from dafh.tables.column import Column
-from dafh.tables.values import kind_of, warn_of_numbers_as_text
 from dafh.text import clipped, quoted, shown
 
 _GIVEN = "\0given "

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dafh.tables.values import DATE, refuse_values
+from dafh.columns.kinds import DATE, refuse_values
 from dafh.text import clipped, quoted
 
 # With more than this share of values that cannot be read, a column is another one than in training.

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from dafh.columns.bins import Binning, named_table
+from dafh.columns.column import Column, round_between
 from dafh.exceptions import InputError
-from dafh.tables.bins import Binning, named_table
-from dafh.tables.column import Column, round_between
 
 moderate = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-9)
 short = st.decimals(-10_000, 10_000, places=3, allow_nan=False).map(float)

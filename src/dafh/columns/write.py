@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
+from dafh.columns.kinds import is_number
 from dafh.exceptions import InputError
 from dafh.storage import replacing
-from dafh.tables.values import is_number
 from dafh.text import CONTROLS
 
 STDOUT = "-"

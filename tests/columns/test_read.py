@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import run
+from dafh.columns.read import DataFile, Layout, cells_of, find_files, with_columns
 from dafh.exceptions import InputError
-from dafh.tables.read import DataFile, Layout, cells_of, find_files, with_columns
 from tables import written
 
 PEOPLE = "age,job\n30,cook\n41,clerk\n"

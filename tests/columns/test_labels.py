@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafh.columns.labels import labelled_rows, match_labels, no_target, read_labels
 from dafh.exceptions import InputError
-from dafh.tables.labels import labelled_rows, match_labels, no_target, read_labels
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from dafh import DAFHClassifier, DecoupledClassifier, Scorecard, tabular_pipeline
+from dafh.columns.encoder import TableEncoder, TableReader
 from dafh.exceptions import InputError
 from dafh.partitions import IntersectionPartition
-from dafh.tables.encoder import TableEncoder, TableReader
 
 RNG = np.random.default_rng(0)
 N = 120

@@ -15,9 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.exceptions import InputError
-from dafh.tables.unexpected import UnreadValues
-from dafh.tables.values import (
+from dafh.columns.kinds import (
     Reading,
     as_categories,
     date_words,
@@ -29,6 +27,8 @@ from dafh.tables.values import (
     typed_kind,
     with_gaps,
 )
+from dafh.columns.unexpected import UnreadValues
+from dafh.exceptions import InputError
 from dafh.text import clipped, quoted
 
 _DROPPED = "as you said"

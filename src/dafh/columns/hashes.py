@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.tables.values import category_codes, parse_numbers, to_floats, typed_kind
+from dafh.columns.kinds import category_codes, parse_numbers, to_floats, typed_kind
 
 _GAP = np.uint64(0x9E3779B97F4A7C15)
 

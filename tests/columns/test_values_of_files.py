@@ -6,9 +6,9 @@ import pyarrow.parquet
 import pytest
 
 from dafh.cli.training import TrainingTable
-from dafh.tables.read import DataFile, Layout
-from dafh.tables.values import as_kind
-from dafh.tables.write import TableWriter
+from dafh.columns.kinds import as_kind
+from dafh.columns.read import DataFile, Layout
+from dafh.columns.write import TableWriter
 
 GERMAN = "Fläche;Preis;Ort\n34,66;7,181;Köln\n1.234,5;8,25;Bonn\n"
 

@@ -8,8 +8,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.checks.rows import check_spelling
+from dafh.columns.kinds import distinct, is_number, typed_kind, with_gaps
 from dafh.exceptions import InputError
-from dafh.tables.values import distinct, is_number, typed_kind, with_gaps
 from dafh.text import clipped, listed, quoted
 
 _MOST_CLASSES = 50

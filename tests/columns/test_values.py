@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafh.columns.encoder import TableEncoder
+from dafh.columns.kinds import as_kind, category_name, guess_kind, is_number, read_as, to_floats, typed_kind
+from dafh.columns.read import DataFile
+from dafh.columns.schema import TableSchema
+from dafh.columns.unexpected import UnreadValues
 from dafh.exceptions import InputError
 from dafh.scoring import fingerprint, hash_sums, labelled_hashes
-from dafh.tables.encoder import TableEncoder
-from dafh.tables.read import DataFile
-from dafh.tables.schema import TableSchema
-from dafh.tables.unexpected import UnreadValues
-from dafh.tables.values import as_kind, category_name, guess_kind, is_number, read_as, to_floats, typed_kind
 
 DAY = dt.date(2020, 6, 1)
 

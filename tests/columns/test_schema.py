@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafh.columns.read import DataFile
+from dafh.columns.schema import TableSchema, check_columns, nothing_to_learn, predicts
 from dafh.exceptions import InputError
-from dafh.tables.read import DataFile
-from dafh.tables.schema import TableSchema, check_columns, nothing_to_learn, predicts
 from tables import guessed, written
 
 

@@ -27,8 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from dafh.checks.parameters import check_path
+from dafh.columns.kinds import MISSING_WORDS, is_number
 from dafh.exceptions import InputError
-from dafh.tables.values import MISSING_WORDS, is_number
 from dafh.text import clipped, listed, printable, quoted, shown
 
 STDIN = "-"

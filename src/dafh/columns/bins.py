@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.columns.column import MOST_BINS, Column
 from dafh.frames import Table, to_pandas
-from dafh.tables.column import MOST_BINS, Column
 
 # Cuts of a larger table are learned from this many of its rows, evenly spread: they would not move by much.
 _MOST_ROWS = 200_000

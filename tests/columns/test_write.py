@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafh.columns.kinds import as_kind
+from dafh.columns.read import DataFile
+from dafh.columns.schema import TableSchema
+from dafh.columns.write import TableWriter
 from dafh.exceptions import InputError
 from dafh.storage import check_writable, replacing
-from dafh.tables.read import DataFile
-from dafh.tables.schema import TableSchema
-from dafh.tables.values import as_kind
-from dafh.tables.write import TableWriter
 from tables import written
 
 

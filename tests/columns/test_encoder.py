@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
+from dafh.columns.encoder import TableEncoder
 from dafh.exceptions import InputError
-from dafh.tables.encoder import TableEncoder
 
 
 def test_dates_beyond_the_reach_of_nanoseconds_are_encoded():
