@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dafh.classifiers.pipelines import final_classifier, split_pipeline
+from dafh.classifiers import final_classifier, split_pipeline
 from dafh.sql import to_sql
 
 ENGINES = ("duckdb", "sqlite")

@@ -9,7 +9,7 @@ import pytest
 
 import dafh
 from command_line import run
-from dafh.classifiers import logits
+from dafh import classifiers
 from dafh.exceptions import InputError
 
 N = 120
@@ -105,7 +105,7 @@ def test_a_model_of_many_labels_answers_for_few_rows_at_a_time(tmp_path, monkeyp
     monkeypatch.setattr(
         type(model), "_pooled_logits", lambda self, seen: sizes.append(len(seen)) or pooled_logits(self, seen)
     )
-    monkeypatch.setattr(logits, "MOST_LOGITS", 50 * 6 * (model.n_groups_ + 1))
+    monkeypatch.setattr(classifiers, "MOST_LOGITS", 50 * 6 * (model.n_groups_ + 1))
     texts_of_blocks, arrays_of_blocks = answers()
     assert max(sizes) == 50
     assert texts[:2] == texts_of_blocks[:2]  # An explanation describes fewer rows.

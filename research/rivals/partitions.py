@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from dafh.classifiers.fitting import fit_group
+from dafh.classifiers import fit_group
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
 from dafh.partitions import NOBODY, Partition, require_columns

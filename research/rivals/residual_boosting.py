@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dafh.classifiers.logits import decide, find_cutoff
+from dafh.classifiers import decide, find_cutoff
 from dafh.linear import StandardizedLogisticRegression
 from research.rivals.base import to_probabilities, two_classes
 

@@ -20,16 +20,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks.parameters import NOTHING, Allowed, Constraints, check_parameters
-from dafh.checks.rows import as_array, check_weights, unchanged_on_error
-from dafh.classifiers.fitting import is_fitted
+from dafh.classifiers import is_fitted
 from dafh.columns.encoder import as_given
 from dafh.columns.kinds import LARGEST_NUMBER
 from dafh.columns.labels import find_labels
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas
-from dafh.rows.checked import check_there
+from dafh.rows import check_there
 from dafh.text import listed, quoted, shown
+from dafh.validation import NOTHING, Allowed, Constraints, as_array, check_parameters, check_weights, unchanged_on_error
 
 # Rows that are enough to see in which shape a model gives its labels.
 _FEW_ROWS = 100

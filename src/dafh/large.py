@@ -25,10 +25,7 @@ from joblib import cpu_count
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from dafh.checks.rows import absolute_times
-from dafh.classifiers.fitting import is_fitted
-from dafh.classifiers.logits import residual
-from dafh.classifiers.pipelines import final_classifier
+from dafh.classifiers import final_classifier, is_fitted, residual
 from dafh.columns.bins import named_table
 from dafh.columns.column import Column
 from dafh.columns.hashes import uniform, value_hashes
@@ -43,9 +40,9 @@ from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression
 from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.regions.conditions import Region
-from dafh.rows.checked import CheckedRows
-from dafh.rows.seen import SeenRows, TableView
+from dafh.rows import CheckedRows, SeenRows, TableView
 from dafh.text import quoted
+from dafh.validation import absolute_times
 
 SAMPLE_SIZE = 200_000
 """Bins, groups, and all that is chosen about them, come from about this many rows at most; coefficients from all."""

@@ -15,9 +15,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import StandardScaler
 
-from dafh.checks.parameters import RandomState, is_whole
 from dafh.exceptions import InputError
 from dafh.text import clipped, shown
+from dafh.validation import RandomState, is_whole
 
 Features = NDArray[np.float64]
 Labels = NDArray[np.generic]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.classifiers.protocols import Classifier
+from dafh.classifiers import Classifier
 from dafh.evaluation.losses import ERROR, Loss
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN

@@ -17,8 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.logits import rows_at_once
-from dafh.classifiers.pipelines import final_classifier, split_pipeline
+from dafh.classifiers import final_classifier, rows_at_once, split_pipeline
 from dafh.columns.hashes import mixed, row_hashes
 from dafh.columns.kinds import read_as, with_gaps
 from dafh.columns.labels import find_labels, match_labels, no_target, read_labels

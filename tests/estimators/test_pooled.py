@@ -14,10 +14,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from dafh import DAFHClassifier, Scorecard
-from dafh.classifiers.logits import SMALLEST_PROBABILITY
+from dafh.classifiers import SMALLEST_PROBABILITY
 from dafh.estimators.pooled import choose_n_folds, fit_pooled, out_of_fold_pooled_logits, pooled_logits
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.rows.checked import CheckedRows
+from dafh.rows import CheckedRows
 
 CERTAIN = np.log((1 - SMALLEST_PROBABILITY) / SMALLEST_PROBABILITY)
 

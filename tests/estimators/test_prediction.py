@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from dafh import DAFHClassifier, load, save, tabular_pipeline
-from dafh.classifiers.logits import class_probabilities, logits
+from dafh.classifiers import class_probabilities, logits
 from dafh.columns.encoder import TableReader
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import take_rows

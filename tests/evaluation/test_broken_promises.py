@@ -9,7 +9,7 @@ from sklearn.model_selection import FixedThresholdClassifier
 from dafh import DAFHClassifier, audit
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.paired import ComparedRows
-from dafh.rows.held_out import HeldOut
+from dafh.rows import HeldOut
 from research.guarantees import audits, proof
 from research.guarantees.coverage import missed
 from research.guarantees.worlds import compare_own

@@ -7,7 +7,7 @@ import pytest
 from dafh.groups.corrections import CorrectionDesign
 from dafh.groups.trained import ExceptionModel
 from dafh.regions.conditions import Condition, Region
-from dafh.rows.seen import TableView
+from dafh.rows import TableView
 
 N, K = 80, 3
 KINDS = ("points", "columns", "logits")

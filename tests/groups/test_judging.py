@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dafh.groups.judging import Decisions, FoldVerdict, cross_fitted_rows, matched_groups
-from dafh.rows.checked import CheckedRows, RowContext
+from dafh.rows import CheckedRows, RowContext
 
 
 def rows_of(label, n_classes=2, **changes):

@@ -14,8 +14,7 @@ from dafh.groups.judging import Decisions
 from dafh.groups.network import FittedPopulation, Start, fit_population
 from dafh.groups.objective import divergence, margin_loss
 from dafh.groups.trained import NetworkModel
-from dafh.rows.checked import CheckedRows
-from dafh.rows.held_out import HeldOut
+from dafh.rows import CheckedRows, HeldOut
 
 N, K = 900, 3
 

@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import normalized_mutual_info_score
 
 from dafh import Recipe
-from dafh.classifiers.logits import decide
+from dafh.classifiers import decide
 from dafh.groups.network import (
     Plan,
     copied_groups,

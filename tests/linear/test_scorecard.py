@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from cases import slow_but
 from dafh import Scaling, Scorecard
-from dafh.classifiers.fitting import stratified_folds
+from dafh.classifiers import stratified_folds
 from dafh.columns.kinds import category_name
 from dafh.datasets import DATASETS, FETCHERS
 from dafh.datasets.sources import is_available

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from dafh.classifiers.protocols import Classifier
+from dafh.classifiers import Classifier
 from dafh.datasets import make_paper_synthetic
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh import large
-from dafh.checks.rows import absolute_times, check_persons, check_times
-from dafh.classifiers.pipelines import split_pipeline
+from dafh.classifiers import split_pipeline
 from dafh.columns.encoder import TableReader, tabular_pipeline
 from dafh.columns.kinds import guess_kind, with_gaps
 from dafh.columns.labels import labelled_rows, match_labels, no_target, read_labels
@@ -28,10 +27,11 @@ from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Spl
 from dafh.monitor.inputs import Reference
 from dafh.persistence.files import file_content, read_card
 from dafh.progress import status
-from dafh.rows.held_out import set_rows_aside
+from dafh.rows import set_rows_aside
 from dafh.scoring import fingerprint, hash_sums, held_out_path, labelled_hashes, split_names
 from dafh.storage import replacing
 from dafh.text import clipped, quoted
+from dafh.validation import absolute_times, check_persons, check_times
 
 _FEWEST_ROWS = 20
 _ROWS_TO_GUESS_BY = 10_000

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.checks.rows import check_spelling
 from dafh.columns.kinds import distinct, is_number, typed_kind, with_gaps
 from dafh.exceptions import InputError
 from dafh.text import clipped, listed, quoted
+from dafh.validation import check_spelling
 
 _MOST_CLASSES = 50
 

@@ -26,10 +26,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from dafh.checks.parameters import check_path
 from dafh.columns.kinds import MISSING_WORDS, is_number
 from dafh.exceptions import InputError
 from dafh.text import clipped, listed, printable, quoted, shown
+from dafh.validation import check_path
 
 STDIN = "-"
 """The name of standard input."""

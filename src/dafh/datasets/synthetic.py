@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch, check_random_state
 
-from dafh.checks.parameters import RandomState
 from dafh.exceptions import InputError
+from dafh.validation import RandomState
 
 
 def make_paper_synthetic(

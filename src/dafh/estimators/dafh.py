@@ -13,21 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_random_state
 
-from dafh.checks.parameters import (
-    NOTHING,
-    RANDOM_STATE,
-    Constraints,
-    RandomState,
-    check_parameters,
-    having,
-    instance_of,
-    number,
-    one_of,
-    whole_number,
-)
-from dafh.checks.rows import TakesTables, unchanged_on_error
-from dafh.classifiers.logits import check_threshold, decide
-from dafh.classifiers.protocols import Classifier
+from dafh.classifiers import Classifier, check_threshold, decide
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.learning import LearnedGroups, check_jax_is_installed, learn_groups
 from dafh.estimators.pooled import (
@@ -52,8 +38,21 @@ from dafh.groups.summary import ExceptionSummary
 from dafh.groups.trained import ExceptionModel, TrainedGroups
 from dafh.large import TrainingRows, gather_rows, refit_on_all_rows
 from dafh.linear.threads import one_thread
-from dafh.rows.checked import CheckedRows
-from dafh.rows.seen import SeenRows
+from dafh.rows import CheckedRows, SeenRows
+from dafh.validation import (
+    NOTHING,
+    RANDOM_STATE,
+    Constraints,
+    RandomState,
+    TakesTables,
+    check_parameters,
+    having,
+    instance_of,
+    number,
+    one_of,
+    unchanged_on_error,
+    whole_number,
+)
 
 # Above this, the groups are little more than the predicted label; it is measured on so many rows at most.
 _LABEL_LIKE, _MOST_ROWS_TO_MEASURE = 0.5, 50_000

@@ -12,21 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks.parameters import (
-    NOTHING,
-    RANDOM_STATE,
-    Constraints,
-    RandomState,
-    check_parameters,
-    having,
-    instance_of,
-    one_of,
-    whole_number,
-)
-from dafh.checks.rows import TakesSparse, check_features, unchanged_on_error
-from dafh.classifiers.fitting import fit_clone, fit_group, seeded, stratified_folds
-from dafh.classifiers.logits import class_probabilities
-from dafh.classifiers.protocols import Classifier
+from dafh.classifiers import Classifier, class_probabilities, fit_clone, fit_group, seeded, stratified_folds
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.prediction import PairedDecisions
 from dafh.evaluation.guard_report import GuardKind
@@ -35,8 +21,21 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import NOBODY, ClusterPartition, Partition
-from dafh.rows.checked import CheckedRows
-from dafh.rows.held_out import set_rows_aside
+from dafh.rows import CheckedRows, set_rows_aside
+from dafh.validation import (
+    NOTHING,
+    RANDOM_STATE,
+    Constraints,
+    RandomState,
+    TakesSparse,
+    check_features,
+    check_parameters,
+    having,
+    instance_of,
+    one_of,
+    unchanged_on_error,
+    whole_number,
+)
 
 # Folds in which rows judge: with many rows, a classifier learns next to nothing from the fifth that five folds add.
 _GUARD_FOLDS, _FEWER_GUARD_FOLDS, _MANY_ROWS = 5, 3, 20_000

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks.parameters import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.guard_report import GuardKind, GuardReport
 from dafh.evaluation.losses import LOSS_NAMES, Loss, check_losses
@@ -23,8 +22,8 @@ from dafh.evaluation.paired import ComparedRows, check_largest_weight
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.large import as_blocks, fresh_rows
-from dafh.rows.checked import CheckedRows, refuse_training_rows
-from dafh.rows.held_out import set_rows_aside
+from dafh.rows import CheckedRows, refuse_training_rows, set_rows_aside
+from dafh.validation import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
 
 # Share of the rows that "proof" holds out of everything: only they can show anything.
 _PROOF_SHARE = 0.2

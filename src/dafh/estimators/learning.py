@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from dafh.classifiers.logits import class_probabilities, decide, logits
+from dafh.classifiers import class_probabilities, decide, logits
 from dafh.columns.bins import Binning
 from dafh.estimators.pooled import PooledFit, choose_n_folds, observe_decisions, out_of_fold_pooled_logits
 from dafh.evaluation.paired import ComparedRows
@@ -26,9 +26,7 @@ from dafh.linear.designs import Standardization
 from dafh.linear.newton import fit_penalized, row_losses
 from dafh.linear.scorecard import Scorecard
 from dafh.regions.conditions import Region
-from dafh.rows.checked import CheckedRows
-from dafh.rows.held_out import HeldOut
-from dafh.rows.seen import SeenRows
+from dafh.rows import CheckedRows, HeldOut, SeenRows
 from dafh.text import percent
 
 if TYPE_CHECKING:  # It imports JAX, which only training needs.

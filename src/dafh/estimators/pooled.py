@@ -14,11 +14,19 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
-from dafh.checks.parameters import Allowed
-from dafh.classifiers.fitting import fit_clone, fit_group, is_fitted, seeded
-from dafh.classifiers.logits import class_probabilities, decide, find_cutoff, logits, to_probabilities
-from dafh.classifiers.pipelines import final_classifier
-from dafh.classifiers.protocols import Classifier
+from dafh.classifiers import (
+    Classifier,
+    class_probabilities,
+    decide,
+    final_classifier,
+    find_cutoff,
+    fit_clone,
+    fit_group,
+    is_fitted,
+    logits,
+    seeded,
+    to_probabilities,
+)
 from dafh.columns.bins import Binning
 from dafh.columns.encoder import TableEncoder
 from dafh.exceptions import InputError
@@ -31,9 +39,9 @@ from dafh.linear.designs import DenseDesign, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression, Solution
 from dafh.linear.scorecard import Scorecard, ScorecardFit
-from dafh.rows.checked import CheckedRows
-from dafh.rows.seen import SeenRows, TableView
+from dafh.rows import CheckedRows, SeenRows, TableView
 from dafh.text import quoted
+from dafh.validation import Allowed
 
 PooledName = Literal["scorecard", "linear"]
 # With fewer rows than this, five folds are worth their time; above it, three judge as surely.

@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.classifiers.logits import decide, rows_at_once, to_probabilities
-from dafh.classifiers.protocols import Classifier
+from dafh.classifiers import Classifier, decide, rows_at_once, to_probabilities
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import Table, is_frame
 from dafh.groups.trained import TrainedGroups
 from dafh.linear.threads import one_thread
-from dafh.rows.checked import check_parted
-from dafh.rows.seen import SeenRows, TableView
+from dafh.rows import SeenRows, TableView, check_parted
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
 LARGEST_LOGIT = 20.0

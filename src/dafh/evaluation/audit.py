@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks.rows import as_array
 from dafh.columns.bins import named_table
 from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows
@@ -19,6 +18,7 @@ from dafh.evaluation.result import AuditResult
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, Table
 from dafh.text import shown
+from dafh.validation import as_array
 
 
 def audit(

@@ -15,8 +15,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from threadpoolctl import threadpool_limits
 
-from dafh.checks.parameters import is_real
-from dafh.checks.rows import as_array, check_times
 from dafh.columns.bins import Binning, named_table
 from dafh.columns.labels import find_labels
 from dafh.evaluation.comparison import Comparison, Failures
@@ -30,6 +28,7 @@ from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.stats import holm
 from dafh.text import listed, quoted, shown
+from dafh.validation import as_array, check_times, is_real
 
 EVERYBODY = "everybody"
 # Parts of the level for groups that are fixed in advance: one question about everybody needs little of it.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.classifiers.protocols import GroupModel
+from dafh.classifiers import GroupModel
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.frames import Table
 

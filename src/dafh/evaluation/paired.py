@@ -12,15 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_consistent_length
 
-from dafh.checks.parameters import is_real
-from dafh.checks.rows import as_array, check_labels, check_persons, check_weights
-from dafh.classifiers.pipelines import split_pipeline
-from dafh.classifiers.protocols import GroupModel
+from dafh.classifiers import GroupModel, split_pipeline
 from dafh.evaluation.losses import Loss
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes
 from dafh.stats import Differences
 from dafh.text import shown
+from dafh.validation import as_array, check_labels, check_persons, check_weights, is_real
 
 # Of more different weights than this, neighbours are put together: tests take time for each of them.
 _MOST_SIZES = 400

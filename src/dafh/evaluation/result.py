@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks.parameters import is_real, is_whole
-from dafh.classifiers.pipelines import final_classifier
-from dafh.classifiers.protocols import GroupModel
+from dafh.classifiers import GroupModel, final_classifier
 from dafh.evaluation.compare import failures_in_audit
 from dafh.evaluation.comparison import Failures
 from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, in_points, level_in_words
@@ -31,6 +29,7 @@ from dafh.evaluation.recommendation import Recommendation, supported, weigh
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.text import clipped, percent, plain, points, render_html, render_text, shown
+from dafh.validation import is_real, is_whole
 
 # Lines of each table of a summary; the details have all.
 _MOST_FAILED, _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS = 5, 3, 20, 6

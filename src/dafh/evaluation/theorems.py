@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from dafh.classifiers.pipelines import final_classifier
+from dafh.classifiers import final_classifier
 from dafh.columns.encoder import TableEncoder
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError

@@ -18,9 +18,14 @@ from scipy.special import logit
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.logits import SMALLEST_PROBABILITY, class_probabilities, rows_at_once
-from dafh.classifiers.pipelines import final_classifier, split_pipeline
-from dafh.classifiers.protocols import GroupModel
+from dafh.classifiers import (
+    SMALLEST_PROBABILITY,
+    GroupModel,
+    class_probabilities,
+    final_classifier,
+    rows_at_once,
+    split_pipeline,
+)
 from dafh.columns.bins import named_table
 from dafh.columns.column import Column
 from dafh.columns.kinds import is_ordered, kind_of

@@ -12,8 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from dafh.classifiers.pipelines import final_classifier, parameter_path
-from dafh.classifiers.protocols import GroupModel
+from dafh.classifiers import GroupModel, final_classifier, parameter_path
 from dafh.evaluation.paired import ServedPredictions
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, take_rows

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from dafh.classifiers.pipelines import final_classifier
-from dafh.classifiers.protocols import GroupModel
+from dafh.classifiers import GroupModel, final_classifier
 from dafh.evaluation.losses import Loss, LossName
 from dafh.explanation.rules import Rule
 from dafh.groups.summary import EVERYBODY_ELSE

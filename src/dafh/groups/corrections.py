@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dafh.columns.bins import Binning
 from dafh.columns.column import Column
 from dafh.linear.designs import BinnedDesign, DenseDesign, Design, make_basis, mean_and_deviation, sum_points
-from dafh.rows.seen import SeenRows
+from dafh.rows import SeenRows
 
 # With more coefficients than this, groups are only shifted and stretched.
 _MOST_COEFFICIENTS = 250

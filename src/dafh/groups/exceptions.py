@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.classifiers.logits import residual
+from dafh.classifiers import residual
 from dafh.columns.bins import Binning
 from dafh.linear.designs import Design
 from dafh.linear.newton import Regression, class_shares, fit_penalized, row_losses

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from dafh.classifiers.logits import decide
+from dafh.classifiers import decide
 from dafh.evaluation.paired import ComparedRows
 from dafh.linear.newton import row_losses
-from dafh.rows.checked import CheckedRows
+from dafh.rows import CheckedRows
 
 # Rows on which the groups of two models are compared: enough to tell which group is which.
 ROWS_TO_MATCH = 20_000

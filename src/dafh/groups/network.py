@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neural_network import MLPClassifier
 
-from dafh.classifiers.logits import decide, to_probabilities
+from dafh.classifiers import decide, to_probabilities
 from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import InputError
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
@@ -34,8 +34,7 @@ from dafh.groups.recipe import Recipe
 from dafh.groups.trained import Network, NetworkModel, apply_network
 from dafh.linear.designs import Standardization
 from dafh.progress import Curves, epoch_reporter
-from dafh.rows.checked import CheckedRows
-from dafh.rows.held_out import HeldOut
+from dafh.rows import CheckedRows, HeldOut
 
 # Numbers in a chunk: enough to make the cost of a call negligible, few enough to stay in the processor's cache.
 _CHUNK_NUMBERS = 2**19

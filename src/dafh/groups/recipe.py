@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dafh.checks.parameters import Allowed, Constraints, check_parameters, number, one_of, sequence_of, whole_number
 from dafh.exceptions import InputError
+from dafh.validation import Allowed, Constraints, check_parameters, number, one_of, sequence_of, whole_number
 
 _AUTO = one_of("auto")
 _UPDATES = ("row", "batch_mean", "batch_sum")

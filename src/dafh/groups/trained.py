@@ -17,7 +17,7 @@ from dafh.columns.bins import named_table
 from dafh.groups.corrections import Corrections
 from dafh.linear.designs import Standardization
 from dafh.regions.conditions import Region, first_match
-from dafh.rows.seen import SeenRows
+from dafh.rows import SeenRows
 
 _BLOCK_ROWS = 2048
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from dafh.classifiers.logits import residual
+from dafh.classifiers import residual
 from dafh.columns.bins import Binning
 from dafh.exceptions import EffectsLeftOutWarning
 from dafh.linear.designs import Basis, BinnedDesign

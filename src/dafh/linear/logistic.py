@@ -8,10 +8,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
-from dafh.checks.rows import check_persons
-from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, out_of_fold_probabilities
-from dafh.classifiers.logits import check_threshold, decide
+from dafh.classifiers import FEWEST_ROWS_TO_SPLIT, check_threshold, decide, out_of_fold_probabilities
 from dafh.frames import Table
+from dafh.validation import check_persons
 
 _MOST_COEFFICIENTS_FOR_NEWTON = 300
 # Values of C to choose from where there are few rows for each coefficient.

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.optimize import nnls
 from scipy.special import expit, logsumexp, softmax
 
-from dafh.classifiers.logits import residual
+from dafh.classifiers import residual
 from dafh.linear.designs import BinnedDesign, Design
 
 # Not penalised, but for the last digits: without this, classes could share any constant.

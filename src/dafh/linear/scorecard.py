@@ -13,20 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks.parameters import (
-    NOTHING,
-    Allowed,
-    Constraints,
-    check_parameters,
-    is_real,
-    is_whole,
-    number,
-    one_of,
-    whole_number,
-)
-from dafh.checks.rows import TakesTables, check_persons, check_table, check_weights, unchanged_on_error
-from dafh.classifiers.fitting import FEWEST_ROWS_TO_SPLIT, stratified_folds
-from dafh.classifiers.logits import check_threshold, decide
+from dafh.classifiers import FEWEST_ROWS_TO_SPLIT, check_threshold, decide, stratified_folds
 from dafh.columns.bins import Binning
 from dafh.columns.column import MOST_BINS, Column
 from dafh.columns.kinds import warn_of_numbers_as_text
@@ -38,6 +25,22 @@ from dafh.linear.effects import choose_effects
 from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_monotonic, fit_penalized
 from dafh.linear.threads import one_thread
 from dafh.text import clipped, percent, quoted, render_text
+from dafh.validation import (
+    NOTHING,
+    Allowed,
+    Constraints,
+    TakesTables,
+    check_parameters,
+    check_persons,
+    check_table,
+    check_weights,
+    is_real,
+    is_whole,
+    number,
+    one_of,
+    unchanged_on_error,
+    whole_number,
+)
 
 # Evidence takes the columns for independent. Where they are many for the rows, three times its strengths predict
 # better.

@@ -7,13 +7,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dafh.checks.parameters import is_real
-from dafh.checks.rows import check_weights
 from dafh.columns.column import Column
 from dafh.evaluation.losses import Costs, Loss, LossName, check_losses
 from dafh.exceptions import InputError
 from dafh.frames import Table, check_attributes
 from dafh.text import shown
+from dafh.validation import check_weights, is_real
 
 # Sums of rows of such a weight are still exact enough.
 _LARGEST = 1e15

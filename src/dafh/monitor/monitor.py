@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks.rows import as_array, check_known_labels
-from dafh.classifiers.pipelines import final_classifier, split_pipeline
+from dafh.classifiers import final_classifier, split_pipeline
 from dafh.columns.hashes import row_hashes, value_hashes
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
@@ -25,6 +24,7 @@ from dafh.monitor.ledger import UNKNOWN, Ledger, PlainState, decided_rows
 from dafh.monitor.notices import ALARMS, Notice, ServiceChange, Update, display
 from dafh.monitor.service import fingerprint_of, serve_as_shown
 from dafh.text import render_text, shown
+from dafh.validation import as_array, check_known_labels
 
 
 class Monitor:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 import dafh
-from dafh.classifiers.pipelines import final_classifier
+from dafh.classifiers import final_classifier
 from dafh.columns.encoder import TableReader
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.losses import LossName

@@ -25,8 +25,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.checks.parameters import check_path
-from dafh.classifiers.pipelines import final_classifier
+from dafh.classifiers import final_classifier
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.exceptions import InputError, OtherVersionWarning
@@ -35,6 +34,7 @@ from dafh.persistence import card as cards
 from dafh.persistence.state import MalformedError, State, pack, read_state, unpack, write_state
 from dafh.storage import replacing
 from dafh.text import clipped
+from dafh.validation import check_path
 
 FORMAT = 4
 """Formats 1 to 3 were written before the first release, and are no longer read."""

@@ -34,7 +34,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import Pipeline
 
-from dafh.checks.parameters import check_parameters
 from dafh.columns.bins import Binning
 from dafh.columns.column import Column
 from dafh.columns.encoder import Scale, TableEncoder, TableReader
@@ -57,8 +56,9 @@ from dafh.partitions import (
     PooledPartition,
 )
 from dafh.regions.conditions import Condition, Region
-from dafh.rows.seen import TableView
+from dafh.rows import TableView
 from dafh.text import clipped
+from dafh.validation import check_parameters
 
 CLASSES: dict[str, type] = {
     own.__name__: own

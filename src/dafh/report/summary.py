@@ -6,8 +6,7 @@ from typing import Any
 import pandas as pd
 
 import dafh
-from dafh.classifiers.pipelines import final_classifier
-from dafh.classifiers.protocols import GroupModel
+from dafh.classifiers import GroupModel, final_classifier
 from dafh.evaluation.guard import ALL_ROWS
 from dafh.evaluation.guard_report import GuardReport
 from dafh.evaluation.losses import Loss, level_in_words

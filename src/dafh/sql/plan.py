@@ -13,7 +13,7 @@ from scipy.special import logit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.classifiers.pipelines import final_classifier
+from dafh.classifiers import final_classifier
 from dafh.columns.bins import Binning
 from dafh.columns.encoder import TableReader
 from dafh.columns.schema import TableSchema

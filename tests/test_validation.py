@@ -1,27 +1,87 @@
-"""Checks of rows that users pass in: features, weights, labels, persons and times."""
+"""Checks of parameters: what is let through, and the sentence for what is not."""
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
 
-from dafh.checks.rows import (
+from dafh import Scorecard
+from dafh.exceptions import InputError
+from dafh.validation import (
+    NOTHING,
     check_features,
     check_known_labels,
     check_labels,
+    check_parameters,
     check_persons,
+    check_table,
     check_times,
     check_weights,
+    having,
+    instance_of,
+    number,
+    one_of,
+    sequence_of,
     unchanged_on_error,
+    whole_number,
 )
-from dafh.exceptions import InputError
+
+# ---- kinds of parameters ----
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "good", "bad"),
+    [
+        (whole_number(1), "an int in the range [1, inf)", [1, 2, np.int64(7)], [0, -1, 1.0, True, "1", None, NAN]),
+        (number(0, 0.5), "a float in the range (0, 0.5)", [0.1, np.float32(0.2)], [0, 0.5, -1, NAN, True, "0.1"]),
+        (number(0, 1, closed="left"), "a float in the range [0, 1)", [0, 0.0, 0.99], [1, -1e-9, INF]),
+        (number(0, 1, closed="right"), "a float in the range (0, 1]", [1, 0.5], [0, 1.01, NAN]),
+        (number(0, closed="left"), "a float in the range [0, inf)", [0, 3, 1e300], [INF, -0.1, NAN]),
+        (
+            one_of("evidence", "proof"),
+            "a str among {'evidence', 'proof'}",
+            ["evidence", "proof"],
+            ["VETO", "", None, 1, ["evidence"]],
+        ),
+        (having("fit", "predict"), "an object that has 'fit', 'predict'", [LogisticRegression()], [None, 3, "fit"]),
+        (instance_of(dict), "an instance of dict", [{}], [[], None, dict]),
+        (NOTHING, "None", [None], [0, "", False, NAN]),
+    ],
+)
+def test_what_each_kind_lets_through(kind, words, good, bad):
+    assert kind.words == words
+    assert [kind.holds(value) for value in good] == [True] * len(good)
+    assert [kind.holds(value) for value in bad] == [False] * len(bad)
+
+
+def test_a_sequence_holds_members_of_one_kind():
+    widths = sequence_of(whole_number(1), "a sequence of positive ints")
+    for good in ((), [1], (3, 4), np.array([5, 6])):
+        assert widths.holds(good)
+    for bad in (5, "12", [0], [1, 2.5], [None], None, [[1]]):
+        assert not widths.holds(bad)
 
 
 class Oven(BaseEstimator):
     def __init__(self, heat=200, door="open"):
         self.heat = heat
         self.door = door
+
+
+OVEN = {"heat": (whole_number(50), one_of("auto"), NOTHING), "door": (one_of("open", "closed"),)}
+
+
+def test_a_parameter_that_cannot_be_used_is_named_with_all_that_it_may_be():
+    with pytest.raises(InputError, match=r"'heat' parameter of Oven .*\[50, inf\), .*'auto'.* or None\. Got 3"):
+        check_parameters(Oven(heat=3, door="ajar"), OVEN)
+    with pytest.raises(InputError, match=r"'closed', 'open'.* Got 'ajar'"):
+        check_parameters(Oven(door="ajar"), OVEN)
+    for heat in (50, "auto", None):
+        check_parameters(Oven(heat=heat), OVEN)
 
 
 # ---- an estimator that fails half-way ----
@@ -144,3 +204,49 @@ def test_times_may_be_numbers_dates_and_text_that_reads_as_dates():
     assert check_times(["1970-01-02 00:00+02:00"], 1) == pytest.approx(22 / 24)
     with pytest.raises(InputError, match="numbers or dates"):
         check_times(np.array([2**61], "datetime64[s]"), 1)
+
+
+# ---- tables ----
+
+MIXED = pd.DataFrame({"age": [20.0, 30.0, None, 50.0], "job": ["cook", "clerk", None, "cook"]})
+
+
+def checked(X, y, **settings):
+    return check_table(Scorecard(), X, y, reset=True, **settings)
+
+
+def test_a_frame_keeps_its_types_and_loses_its_index():
+    table, labels = checked(MIXED.set_axis([5, 6, 7, 8]), ["a", "b", "a", "b"])
+    pd.testing.assert_frame_equal(table, MIXED)
+    assert labels.tolist() == ["a", "b", "a", "b"]
+
+
+def test_frames_of_another_library_become_the_same_table():
+    table, _ = checked(pl.DataFrame({"age": [20.0, 30.0], "job": ["cook", None]}), [0, 1])
+    assert table.age.tolist() == [20, 30]
+    assert table.job.isna().tolist() == [False, True]
+
+
+def test_arrays_may_have_gaps_but_no_text_and_no_infinity():
+    assert np.isnan(checked(np.array([[1.0], [np.nan]]), [0, 1])[0].iloc[1, 0])
+    with pytest.raises(ValueError, match="infinity"):
+        checked(np.array([[1.0], [np.inf]]), [0, 1])
+    with pytest.raises(InputError, match=r"^X holds text: pass a data frame, in which every column has a type\.$"):
+        checked(np.array([["a"], ["b"]], object), [0, 1])
+
+
+@pytest.mark.parametrize("X", [MIXED, np.arange(8.0).reshape(4, 2)], ids=["frame", "array"])
+def test_labels_must_be_there_one_for_each_row(X):
+    with pytest.raises(InputError, match="requires y to be passed"):
+        checked(X, None)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        checked(X, [0, 1])
+
+
+def test_names_and_number_of_columns_are_remembered():
+    card = Scorecard()
+    check_table(card, MIXED, [0, 1, 0, 1], reset=True)
+    assert (card.feature_names_in_.tolist(), card.n_features_in_) == (["age", "job"], 2)
+    with pytest.raises(ValueError, match="same order"):
+        check_table(card, MIXED[["job", "age"]], reset=False)
+    assert len(check_table(card, MIXED[:1], reset=False)[0]) == 1
