@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.text import (
+    Readable,
+    Section,
     clipped,
     percent,
     plain,
@@ -142,3 +144,18 @@ def test_plain_values_go_through_json_and_come_back(tree):
     once = plain(tree)
     assert json.loads(json.dumps(once, allow_nan=False)) == once
     assert plain(once) == once
+
+
+class Counted(Readable):
+    def sections(self):
+        table = pd.DataFrame({"group": ["<b>", "c"], "rows": ["1", "20"]})
+        return [Section(sentences=["Two groups."]), Section("Who", table=table)]
+
+
+def test_terminal_notebook_and_page_show_the_same_sections():
+    assert str(Counted()) == "Two groups.\n\nWho\n group  rows\n <b>       1\n c        20"
+    page = Counted()._repr_html_()
+    assert all(text in page for text in ("<p>Two groups.</p>", "<p>Who</p>", "&lt;b&gt;", "20"))
+    assert Counted().sections()[1].to_dict() == {
+        "title": "Who", "sentences": [], "columns": ["group", "rows"], "rows": [["<b>", "1"], ["c", "20"]],
+    }  # fmt: skip

@@ -2,7 +2,8 @@
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,70 @@ def _html_table(table: pd.DataFrame) -> str:
     for cell in ("th", "td"):
         page = page.replace(f"<{cell}>", f'<{cell} style="text-align: left; padding: 2px 14px 2px 0">')
     return page
+
+
+LEFT = ("group", "rule", "who", "what", "loss", "answer", "served by")
+"""Columns of text, which tables on a terminal align at the left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A part of a result for readers: a title, sentences and a table of texts, each of which may be missing.
+
+    Terminal, notebook and report show the same sections.
+
+    Examples
+    --------
+    >>> print(Section("Who loses", ["Two groups."], pd.DataFrame({"group": ["a", "b"], "gain": ["-1.0", "-0.5"]})))
+    Who loses
+    Two groups.
+     group  gain
+     a      -1.0
+     b      -0.5
+    """
+
+    title: str = ""
+    sentences: Sequence[str] = ()
+    table: pd.DataFrame | None = None
+    left: tuple[str, ...] = LEFT
+    """Columns of the table to align at the left of a terminal."""
+
+    def __str__(self) -> str:
+        """Render for a terminal."""
+        table = [] if self.table is None else [render_text(self.table, self.left)]
+        return "\n".join([*filter(None, [self.title]), *self.sentences, *table])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a page: title, sentences, columns and rows."""
+        table = pd.DataFrame() if self.table is None else self.table
+        values = {"columns": list(table.columns), "rows": table.to_numpy().tolist()}
+        return {"title": self.title, "sentences": list(self.sentences), **values}
+
+
+class Readable:
+    """A result that shows its sections in a terminal and in a notebook."""
+
+    def sections(self) -> list[Section]:
+        """What to read, from the headline down."""
+        raise NotImplementedError
+
+    def summary(self) -> str:
+        """Text for a terminal."""
+        return "\n\n".join(map(str, self.sections()))
+
+    def __str__(self) -> str:
+        """Render for a terminal."""
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        parts: list[str | pd.DataFrame] = []
+        for section in self.sections():
+            parts += [*filter(None, [section.title]), *section.sentences]
+            parts += [] if section.table is None else [section.table]
+        return render_html(*parts)
 
 
 def plain(value: object) -> Any:
