@@ -1,8 +1,9 @@
 """A model as SQL scores rows as the model does, whatever their values and names are."""
 
 import functools
-import importlib.util
+import importlib
 import itertools
+import sys
 
 import numpy as np
 import pandas as pd
@@ -394,8 +395,10 @@ def test_columns_that_differ_in_case_only_are_refused_where_a_database_cannot_te
 
 
 def test_without_sqlglot_one_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    refused(fitted("scorecard"), r"not installed: pip install 'dafh\[sql\]'")
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    monkeypatch.delitem(sys.modules, "dafh.sql")
+    with pytest.raises(InputError, match=r"not installed: pip install 'dafh\[sql\]'"):
+        importlib.import_module("dafh.sql")
 
 
 # ---- the command ----
