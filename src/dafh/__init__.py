@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from dafh.evaluation.comparison import Comparison, Failures
     from dafh.evaluation.matrix import PreferenceMatrix
     from dafh.evaluation.result import AuditResult
-    from dafh.explanation.explain import explain
-    from dafh.explanation.words import Explanation
+    from dafh.explanation import Explanation, explain
     from dafh.groups.recipe import Recipe
     from dafh.incumbents import Incumbent, IncumbentColumns
     from dafh.linear.scorecard import Scaling, Scorecard

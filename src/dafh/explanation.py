@@ -26,9 +26,18 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from dafh.classifiers.logits import SMALLEST_PROBABILITY, class_probabilities, rows_at_once
-from dafh.classifiers.pipelines import final_classifier, parameter_path, split_pipeline
-from dafh.classifiers.protocols import GroupModel
+from dafh.classifiers import (
+    SMALLEST_PROBABILITY,
+    GroupModel,
+    class_probabilities,
+    final_classifier,
+    parameter_path,
+    rows_at_once,
+    split_pipeline,
+)
+from dafh.columns.bins import Binning, named_table
+from dafh.columns.column import Column
+from dafh.columns.kinds import is_ordered, kind_of
 from dafh.evaluation.losses import Loss, LossName
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.evaluation.paired import ServedPredictions
@@ -37,10 +46,7 @@ from dafh.frames import Table, dense, is_frame, take_rows, to_pandas
 from dafh.groups.summary import EVERYBODY_ELSE
 from dafh.regions.conditions import Condition, Region
 from dafh.regions.search import RegionSearch
-from dafh.tables.bins import Binning, named_table
-from dafh.tables.column import Column
-from dafh.tables.values import is_ordered, kind_of
-from dafh.text import clipped, percent, plain, points, render_html, write_date, write_number
+from dafh.text import Readable, Section, clipped, percent, plain, points, write_date, write_number
 
 __all__ = ["Explanation", "GroupInWords", "Rule", "adds_nothing", "explain", "stability", "worth_of_groups"]
 
@@ -50,8 +56,10 @@ _MOST_ROWS = 50_000
 _SMALLEST_CONTRAST = 0.1
 # In log-odds per standard deviation: this moves a probability by 1.25 percentage points at most.
 _SMALLEST_EFFECT = 0.05
-# Only the most frequent categories of a column are described, and the most unusual attributes of a group.
-_MOST_CATEGORIES, _MOST_ATTRIBUTES = 20, 4
+# For each group: columns in which it differs, columns that count differently in its classifier, and attributes.
+_MOST_DIFFERENCES = 4
+# Only the most frequent categories of a column are described.
+_MOST_CATEGORIES = 20
 # With conditions on more columns than this, a rule is no longer read as one sentence. An interval takes two steps.
 _MOST_STEPS = 3
 # A further condition must come this much of the way from "all rows" to a perfect rule, in F1, and a good rule that
@@ -103,7 +111,8 @@ class GroupInWords:
     """Columns that count differently in the classifier that serves the group: column; text; own and pooled, the change
     in the log-odds of the class `label` per standard deviation of the column."""
     members: tuple[dict[str, Any], ...] = ()
-    """Values of sensitive attributes: attribute; name; share of the group's rows, and overall, that of all rows."""
+    """Values of sensitive attributes: attribute; name; text; share of the group's rows; overall, that of all rows; and
+    more, their difference."""
     difference: float | None = None
     """Mean absolute difference in log-odds between the classifier that serves the group and the pooled one; None if one
     of them gives no probabilities."""
@@ -122,48 +131,45 @@ class GroupInWords:
 
     def lines(self) -> list[str]:
         """Rule, gain, contrasts, classifier and members, one line each; what is unknown is left out."""
-        lines = []
-        if self.rule is not None and self.rule.exact:
-            lines.append(self._exact_rule(self.rule))
+        rule, lines = self.rule, []
+        if rule is not None and rule.text == EVERYBODY_ELSE:
+            lines.append("Everybody else: the rows of no exception above.")
+        elif rule is not None and rule.exact:
+            above = ", and no exception above holds" if self.group else ""
+            lines.append(f"Exactly the rows for which {rule.text}{above}.")
         elif self.rows and self.share < 1:
-            lines.append(self._approximate_rule())
-        if self.gain is not None and (self.rows or self.rule is not None):
-            lines.append(self._gain(self.gain))
+            lines.append("No short rule was found for this group." if rule is None else self._approximate_rule(rule))
+        if self.gain is not None:
+            lines.append(self._gain_line(self.gain))
         if self.contrasts:
             lines.append(f"Compared with the other rows: {'; '.join(entry['text'] for entry in self.contrasts)}.")
-        if self.rows and self.served_by != _POOLED and self.difference is not None:
-            lines.append(self._classifier(self.difference))
-        if self.members:
-            # One value of each attribute. Of two that differ equally, the one that the group has more of comes first.
-            table = pd.DataFrame(self.members).assign(more=lambda t: (t["share"] - t["overall"]).round(9))
-            unusual = table.sort_values(["more", "more"], key=np.abs, ascending=False, kind="stable")
-            unusual = table.loc[np.lexsort((-table["more"], -table["more"].abs()))].drop_duplicates("attribute")
-            shares = [
-                f"{member.name} in {percent(member.share)} of rows (all rows: {percent(member.overall)})"
-                for member in unusual.head(_MOST_ATTRIBUTES).itertuples(index=False)
-            ]
-            lines.append(f"Sensitive attributes: {'; '.join(shares)}.")
+        if self.effects:
+            label = clipped(self.effects[0]["label"])
+            differs = f"differs from the pooled one, in log-odds of class {label} per standard deviation"
+            lines.append(f"Its classifier {differs}: {'; '.join(entry['text'] for entry in self.effects)}.")
+        elif self.difference is not None and self.served_by != _POOLED:
+            how = f"differ from those of the pooled classifier by {self.difference:.2f} on average"
+            alike = "Its classifier barely differs from the pooled classifier."
+            lines.append(alike if self.difference < _SMALLEST_EFFECT else f"Its log-odds {how}.")
+        unusual: dict[str, str] = {}
+        # Of two values that differ equally, the one that the group has more of comes first.
+        for member in sorted(self.members, key=lambda m: (-round(abs(m["more"]), 9), -m["more"])):
+            unusual.setdefault(member["attribute"], member["text"])
+        if unusual:
+            lines.append(f"Sensitive attributes: {'; '.join(list(unusual.values())[:_MOST_DIFFERENCES])}.")
         return lines
 
-    def _exact_rule(self, rule: Rule) -> str:
-        if rule.text == EVERYBODY_ELSE:
-            return "Everybody else: the rows of no exception above."
-        return f"Exactly the rows for which {rule.text}{', and no exception above holds' if self.group else ''}."
-
-    def _approximate_rule(self) -> str:
-        if self.rule is None:
-            return "No short rule was found for this group."
-        precision, recall = self.rule.precision, self.rule.recall
-        f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
+    def _approximate_rule(self, rule: Rule) -> str:
+        f1 = 2 * rule.precision * rule.recall / max(rule.precision + rule.recall, 1e-12)
         all_rows = 2 * self.share / (1 + self.share)
         good = f1 - all_rows >= _GOOD_RULE * (1 - all_rows)
         start = "Approximate rule" if good else "No short rule fits this group well. The best one found"
         return (
-            f"{start}: {self.rule.text}. It matches {percent(recall)} of the group, and {percent(precision)} of the "
-            "rows it matches are in the group."
+            f"{start}: {rule.text}. It matches {percent(rule.recall)} of the group, and {percent(rule.precision)} of "
+            "the rows it matches are in the group."
         )
 
-    def _gain(self, gain: float) -> str:
+    def _gain_line(self, gain: float) -> str:
         who = "its classifier" if self.served_by.startswith(_OWN) else "its own classifier, which is not in use,"
         loss, limits = Loss(self.loss), ""
         if self.low is not None and self.high is not None:
@@ -171,27 +177,19 @@ class GroupInWords:
         over = "over the pooled classifier on calibration rows"
         return f"Gain of {who} {over}: {points(gain)} {loss.unit}{loss.of_gain}{limits}."
 
-    def _classifier(self, difference: float) -> str:
-        if self.effects:
-            label, texts = clipped(self.effects[0]["label"]), "; ".join(entry["text"] for entry in self.effects)
-            unit = f"in log-odds of class {label} per standard deviation"
-            return f"Its classifier differs from the pooled one, {unit}: {texts}."
-        if difference < _SMALLEST_EFFECT:
-            return "Its classifier barely differs from the pooled classifier."
-        return f"Its log-odds differ from those of the pooled classifier by {difference:.2f} on average."
 
-
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Readable):
     """All groups in words; prints as text in a terminal and in a notebook. Made by `explain`.
 
     Examples
     --------
     >>> group = GroupInWords(0, "Group 0", 40, 0.4, "the pooled classifier", Rule("age is 30 or less", 0.9, 0.8))
     >>> print(Explanation((group,), stability=0.9))
-    Group 0: 40 rows (40.0% of all), served by the pooled classifier.
+    Group 0: 40 rows (40.0% of all), served by the pooled classifier
       Approximate rule: age is 30 or less. It matches 80.0% of the group, and 90.0% of the rows it matches are in the
     group.
+    <BLANKLINE>
     The groups change little with the seed: the adjusted Rand index between fits is 0.90 (1: the same groups, 0: no more
     alike than random groups).
     """
@@ -221,13 +219,8 @@ class Explanation:
         groups = [
             vars(group) | {"rule": group.rule and vars(group.rule), "lines": group.lines()} for group in self.groups
         ]
-        names = ("worth", "exact", "alike", "stability", "n_fits")
-        return dict(
-            plain(
-                {name: getattr(self, name) for name in names}
-                | {"groups": groups, "stability_text": self.stability_text()}
-            )
-        )
+        values = {name: getattr(self, name) for name in ("worth", "exact", "alike", "stability", "n_fits")}
+        return dict(plain({**values, "groups": groups, "stability_text": self.stability_text()}))
 
     def stability_text(self) -> str:
         """Say how much the groups change with the seed, or with the rows they are learned from."""
@@ -241,20 +234,11 @@ class Explanation:
             "(1: the same groups, 0: no more alike than random groups)."
         )
 
-    def _paragraphs(self) -> list[str]:
-        paragraphs = [] if self.worth is None else [self.worth]
-        for group in self.groups:
-            paragraphs += [f"{group.heading}.", *(f"  {line}" for line in group.lines())]
-        return [*paragraphs, self.stability_text()] if self.stability is not None else paragraphs
-
-    def __str__(self) -> str:
-        """Render for a terminal."""
-        return "\n".join(self._paragraphs())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return render_html(*self._paragraphs())
+    def sections(self) -> list[Section]:
+        """What the groups are worth, each group, and how stable they are."""
+        groups = [Section(group.heading, [f"  {line}" for line in group.lines()]) for group in self.groups]
+        worth = [] if self.worth is None else [Section(self.worth)]
+        return [*worth, *groups, *([] if self.stability is None else [Section(self.stability_text())])]
 
 
 def server_words(final: GroupModel, group: int) -> str:
@@ -302,7 +286,6 @@ def explain(
     X: Table,
     *,
     sensitive_features: Table | None = None,
-    n_contrasts: int = 4,
     random_state: int = 0,
 ) -> Explanation:
     """Describe the groups that a fitted model forms on some rows.
@@ -314,8 +297,6 @@ def explain(
         Rows as the model takes them. A pipeline is described in terms of its original columns.
     sensitive_features : data frame, series or array with as many rows, optional
         Attributes whose values are counted in each group. Required if the groups of the model depend on them.
-    n_contrasts : int, default=4
-        For each group, the number of contrasts, and of differences between the classifiers, to name.
     random_state : int, default=0
         Splits the rows into those that search for a rule and those that measure it.
 
@@ -333,8 +314,6 @@ def explain(
     >>> len(words.groups), words.groups[0].rule.exact
     (2, True)
     """
-    if n_contrasts < 1:
-        raise InputError(f"n_contrasts must be at least 1, got {n_contrasts!r}.")
     X = dense(X)
     table = named_table(X)
     if not len(table):
@@ -352,12 +331,18 @@ def explain(
     for group in range(max(final.n_groups_, int(groups.max()) + 1)):
         inside = groups == group
         sampled = inside[sample]
-        difference, effects = _effects(numbers, sampled, log_odds, final.classes_, n_contrasts)
-        details: dict[str, Any] = {}
+        difference, effects = _effects(numbers, sampled, log_odds, final.classes_)
+        columns: list[str] = []
+        details: dict[str, Any]
         if exceptions is not None and group < exceptions.n_groups > 1:
-            details["rule"] = Rule(exceptions.rules[group], precision=1.0, recall=1.0, exact=True)
-            gain = exceptions.to_frame().loc[group, ["gain", "low", "high"]].astype(float)
-            details |= {"loss": exceptions.loss, **gain.dropna()}
+            gain = exceptions.to_frame().loc[group, ["gain", "low", "high"]].astype(float).dropna()
+            details = {"rule": Rule(exceptions.rules[group], 1.0, 1.0, exact=True), "loss": exceptions.loss, **gain}
+            # That the group differs in the columns of its rule goes without saying. Everybody else is who no exception
+            # holds for, and depends on the columns of all.
+            regions = exceptions.regions[group : group + 1] or exceptions.regions
+            columns = [name for region in regions for name in region.columns]
+        else:
+            details = {"rule": _search_rule(table.iloc[sample], sampled, rng)}
         names = getattr(getattr(final, "partition_", None), "group_names_", None)
         name = f"Group {group}" if names is None or group >= len(names) else f"Group {group} ({clipped(names[group])})"
         described.append(
@@ -367,11 +352,11 @@ def explain(
                 rows=int(inside.sum()),
                 share=float(inside.mean()),
                 served_by=server_words(final, group),
-                contrasts=_contrasts(numbers, sampled, n_contrasts, _rule_columns(exceptions, group)),
+                contrasts=_contrasts(numbers, sampled, set(map(clipped, columns))),
                 effects=effects,
                 members=() if attributes is None else _members(attributes, inside),
                 difference=difference,
-                **({"rule": _search_rule(table.iloc[sample], sampled, rng)} | details),
+                **details,
             )
         )
     return Explanation(tuple(described), worth=worth_of_groups(model))
@@ -422,18 +407,7 @@ class _Numbers(NamedTuple):
         return cls(views, observed, scale.fit_transform(observed))
 
 
-def _rule_columns(exceptions: Any, group: int) -> set[str]:
-    """Columns that the model's own rule is about: that the group differs in them goes without saying."""
-    if exceptions is None or group >= exceptions.n_groups:
-        return set()
-    # Everybody else is who no exception holds for, and depends on all of their columns.
-    regions = exceptions.regions[group : group + 1] or exceptions.regions
-    return {clipped(name) for region in regions for name in region.columns}
-
-
-def _contrasts(
-    numbers: _Numbers, inside: NDArray[np.bool_], n_contrasts: int, left_out: set[str]
-) -> tuple[dict[str, Any], ...]:
+def _contrasts(numbers: _Numbers, inside: NDArray[np.bool_], left_out: set[str]) -> tuple[dict[str, Any], ...]:
     """Columns with the largest differences of means, in standard deviations; each once."""
     if inside.all() or not inside.any():
         return ()
@@ -442,7 +416,7 @@ def _contrasts(
     # Of two views that differ equally (two categories of one column), the one that the group has more of comes first.
     for position in np.lexsort((-difference, -np.abs(difference).round(9))):
         view, size = numbers.views[position], float(difference[position])
-        if len(contrasts) == n_contrasts or abs(size) < _SMALLEST_CONTRAST:
+        if len(contrasts) == _MOST_DIFFERENCES or abs(size) < _SMALLEST_CONTRAST:
             break
         # Not of the values filled in: the average that is shown must be the one that a reader computes from the data.
         values = pd.Series(numbers.observed[:, position])
@@ -488,7 +462,6 @@ def _effects(
     inside: NDArray[np.bool_],
     log_odds: NDArray[np.float64] | None,
     classes: NDArray[Any],
-    n_effects: int,
 ) -> tuple[float | None, tuple[dict[str, Any], ...]]:
     """Mean absolute difference of a group's two log-odds, None if unknown, and columns whose effect differs most."""
     if log_odds is None or not inside.any():
@@ -505,7 +478,7 @@ def _effects(
         own, pooled = Ridge(alpha=1.0).fit(numbers.standardized[inside], targets).coef_
         change = np.abs(own - pooled)
         for position in np.argsort(-change, kind="stable"):
-            if len(effects) == n_effects or change[position] < _SMALLEST_EFFECT:
+            if len(effects) == _MOST_DIFFERENCES or change[position] < _SMALLEST_EFFECT:
                 break
             view, weights = numbers.views[position], (float(own[position]), float(pooled[position]))
             name = view.flag or view.column
@@ -531,11 +504,12 @@ def _members(attributes: NamedGroups, inside: NDArray[np.bool_]) -> tuple[dict[s
     for attribute in attributes.attributes:
         codes = pd.Series(attribute.codes)
         overall, share = codes.value_counts(normalize=True), codes[inside].value_counts(normalize=True)
-        members += [
-            {"attribute": attribute.name, "name": name, "share": float(share.get(code, 0.0)), "overall": overall[code]}
-            for code, name in enumerate(attribute.names)
-            if code in overall
-        ]
+        for code, name in enumerate(attribute.names):
+            if code in overall:
+                inside_, of_all = float(share.get(code, 0.0)), float(overall[code])
+                text = f"{name} in {percent(inside_)} of rows (all rows: {percent(of_all)})"
+                entry = {"attribute": attribute.name, "name": name, "text": text, "share": inside_}
+                members.append({**entry, "overall": of_all, "more": inside_ - of_all})
     return tuple(members)
 
 

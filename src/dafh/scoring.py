@@ -29,9 +29,7 @@ from dafh.evaluation.losses import check_losses
 from dafh.evaluation.paired import ComparedRows, ServedPredictions
 from dafh.evaluation.result import AuditResult, rules_of
 from dafh.exceptions import InputError
-from dafh.explanation.explain import explain
-from dafh.explanation.stability import stability
-from dafh.explanation.words import Explanation
+from dafh.explanation import Explanation, explain, stability
 from dafh.incumbents import IncumbentColumns
 from dafh.large import as_blocks, open_files, random_by_position
 from dafh.linear.scorecard import Scorecard

@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 
 from dafh import AuditResult, DAFHClassifier, audit, explain
-from dafh.explanation.rules import Rule
-from dafh.explanation.words import Explanation, GroupInWords
+from dafh.explanation import Explanation, GroupInWords, Rule
 from dafh.report import render, summarize, write_report
 from dafh.text import percent, points
 from models import additive_case, network_case, rules_case, workers

@@ -248,7 +248,7 @@ def _incumbent(score: str | None, decision: str | None, threshold: float | None)
 
 def _print_groups(fitted: Any) -> None:
     """Say what groups are worth, list the exceptions, and say what the guard decided."""
-    from dafh.explanation.words import worth_of_groups
+    from dafh.explanation import worth_of_groups
 
     exceptions = fitted.exceptions_
     click.echo(f"\n{worth_of_groups(fitted) if exceptions is None else exceptions}")

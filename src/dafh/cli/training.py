@@ -22,7 +22,7 @@ from dafh.columns.schema import TableSchema, check_columns, persons_of
 from dafh.columns.write import TableWriter
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
-from dafh.explanation.words import worth_of_groups
+from dafh.explanation import worth_of_groups
 from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
 from dafh.monitor.inputs import Reference
 from dafh.persistence.files import file_content, read_card

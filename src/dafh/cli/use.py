@@ -103,7 +103,7 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_j
     Every group is compared with the pooled classifier: learned groups, and those that sensitive attributes define.
     DATA needs the training columns and the target. Use rows that the model has not seen.
     """
-    from dafh.explanation.words import adds_nothing, worth_of_groups
+    from dafh.explanation import adds_nothing, worth_of_groups
     from dafh.scoring import FileModel
 
     loaded = FileModel.open(model, options["target"])

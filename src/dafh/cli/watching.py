@@ -16,7 +16,7 @@ from dafh.columns.read import DataFile
 from dafh.columns.schema import check_columns, persons_of
 from dafh.columns.unexpected import UnreadValues
 from dafh.exceptions import InputError
-from dafh.explanation.words import worth_of_groups
+from dafh.explanation import worth_of_groups
 from dafh.monitor.inputs import Reference
 from dafh.monitor.monitor import Monitor
 from dafh.monitor.notices import Notice, ServiceChange, Update

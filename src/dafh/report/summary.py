@@ -13,7 +13,7 @@ from dafh.evaluation.losses import Loss, level_in_words
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.recommendation import Recommendation
 from dafh.evaluation.result import AuditResult, failed_now, group_changes, named_changes, rules_of
-from dafh.explanation.words import Explanation, server_words, worth_of_groups
+from dafh.explanation import Explanation, server_words, worth_of_groups
 from dafh.linear.scorecard import Scorecard
 from dafh.plots import scorecard_bins
 from dafh.text import clipped, listed, percent, plain, points

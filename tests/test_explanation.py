@@ -1,17 +1,23 @@
-"""Groups in words: every number and every word is that of the data."""
+"""Groups in words: every number and every word is that of the data; and how much groups change with seed and rows."""
+
+import itertools
+import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, explain
+from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, Explanation, Scorecard, explain
 from dafh.exceptions import InputError
-from dafh.explanation import stability
-from dafh.explanation.words import Contrast
-from dafh.partitions import IntersectionPartition
+from dafh.explanation import GroupInWords, Rule, adds_nothing, stability, worth_of_groups
+from dafh.partitions import IntersectionPartition, Partition
 from models import additive_case, network_case, rules_case
 from rule_words import groups_by_words
 
@@ -68,7 +74,7 @@ def test_a_simple_rule_is_found_and_said_with_values_that_occur():
     assert young.rule.text == "age is 40 or less"
     assert old.rule.text == "age is above 40"
     assert young.rule.precision == young.rule.recall == 1
-    assert young.contrasts[0].column == "age"
+    assert young.contrasts[0]["column"] == "age"
     assert young.rows + old.rows == 2000
     assert young.share + old.share == pytest.approx(1)
 
@@ -98,8 +104,8 @@ def test_fidelity_is_measured_on_rows_that_did_not_make_the_rule():
 def test_contrasts_are_true_and_name_each_column_once():
     table = people()
     group = words_for(lambda X: X["job"] == "cook", table).groups[1]
-    assert group.contrasts[0].text == "job is cook in 100.0% of rows instead of 0.0%"
-    columns = [contrast.column for contrast in group.contrasts]
+    assert group.contrasts[0]["text"] == "job is cook in 100.0% of rows instead of 0.0%"
+    columns = [contrast["column"] for contrast in group.contrasts]
     assert len(columns) == len(set(columns))
 
 
@@ -107,8 +113,8 @@ def test_who_is_in_a_group_is_counted():
     table = people()
     sex = np.where(table["age"] > 40, "f", "m")
     old = words_for(lambda X: X["age"] > 50, table, sensitive_features=pd.DataFrame({"sex": sex})).groups[1]
-    assert {member.name: member.share for member in old.members} == {"sex = f": 1.0, "sex = m": 0.0}
-    assert old.members[0].overall == pytest.approx((sex == "f").mean())
+    assert {member["name"]: member["share"] for member in old.members} == {"sex = f": 1.0, "sex = m": 0.0}
+    assert old.members[0]["overall"] == pytest.approx((sex == "f").mean())
 
 
 def test_a_group_served_by_the_pooled_classifier_says_so():
@@ -176,7 +182,7 @@ def test_groups_by_attributes_are_explained_audited_and_compared_in_any_pipeline
     model.fit(X, y, **{option: side})
     words = explain(model, X, sensitive_features=side)
     assert [group.rows for group in words.groups] == side["side"].value_counts()[side["side"].unique()].tolist()
-    assert words.groups[0].effects[0].column == "a"
+    assert words.groups[0].effects[0]["column"] == "a"
     assert AuditResult.of(model, X, y, sensitive_features=side).matrix.accuracy > 0.9
     with pytest.raises(InputError, match="sensitive_features"):
         explain(model, X)
@@ -191,7 +197,7 @@ def test_rows_of_an_unknown_value_are_rows_in_no_group():
     unseen.loc[:99, "side"] = "middle"
     *_, rest = explain(model, X, sensitive_features=unseen).groups
     assert (rest.rows, rest.served_by) == (100, "the pooled classifier")
-    assert any(member.name == "side = middle" and member.share == 1 for member in rest.members)
+    assert any(member["name"] == "side = middle" and member["share"] == 1 for member in rest.members)
 
 
 # ---- unusual columns ----
@@ -246,18 +252,17 @@ def test_precision_and_recall_are_those_of_the_rule_on_other_rows():
 def test_differences_are_in_standard_deviations_and_have_the_sign_of_the_group():
     x = np.r_[np.zeros(100), np.full(100, 10.0)]
     (contrast,) = group(pd.DataFrame({"x": x}), x > 5).contrasts
-    assert contrast == Contrast("x", "x averages 10 instead of 0", difference=2.0)
+    assert contrast == {"column": "x", "text": "x averages 10 instead of 0", "difference": 2.0}
     (other,) = group(pd.DataFrame({"x": x}), x < 5).contrasts
-    assert other.difference == -2.0
+    assert other["difference"] == -2.0
 
 
-def test_the_largest_differences_come_first_and_no_more_than_asked():
+def test_the_largest_differences_come_first_and_small_ones_are_left_out():
     rng = np.random.default_rng(0)
     members = np.arange(4000) % 2 == 0
-    table = pd.DataFrame({f"shift {s}": rng.normal(size=4000) + s * members for s in (0.5, 2, 0, 1)})
-    columns = [contrast.column for contrast in group(table, members).contrasts]
-    assert columns == ["shift 2", "shift 1", "shift 0.5"]
-    assert len(group(table, members, n_contrasts=1).contrasts) == 1
+    table = pd.DataFrame({f"shift {s}": rng.normal(size=4000) + s * members for s in (0.5, 2, 0, 1, 0.4, 0.3)})
+    columns = [contrast["column"] for contrast in group(table, members).contrasts]
+    assert columns == ["shift 2", "shift 1", "shift 0.5", "shift 0.4"]
 
 
 # ---- classifiers ----
@@ -268,13 +273,11 @@ def test_effects_are_changes_per_standard_deviation_largest_first():
     X = pd.DataFrame({"a": rng.normal(size=2000), "b": 10 * rng.normal(size=2000), "c": rng.normal(size=2000)})
     model = KnownGroups(np.arange(2000) % 2, own=[1.0, 0.2, 0.5], pooled=[0.2, 0.05, 0.5])
     a_wide, a_narrow = explain(model, X).groups[0].effects
-    assert (a_wide.column, a_narrow.column) == (
-        "b",
-        "a",
-    )  # Per unit b has the smaller effect, per deviation the larger.
-    assert a_wide.own == pytest.approx(0.2 * X["b"].std(), rel=0.02)
-    assert a_narrow.pooled == pytest.approx(0.2, rel=0.05)
-    assert a_wide.label == "yes"
+    # Per unit b has the smaller effect, per deviation the larger.
+    assert (a_wide["column"], a_narrow["column"]) == ("b", "a")
+    assert a_wide["own"] == pytest.approx(0.2 * X["b"].std(), rel=0.02)
+    assert a_narrow["pooled"] == pytest.approx(0.2, rel=0.05)
+    assert a_wide["label"] == "yes"
 
 
 def test_the_difference_of_classifiers_is_their_mean_distance_in_log_odds():
@@ -302,7 +305,7 @@ def test_of_many_classes_the_one_that_differs_most_is_named():
     third = 0.2 + 0.3 * X["a"].to_numpy()
     model.predict_proba = lambda X: np.column_stack([np.full(400, 0.1), 0.9 - third, third])
     model.pooled_.predict_proba = lambda X: np.tile([0.1, 0.6, 0.3], (400, 1))
-    assert {effect.label for effect in explain(model, X).groups[0].effects} == {"z"}
+    assert {effect["label"] for effect in explain(model, X).groups[0].effects} == {"z"}
 
 
 # ---- the rules of a model ----
@@ -369,7 +372,7 @@ def test_words_alone_give_every_row_the_group_of_the_model_gaps_and_unseen_categ
 def test_what_a_rule_says_already_is_no_contrast():
     case = rules_case()
     for described in explain(case.model, case.X).groups:
-        assert "job" not in [contrast.column for contrast in described.contrasts]
+        assert "job" not in [contrast["column"] for contrast in described.contrasts]
 
 
 def test_groups_that_add_nothing_are_said_to_before_anything_else():
@@ -386,3 +389,238 @@ def test_a_network_has_approximate_rules_and_no_gains_of_rules():
     words = explain(case.model, case.X)
     assert not words.exact
     assert all(described.gain is None for described in words.groups)
+
+
+# ---- sentences ----
+
+
+@pytest.mark.parametrize(("difference", "alike"), [(0.0499, True), (0.05, False), (None, False)])
+def test_classifiers_are_alike_below_the_smallest_effect(difference, alike):
+    close = GroupInWords(0, "Group 0", 9, 0.4, "its own classifier", difference=0.0)
+    other = GroupInWords(1, "Group 1", 9, 0.4, "its own classifier", difference=difference)
+    assert Explanation((close, other)).alike == alike
+
+
+def test_an_explanation_is_ready_for_json_whatever_its_labels():
+    effect = {"column": "x", "own": 1.0, "pooled": np.nan, "label": np.int64(3), "text": "x"}
+    found = Explanation(
+        (GroupInWords(0, "Group 0", 9, np.float64(0.4), "its own classifier", effects=(effect,)),), 0.5
+    ).to_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["groups"][0]["effects"][0]["label"] == 3
+    assert found["groups"][0]["effects"][0]["pooled"] is None
+    assert found["stability"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("own", "pooled", "words"),
+    [(1.0, 0.2, "a stronger"), (-0.1, -0.8, "a weaker"), (0.1, -0.8, "the opposite"), (0.03, 1, "almost no")],
+)
+def test_effects_in_words(own, pooled, words):
+    X = pd.DataFrame({"age": np.random.default_rng(0).normal(size=2000)})
+    (effect,) = explain(KnownGroups(np.arange(2000) % 2, own=[own], pooled=[pooled]), X).groups[0].effects
+    assert effect["text"].startswith(f"age has {words} effect ({own:+.1f}"[:-2])
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        (0.499, "change a lot"),
+        (0.5, "change in part"),
+        (0.799, "change in part"),
+        (0.8, "change little"),
+        (0.949, "change little"),
+        (0.95, "barely change"),
+        (1.0, "barely change"),
+        (None, "not measured"),
+    ],
+)
+def test_stability_in_words(value, word):
+    assert word in Explanation((), value).stability_text()
+
+
+@pytest.mark.parametrize(
+    ("share", "precision", "recall", "good"),
+    [
+        (0.3, 0.48, 0.55, False),
+        (0.3, 0.9, 0.8, True),
+        (0.9, 0.9, 1.0, False),
+        (0.9, 1.0, 0.99, True),
+        (0.1, 0, 0, False),
+    ],
+)
+def test_a_rule_that_is_no_better_than_all_rows_is_not_praised(share, precision, recall, good):
+    group = GroupInWords(0, "Group 0", 10, share, "its own classifier", Rule("a is b", precision, recall))
+    assert ("No short rule" in group.lines()[0]) == (not good)
+
+
+# ---- what groups are worth ----
+
+
+def served(serves, n_groups, pooled=None):
+    return SimpleNamespace(n_groups_=n_groups, serves_=np.array(serves), pooled_=pooled, method_="network")
+
+
+@pytest.mark.parametrize(
+    ("model", "nothing"),
+    [
+        (served([1], 1, Scorecard()), True),
+        (served([2, 2], 2, Scorecard()), True),
+        (served([1], 1), True),
+        (served([0], 1), False),
+        (served([0, 3, 0], 3), False),
+    ],
+)
+def test_what_groups_are_worth_in_one_sentence(model, nothing):
+    assert adds_nothing(model) == nothing
+    assert any(words in worth_of_groups(model) for words in ("add nothing", "let none")) == nothing
+
+
+def test_the_rules_of_a_model_say_the_same_as_all_other_outputs():
+    final = rules_case().model[-1]
+    assert worth_of_groups(final) == final.exceptions_.sentence()
+
+
+# ---- stability ----
+
+
+class ByChance(Partition):
+    """Groups that have nothing to do with the rows."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y, sensitive_features=None, sample_weight=None):
+        self.group_names_ = ["one", "other"]
+        return self
+
+    def assign(self, X, sensitive_features=None):
+        return np.random.default_rng(self.random_state).integers(2, size=len(X))
+
+
+def test_stability_is_one_for_groups_that_no_seed_moves_and_small_for_chance():
+    table = np.random.default_rng(0).integers(18, 80, (400, 1)).astype(float)
+    y = (table[:, 0] > 40).astype(int)
+    same = stability(DecoupledClassifier(), np.r_[table * 0, table * 0 + 100], np.r_[y, y], seeds=(0, 1, 2))
+    assert same == 1
+    chance = stability(DecoupledClassifier(ByChance()), np.arange(800.0)[:, None], np.r_[y, y], seeds=(0, 1, 2))
+    assert abs(chance) < 0.05
+    with pytest.raises(InputError, match="two different seeds"):
+        stability(DecoupledClassifier(), table, y, seeds=(1, 1))
+
+
+class SeededGroups(ClassifierMixin, BaseEstimator):
+    """Groups that depend on the seed in a known way: the rows below ten times the seed."""
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.fitted_ = self.random_state
+        self.classes_, self.n_groups_, self.serves_ = np.unique(y), 2, np.arange(2)
+        return self
+
+    def predict_group(self, X):
+        return (np.asarray(X)[:, 0] < 10 * self.fitted_).astype(int)
+
+    def predict_all(self, X):
+        return np.zeros((len(X), 3), int)
+
+
+def test_stability_is_the_mean_over_all_pairs_of_seeds():
+    X, y = np.arange(100.0)[:, None], np.arange(100) % 2
+    parts = {seed: (X[:, 0] < 10 * seed).astype(int) for seed in (2, 5, 7)}
+    by_hand = np.mean([adjusted_rand_score(parts[a], parts[b]) for a, b in ((2, 5), (2, 7), (5, 7))])
+    model = SeededGroups(random_state=9)
+    assert stability(model, X, y, seeds=(2, 5, 7)) == pytest.approx(by_hand)
+    assert model.random_state == 9
+    assert not hasattr(model, "classes_")
+    assert stability(model, X, y, seeds=(3, 4)) < 1
+
+
+class RowsSeen(ClassifierMixin, BaseEstimator):
+    """Groups that depend on the rows of fit in a known way: rows up to the largest one seen of the first 50."""
+
+    fits = []  # noqa: RUF012
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        self.fits.append((np.asarray(X)[:, 0], np.asarray(y), sample_weight, self.random_state))
+        self.classes_, self.n_groups_, self.serves_ = np.unique(y), 2, np.arange(2)
+        self.last_ = np.asarray(X)[np.asarray(X)[:, 0] < 50, 0].max()
+        return self
+
+    def predict_group(self, X):
+        return (np.asarray(X)[:, 0] > self.last_ - 25).astype(int)
+
+    def predict_all(self, X):
+        return np.zeros((len(X), 3), int)
+
+
+@pytest.mark.parametrize("table", [lambda X: X, lambda X: pd.DataFrame(X, columns=["x"])], ids=["array", "frame"])
+def test_resamples_are_four_fifths_of_the_rows_of_each_class_with_all_that_belongs_to_them(table):
+    X, y = np.arange(100.0)[:, None], np.where(np.arange(100) < 10, "rare", "often")
+    RowsSeen.fits.clear()
+    found = stability(RowsSeen(random_state=7), table(X), y, resamples=4, sample_weight=np.arange(100.0))
+    assert -1 <= found <= 1
+    assert len(RowsSeen.fits) == 4
+    assert len({tuple(rows) for rows, *_ in RowsSeen.fits}) == 4
+    for rows, labels, weight, seed in RowsSeen.fits:
+        assert len(set(rows)) == 80
+        assert (labels == "rare").sum() == 8
+        np.testing.assert_array_equal(labels, y[rows.astype(int)])
+        np.testing.assert_array_equal(weight, rows)
+        assert seed == 7
+
+
+def test_groups_of_resamples_are_compared_on_all_rows_over_all_pairs():
+    X, y = np.arange(100.0)[:, None], np.arange(100) % 2
+    RowsSeen.fits.clear()
+    found = stability(RowsSeen(), X, y, resamples=5)
+    last = [rows[rows < 50].max() for rows, *_ in RowsSeen.fits]
+    assert len(set(last)) > 1
+    parts = [(X[:, 0] > row - 25).astype(int) for row in last]
+    by_hand = np.mean([adjusted_rand_score(one, other) for one, other in itertools.combinations(parts, 2)])
+    assert found == pytest.approx(by_hand)
+    assert {seed for *_, seed in RowsSeen.fits} == {0}
+
+
+@pytest.mark.parametrize("resamples", [0, 1, -3])
+def test_one_resample_is_no_comparison(resamples):
+    with pytest.raises(InputError, match="at least two resamples"):
+        stability(RowsSeen(), np.arange(10.0)[:, None], np.arange(10) % 2, resamples=resamples)
+
+
+@pytest.mark.parametrize(("n_rows", "n_used"), [(100, 100), (10_000, 10_000), (10_003, 10_000)])
+def test_copies_are_compared_on_no_more_rows_than_asked_for(n_rows, n_used):
+    X, y = np.arange(float(n_rows))[:, None], np.arange(n_rows) % 2
+    RowsSeen.fits.clear()
+    found = stability(RowsSeen(), X, y, max_rows=10_000, sample_weight=np.arange(n_rows))
+    assert -1 <= found <= 1
+    assert [seed for *_, seed in RowsSeen.fits] == [0, 1, 2]
+    for rows, labels, weight, _ in RowsSeen.fits:
+        assert len(set(rows)) == n_used
+        np.testing.assert_array_equal(labels, y[rows.astype(int)])
+        np.testing.assert_array_equal(weight, rows)
+
+
+@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
+def test_copies_keep_the_incumbent_of_the_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = (np.where(X[:, 0] > 0, X[:, 1], -X[:, 1]) + 0.3 * rng.normal(size=400) > 0).astype(int)
+    incumbent = CountsItsFits(max_iter=50).fit(X, y)
+    model = DAFHClassifier(2, pooled=incumbent, random_state=0).fit(X, y)
+    CountsItsFits.n_fits = 0
+    assert stability(model, X, y, resamples=2) > 0.5
+    assert CountsItsFits.n_fits == 0
+
+
+class CountsItsFits(LogisticRegression):
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        CountsItsFits.n_fits += 1
+        return super().fit(X, y, sample_weight)
