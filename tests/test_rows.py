@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from dafh import DecoupledClassifier, Scorecard
 from dafh.exceptions import InputError
 from dafh.partitions import PooledPartition
-from dafh.rows import CheckedRows, HeldOut, RowContext, TableView, set_rows_aside
+from dafh.rows import HeldOut, LabelledRows, TableEncoding, set_rows_aside
 
 
 def checked(X=None, y=None, **options):
     X = np.arange(12.0).reshape(6, 2) if X is None else X
-    return CheckedRows.check(DecoupledClassifier(), X, ["a", "b"] * 3 if y is None else y, numbers=True, **options)
+    return LabelledRows.check(DecoupledClassifier(), X, ["a", "b"] * 3 if y is None else y, numbers=True, **options)
 
 
 def test_rows_of_weight_zero_are_left_out():
     rows = checked(sample_weight=[1, 1, 0, 2, 1, 1], sensitive_features={"sex": list("fmfmfm")})
-    assert rows.X[:, 0].tolist() == [0, 2, 6, 8, 10]
+    assert rows.numbers[:, 0].tolist() == [0, 2, 6, 8, 10]
     assert rows.weight.tolist() == [1, 1, 2, 1, 1]
-    assert rows.attributes["sex"].tolist() == ["f", "m", "m", "f", "m"]
+    assert rows.sensitive["sex"].tolist() == ["f", "m", "m", "f", "m"]
 
 
 def test_a_weight_beyond_a_million_million_is_refused():
@@ -35,11 +35,11 @@ def test_a_weight_beyond_a_million_million_is_refused():
 def test_a_part_of_the_rows_keeps_everything_together(library):
     frame = library({"u": np.arange(6.0), "v": np.arange(6.0) ** 2})
     part = checked(X=frame, sensitive_features={"sex": list("fmfmfm")}).take(np.array([4, 1]))
-    assert part.X.tolist() == [[4, 16], [1, 1]]
-    assert np.asarray(part.given).tolist() == [[4, 16], [1, 1]]
-    assert list(part.given.columns) == ["u", "v"]
+    assert part.numbers.tolist() == [[4, 16], [1, 1]]
+    assert np.asarray(part.X).tolist() == [[4, 16], [1, 1]]
+    assert list(part.X.columns) == ["u", "v"]
     assert part.y.tolist() == ["a", "b"]
-    assert part.attributes["sex"].tolist() == ["f", "m"]
+    assert part.sensitive["sex"].tolist() == ["f", "m"]
 
 
 def test_classes_of_an_incumbent_may_be_more_than_those_that_occur():
@@ -94,13 +94,13 @@ def known():
 
 
 def test_more_rows_keep_the_classes_of_the_estimator(known):
-    rows = CheckedRows.check_more(
+    rows = LabelledRows.check_more(
         known, [[1.0, 2.0], [3, 4]], ["b", "b"], numbers=True, sensitive_features={"sex": ["f", None]}
     )
     assert rows.classes.tolist() == ["a", "b"]
     assert rows.label.tolist() == [1, 1]
     assert rows.weight.tolist() == [1, 1]
-    assert rows.attributes["sex"].tolist() == ["f", "(missing)"]
+    assert rows.sensitive["sex"].tolist() == ["f", "(missing)"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_more_rows_keep_the_classes_of_the_estimator(known):
 )
 def test_more_rows_that_do_not_fit_are_refused(known, X, y, options, message):
     with pytest.raises(ValueError, match=message):
-        CheckedRows.check_more(known, X, y, numbers=True, **options)
+        LabelledRows.check_more(known, X, y, numbers=True, **options)
 
 
 FEATURES = np.arange(12.0).reshape(6, 2)
@@ -127,53 +127,34 @@ TABLE = pd.DataFrame({"age": [30, 40, 50, 60, 70, 80], "job": ["cook", "clerk", 
 
 def context_of(rows):
     """Declared attribute, person and time of each row."""
-    context = rows.context
-    return [part if part is None else np.asarray(part).ravel().tolist() for part in vars(context).values()]
+    values = (rows.declared, rows.person, rows.time)
+    return [value if value is None else np.asarray(value).ravel().tolist() for value in values]
 
 
 # ---- what is known ----
 
 
-def test_each_of_the_three_is_checked_and_kept():
-    context = RowContext.check(2, {"sex": ["f", "m"]}, ["x", "x"], [5, 3])
-    assert context.declared["sex"].tolist() == ["f", "m"]
-    assert context.person.tolist() == [0, 0]
-    assert context.time.tolist() == [5, 3]
-    nothing = RowContext.check(2, None, None, None)
-    assert (nothing.declared, nothing.person, nothing.time) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("known", "name"),
-    [(([1], None, None), "guard_features"), ((None, [1], None), "persons"), ((None, None, [1]), "time")],
-)
-def test_what_has_not_one_entry_for_each_row_is_refused_by_name(known, name):
+@pytest.mark.parametrize("name", ["guard_features", "persons", "time", "sensitive_features"])
+def test_what_has_not_one_entry_for_each_row_is_refused_by_name(name):
     with pytest.raises(InputError, match=f"^{name} has "):
-        RowContext.check(2, *known)
-
-
-def test_a_part_of_the_rows_takes_its_own():
-    part = RowContext.check(3, {"sex": list("fmx")}, list("abc"), [7, 8, 9]).take(np.array([2, 0]))
-    assert part.declared["sex"].tolist() == ["x", "f"]
-    assert part.person.tolist() == [2, 0]
-    assert part.time.tolist() == [9, 7]
+        checked(**{name: [1]})
 
 
 # ---- rows that bring it ----
 
 
 def test_rows_of_weight_zero_leave_with_all_that_is_known_of_them():
-    rows = CheckedRows.check(
+    rows = LabelledRows.check(
         DecoupledClassifier(), FEATURES, Y, **KNOWN, time=range(6), sample_weight=[1, 0, 1, 1, 1, 1]
     )
     assert context_of(rows) == [list("ffmfm"), [0, 1, 1, 2, 2], [0, 2, 3, 4, 5]]
 
 
 def test_a_table_brings_it_too():
-    rows = CheckedRows.check(Scorecard(), TABLE, Y, **KNOWN, time=range(6), sample_weight=[0, 1, 1, 1, 1, 2])
+    rows = LabelledRows.check(Scorecard(), TABLE, Y, **KNOWN, time=range(6), sample_weight=[0, 1, 1, 1, 1, 2])
     assert context_of(rows) == [list("mfmfm"), [0, 1, 1, 2, 2], [1, 2, 3, 4, 5]]
     assert rows.weight.tolist() == [1, 1, 1, 1, 2]
-    assert rows.given["age"].tolist() == [40, 50, 60, 70, 80]
+    assert rows.X["age"].tolist() == [40, 50, 60, 70, 80]
     assert rows.y.tolist() == Y[1:]
 
 
@@ -182,27 +163,27 @@ def test_a_table_brings_it_too():
 
 def test_more_of_a_table_keeps_classes_and_brings_what_is_known():
     model = Scorecard().fit(TABLE, Y)
-    rows = CheckedRows.check_more(model, TABLE[:2], ["b", "b"], sample_weight=[0, 2], persons=[7, 7])
+    rows = LabelledRows.check_more(model, TABLE[:2], ["b", "b"], sample_weight=[0, 2], persons=[7, 7])
     assert rows.classes.tolist() == ["a", "b"]
     assert rows.label.tolist() == [1, 1]
     assert rows.weight.tolist() == [0, 2]
     assert context_of(rows) == [None, [0, 0], None]
-    assert rows.given["age"].tolist() == [30, 40]
-    assert rows.X.size == 0
-    declared = CheckedRows.check_more(model, TABLE[:2], Y[:2], guard_features={"sex": ["f", "m"]})
+    assert rows.X["age"].tolist() == [30, 40]
+    assert rows.numbers is None
+    declared = LabelledRows.check_more(model, TABLE[:2], Y[:2], guard_features={"sex": ["f", "m"]})
     assert context_of(declared) == [["f", "m"], None, None]
     with pytest.raises(InputError, match="not fitted with"):
-        CheckedRows.check_more(model, TABLE[:2], ["z", "a"])
+        LabelledRows.check_more(model, TABLE[:2], ["z", "a"])
     with pytest.raises(ValueError, match="feature names should match"):
-        CheckedRows.check_more(model, TABLE[["job", "age"]], Y)
+        LabelledRows.check_more(model, TABLE[["job", "age"]], Y)
 
 
 def test_columns_aside_go_with_the_rows_and_are_no_features():
     card, wide = Scorecard(), TABLE.assign(score=0.5)[["score", "age", "job"]]
-    assert list(CheckedRows.check(card, wide, Y, aside=["score"]).given) == ["age", "job", "score"]
+    assert list(LabelledRows.check(card, wide, Y, aside=["score"]).X) == ["age", "job", "score"]
     assert list(card.feature_names_in_) == ["age", "job"]
-    more = CheckedRows.check_more(Scorecard().fit(TABLE, Y), wide, Y, aside=["score"])
-    assert list(more.given) == ["age", "job", "score"]
+    more = LabelledRows.check_more(Scorecard().fit(TABLE, Y), wide, Y, aside=["score"])
+    assert list(more.X) == ["age", "job", "score"]
 
 
 def labels(n, rare=0, seed=0):
@@ -435,7 +416,7 @@ MIXED = pd.DataFrame({"age": [20.0, 30.0, None, 50.0], "job": ["cook", "clerk", 
 
 
 def view_of(table):
-    return TableView.learn(table, np.ones(len(table)))
+    return TableEncoding.learn(table, np.ones(len(table)))
 
 
 # ---- numbers and bins ----
@@ -445,23 +426,23 @@ def test_numbers_without_gaps_are_taken_as_they_are():
     table = pd.DataFrame({"a": [1, 2], "b": [True, False]})
     view = view_of(table)
     assert view.encoder is None
-    np.testing.assert_array_equal(view.see(table).numbers, [[1.0, 1.0], [2.0, 0.0]])
+    np.testing.assert_array_equal(view.encode(table).numbers, [[1.0, 1.0], [2.0, 0.0]])
 
 
 def test_single_precision_arrays_stay_as_they_are():
     X = np.arange(6, dtype=np.float32).reshape(3, 2)
-    assert view_of(X).see(X).numbers is X
+    assert view_of(X).encode(X).numbers is X
 
 
 def test_tables_of_any_kind_are_encoded():
-    seen = view_of(MIXED).see(MIXED)
+    seen = view_of(MIXED).encode(MIXED)
     assert seen.numbers.shape == (4, 5)
     assert np.isfinite(seen.numbers).all()
 
 
 def test_some_rows_have_their_numbers_and_bins_whether_they_were_asked_for_before_or_not():
     rows = np.array([3, 0])
-    before, after = view_of(MIXED).see(MIXED), view_of(MIXED).see(MIXED)
+    before, after = view_of(MIXED).encode(MIXED), view_of(MIXED).encode(MIXED)
     assert (len(before.numbers), len(before.codes)) == (4, 4)
     for name in ("numbers", "codes"):
         expected = getattr(before, name)[rows]
@@ -471,7 +452,7 @@ def test_some_rows_have_their_numbers_and_bins_whether_they_were_asked_for_befor
 
 def test_blocks_of_rows_are_the_whole_in_pieces_and_leave_no_large_table_behind():
     table = pd.concat([MIXED] * 5000, ignore_index=True)
-    seen, whole = view_of(MIXED).see(table), view_of(MIXED).see(table).numbers
+    seen, whole = view_of(MIXED).encode(table), view_of(MIXED).encode(table).numbers
     blocks = [block.numbers for block in seen.blocks()]
     assert [len(block) for block in blocks] == [8192, 8192, 3616]
     np.testing.assert_array_equal(np.concatenate(blocks), whole)
@@ -480,7 +461,7 @@ def test_blocks_of_rows_are_the_whole_in_pieces_and_leave_no_large_table_behind(
 
 def test_rows_whose_numbers_are_there_are_not_cut_into_blocks():
     table = pd.concat([MIXED] * 5000, ignore_index=True)
-    seen = view_of(MIXED).see(table)
+    seen = view_of(MIXED).encode(table)
     assert len(seen.numbers) == 20_000
     assert [len(block) for block in seen.blocks()] == [20_000]
 
@@ -488,13 +469,13 @@ def test_rows_whose_numbers_are_there_are_not_cut_into_blocks():
 def test_bins_that_a_classifier_has_are_shared():
     card = Scorecard(n_bins=2).fit(pd.DataFrame({"x": np.arange(80.0)}), np.arange(80) % 2)
     table = pd.DataFrame({"x": np.arange(80.0)})
-    assert TableView.learn(table, np.ones(80), card.binning_).binning is card.binning_
+    assert TableEncoding.learn(table, np.ones(80), card.binning_).binning is card.binning_
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
 def test_gaps_where_training_had_none_are_refused_as_numbers_and_taken_as_bins(value):
     view = view_of(np.arange(6.0).reshape(3, 2))
-    seen = view.see(np.array([[0.0, value]]))
+    seen = view.encode(np.array([[0.0, value]]))
     assert seen.codes[0, 1] == view.binning.columns[1].n_bins - 1
     with pytest.raises(InputError, match=r"^X has missing or infinite values, and had none in fit: fill them"):
         _ = seen.numbers
@@ -502,28 +483,28 @@ def test_gaps_where_training_had_none_are_refused_as_numbers_and_taken_as_bins(v
 
 def test_rows_of_weight_0_are_left_out_and_classes_are_those_of_the_others():
     weight = [1, 1, 0, 1]
-    rows = CheckedRows.check(Scorecard(), MIXED, ["a", "b", "c", "b"], sample_weight=weight)
-    assert (rows.classes.tolist(), rows.label.tolist(), len(rows.given)) == (["a", "b"], [0, 1, 1], 3)
+    rows = LabelledRows.check(Scorecard(), MIXED, ["a", "b", "c", "b"], sample_weight=weight)
+    assert (rows.classes.tolist(), rows.label.tolist(), len(rows.X)) == (["a", "b"], [0, 1, 1], 3)
     assert rows.fit_weight is None
 
 
 def test_classes_of_a_fitted_classifier_are_kept_and_others_refused():
     known = np.array(["a", "b", "z"])
-    rows = CheckedRows.check(Scorecard(), MIXED, ["a", "z", "a", "z"], classes=known)
+    rows = LabelledRows.check(Scorecard(), MIXED, ["a", "z", "a", "z"], classes=known)
     assert rows.label.tolist() == [0, 2, 0, 2]
     with pytest.raises(InputError, match=r"does not know: \['q'\]"):
-        CheckedRows.check(Scorecard(), MIXED, ["a", "q", "a", "z"], classes=known)
+        LabelledRows.check(Scorecard(), MIXED, ["a", "q", "a", "z"], classes=known)
 
 
 def test_an_array_stays_an_array_and_a_frame_a_frame():
-    rows = CheckedRows.check(Scorecard(), [[1, 2], [3, 4]], [0, 1])
-    assert isinstance(rows.given, np.ndarray)
-    assert isinstance(CheckedRows.check(Scorecard(), MIXED, [0, 1, 0, 1]).given, pd.DataFrame)
+    rows = LabelledRows.check(Scorecard(), [[1, 2], [3, 4]], [0, 1])
+    assert isinstance(rows.X, np.ndarray)
+    assert isinstance(LabelledRows.check(Scorecard(), MIXED, [0, 1, 0, 1]).X, pd.DataFrame)
 
 
 def test_more_rows_must_have_labels_that_are_known():
     card = Scorecard().fit(MIXED, [0, 1, 0, 1])
-    rows = CheckedRows.check_more(card, MIXED[:2], [1, 0])
+    rows = LabelledRows.check_more(card, MIXED[:2], [1, 0])
     assert (rows.label.tolist(), rows.classes.tolist()) == ([1, 0], [0, 1])
     with pytest.raises(InputError, match="not fitted with"):
-        CheckedRows.check_more(card, MIXED[:2], [1, 2])
+        LabelledRows.check_more(card, MIXED[:2], [1, 2])

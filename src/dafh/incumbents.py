@@ -26,7 +26,7 @@ from dafh.columns.kinds import LARGEST_NUMBER
 from dafh.columns.labels import find_labels
 from dafh.exceptions import InputError
 from dafh.frames import Table, is_frame, to_pandas
-from dafh.rows import check_there
+from dafh.rows import check_columns_exist
 from dafh.text import listed, quoted, shown
 from dafh.validation import NOTHING, Allowed, Constraints, as_array, check_parameters, check_weights, unchanged_on_error
 
@@ -142,7 +142,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
             try:
                 self.model.predict(table[there])
             except Exception:  # In words of its own, which are rarely about columns.
-                check_there(table, names)
+                check_columns_exist(table, names)
         return tuple(there)
 
     def known_classes(self, present: NDArray[Any]) -> NDArray[Any]:
@@ -217,7 +217,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
         if self._names is None:
             # Whoever was fitted on an array warns of names.
             return table.to_numpy() if getattr(self._model, "n_features_in_", None) is not None else table
-        check_there(table, self._names)
+        check_columns_exist(table, self._names)
         table = table[list(self._names)]
         return table if remembers_names(self._model) else table.to_numpy()
 
@@ -475,7 +475,7 @@ def _named(X: Table, names: list[str] | tuple[str, ...]) -> pd.DataFrame:
     if not is_frame(X):
         raise InputError(f"The pooled classifier is read from the column {quoted(names[0])}: pass a data frame.")
     table = to_pandas(X)
-    check_there(table, names)
+    check_columns_exist(table, names)
     return table[list(names)]
 
 

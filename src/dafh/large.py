@@ -40,7 +40,7 @@ from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression
 from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.regions.conditions import Region
-from dafh.rows import CheckedRows, SeenRows, TableView
+from dafh.rows import EncodedRows, LabelledRows, TableEncoding
 from dafh.text import quoted
 from dafh.validation import absolute_times
 
@@ -410,7 +410,7 @@ def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 # ---- the rows of a fit ----
 
-Check = Callable[[pd.DataFrame, NDArray[Any], dict[str, Any]], CheckedRows]
+Check = Callable[[pd.DataFrame, NDArray[Any], dict[str, Any]], LabelledRows]
 """Makes checked rows of features, labels, and what else is known."""
 
 
@@ -418,15 +418,15 @@ Check = Callable[[pd.DataFrame, NDArray[Any], dict[str, Any]], CheckedRows]
 class TrainingRows:
     """What a fit learns from: all rows, or a sample of them to choose by and all of them in blocks to fit."""
 
-    few: CheckedRows
+    few: LabelledRows
     """All rows, or a sample of them."""
-    judges: CheckedRows | None = None
+    judges: LabelledRows | None = None
     """Rows that are held out of everything, where there are more than a sample of the others."""
     blocks: Blocks[pd.DataFrame] | None = None
     """All rows, where they are more than the sample."""
     split: Split | None = None
     """Which of these are held out."""
-    whole: Callable[[], CheckedRows] | None = None
+    whole: Callable[[], LabelledRows] | None = None
     """All rows that train at once, where they are in memory."""
 
     def warn_if_sampled(self, pooled: Any, groups: str) -> None:
@@ -500,19 +500,19 @@ def _slices(table: pd.DataFrame) -> Blocks[pd.DataFrame]:
     return Blocks(pieces, tuple(table.columns), len(table))
 
 
-def _as_table(rows: CheckedRows, persons: NDArray[Any] | None) -> tuple[pd.DataFrame, Roles]:
+def _as_table(rows: LabelledRows, persons: NDArray[Any] | None) -> tuple[pd.DataFrame, Roles]:
     """Put rows into one table, with what is known about them; `persons` as the user gave them."""
-    table, context = named_table(rows.given), rows.context
+    table = named_table(rows.X)
     roles = Roles(LABEL, features=tuple(table.columns))
     others: dict[str, Any] = {LABEL: rows.y}
     if rows.fit_weight is not None:
         others[WEIGHT], roles = rows.weight, replace(roles, weight=WEIGHT)
     if persons is not None:
         others[PERSON], roles = persons, replace(roles, person=PERSON)
-    if context.time is not None:
-        others[TIME], roles = context.time, replace(roles, time=TIME)
-    if context.declared is not None:
-        declared = {f"{DECLARED} {name}": values.to_numpy() for name, values in context.declared.items()}
+    if rows.time is not None:
+        others[TIME], roles = rows.time, replace(roles, time=TIME)
+    if rows.declared is not None:
+        declared = {f"{DECLARED} {name}": values.to_numpy() for name, values in rows.declared.items()}
         others, roles = others | declared, replace(roles, declared=tuple(declared))
     return table.assign(**others), roles
 
@@ -673,11 +673,11 @@ class _Encode:
     split: Split
     classes: NDArray[Any]
     as_frame: bool
-    view: TableView
+    encoding: TableEncoding
     kind: Kind
     regions: tuple[Region, ...]
     logits: tuple[Column, ...]
-    foreign: Callable[[SeenRows], NDArray[np.float64]] | None
+    foreign: Callable[[EncodedRows], NDArray[np.float64]] | None
 
     def __call__(self, block: pd.DataFrame) -> Arrays:
         block, roles = block[self.split(block)[0]], self.split.roles
@@ -689,7 +689,7 @@ class _Encode:
                 "chosen: leave those rows out, or put rare classes together."
             )
         features = block[list(roles.features)].reset_index(drop=True)
-        seen = self.view.see(features if self.as_frame else features.to_numpy())
+        seen = self.encoding.encode(features if self.as_frame else features.to_numpy())
         kept: Arrays = {
             "label": label.astype(np.uint8 if len(self.classes) < 256 else np.uint16),
             "group": assign_first(self.regions, seen).astype(np.uint8),
@@ -709,7 +709,7 @@ def refit_on_all_rows(
     training: TrainingRows,
     pooled: Any,
     exceptions: Any,
-    foreign: Callable[[SeenRows], NDArray[np.float64]],
+    foreign: Callable[[EncodedRows], NDArray[np.float64]],
     classes: NDArray[Any],
     *,
     as_frame: bool,
@@ -727,7 +727,7 @@ def refit_on_all_rows(
         training.split,
         classes,
         as_frame,
-        pooled.view.settled(),
+        pooled.encoding,
         pooled.kind,
         exceptions.regions,
         exceptions.design.logits,

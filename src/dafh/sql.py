@@ -221,7 +221,7 @@ def _make_plan(model: Any, schema: TableSchema | None) -> _Plan:
 def _plan_groups(model: DAFHClassifier) -> dict[str, Any]:
     """Return the fields of a plan that are about groups."""
     trained: Any = model._trained
-    assert model._view.binning is not None
+    assert model._encoding.binning is not None
     groups_of: dict[int, list[int]] = {}
     for group, server in enumerate(model.serves_.tolist()):
         groups_of.setdefault(server, []).append(group)
@@ -230,7 +230,7 @@ def _plan_groups(model: DAFHClassifier) -> dict[str, Any]:
         (
             tuple(groups),
             _Points(
-                model._view.binning.columns,
+                model._encoding.binning.columns,
                 tuple(table[server] for table in trained.corrections.points),
                 trained.corrections.intercept[server],
             ),

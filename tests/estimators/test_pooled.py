@@ -17,7 +17,7 @@ from dafh import DAFHClassifier, Scorecard
 from dafh.classifiers import SMALLEST_PROBABILITY
 from dafh.estimators.pooled import choose_n_folds, fit_pooled, out_of_fold_pooled_logits, pooled_logits
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.rows import CheckedRows
+from dafh.rows import LabelledRows
 
 CERTAIN = np.log((1 - SMALLEST_PROBABILITY) / SMALLEST_PROBABILITY)
 
@@ -27,18 +27,18 @@ def rows_of(n=120, n_classes=2, classes=None, frame=False, weight=None, seed=0):
     X = rng.normal(size=(n, 2))
     y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=n), [0.0, 1.0][: n_classes - 1])
     X = pd.DataFrame(X, columns=["u", "v"]) if frame else X
-    return CheckedRows.check(DAFHClassifier(), X, y, classes=classes, sample_weight=weight)
+    return LabelledRows.check(DAFHClassifier(), X, y, classes=classes, sample_weight=weight)
 
 
 def logits_of(pooled, rows):
     fitted = fit_pooled(pooled, rows, 0)
-    return pooled_logits(fitted.model, fitted.view.see(rows.given), rows.classes)
+    return pooled_logits(fitted.model, fitted.encoding.encode(rows.X), rows.classes)
 
 
 def out_of_fold(pooled, rows, n_folds=3):
     fitted = fit_pooled(pooled, rows, 0)
     fold = np.arange(len(rows)) % n_folds
-    return fold, out_of_fold_pooled_logits(pooled, fitted, rows, fitted.view.see(rows.given), fold)
+    return fold, out_of_fold_pooled_logits(pooled, fitted, rows, fitted.encoding.encode(rows.X), fold)
 
 
 # ---- an incumbent ----
@@ -46,26 +46,26 @@ def out_of_fold(pooled, rows, n_folds=3):
 
 def test_an_incumbent_is_taken_as_it_is():
     rows = rows_of()
-    incumbent = LogisticRegression().fit(rows.given, rows.y)
+    incumbent = LogisticRegression().fit(rows.X, rows.y)
     fitted = fit_pooled(incumbent, rows, 0)
     assert fitted.model is incumbent
     assert fitted.kind == "logits"
-    np.testing.assert_allclose(logits_of(incumbent, rows)[:, 0], incumbent.decision_function(rows.given), atol=1e-6)
+    np.testing.assert_allclose(logits_of(incumbent, rows)[:, 0], incumbent.decision_function(rows.X), atol=1e-6)
 
 
 def test_an_incumbent_with_more_classes_has_a_logit_for_each():
     rows = rows_of(n_classes=3)
-    incumbent = LogisticRegression().fit(rows.given, rows.y)
+    incumbent = LogisticRegression().fit(rows.X, rows.y)
     few = np.flatnonzero(rows.y < 2)
-    part = CheckedRows.check(DAFHClassifier(), rows.given[few], rows.y[few], classes=incumbent.classes_)
+    part = LabelledRows.check(DAFHClassifier(), rows.X[few], rows.y[few], classes=incumbent.classes_)
     logits = logits_of(incumbent, part)
     assert logits.shape == (len(few), 3)
-    np.testing.assert_allclose(np.exp(logits), incumbent.predict_proba(part.given), atol=1e-6)
+    np.testing.assert_allclose(np.exp(logits), incumbent.predict_proba(part.X), atol=1e-6)
 
 
 def test_an_incumbent_that_is_certain_can_still_be_corrected():
     rows = rows_of()
-    certain = KNeighborsClassifier(1).fit(rows.given, rows.y)  # Says 0 or 1 for every row it knows.
+    certain = KNeighborsClassifier(1).fit(rows.X, rows.y)  # Says 0 or 1 for every row it knows.
     np.testing.assert_allclose(logits_of(certain, rows)[:, 0], np.where(rows.y == 1, 1, -1) * CERTAIN, atol=1e-5)
 
 
@@ -81,7 +81,7 @@ def test_logits_of_a_row_come_from_a_fit_without_its_fold(pooled, close):
     fold, found = out_of_fold(pooled, rows)
     for number in range(3):
         inside = fold == number
-        alone = clone(pooled).fit(rows.given[~inside], rows.y[~inside]).decision_function(rows.given[inside])
+        alone = clone(pooled).fit(rows.X[~inside], rows.y[~inside]).decision_function(rows.X[inside])
         np.testing.assert_allclose(found[inside, 0], alone, atol=close)
 
 
@@ -99,7 +99,7 @@ def test_labels_of_a_fold_change_nothing_about_its_own_logits(pooled):
 
 def test_a_fitted_classifier_and_a_single_fold_have_the_logits_of_all_rows():
     rows = rows_of()
-    incumbent = LogisticRegression().fit(rows.given, rows.y)
+    incumbent = LogisticRegression().fit(rows.X, rows.y)
     np.testing.assert_array_equal(out_of_fold(incumbent, rows)[1], logits_of(incumbent, rows))
     ours = StandardizedLogisticRegression(C=1.0)
     np.testing.assert_array_equal(out_of_fold(ours, rows, n_folds=1)[1], logits_of(ours, rows))
@@ -115,11 +115,11 @@ def test_folds_are_five_where_fits_are_cheap_and_three_where_they_are_not():
 
 def test_a_frame_with_text_is_encoded_for_classifiers_of_numbers():
     rows = rows_of(frame=True)
-    table = rows.given.assign(city=np.where(np.arange(120) % 2, "Oslo", "Bergen"))
-    rows = CheckedRows.check(DAFHClassifier(), table, rows.y)
+    table = rows.X.assign(city=np.where(np.arange(120) % 2, "Oslo", "Bergen"))
+    rows = LabelledRows.check(DAFHClassifier(), table, rows.y)
     fitted = fit_pooled(KNeighborsClassifier(), rows, 0)
     assert isinstance(fitted.model, Pipeline)
-    assert fitted.model.steps[0][1] is fitted.view.encoder
+    assert fitted.model.steps[0][1] is fitted.encoding.encoder
     assert fitted.model.predict(table).shape == (120,)
 
 

@@ -7,7 +7,7 @@ import pytest
 from dafh.groups.corrections import CorrectionDesign
 from dafh.groups.trained import ExceptionModel
 from dafh.regions.conditions import Condition, Region
-from dafh.rows import TableView
+from dafh.rows import TableEncoding
 
 N, K = 80, 3
 KINDS = ("points", "columns", "logits")
@@ -19,7 +19,7 @@ def seen_rows(seed=0):
         {"age": rng.integers(18, 60, N) * 1000.0, "flag": rng.random(N) < 0.1, "job": rng.choice(list("abc"), N)}
     )
     table.loc[::9, "age"] = np.nan
-    return TableView.learn(table, np.ones(N)).see(table)
+    return TableEncoding.learn(table, np.ones(N)).encode(table)
 
 
 def fitted_and_served(kind, n_outputs=1, seed=0):
@@ -61,7 +61,7 @@ def test_a_classifier_that_is_too_sure_of_itself_can_be_corrected_by_its_own_log
 def test_with_very_many_columns_the_logits_are_shifted_and_stretched_and_nothing_else():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(N, 260)), columns=[f"x{number}" for number in range(260)])
-    seen, base = TableView.learn(table, np.ones(N)).see(table), rng.normal(size=(N, 1))
+    seen, base = TableEncoding.learn(table, np.ones(N)).encode(table), rng.normal(size=(N, 1))
     for kind in KINDS:
         design = CorrectionDesign(kind, seen, np.ones(N), base)
         assert (design.has_columns, design.design.n_coefficients) == (False, 2)
@@ -82,7 +82,7 @@ def exception_model(kind="columns"):
 def test_a_row_is_served_by_the_classifier_of_its_group(kind):
     model, seen, base, fitted = exception_model(kind)
     group, logits = model.route(seen, base)
-    np.testing.assert_array_equal(group, seen.given.job.map({"a": 0, "b": 1, "c": 2}))
+    np.testing.assert_array_equal(group, seen.X.job.map({"a": 0, "b": 1, "c": 2}))
     np.testing.assert_array_equal(model.assign(seen), group)
     np.testing.assert_array_equal(model.group_proba(seen), np.eye(K)[group])
     np.testing.assert_allclose(logits, base + fitted[np.arange(N), group], atol=1e-9)

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from dafh.groups.judging import Decisions, FoldVerdict, cross_fitted_rows, matched_groups
-from dafh.rows import CheckedRows, RowContext
+from dafh.rows import LabelledRows
 
 
 def rows_of(label, n_classes=2, **changes):
     nothing = np.zeros((len(label), 1))
-    return CheckedRows(nothing, nothing, np.array(label), np.arange(n_classes), np.ones(len(label)), **changes)
+    return LabelledRows(nothing, np.array(label), np.arange(n_classes), np.ones(len(label)), **changes)
 
 
 def verdict(rows, group, own, pooled, place):
@@ -63,8 +63,8 @@ def test_a_fold_without_rows_says_nothing():
 
 
 def test_what_is_known_about_a_row_goes_with_it():
-    known = RowContext(pd.DataFrame({"sex": list("abcd")}), np.array([3, 2, 1, 0]))
-    rows = replace(rows_of([0, 1, 1, 0], context=known), weight=np.array([1.0, 2, 4, 8]))
+    known = {"declared": pd.DataFrame({"sex": list("abcd")}), "person": np.array([3, 2, 1, 0])}
+    rows = replace(rows_of([0, 1, 1, 0], **known), weight=np.array([1.0, 2, 4, 8]))
     compared = cross_fitted_rows([verdict([2, 0], [0, 0], [[1.0]] * 2, [1.0, 1], [0])], 1, rows, Decisions())
     assert compared.weight.tolist() == [0.5, 0.125]  # The largest weight of all rows, not of these, is 1.
     assert compared.person.tolist() == [1, 3]

@@ -14,7 +14,7 @@ from dafh.groups.judging import Decisions
 from dafh.groups.network import FittedPopulation, Start, fit_population
 from dafh.groups.objective import divergence, margin_loss
 from dafh.groups.trained import NetworkModel
-from dafh.rows import CheckedRows, HeldOut
+from dafh.rows import HeldOut, LabelledRows
 
 N, K = 900, 3
 
@@ -36,7 +36,7 @@ def rows_and_folds(seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, K))
     label = (X.sum(axis=1) + rng.normal(size=N) > 0).astype(np.intp)
-    rows = CheckedRows(X, X, label, np.array([0, 1]), np.ones(N))
+    rows = LabelledRows(X, label, np.array([0, 1]), np.ones(N), X)
     fold = np.repeat([0, 1, -1], N // 3).astype(np.int32)
     calibrates = (fold >= 0) & (np.arange(N) % 3 > 0)
     return rows, HeldOut(fold, calibrates, 2), rng.normal(size=(N, 1))
@@ -69,7 +69,7 @@ def test_the_calibration_rows_of_each_fold_are_judged_by_its_own_block(cutoff):
     decisions = Decisions(cutoff=cutoff, pooled_cutoff=0.6)
     compared = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, decisions)
     used = np.concatenate([held_out.calibration(fold) for fold in range(2)])
-    X, label, pooled = rows.X[used], rows.label[used], base[used]
+    X, label, pooled = rows.numbers[used], rows.label[used], base[used]
     labels = expit(X + np.array([-0.2, 0.0, 0.4]) + pooled) > cutoff  # Corrections are added to the pooled logit.
     np.testing.assert_array_equal(compared.group, X.argmax(axis=1))
     np.testing.assert_array_equal(compared.right, np.column_stack([labels, expit(pooled) > 0.6]) == label[:, None])
@@ -98,7 +98,7 @@ def tiny_fit(rows, held_out, base, begin=None, n_groups=K, **settings):
 def start_at_groups(rows, seed=0):
     """Groups by the largest column, and other corrections for each block."""
     rng = np.random.default_rng(seed)
-    return Start(rows.X.argmax(axis=1), rng.normal(size=(3, K, K, 1)), rng.normal(size=(3, K, 1)))
+    return Start(rows.numbers.argmax(axis=1), rng.normal(size=(3, K, K, 1)), rng.normal(size=(3, K, 1)))
 
 
 STILL = {"group_learning_rate": 0.0, "classifier_learning_rate": 0.0}
@@ -108,19 +108,19 @@ STILL = {"group_learning_rate": 0.0, "classifier_learning_rate": 0.0}
 def test_before_its_first_step_every_block_tells_the_groups_and_has_the_exact_corrections(scale):
     rows, held_out, base = rows_and_folds()
     start = start_at_groups(rows)
-    rows = replace(rows, X=rows.X * [1, scale, 0.01] + [0, 5, -3])
+    rows = replace(rows, numbers=rows.numbers * [1, scale, 0.01] + [0, 5, -3])
     fitted = tiny_fit(rows, held_out, base, start, **STILL)
     for block, model in enumerate([*fitted.folds, fitted.model]):
-        assert np.mean(model.group_logits(rows.X).argmax(axis=1) == start.group) > 0.9
-        every = np.einsum("nd,kdm->nkm", rows.X, start.weight[block]) + start.bias[block]
-        np.testing.assert_allclose(model.logits(rows.X), every, rtol=1e-4, atol=1e-3)
+        assert np.mean(model.group_logits(rows.numbers).argmax(axis=1) == start.group) > 0.9
+        every = np.einsum("nd,kdm->nkm", rows.numbers, start.weight[block]) + start.bias[block]
+        np.testing.assert_allclose(model.logits(rows.numbers), every, rtol=1e-4, atol=1e-3)
 
 
 def test_a_cold_model_does_not_contain_the_pooled_classifier():
     rows, held_out, base = rows_and_folds()
     cold, other = (tiny_fit(rows, held_out, logits, start="cold").model for logits in (base, 3 * base))
     assert not cold.contains_pooled
-    np.testing.assert_array_equal(cold.logits(rows.X), other.logits(rows.X))
+    np.testing.assert_array_equal(cold.logits(rows.numbers), other.logits(rows.numbers))
 
 
 # ---- no row judges what it has taught ----
@@ -129,7 +129,10 @@ def test_a_cold_model_does_not_contain_the_pooled_classifier():
 def moved(before, after, rows):
     """How far each model, those of the folds first, is from the other fit's, in any output."""
     return [
-        max(np.abs(f(one) - f(other)).max() for f in (lambda m: m.logits(rows.X), lambda m: m.group_logits(rows.X)))
+        max(
+            np.abs(f(one) - f(other)).max()
+            for f in (lambda m: m.logits(rows.numbers), lambda m: m.group_logits(rows.numbers))
+        )
         for one, other in zip([*before.folds, before.model], [*after.folds, after.model], strict=True)
     ]
 
@@ -167,7 +170,7 @@ def test_functions_replace_surrogate_and_penalty():
     rows, held_out, base = rows_and_folds()
     named = tiny_fit(rows, held_out, base, penalty=0.5)
     given = tiny_fit(rows, held_out, base, penalty=0.5, surrogate=margin_loss, imbalance=divergence)
-    np.testing.assert_array_equal(named.model.logits(rows.X), given.model.logits(rows.X))
+    np.testing.assert_array_equal(named.model.logits(rows.numbers), given.model.logits(rows.numbers))
     hinge = tiny_fit(
         rows,
         held_out,
@@ -176,7 +179,7 @@ def test_functions_replace_surrogate_and_penalty():
         surrogate=lambda z, y, _: jnp.maximum(0.0, 1.0 - (2.0 * y[:, None] - 1.0) * z[..., 0]),
         imbalance=lambda share: (share**2).sum(),
     )
-    assert np.abs(named.model.logits(rows.X) - hinge.model.logits(rows.X)).max() > 1e-4
+    assert np.abs(named.model.logits(rows.numbers) - hinge.model.logits(rows.numbers)).max() > 1e-4
 
 
 # ---- starts, from the estimator ----

@@ -116,9 +116,9 @@ def test_a_model_of_a_table_comes_back_as_it_went(name, tmp_path):
     check_equal(loaded, model, new_rows())
     # Rows are looked at once because these are the same objects, and not only equal ones.
     if isinstance(model.pooled_, Scorecard):
-        assert loaded.pooled_.binning_ is loaded._view.binning
+        assert loaded.pooled_.binning_ is loaded._encoding.binning
     else:
-        assert loaded.pooled_.steps[0][1] is loaded._view.encoder
+        assert loaded.pooled_.steps[0][1] is loaded._encoding.encoder
 
 
 THREE_SLOW = [pytest.param(changes, marks=pytest.mark.slow) for changes in ({}, NETWORK)]

@@ -38,7 +38,7 @@ from dafh.groups.summary import ExceptionSummary
 from dafh.groups.trained import ExceptionModel, TrainedGroups
 from dafh.large import TrainingRows, gather_rows, refit_on_all_rows
 from dafh.linear.threads import one_thread
-from dafh.rows import CheckedRows, SeenRows
+from dafh.rows import EncodedRows, LabelledRows
 from dafh.validation import (
     NOTHING,
     RANDOM_STATE,
@@ -301,7 +301,7 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             self._check_losses(learned.decisions.cutoff)
             if training.blocks is not None and isinstance(learned.model, ExceptionModel):
                 learned = self._fit_all_rows(training, pooled, learned)
-            self._view = pooled.view.settled()
+            self._encoding = pooled.encoding
             self._keep(learned)
             self._measure(learned.exceptions.seen, rows.weight)
             if brought is not None and self.exceptions_ is not None and learned.exceptions.problem.n_folds > 1:
@@ -322,8 +322,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
     # ---- steps of fit ----
 
     def _divide(
-        self, training: TrainingRows, judges: CheckedRows | None, rng: np.random.Generator
-    ) -> tuple[CheckedRows, CheckedRows | None]:
+        self, training: TrainingRows, judges: LabelledRows | None, rng: np.random.Generator
+    ) -> tuple[LabelledRows, LabelledRows | None]:
         """Rows to learn from, and rows that judge, where a part of the rows is kept from everything else.
 
         That comes before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
@@ -333,9 +333,11 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             return training.few, judges
         return self._hold_out_for_proof(training.few, judges, rng)
 
-    def _fit_pooled(self, unfitted: Any, rows: CheckedRows, training: TrainingRows, seeds: "_Seeds") -> PooledFit:
-        columns = self.feature_names_in_ if rows.given.shape[1] > self.n_features_in_ else None
-        pooled = fit_pooled(unfitted, rows, int(seeds.pooled.generate_state(1)[0]), training.whole, columns)
+    def _fit_pooled(self, unfitted: Any, rows: LabelledRows, training: TrainingRows, seeds: "_Seeds") -> PooledFit:
+        columns = self.feature_names_in_ if rows.X.shape[1] > self.n_features_in_ else None
+        pooled = fit_pooled(
+            unfitted, rows, int(seeds.pooled.generate_state(1)[0]), training.whole, columns, self.method == "network"
+        )
         self.pooled_ = pooled.model
         return pooled
 
@@ -371,10 +373,10 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         if self.exceptions_ is not None:
             self.exceptions_ = self.exceptions_.judged(self.serves_, self.guard_report_)
 
-    def _compare(self, rows: CheckedRows) -> ComparedRows:
-        seen = self._view.see(rows.given)
+    def _compare(self, rows: LabelledRows) -> ComparedRows:
+        seen = self._encoding.encode(rows.X)
         every = self._trained.every(seen, self._pooled_logits(seen))
-        pooled = self.pooled_.predict(rows.given)
+        pooled = self.pooled_.predict(rows.X)
         groups = self._trained.assign(seen)
         return ComparedRows.check(
             rows.y,
@@ -384,11 +386,11 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             None,
             rows.weight,
             classes=self.classes_,
-            persons=rows.context.person,
-            attributes=rows.context.declared,
+            persons=rows.person,
+            attributes=rows.declared,
         )
 
-    def _measure(self, seen: SeenRows, weight: NDArray[np.float64]) -> None:
+    def _measure(self, seen: EncodedRows, weight: NDArray[np.float64]) -> None:
         """Measure how the groups divide the training rows, how much they tell of the label, and what they correct."""
         # Every so many rows, not the first ones, because files are often sorted.
         some = np.arange(0, len(seen), max(len(seen) // _MOST_ROWS_TO_MEASURE, 1))

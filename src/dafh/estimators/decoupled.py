@@ -21,7 +21,7 @@ from dafh.evaluation.paired import ComparedRows
 from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import NOBODY, ClusterPartition, Partition
-from dafh.rows import CheckedRows, set_rows_aside
+from dafh.rows import LabelledRows, set_rows_aside
 from dafh.validation import (
     NOTHING,
     RANDOM_STATE,
@@ -189,7 +189,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
                 "persons": persons_calibration,
             }
             self._check_calibration(X_calibration, y_calibration, known, known_calibration)
-            rows = CheckedRows.check(
+            rows = LabelledRows.check(
                 self,
                 X,
                 y,
@@ -207,9 +207,9 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             unfitted = self._unfitted(seed)
             train, judges = self._hold_out_for_proof(rows, judges, np.random.default_rng(seed))
-            self.partition_ = unfitted.partition.fit(train.X, train.y, train.attributes, train.weight)
+            self.partition_ = unfitted.partition.fit(train.numbers, train.y, train.sensitive, train.weight)
             self.n_groups_ = self.partition_.n_groups_
-            members = self.partition_.members(train.X, train.attributes)
+            members = self.partition_.members(train.numbers, train.sensitive)
             self.pooled_, self._own_estimators = self._fit_models(unfitted, train, members)
             self._judge(judges, lambda: self._cross_fitted_rows(unfitted, train, members, seed))
         return self
@@ -223,43 +223,43 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         return Unfitted(partition, estimator, pooled)
 
     def _fit_models(
-        self, unfitted: "Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]]
+        self, unfitted: "Unfitted", rows: LabelledRows, members: list[NDArray[np.intp]]
     ) -> tuple[Classifier, list[Classifier]]:
         """Pooled classifier, and one classifier per group."""
-        everybody = fit_clone(unfitted.pooled, rows.given, rows.y, rows.fit_weight)
+        everybody = fit_clone(unfitted.pooled, rows.X, rows.y, rows.fit_weight)
         if self.fit_on == "all":
-            other = fit_clone(unfitted.estimator, rows.given, rows.y, rows.fit_weight)
+            other = fit_clone(unfitted.estimator, rows.X, rows.y, rows.fit_weight)
             return everybody, [other] * self.n_groups_
         models = []
         for group in members:
             part = rows.take(group)
             small = len(group) < self.min_group_size  # Too few rows to do better than the pooled classifier.
-            models.append(everybody if small else fit_group(unfitted.estimator, part.given, part.y, part.fit_weight))
+            models.append(everybody if small else fit_group(unfitted.estimator, part.X, part.y, part.fit_weight))
         return everybody, models
 
     def _cross_fitted_rows(
-        self, unfitted: "Unfitted", rows: CheckedRows, members: list[NDArray[np.intp]], seed: int
+        self, unfitted: "Unfitted", rows: LabelledRows, members: list[NDArray[np.intp]], seed: int
     ) -> ComparedRows:
         """All rows, each with classifiers that were fitted without its fold."""
         # The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
-        groups = self.partition_.assign(rows.X, rows.attributes)
+        groups = self.partition_.assign(rows.numbers, rows.sensitive)
         judges, labels = [], []
         for kept, held_out in _guard_folds(rows, seed):
             rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members]
             everybody, own = self._fit_models(unfitted, rows.take(kept), rest)
             judges.append(held_out)
-            labels.append(_predict_each([*own, everybody], rows.take(held_out).given))
+            labels.append(_predict_each([*own, everybody], rows.take(held_out).X))
         if not judges:
             return ComparedRows.none(self.n_groups_)
         # All folds at once: compared one by one, each would scale its weights and number its persons by itself.
         judging = np.concatenate(judges)
         return self._compare_labels(rows.take(judging), groups[judging], np.concatenate(labels))
 
-    def _compare(self, rows: CheckedRows) -> ComparedRows:
-        groups = self.partition_.assign(rows.X, rows.attributes)
-        return self._compare_labels(rows, groups, _predict_each([*self._own_estimators, self.pooled_], rows.given))
+    def _compare(self, rows: LabelledRows) -> ComparedRows:
+        groups = self.partition_.assign(rows.numbers, rows.sensitive)
+        return self._compare_labels(rows, groups, _predict_each([*self._own_estimators, self.pooled_], rows.X))
 
-    def _compare_labels(self, rows: CheckedRows, groups: NDArray[np.intp], labels: NDArray[Any]) -> ComparedRows:
+    def _compare_labels(self, rows: LabelledRows, groups: NDArray[np.intp], labels: NDArray[Any]) -> ComparedRows:
         """Compare classifiers on the rows that belong to a group; the pooled one serves all others anyway.
 
         `labels` has one column per own classifier, and the pooled one last.
@@ -276,8 +276,8 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             None,
             rows.weight,
             classes=self.classes_,
-            persons=rows.context.person,
-            attributes=rows.context.declared,
+            persons=rows.person,
+            attributes=rows.declared,
         )
 
     def _apply_serving(self) -> None:
@@ -351,9 +351,9 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         return [(np.flatnonzero(positions == k), models[k]) for k in np.unique(positions)]
 
 
-def _guard_folds(rows: CheckedRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _guard_folds(rows: LabelledRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
-    person, time = rows.context.person, rows.context.time
+    person, time = rows.person, rows.time
     if time is None:
         n_folds = _GUARD_FOLDS if len(rows) < _MANY_ROWS else _FEWER_GUARD_FOLDS
         return list(stratified_folds(rows.y, n_folds, seed, person) or ())

@@ -22,7 +22,7 @@ from dafh.evaluation.paired import ComparedRows, check_largest_weight
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.large import as_blocks, fresh_rows
-from dafh.rows import CheckedRows, refuse_training_rows, set_rows_aside
+from dafh.rows import LabelledRows, refuse_training_rows, set_rows_aside
 from dafh.validation import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
 
 # Share of the rows that "proof" holds out of everything: only they can show anything.
@@ -61,7 +61,7 @@ class GuardedMixin(BaseEstimator):
 
     # ---- what an estimator brings ----
 
-    def _compare(self, rows: CheckedRows) -> ComparedRows:
+    def _compare(self, rows: LabelledRows) -> ComparedRows:
         """Compare every own classifier as it was trained, whoever it serves, with the pooled one."""
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class GuardedMixin(BaseEstimator):
                 raise InputError(f"The {loss.title} needs two classes, and y holds {len(self.classes_)}.")
         self.losses_ = losses
 
-    def _bound_weights(self, largest: float | None, rows: CheckedRows) -> None:
+    def _bound_weights(self, largest: float | None, rows: LabelledRows) -> None:
         """Keep the largest weight of the population, as far as it is known."""
         check_largest_weight(largest, rows.weight)
         self.largest_weight_ = None if largest is None else float(largest)
@@ -121,19 +121,19 @@ class GuardedMixin(BaseEstimator):
 
     def _calibration_rows(
         self, X: Table | None, y: ArrayLike | None, sensitive_features: Table | None = None, **known: Any
-    ) -> CheckedRows | None:
+    ) -> LabelledRows | None:
         """Return the user's own calibration rows, if there are any; columns and classes must be known by now."""
         if X is None or y is None:
             return None
         return self._check_more(X, y, sensitive_features, **known)
 
-    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
+    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> LabelledRows:
         """Check labelled rows after fit, or for it, as the estimator takes them."""
-        return CheckedRows.check_more(self, X, y, numbers=True, sensitive_features=sensitive_features, **known)
+        return LabelledRows.check_more(self, X, y, numbers=True, sensitive_features=sensitive_features, **known)
 
     def _hold_out_for_proof(
-        self, rows: CheckedRows, judges: CheckedRows | None, rng: np.random.Generator
-    ) -> tuple[CheckedRows, CheckedRows | None]:
+        self, rows: LabelledRows, judges: LabelledRows | None, rng: np.random.Generator
+    ) -> tuple[LabelledRows, LabelledRows | None]:
         """Rows to train on, and rows that judge the final model.
 
         Where the user brings none, "proof" holds rows out of everything, the pooled classifier included.
@@ -143,9 +143,8 @@ class GuardedMixin(BaseEstimator):
         if self.guard != "proof" or judges is not None:
             return rows, judges
         share = self._proof_share()
-        context = rows.context
         # None may be left where a class is rare: nothing is proved then, and the pooled classifier serves.
-        kept, apart = set_rows_aside(rows.label, share, rng, person=context.person, time=context.time)
+        kept, apart = set_rows_aside(rows.label, share, rng, person=rows.person, time=rows.time)
         return rows.take(kept), rows.take(apart)
 
     def _proof_share(self) -> float:
@@ -156,7 +155,7 @@ class GuardedMixin(BaseEstimator):
 
     # ---- judging and serving ----
 
-    def _judge(self, judges: CheckedRows | None, cross_fitted: Callable[[], ComparedRows]) -> None:
+    def _judge(self, judges: LabelledRows | None, cross_fitted: Callable[[], ComparedRows]) -> None:
         """Let the guard decide who serves whom, by rows that judge the final model or else by cross-fitting."""
         if self.guard is None:
             self._serve(None)
@@ -165,7 +164,7 @@ class GuardedMixin(BaseEstimator):
         else:
             self._serve(self._decide(cross_fitted(), cross_fitted=True))
 
-    def _compared(self, rows: CheckedRows) -> ComparedRows:
+    def _compared(self, rows: LabelledRows) -> ComparedRows:
         return self._compare(rows) if len(rows) else ComparedRows.none(self.n_groups_)
 
     def _decide(self, rows: ComparedRows, *, cross_fitted: bool) -> GuardReport:

@@ -26,7 +26,7 @@ from dafh.linear.designs import Standardization
 from dafh.linear.newton import fit_penalized, row_losses
 from dafh.linear.scorecard import Scorecard
 from dafh.regions.conditions import Region
-from dafh.rows import CheckedRows, HeldOut, SeenRows
+from dafh.rows import EncodedRows, HeldOut, LabelledRows
 from dafh.text import percent
 
 if TYPE_CHECKING:  # It imports JAX, which only training needs.
@@ -79,7 +79,7 @@ class LearnedGroups:
 
 
 def learn_groups(
-    rows: CheckedRows,
+    rows: LabelledRows,
     unfitted: Any,
     pooled: PooledFit,
     *,
@@ -107,7 +107,7 @@ def learn_groups(
     seeds : two seed sequences
         For the start of a network, and for its batches.
     """
-    seen = pooled.view.see(rows.given, None if pooled.sums is None else pooled.sums.design.codes)
+    seen = pooled.encoding.encode(rows.X, None if pooled.sums is None else pooled.sums.design.codes)
     decisions = observe_decisions(unfitted, pooled, rows, seen, threshold)
     held_out = _draw_folds(rows, unfitted, recipe, calibration, rng)
     fold = _all_folds(held_out, rows, rng)
@@ -124,7 +124,7 @@ def learn_groups(
         fold=fold,
         selects=_choosing_rows(held_out),
         may_correct_all=pooled.kind == "logits",
-        person=rows.context.person,
+        person=rows.person,
     )
     # A network that starts at random needs no exceptions.
     needed = method == "exceptions" or recipe.start == "exceptions"
@@ -132,7 +132,7 @@ def learn_groups(
     exceptions = LearnedExceptions(fitted, problem, design, held_out, seen, rows, decisions)
     if method == "exceptions":
         return LearnedGroups(exceptions.model, fitted.candidates, exceptions.judged, decisions, None, exceptions)
-    return learn_network(exceptions, replace(rows, X=seen.numbers), n_groups or 2, recipe, seeds, verbose)
+    return learn_network(exceptions, replace(rows, numbers=seen.numbers), n_groups or 2, recipe, seeds, verbose)
 
 
 def _choosing_rows(held_out: HeldOut) -> NDArray[np.bool_]:
@@ -145,7 +145,7 @@ def _choosing_rows(held_out: HeldOut) -> NDArray[np.bool_]:
 
 
 def _draw_folds(
-    rows: CheckedRows, unfitted: Any, recipe: Recipe, calibration: float, rng: np.random.Generator
+    rows: LabelledRows, unfitted: Any, recipe: Recipe, calibration: float, rng: np.random.Generator
 ) -> HeldOut:
     """Divide the rows into folds; of each, one part selects and the other is kept for the guard.
 
@@ -153,23 +153,20 @@ def _draw_folds(
     """
     n_folds = choose_n_folds(unfitted, len(rows)) if recipe.n_folds == "auto" else int(recipe.n_folds)
     # Where time counts there is one fold: the last rows.
-    share = 1 / n_folds if n_folds > 1 and rows.context.time is None else _SHARE_OF_ONE_FOLD
+    share = 1 / n_folds if n_folds > 1 and rows.time is None else _SHARE_OF_ONE_FOLD
     # A recipe that takes the last epoch holds out no row to choose by.
     selection = share * (1 - calibration) if recipe.select == "best" else 0.0
-    context = rows.context
-    return HeldOut.draw(
-        rows.label, selection, share * calibration, n_folds, rng, person=context.person, time=context.time
-    )
+    return HeldOut.draw(rows.label, selection, share * calibration, n_folds, rng, person=rows.person, time=rows.time)
 
 
-def _all_folds(held_out: HeldOut, rows: CheckedRows, rng: np.random.Generator) -> NDArray[np.intp]:
+def _all_folds(held_out: HeldOut, rows: LabelledRows, rng: np.random.Generator) -> NDArray[np.intp]:
     """Fold of every row: those that never judge need one as well, so that their logits can be out of fold.
 
     Beside several folds these rows are few, left over by rounding or of a rare class, and are spread over the folds.
     Beside a single fold they are most rows, and are divided, a person's rows together.
     """
     n_folds = max(held_out.n_folds, 1)
-    person = np.arange(len(rows)) if rows.context.person is None else rows.context.person
+    person = np.arange(len(rows)) if rows.person is None else rows.person
     order = rng.permutation(int(person.max()) + 1)[person]
     others = order % n_folds if n_folds > 1 else held_out.n_folds + order % _FOLDS_OF_OTHERS
     return np.unique(np.where(held_out.fold < 0, others, held_out.fold), return_inverse=True)[1]
@@ -183,8 +180,8 @@ class LearnedExceptions:
     problem: ExceptionRows
     design: CorrectionDesign
     held_out: HeldOut
-    seen: SeenRows
-    rows: CheckedRows
+    seen: EncodedRows
+    rows: LabelledRows
     decisions: Decisions
 
     @cached_property
@@ -243,7 +240,7 @@ def check_jax_is_installed() -> None:
 
 def learn_network(
     exceptions: LearnedExceptions,
-    rows: CheckedRows,
+    rows: LabelledRows,
     n_groups: int,
     recipe: Recipe,
     seeds: tuple[np.random.SeedSequence, np.random.SeedSequence],
@@ -291,7 +288,7 @@ def _held_out_of_network(held_out: HeldOut, recipe: Recipe) -> HeldOut:
 
 
 def _groups_to_start_from(
-    exceptions: LearnedExceptions, n_groups: int, recipe: Recipe, rows: CheckedRows
+    exceptions: LearnedExceptions, n_groups: int, recipe: Recipe, rows: LabelledRows
 ) -> NDArray[np.intp] | None:
     """Group of each row; None where groups start at random."""
     problem, chosen = exceptions.problem, exceptions.fitted.chosen
@@ -299,7 +296,7 @@ def _groups_to_start_from(
         return chosen.assign(problem.codes)
     if recipe.start == "clusters":
         # GEORGE clusters what a network has made of the columns; a linear classifier leaves them as they are.
-        standardized = Standardization.of(rows.X, rows.weight).of_rows(rows.X)
+        standardized = Standardization.of(rows.numbers, rows.weight).of_rows(rows.numbers)
         clusters = KMeans(n_groups, n_init=4, random_state=0).fit(standardized, sample_weight=rows.weight)
         return clusters.labels_.astype(np.intp)
     if recipe.start == "errors":
@@ -310,13 +307,13 @@ def _groups_to_start_from(
 
 
 def _first_corrections(
-    exceptions: LearnedExceptions, group: NDArray[np.intp], recipe: Recipe, rows: CheckedRows
+    exceptions: LearnedExceptions, group: NDArray[np.intp], recipe: Recipe, rows: LabelledRows
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Linear corrections of the pooled logits in each group, fitted without each fold and on all rows."""
     problem, held_out = exceptions.problem, exceptions.held_out
     design = CorrectionDesign("columns", exceptions.seen, rows.weight, problem.base)
     n_groups, n_outputs = int(group.max()) + 1, problem.base.shape[1]
-    weight = np.zeros((held_out.n_folds + 1, n_groups, rows.X.shape[1], n_outputs))
+    weight = np.zeros((held_out.n_folds + 1, n_groups, rows.numbers.shape[1], n_outputs))
     bias = np.zeros((held_out.n_folds + 1, n_groups, n_outputs))
     # Rows that the pooled classifier gets wrong have the opposite of it as their best correction, which harms most rows
     # that only look like them.

@@ -39,7 +39,7 @@ from dafh.linear.designs import DenseDesign, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression, Solution
 from dafh.linear.scorecard import Scorecard, ScorecardFit
-from dafh.rows import CheckedRows, SeenRows, TableView
+from dafh.rows import EncodedRows, LabelledRows, TableEncoding
 from dafh.text import quoted
 from dafh.validation import Allowed
 
@@ -60,7 +60,7 @@ class PooledFit:
     """The pooled classifier in use, how it sees tables, and how it is corrected."""
 
     model: Classifier
-    view: TableView
+    encoding: TableEncoding
     kind: Kind
     sums: ScorecardFit | None = None
     """Of a scorecard that was fitted here."""
@@ -92,10 +92,11 @@ def choose_n_folds(pooled: Any, n_rows: int) -> int:
 
 def fit_pooled(
     pooled: Any,
-    rows: CheckedRows,
+    rows: LabelledRows,
     seed: int,
-    whole: Callable[[], CheckedRows] | None = None,
+    whole: Callable[[], LabelledRows] | None = None,
     columns: Sequence[str] | None = None,
+    numbers: bool = True,
 ) -> PooledFit:
     """Take a fitted classifier as it is, or fit a copy of an unfitted one.
 
@@ -108,11 +109,19 @@ def fit_pooled(
         from all rows later.
     columns : sequence of str, optional
         Features, where rows have further columns for a fitted classifier.
+    numbers : bool
+        Whether groups need the columns as numbers; a classifier may need them in any case.
     """
     if is_fitted(pooled):
         binning = pooled.binning_ if isinstance(pooled, Scorecard) else None
         kind: Kind = "points" if binning is not None else "columns" if _is_linear(pooled) else "logits"
-        view = TableView.learn(rows.given, rows.weight, binning or _bins_of_corrections(rows, kind, columns), columns)
+        view = TableEncoding.learn(
+            rows.X,
+            rows.weight,
+            binning or _bins_of_corrections(rows, kind, columns),
+            columns,
+            numbers=numbers or kind == "columns",
+        )
         return PooledFit(pooled, view, kind, fitted_here=False)
     missing = np.setdiff1d(np.arange(len(rows.classes)), rows.label)
     if len(missing):
@@ -122,35 +131,35 @@ def fit_pooled(
         )
     if isinstance(pooled, Scorecard):
         scorecard = clone(pooled)
-        sums = scorecard.fit_keeping_sums(rows.given, rows.y, rows.fit_weight, rows.context.person)
-        return PooledFit(scorecard, TableView.learn(rows.given, rows.weight, scorecard.binning_), "points", sums)
+        sums = scorecard.fit_keeping_sums(rows.X, rows.y, rows.fit_weight, rows.person)
+        return PooledFit(
+            scorecard, TableEncoding.learn(rows.X, rows.weight, scorecard.binning_, numbers=numbers), "points", sums
+        )
     kind = "columns" if isinstance(pooled, StandardizedLogisticRegression) else "logits"
-    view = TableView.learn(rows.given, rows.weight, _bins_of_corrections(rows, kind, None))
+    view = TableEncoding.learn(rows.X, rows.weight, _bins_of_corrections(rows, kind, None))
     unfitted = seeded(pooled, seed)
     if whole is not None and not isinstance(pooled, StandardizedLogisticRegression):
         rows = whole()
     if view.encoder is None or isinstance(pooled, Pipeline):
-        model = _fit_copy(unfitted, rows.given, rows)
+        model = _fit_copy(unfitted, rows.X, rows)
     else:
         # Most classifiers take numbers only. A pipeline is left alone: it has its own way with tables.
-        encoded = view.encoder.transform(rows.given)
+        encoded = view.encoder.transform(rows.X)
         model = Pipeline([("encoder", view.encoder), ("model", _fit_copy(unfitted, encoded, rows))])
     return PooledFit(model, view, kind)
 
 
-def _bins_of_corrections(rows: CheckedRows, kind: Kind, columns: Sequence[str] | None) -> Binning | None:
+def _bins_of_corrections(rows: LabelledRows, kind: Kind, columns: Sequence[str] | None) -> Binning | None:
     """Few bins by column for the points that correct a foreign classifier; None where they are not needed."""
     if kind != "logits":
         return None
-    return Binning.learn(
-        rows.given if columns is None else to_pandas(rows.given)[list(columns)], rows.weight, _FEW_BINS
-    )
+    return Binning.learn(rows.X if columns is None else to_pandas(rows.X)[list(columns)], rows.weight, _FEW_BINS)
 
 
-def _fit_copy(unfitted: Any, X: Any, rows: CheckedRows) -> Classifier:
+def _fit_copy(unfitted: Any, X: Any, rows: LabelledRows) -> Classifier:
     """Fit a copy; our own logistic regression also keeps the rows of a person together in its cross-validation."""
     if isinstance(unfitted, StandardizedLogisticRegression):
-        return clone(unfitted).fit(X, rows.y, rows.fit_weight, persons=rows.context.person)
+        return clone(unfitted).fit(X, rows.y, rows.fit_weight, persons=rows.person)
     return _fit_any(unfitted, X, rows.y, rows.fit_weight)
 
 
@@ -175,7 +184,7 @@ def _is_linear(model: Any) -> bool:
     return isinstance(model, StandardizedLogisticRegression)
 
 
-def pooled_logits(model: Any, seen: SeenRows, classes: NDArray[Any]) -> NDArray[np.float64]:
+def pooled_logits(model: Any, seen: EncodedRows, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Logits of the pooled classifier, (n, m); tables are encoded once where it sees them as we do."""
     if _shares_bins(model, seen) and np.array_equal(model.classes_, classes):
         return sum_points(seen.codes, model.points_, model.intercept_)
@@ -184,7 +193,7 @@ def pooled_logits(model: Any, seen: SeenRows, classes: NDArray[Any]) -> NDArray[
     return logits(class_probabilities(*_last_step(model, seen), classes))
 
 
-def pooled_labels(model: Any, seen: SeenRows) -> NDArray[Any]:
+def pooled_labels(model: Any, seen: EncodedRows) -> NDArray[Any]:
     """Labels of the pooled classifier as its own `predict` gives them; tables are encoded once, as for its logits."""
     if _shares_bins(model, seen):
         scores = sum_points(seen.codes, model.points_, model.intercept_)
@@ -197,33 +206,33 @@ def pooled_labels(model: Any, seen: SeenRows) -> NDArray[Any]:
     return last.classes_[decide(scores, last.threshold_)]
 
 
-def _linear_scores(model: Pipeline, seen: SeenRows) -> NDArray[np.float64]:
+def _linear_scores(model: Pipeline, seen: EncodedRows) -> NDArray[np.float64]:
     """What `decision_function` of a logistic regression behind our encoder gives, (n, m)."""
     linear = model.steps[-1][1]
     return seen.numbers @ linear.coef_.T + linear.intercept_
 
 
-def _shares_bins(model: Any, seen: SeenRows) -> bool:
-    return isinstance(model, Scorecard) and model.binning_ is seen.view.binning
+def _shares_bins(model: Any, seen: EncodedRows) -> bool:
+    return isinstance(model, Scorecard) and model.binning_ is seen.encoding.binning
 
 
-def _shares_encoder(model: Any, seen: SeenRows) -> bool:
-    encoder = seen.view.encoder
+def _shares_encoder(model: Any, seen: EncodedRows) -> bool:
+    encoder = seen.encoding.encoder
     return encoder is not None and isinstance(model, Pipeline) and model.steps[0][1] is encoder
 
 
-def _last_step(model: Any, seen: SeenRows) -> tuple[Any, Any]:
+def _last_step(model: Any, seen: EncodedRows) -> tuple[Any, Any]:
     """Return a classifier and rows as it takes them, without the encoder where that is the one of our own view."""
     if _shares_encoder(model, seen):
         names = model.steps[0][1].get_feature_names_out()
         return model.steps[-1][1], pd.DataFrame(seen.numbers, columns=names, copy=False)
     if isinstance(model, StandardizedLogisticRegression):
         _ = seen.numbers  # Refuses gaps, which training rows did not have, in a sentence of ours.
-    return model, seen.given
+    return model, seen.X
 
 
 def observe_decisions(
-    unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, threshold: float | None
+    unfitted: Any, fitted: PooledFit, rows: LabelledRows, seen: EncodedRows, threshold: float | None
 ) -> Decisions:
     """How own classifiers decide, and how the pooled one does where it is judged.
 
@@ -233,7 +242,7 @@ def observe_decisions(
     model, classes = fitted.model, rows.classes
     last = final_classifier(model)
     ours, brought = isinstance(last, Scorecard | StandardizedLogisticRegression), is_fitted(unfitted)
-    label = None if ours and not brought else np.searchsorted(classes, model.predict(rows.given))
+    label = None if ours and not brought else np.searchsorted(classes, model.predict(rows.X))
     # A model in production is the same in all folds. One that is fitted anew in each decides there by its cut-off.
     same = label if brought else None
     if len(classes) != 2:
@@ -257,7 +266,7 @@ def _observed_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64
 
 
 def out_of_fold_pooled_logits(
-    unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
+    unfitted: Any, fitted: PooledFit, rows: LabelledRows, seen: EncodedRows, fold: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Logits of the pooled classifier for every row, by a fit without the row's fold, (n, m).
 
@@ -277,7 +286,7 @@ def out_of_fold_pooled_logits(
 
 
 def _out_of_fold_regression(
-    model: Any, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
+    model: Any, rows: LabelledRows, seen: EncodedRows, fold: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Logistic regression on standardised columns, with the strength that was chosen for all rows."""
     linear = model.steps[-1][1] if isinstance(model, Pipeline) else model
@@ -291,7 +300,7 @@ def _out_of_fold_regression(
 
 
 def _out_of_fold_fits(
-    unfitted: Any, fitted: PooledFit, rows: CheckedRows, seen: SeenRows, fold: NDArray[np.integer]
+    unfitted: Any, fitted: PooledFit, rows: LabelledRows, seen: EncodedRows, fold: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     model: Any = fitted.model
     wrapped = isinstance(model, Pipeline) and not isinstance(unfitted, Pipeline)
@@ -299,10 +308,10 @@ def _out_of_fold_fits(
     for number in range(int(fold.max()) + 1):
         inside = np.flatnonzero(fold == number)
         training, held_out = rows.take(np.flatnonzero(fold != number)), seen.take(inside)
-        given = seen.numbers[fold != number] if wrapped else training.given
+        given = seen.numbers[fold != number] if wrapped else training.X
         # A fresh copy of the fitted one, which has its seeds; a fold may lack a rare class, and leave one only.
         last = _fit_any(model.steps[-1][1] if wrapped else model, given, training.y, training.fit_weight)
-        asked = held_out.numbers if wrapped else held_out.given
+        asked = held_out.numbers if wrapped else held_out.X
         probabilities[inside] = class_probabilities(last, asked, rows.classes)
     return logits(probabilities)
 
@@ -325,13 +334,13 @@ def find_incumbent(pooled: Any) -> Brought | None:
     return Incumbent(pooled)
 
 
-def match_incumbent(brought: Brought, rows: CheckedRows) -> Any:
+def match_incumbent(brought: Brought, rows: LabelledRows) -> Any:
     """Match what was brought with the rows of a fit; a model that needs no help is returned as it is."""
-    known = (rows.given, rows.y, rows.fit_weight)
+    known = (rows.X, rows.y, rows.fit_weight)
     if isinstance(brought, IncumbentColumns):
         # Fitted by the user on other rows, perhaps: then it stays so.
         return brought if is_fitted(brought) else IncumbentColumns(**brought.get_params(deep=False)).fit(*known)
-    return brought.fit(*known).as_it_is(rows.given)
+    return brought.fit(*known).as_it_is(rows.X)
 
 
 class BringsIncumbent(BaseEstimator):
@@ -358,16 +367,16 @@ class BringsIncumbent(BaseEstimator):
         keeps = hasattr(self.pooled, "predict") and is_fitted(self.pooled)
         return copy.set_params(pooled=self.pooled) if keeps else copy
 
-    def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> CheckedRows:
+    def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> LabelledRows:
         brought = find_incumbent(self.pooled)
         self._aside = None if brought is None else names_aside(brought.only)
         # A model in production may know classes that these rows do not have; its order of classes is kept.
         classes = brought.known_classes if isinstance(brought, Incumbent) else getattr(brought, "classes_", None)
-        rows = CheckedRows.check(self, X, y, classes=classes, aside=self._aside, **known)
+        rows = LabelledRows.check(self, X, y, classes=classes, aside=self._aside, **known)
         self.classes_ = rows.classes
         if self.n_groups != "auto" and len(rows) < self.n_groups:
             raise InputError(f"{len(rows)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows.")
         return rows
 
-    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> CheckedRows:
-        return CheckedRows.check_more(self, X, y, aside=self._aside, **known)
+    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> LabelledRows:
+        return LabelledRows.check_more(self, X, y, aside=self._aside, **known)

@@ -14,7 +14,7 @@ from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import Table, is_frame
 from dafh.groups.trained import TrainedGroups
 from dafh.linear.threads import one_thread
-from dafh.rows import SeenRows, TableView, check_parted
+from dafh.rows import EncodedRows, TableEncoding, check_columns_aside
 
 # Odds of more than e^20 to 1 are no longer told apart: no data could support them.
 LARGEST_LOGIT = 20.0
@@ -51,19 +51,19 @@ class GroupPrediction(BaseEstimator):
     threshold_: float
     _aside: tuple[str, ...] | None
     """Columns that only the pooled classifier sees; None where it sees what groups see."""
-    _view: TableView
+    _encoding: TableEncoding
     _trained: TrainedGroups
     """Every own classifier as it was trained."""
     _serving: TrainedGroups
     """The same with the classifiers that serve."""
 
-    def _see(self, X: Table) -> SeenRows:
+    def _see(self, X: Table) -> EncodedRows:
         """Check rows, and look at them as in training."""
         check_is_fitted(self)
-        table, _ = check_parted(self, X, reset=False, aside=self._aside)
-        return self._view.see(table if is_frame(X) else table.to_numpy())
+        table, _ = check_columns_aside(self, X, reset=False, aside=self._aside)
+        return self._encoding.encode(table if is_frame(X) else table.to_numpy())
 
-    def _in_blocks(self, X: Table) -> Iterator[SeenRows]:
+    def _in_blocks(self, X: Table) -> Iterator[EncodedRows]:
         """Yield rows of which only labels are asked for: a model of many labels has more logits than there is room."""
         seen = self._see(X)
         size = rows_at_once(self, len(seen))
@@ -72,14 +72,14 @@ class GroupPrediction(BaseEstimator):
         else:
             yield from (seen.take(np.arange(len(seen))[start : start + size]) for start in range(0, len(seen), size))
 
-    def _pooled_logits(self, seen: SeenRows) -> NDArray[np.float64]:
+    def _pooled_logits(self, seen: EncodedRows) -> NDArray[np.float64]:
         return pooled_logits(self.pooled_, seen, self.classes_)
 
     def _left_to_pooled(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
         """Rows that the pooled classifier serves."""
         return np.flatnonzero(self.serves_[group] == self.n_groups_)
 
-    def _route(self, seen: SeenRows) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    def _route(self, seen: EncodedRows) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Group of each row, and the logits of the classifier that serves it (n, m)."""
         # Here and not only around each product: where several threads predict at once, setting the limit and taking it
         # back for each block of rows took four times as long as the products.
@@ -95,7 +95,7 @@ class GroupPrediction(BaseEstimator):
         """Label of each row, by the classifier that serves its group."""
         return np.concatenate([self._labels(seen, *self._route(seen)) for seen in self._in_blocks(X)])
 
-    def _labels(self, seen: SeenRows, group: NDArray[np.intp], own: NDArray[Any]) -> NDArray[Any]:
+    def _labels(self, seen: EncodedRows, group: NDArray[np.intp], own: NDArray[Any]) -> NDArray[Any]:
         labels = self.classes_[decide(own, self.threshold_)]
         rows = self._left_to_pooled(group)
         if len(rows):  # Its own label, not the one of its probabilities: it may have a threshold of its own.
@@ -165,7 +165,7 @@ class GroupPrediction(BaseEstimator):
         for seen in self._in_blocks(X):
             every = self._serving.every(seen, self._pooled_logits(seen))
             own = self.classes_[decide(every, self.threshold_)]
-            blocks.append(np.column_stack([own, self.pooled_.predict(seen.given)]))
+            blocks.append(np.column_stack([own, self.pooled_.predict(seen.X)]))
         labels = np.concatenate(blocks)
         # The pooled classifier's own labels, also where its threshold is not one half.
         labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
@@ -176,9 +176,9 @@ def _limited(values: NDArray[Any]) -> NDArray[Any]:
     return values.clip(-LARGEST_LOGIT, LARGEST_LOGIT) if values.shape[1] == 1 else values
 
 
-def _unseen(seen: SeenRows) -> dict[str, tuple[int, Any]]:
+def _unseen(seen: EncodedRows) -> dict[str, tuple[int, Any]]:
     """By column, the number of rows with an unseen category and one of these; a gap is missing, and not unseen."""
-    binning, found = seen.view.binning, {}
+    binning, found = seen.encoding.binning, {}
     for position, rows in ({} if binning is None else binning.unseen_categories(seen.codes)).items():
         values = seen.features.iloc[rows, position].dropna()
         if len(values):

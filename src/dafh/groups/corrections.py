@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dafh.columns.bins import Binning
 from dafh.columns.column import Column
 from dafh.linear.designs import BinnedDesign, DenseDesign, Design, make_basis, mean_and_deviation, sum_points
-from dafh.rows import SeenRows
+from dafh.rows import EncodedRows
 
 # With more coefficients than this, groups are only shifted and stretched.
 _MOST_COEFFICIENTS = 250
@@ -47,7 +47,7 @@ class PointCorrections:
         """Number of groups."""
         return len(self.intercept)
 
-    def of_group(self, seen: SeenRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
+    def of_group(self, seen: EncodedRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
         """What the classifier of a group adds to pooled logits (n, m)."""
         codes = with_logit_codes(seen.codes, self.logits, pooled)
         return sum_points(codes, [table[group] for table in self.points], self.intercept[group])
@@ -74,7 +74,7 @@ class LinearCorrections:
         """Number of groups."""
         return len(self.intercept)
 
-    def of_group(self, seen: SeenRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
+    def of_group(self, seen: EncodedRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
         """What the classifier of a group adds to pooled logits (n, m)."""
         added = np.zeros_like(pooled) + self.intercept[group]
         if self.weight[group].any():  # Not for groups that the pooled classifier serves.
@@ -113,13 +113,13 @@ class CorrectionDesign:
     ----------
     kind : {"points", "columns", "logits"}
         Of the pooled classifier: a scorecard, linear, or any other.
-    seen : SeenRows
+    seen : EncodedRows
     weight : array of shape (n,)
     base : array of shape (n, m)
         Pooled logits.
     """
 
-    def __init__(self, kind: Kind, seen: SeenRows, weight: NDArray[np.float64], base: NDArray[np.float64]) -> None:
+    def __init__(self, kind: Kind, seen: EncodedRows, weight: NDArray[np.float64], base: NDArray[np.float64]) -> None:
         self.kind = kind
         self.center, self.scale = np.zeros(0), np.ones(0)
         self.logits: tuple[Column, ...] = ()
@@ -129,8 +129,8 @@ class CorrectionDesign:
                 self.center, self.scale = _standardization(seen.numbers, weight)
                 self.design = DenseDesign((seen.numbers - self.center) / self.scale)
             return
-        assert seen.view.binning is not None
-        binning: Binning = seen.view.binning
+        assert seen.encoding.binning is not None
+        binning: Binning = seen.encoding.binning
         logits: tuple[Column, ...] = ()
         if kind == "logits":
             logits = tuple(Column.learn(pd.Series(values, name="logit"), most=_LOGIT_BINS) for values in base.T)

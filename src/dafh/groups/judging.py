@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from dafh.classifiers import decide
 from dafh.evaluation.paired import ComparedRows
 from dafh.linear.newton import row_losses
-from dafh.rows import CheckedRows
+from dafh.rows import LabelledRows
 
 # Rows on which the groups of two models are compared: enough to tell which group is which.
 ROWS_TO_MATCH = 20_000
@@ -60,17 +60,17 @@ def matched_groups(one: NDArray[np.intp], other: NDArray[np.intp], n_groups: int
 
 
 def cross_fitted_rows(
-    folds: Iterable[FoldVerdict], n_groups: int, rows: CheckedRows, decisions: Decisions
+    folds: Iterable[FoldVerdict], n_groups: int, rows: LabelledRows, decisions: Decisions
 ) -> ComparedRows:
     """All calibration rows, each with the classifiers of the fold that was trained without it."""
     parts = [_compared(fold, n_groups, rows, decisions) for fold in folds if len(fold.rows)]
     return ComparedRows.concatenate(parts) if parts else ComparedRows.none(n_groups)
 
 
-def _compared(fold: FoldVerdict, n_groups: int, rows: CheckedRows, decisions: Decisions) -> ComparedRows:
+def _compared(fold: FoldVerdict, n_groups: int, rows: LabelledRows, decisions: Decisions) -> ComparedRows:
     labels = decide(fold.logits[:, np.argsort(fold.place)], decisions.cutoff)
     pooled = decisions.of_pooled(fold.rows, fold.pooled)
-    label, context = rows.label[fold.rows], rows.context.take(fold.rows)
+    label = rows.label[fold.rows]
     return ComparedRows(
         right=np.column_stack([labels == label[:, None], pooled == label]),
         differ=labels != pooled[:, None],
@@ -79,7 +79,7 @@ def _compared(fold: FoldVerdict, n_groups: int, rows: CheckedRows, decisions: De
         weight=rows.weight[fold.rows] / rows.weight.max(),
         weight_unit=float(rows.weight.max()),
         positive=label == 1 if len(rows.classes) == 2 else None,
-        person=context.person,
-        attributes=context.declared,
+        person=None if rows.person is None else rows.person[fold.rows],
+        attributes=None if rows.declared is None else rows.declared.iloc[fold.rows],
         log_gain=row_losses(fold.pooled, label) - row_losses(fold.logits[np.arange(len(label)), fold.group], label),
     )

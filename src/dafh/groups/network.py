@@ -34,7 +34,7 @@ from dafh.groups.recipe import Recipe
 from dafh.groups.trained import Network, NetworkModel, apply_network
 from dafh.linear.designs import Standardization
 from dafh.progress import Curves, epoch_reporter
-from dafh.rows import CheckedRows, HeldOut
+from dafh.rows import HeldOut, LabelledRows
 
 # Numbers in a chunk: enough to make the cost of a call negligible, few enough to stay in the processor's cache.
 _CHUNK_NUMBERS = 2**19
@@ -414,18 +414,18 @@ class FittedPopulation:
     """Counted from 1."""
 
     def cross_fitted_rows(
-        self, rows: CheckedRows, base: NDArray[np.float64], held_out: HeldOut, decisions: Decisions
+        self, rows: LabelledRows, base: NDArray[np.float64], held_out: HeldOut, decisions: Decisions
     ) -> ComparedRows:
         """Compare, on calibration rows, models that were trained without them, with groups as in the final model."""
         # Every so many rows, not the first ones: files are often sorted.
-        sample = rows.X[:: max(len(rows) // ROWS_TO_MATCH, 1)]
+        sample = rows.numbers[:: max(len(rows) // ROWS_TO_MATCH, 1)]
         final, verdicts = self.model.group_logits(sample).argmax(axis=1), []
         for fold, model in enumerate(self.folds):
             members = held_out.calibration(fold)
             if not len(members):
                 continue
-            group, pooled = model.group_logits(rows.X[members]).argmax(axis=1), base[members]
-            logits = model.logits(rows.X[members]) + (pooled[:, None] if model.contains_pooled else 0.0)
+            group, pooled = model.group_logits(rows.numbers[members]).argmax(axis=1), base[members]
+            logits = model.logits(rows.numbers[members]) + (pooled[:, None] if model.contains_pooled else 0.0)
             place = matched_groups(model.group_logits(sample).argmax(axis=1), final, self.model.n_groups)
             verdicts.append(FoldVerdict(members, group, logits, pooled, place))
         return cross_fitted_rows(verdicts, self.model.n_groups, rows, decisions)
@@ -434,7 +434,7 @@ class FittedPopulation:
 def fit_population(
     recipe: Recipe,
     n_groups: int,
-    rows: CheckedRows,
+    rows: LabelledRows,
     base: NDArray[np.float64],
     held_out: HeldOut,
     *,
@@ -448,9 +448,9 @@ def fit_population(
     groups start at random. The first of the `seeds` is for that, the second for the order of the rows.
     """
     warm, n_folds = recipe.start != "cold", held_out.n_folds
-    columns = Standardization.of(rows.X, rows.weight)
+    columns = Standardization.of(rows.numbers, rows.weight)
     batch = Batch(
-        x=columns.of_rows(rows.X).astype(np.float32),
+        x=columns.of_rows(rows.numbers).astype(np.float32),
         label=rows.label.astype(np.int32),
         base=(base if warm else np.zeros_like(base)).astype(np.float32),
         # A mean weight of 1: the learning rates then mean the same whatever the unit of the weights.

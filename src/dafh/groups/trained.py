@@ -17,12 +17,12 @@ from dafh.columns.bins import named_table
 from dafh.groups.corrections import Corrections
 from dafh.linear.designs import Standardization
 from dafh.regions.conditions import Region, first_match
-from dafh.rows import SeenRows
+from dafh.rows import EncodedRows
 
 _BLOCK_ROWS = 2048
 
 
-def assign_first(regions: Sequence[Region], seen: SeenRows) -> NDArray[np.intp]:
+def assign_first(regions: Sequence[Region], seen: EncodedRows) -> NDArray[np.intp]:
     """Number of the first region that each row lies in; their number for everybody else."""
     if not regions:
         return np.zeros(len(seen), np.intp)
@@ -45,20 +45,22 @@ class ExceptionModel:
         """Number of groups."""
         return self.corrections.n_groups
 
-    def assign(self, seen: SeenRows) -> NDArray[np.intp]:
+    def assign(self, seen: EncodedRows) -> NDArray[np.intp]:
         """Group of each row: the first region it lies in."""
         return assign_first(self.regions, seen)
 
-    def group_proba(self, seen: SeenRows) -> NDArray[np.float64]:
+    def group_proba(self, seen: EncodedRows) -> NDArray[np.float64]:
         """1 for the group of each row, 0 for all others: regions leave no doubt."""
         return np.eye(self.n_groups)[self.assign(seen)]
 
-    def every(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def every(self, seen: EncodedRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Logits of every own classifier, (n, K, m)."""
         assert pooled is not None
         return np.stack([pooled + self.corrections.of_group(seen, pooled, k) for k in range(self.n_groups)], axis=1)
 
-    def route(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def route(
+        self, seen: EncodedRows, pooled: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each row, and the logits of the classifier that serves it, (n, m)."""
         assert pooled is not None
         group, logits = self.assign(seen), pooled.copy()
@@ -119,20 +121,22 @@ class NetworkModel:
         """Output of all classifiers, (n, K, m)."""
         return np.concatenate([np.swapaxes(apply_network(self.classifiers, block), 0, 1) for block in _blocks(X)])
 
-    def assign(self, seen: SeenRows) -> NDArray[np.intp]:
+    def assign(self, seen: EncodedRows) -> NDArray[np.intp]:
         """Group of each row."""
         return self.group_proba(seen).argmax(axis=1)
 
-    def group_proba(self, seen: SeenRows) -> NDArray[np.float64]:
+    def group_proba(self, seen: EncodedRows) -> NDArray[np.float64]:
         """Soft assignment of each row, (n, K)."""
         return softmax(np.concatenate([self.group_logits(block.numbers) for block in seen.blocks()]), axis=1)
 
-    def every(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def every(self, seen: EncodedRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Logits of every own classifier, (n, K, m)."""
         logits = np.concatenate([self.logits(block.numbers) for block in seen.blocks()])
         return logits if pooled is None or not self.contains_pooled else logits + pooled[:, None]
 
-    def route(self, seen: SeenRows, pooled: NDArray[np.float64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def route(
+        self, seen: EncodedRows, pooled: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each row, and the logits of the classifier that serves it, (n, m)."""
         group = self.assign(seen)
         return group, self.every(seen, pooled)[np.arange(len(group)), group]

@@ -208,6 +208,6 @@ def _kinds(first: Any) -> list[str]:
         return list(first.columns_.values())
     columns: Any = getattr(first, "columns_", None)
     if isinstance(first, DAFHClassifier | Scorecard):
-        binning = first.binning_ if isinstance(first, Scorecard) else first._view.binning
+        binning = first.binning_ if isinstance(first, Scorecard) else first._encoding.binning
         columns = None if binning is None else binning.columns
     return ["number"] * first.n_features_in_ if columns is None else [column.kind for column in columns]

@@ -56,7 +56,7 @@ from dafh.partitions import (
     PooledPartition,
 )
 from dafh.regions.conditions import Condition, Region
-from dafh.rows import TableView
+from dafh.rows import TableEncoding
 from dafh.text import clipped
 from dafh.validation import check_parameters
 
@@ -94,7 +94,7 @@ CLASSES: dict[str, type] = {
         Binning,
         Column,
         Scale,
-        TableView,
+        TableEncoding,
         # Records
         Costs,
         GuardReport,
