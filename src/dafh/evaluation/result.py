@@ -28,18 +28,20 @@ from dafh.evaluation.questions import (
 from dafh.evaluation.recommendation import Recommendation, supported, weigh
 from dafh.exceptions import InputError
 from dafh.frames import Table
-from dafh.text import clipped, percent, plain, points, render_html, render_text, shown
+from dafh.text import Readable, Section, clipped, percent, plain, points, shown
 from dafh.validation import is_real, is_whole
 
-# Lines of each table of a summary; the details have all.
+# Lines of named groups in a report.
+_MOST_IN_REPORT = 200
+# Lines of each table of a summary; the report has all.
 _MOST_FAILED, _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS = 5, 3, 20, 6
 # More times the rows of the group than this are not named: nobody will collect them, and the estimate rests on a gap
 # that is mostly noise.
 _MOST_TIMES = 10
 
 
-@dataclass(frozen=True, eq=False)
-class AuditResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditResult(Readable):
     """Answers of an audit; prints as a summary, in a terminal and in a notebook. Made by `audit` or by `of`.
 
     Examples
@@ -329,20 +331,14 @@ class AuditResult:
             },
         }
 
-    def summary(self) -> str:
-        """Text for a terminal: what to do, who is failed now, and who changes."""
-        return _as_text([str(self.recommendation), *summary_parts(self)])
+    def sections(self, short: bool = True) -> list[Section]:
+        """What to do, who is failed now, and who changes; without `short`, with all rows of every table."""
+        return [Section(sentences=str(self.recommendation).splitlines()), *summary_sections(self, short)]
 
     def details(self) -> str:
         """Text for a terminal: all questions and answers, kinds of error by group, and the metrics of the paper."""
         failures = [] if self.failures is None else [str(self.failures)]
-        return _as_text([*detail_parts(self), *failures])
-
-    __str__ = summary
-    __repr__ = summary
-
-    def _repr_html_(self) -> str:
-        return render_html(*str(self.recommendation).splitlines(), *summary_parts(self))
+        return "\n\n".join([*map(str, detail_sections(self)), *failures])
 
 
 def _check_options(level: float, margin: float, depth: int) -> None:
@@ -359,45 +355,35 @@ def _check_options(level: float, margin: float, depth: int) -> None:
 # ---- tables as readers see them ----
 
 
-def _as_text(parts: Sequence[str | pd.DataFrame]) -> str:
-    """Write titles and tables; a title stands directly above its table."""
-    text = ""
-    for part in parts:
-        is_table = isinstance(part, pd.DataFrame)
-        written = render_text(part, left=_WORDS) if isinstance(part, pd.DataFrame) else part
-        text += ("\n" if is_table else "\n\n") + written
-    return text.strip()
-
-
-# Columns of text, which are aligned at the left.
-_WORDS = ("rule", "group", "who", "what", "answer", "served by")
-
-
-def summary_parts(result: AuditResult) -> list[str | pd.DataFrame]:
-    """Titles and tables of the summary: who is failed now, and who changes."""
-    title = TITLES[result.losses[0]]
-    most = _MOST_FAILED if result.changed else 2 * _MOST_FAILED
-    failed = failed_now(result).head(1 + most)
-    parts: list[str | pd.DataFrame] = [
-        f"Who is failed now: highest {title} with the pooled classifier",
-        _display_failed(failed, result.level),
+def summary_sections(result: AuditResult, short: bool = True) -> list[Section]:
+    """Who is failed now, and who changes: the first lines of each table, or all of them."""
+    failed = failed_now(result)
+    changes, named = group_changes(result), None if result.named is None else named_changes(result)
+    most = [1 + _MOST_FAILED * (1 if result.changed else 2), _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS]
+    if not short:
+        most = [len(failed), 2 * _MOST_DISCOVERED, len(changes), _MOST_IN_REPORT]
+    sections = [
+        Section(
+            f"Who is failed now: highest {TITLES[result.losses[0]]} with the pooled classifier",
+            table=_display_failed(failed.head(most[0]), result.level),
+        )
     ]
     if result.failures is not None and result.failures.regions:
-        discovered = result.failures.parts()[0][1].head(_MOST_DISCOVERED).drop(columns="answer")
-        parts += ["Groups that nobody named, and that are shown to be served worse than all rows", discovered]
+        discovered = result.failures.parts()[0][1].head(most[1]).drop(columns="answer")
+        title = "Groups that nobody named, and that are shown to be served worse than all rows"
+        sections.append(Section(title, table=discovered))
     if not result.changed:
-        return parts
-    changes = group_changes(result)
-    more = f", {_MOST_GROUPS} of {len(changes)}" if len(changes) > _MOST_GROUPS else ""
-    parts += [f"Who changes{more}: groups of the model, by gain", _display_changes(changes.head(_MOST_GROUPS), result)]
-    if result.named is not None:
-        named = named_changes(result)
-        more = f", {_MOST_NAMED_GROUPS} of {len(named):,}" if len(named) > _MOST_NAMED_GROUPS else ""
-        parts.append(f"Named groups{more}: those that lose or might lose first")
-        shown = named.head(_MOST_NAMED_GROUPS)
-        few = f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."
-        parts.append(_display_named(shown, result) if len(shown) else few)
-    return parts
+        return sections
+    more = f", {most[2]} of {len(changes)}" if len(changes) > most[2] else ""
+    title = f"Who changes{more}: groups of the model, by gain"
+    sections.append(Section(title, table=_display_changes(changes.head(most[2]), result)))
+    if named is not None:
+        more = f", {most[3]} of {len(named):,}" if len(named) > most[3] else ""
+        title = f"Named groups{more}: those that lose or might lose first"
+        few = [] if len(named) else [f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."]
+        table = _display_named(named.head(most[3]), result) if len(named) else None
+        sections.append(Section(title, few, table))
+    return sections
 
 
 def failed_now(result: AuditResult) -> pd.DataFrame:
@@ -509,30 +495,33 @@ def _losses_and_gain(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
     )
 
 
-def detail_parts(result: AuditResult) -> list[str | pd.DataFrame]:
-    """Titles and tables of the details: metrics, questions and answers, and how decisions change."""
+def detail_sections(result: AuditResult) -> list[Section]:
+    """Metrics, questions and answers, and how decisions change."""
     figures, counts = result.figures(), result.violations
     margin = f", margin {in_points(result.margin)}" if result.margin else ""
     groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
-    parts: list[str | pd.DataFrame] = [
-        f"{figures['rows']:,} rows, {groups}, level {result.level:g}{margin}\n"
+    metrics = [
+        f"{figures['rows']:,} rows, {groups}, level {result.level:g}{margin}",
         f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
         f"Pr without harm {percent(figures['pr_without_harm'])}, "
-        f"classifiers disagree on {percent(figures['disagreement'])} of rows\n"
+        f"classifiers disagree on {percent(figures['disagreement'])} of rows",
         f"comparisons in which a group looks worse off, with other groups' classifiers (envy) included: "
         f"{counts['point']} observed, {counts['significant']} significant, {counts['corrected']} after correction",
-        f"Is a group served worse than by the pooled classifier, or by another group's? {_tally(result.questions)}",
-        display_questions(result.questions, result.level),
+    ]
+    asked = "Is a group served worse than by the pooled classifier, or by another group's?"
+    table = display_questions(result.questions, result.level)
+    sections = [
+        Section(sentences=metrics),
+        Section(f"{asked} {_tally(result.questions)}", table=table),
     ]
     if result.named is not None:
-        parts += [
-            f"Is a named group served worse than by the pooled classifier? {_tally(result.named)}",
-            display_questions(result.worst_named(), result.level),
-        ]
+        title = f"Is a named group served worse than by the pooled classifier? {_tally(result.named)}"
+        table = display_questions(result.worst_named(), result.level)
+        sections.append(Section(title, table=table))
     if result.rates is not None:
         title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted)"
-        parts += [title, display_rates(result.rates)]
-    return parts
+        sections.append(Section(title, table=display_rates(result.rates)))
+    return sections
 
 
 def _tally(questions: pd.DataFrame) -> str:
