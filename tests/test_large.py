@@ -5,6 +5,7 @@ import gzip
 import json
 import threading
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,6 @@ from dafh.columns.read import DataFile
 from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.large import (
     Blocks,
-    Problem,
     Roles,
     Split,
     as_blocks,
@@ -28,9 +28,8 @@ from dafh.large import (
     find_files,
     fit_in_passes,
     open_files,
-    penalty_matrices,
 )
-from dafh.linear.designs import BinnedDesign, DenseDesign, Standardization
+from dafh.linear.designs import BinnedDesign, DenseDesign
 from dafh.linear.newton import Regression, fit_penalized
 from dafh.persistence.files import load
 from large import FEATURES, assert_same_model, fitted, grouped_table, in_memory, written_in_files
@@ -177,7 +176,17 @@ def regression(n_rows, n_classes, seed=0):
     return Regression(DenseDesign(X), label.astype(np.intp), np.ones(n_rows), np.zeros((n_rows, m)))
 
 
-UNCHANGED = Standardization(np.zeros(3), np.ones(3))
+def rows_in(block):
+    """Rows of a block as `fit_in_passes` takes them: of one group, or of those that the block names."""
+    n = len(block["label"])
+    rows = Regression(DenseDesign(block["X"]), block["label"], np.ones(n), block["offset"])
+    return rows, block.get("group", np.zeros(n, np.intp))
+
+
+def stored_in(rows, n_blocks, **arrays):
+    arrays |= {"X": rows.design.X, "label": rows.label, "offset": rows.offset}
+    pieces = np.array_split(np.arange(len(rows.label)), n_blocks)
+    return Blocks([lambda i=i: [{name: values[i] for name, values in arrays.items()}] for i in pieces])
 
 
 @pytest.mark.parametrize(("n_classes", "n_blocks"), [(2, 1), (2, 5), (3, 5)])
@@ -186,52 +195,38 @@ def test_passes_with_the_curvature_of_a_sample_end_at_the_exact_solution(n_class
     penalty = np.array([1e-6, 2.0, 2.0, 2.0])
     exact = fit_penalized(rows, penalty, tolerance=1e-14).coefficients
     sample = rows.take(np.arange(300))
-    pieces = np.array_split(np.arange(3000), n_blocks)
-    blocks = Blocks([lambda i=i: [{"numbers": rows.design.X[i], "label": rows.label[i]}] for i in pieces])
 
     def curvature(coefficients):
         return sample.joint_curvatures_by(sample.design.logits(coefficients[0]), np.zeros(300, np.uint8), 1) / 300
 
-    problem, start = Problem(rows.offset.shape[1], standard=UNCHANGED), np.zeros((1, *exact.shape))
-    matrices = penalty_matrices(penalty, start.shape)
-    found = fit_in_passes(blocks, problem, matrices, curvature, start, tolerance=1e-13)
-    np.testing.assert_allclose(found[0], exact, atol=1e-5)
+    start = np.zeros((1, *exact.shape))
+    penalties = np.broadcast_to(penalty[:, None], start.shape)
+    solution = fit_in_passes(stored_in(rows, n_blocks), rows_in, penalties, curvature, start, tolerance=1e-13)
+    np.testing.assert_allclose(solution[0], exact, atol=1e-5)
 
 
 def test_groups_get_coefficients_of_their_own_in_the_same_passes():
     rows = regression(2000, 2)
-    group = (np.arange(2000) % 3).astype(np.uint8)
-    penalty = np.full(4, 5.0)
-    blocks = Blocks([lambda: [{"numbers": rows.design.X, "label": rows.label, "group": group}]])
+    group = np.arange(2000) % 3
 
     def curvature(coefficients):
-        logits = rows.design.grouped_logits(coefficients, group.astype(np.intp))
+        logits = rows.design.grouped_logits(coefficients, group)
         return rows.joint_curvatures_by(logits, group, 3) / 2000
 
-    def nothing(block):
-        return np.zeros((len(block["label"]), 1))
-
-    problem, start = Problem(1, standard=UNCHANGED, base=nothing), np.zeros((3, 4, 1))
-    matrices = penalty_matrices(penalty, start.shape)
-    found = fit_in_passes(blocks, problem, matrices, curvature, start, tolerance=1e-13)
-    for part in range(3):
-        alone = fit_penalized(rows.take(np.flatnonzero(group == part)), penalty, free_intercept=False)
-        np.testing.assert_allclose(found[part], alone.coefficients, atol=1e-6)
+    start = np.zeros((3, 4, 1))
+    blocks = stored_in(rows, 4, group=group)
+    solution = fit_in_passes(blocks, rows_in, np.full(start.shape, 5.0), curvature, start, tolerance=1e-13)
+    for number in range(3):
+        alone = fit_penalized(rows.take(np.flatnonzero(group == number)), np.full(4, 5.0), free_intercept=False)
+        np.testing.assert_allclose(solution[number], alone.coefficients, atol=1e-6)
 
 
-def test_bins_are_summed_block_by_block_as_all_at_once():
-    rng = np.random.default_rng(2)
-    codes = np.asfortranarray(rng.integers(0, 4, (500, 2)).astype(np.uint8))
-    tables = (np.eye(4)[:, :3], rng.normal(size=(4, 1)))
-    rows, _ = Problem(2, tables).rows({"codes": codes, "label": np.zeros(500, np.uint8)})
-    whole = BinnedDesign(codes, tables)
-    coefficients, residual = rng.normal(size=(5, 2)), rng.normal(size=(500, 2))
-    np.testing.assert_allclose(rows.design.logits(coefficients), whole.logits(coefficients))
-    np.testing.assert_allclose(rows.design.gradient(residual), whole.gradient(residual))
-
-
-def test_the_joint_curvature_is_the_derivative_of_the_gradient():
+@pytest.mark.parametrize("binned", [False, True])
+def test_the_joint_curvature_is_the_derivative_of_the_gradient(binned):
     rows = regression(200, 3)
+    if binned:  # With few coefficients, so that the curvature is a matrix product.
+        codes = np.asfortranarray(rows.design.X > 0, dtype=np.uint8)
+        rows = replace(rows, design=BinnedDesign(codes, [np.array([[-1.0], [1.0]])] * 3))
     coefficients = np.random.default_rng(3).normal(size=(4, 3)) * 0.3
 
     def gradient(flat):

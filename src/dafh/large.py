@@ -3,8 +3,8 @@
 Rows come in blocks: slices of a table in memory, pieces of files, partitions of Dask. A fit needs two things of them.
 A *sample* of 200,000 rows chooses bins, groups and strengths of penalties, as it would if there were no other rows.
 *Sums* over all rows then give the coefficients: the loss and its gradient are summed block by block, and every pass
-over the rows is one step of Newton's method. On a cluster Dask applies the same functions to the same blocks, and does
-again what a lost worker has done.
+over the rows is one step of Newton's method. On a cluster Dask applies the same functions to the same blocks, and
+repeats what a lost worker has done.
 
 Every row has a position: its number in the files, one after the other. A sample is drawn by position, so that it does
 not depend on how rows are divided into blocks.
@@ -27,31 +27,31 @@ from scipy.linalg import cho_factor, cho_solve
 
 from dafh.classifiers import final_classifier, is_fitted, residual
 from dafh.columns.bins import named_table
-from dafh.columns.column import Column
 from dafh.columns.hashes import uniform, value_hashes
 from dafh.columns.read import DataFile, arrow_to_pandas, find_files, with_columns
 from dafh.columns.schema import check_columns
 from dafh.exceptions import FittedOnSampleWarning, InputError
 from dafh.frames import is_frame, to_pandas
-from dafh.groups.corrections import Kind, with_logit_codes
+from dafh.groups.corrections import with_logit_codes
 from dafh.groups.trained import ExceptionModel, assign_first
 from dafh.linear.designs import BinnedDesign, DenseDesign, Design, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression
-from dafh.linear.scorecard import Scorecard, ScorecardFit
-from dafh.regions.conditions import Region
-from dafh.rows import EncodedRows, LabelledRows, TableEncoding
+from dafh.linear.scorecard import Scorecard
+from dafh.rows import EncodedRows, LabelledRows
 from dafh.text import quoted
 from dafh.validation import absolute_times
 
 SAMPLE_SIZE = 200_000
 """Bins, groups, and all that is chosen about them, come from about this many rows at most; coefficients from all."""
 # Of so many rows, intervals are about 0.1 percentage points wide: more would show nothing new.
-_MOST_JUDGES = 1_000_000
+_MOST_HELD_OUT = 1_000_000
 # Enough for NumPy to be busy, and few enough for temporary arrays to stay small.
 _ROWS_PER_BLOCK = 2**16
 # Of 20,000,000 rows with 20 columns, bins take 0.45 GB.
 _MOST_BYTES_KEPT = 2**30
+# Results that Dask holds at a time: one may be as large as a block.
+_RESULTS_AT_ONCE = 16
 
 # Pooled classifiers that get coefficients from all rows after a sample has chosen the rest.
 _FITTED_ON_ALL_ROWS = (Scorecard, StandardizedLogisticRegression)
@@ -59,10 +59,10 @@ _FITTED_ON_ALL_ROWS = (Scorecard, StandardizedLogisticRegression)
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 Arrays = dict[str, NDArray[Any]]
-"""What is kept of a block: arrays by name."""
+"""What is stored of a block: arrays by name."""
 
 
-# ---- blocks: a function applied to all of them, sums, and what is kept ----
+# ---- blocks: a function applied to all of them, sums, and what is stored ----
 
 
 class Blocks(Generic[Block]):
@@ -96,8 +96,12 @@ class Blocks(Generic[Block]):
         def results(piece: Callable[[], Iterable[Block]]) -> list[Result]:
             return [function(block) for block in piece()]
 
-        for found in _in_order(results, self.pieces):
-            yield from found
+        n_threads = cpu_count()
+        with ThreadPoolExecutor(n_threads) as pool:
+            # A few pieces at a time: results must not pile up before a slow caller.
+            for first in range(0, len(self.pieces), 2 * n_threads):
+                for of_piece in pool.map(results, self.pieces[first : first + 2 * n_threads]):
+                    yield from of_piece
 
     def through(self, function: Callable[[Block], Result], **about: Any) -> "Blocks[Result]":
         """Blocks of what a function makes of every block, made anew in every pass; `about` as in the constructor."""
@@ -109,29 +113,27 @@ class Blocks(Generic[Block]):
 
     def keep(self, function: Callable[[Block], Arrays], most_bytes: int = _MOST_BYTES_KEPT) -> "Blocks[Arrays]":
         """Blocks of what a function makes of every block, in memory; where that is too much, made in every pass."""
-        kept, n_bytes = [], 0
+        results, n_bytes = [], 0
         for arrays in self.map(function):
             n_bytes += sum(array.nbytes for array in arrays.values())
             if n_bytes > most_bytes:
                 return self.through(function)
-            kept.append(arrays)
-        return Blocks([partial(iter, [arrays]) for arrays in kept])
+            results.append(arrays)
+        return Blocks([partial(iter, [arrays]) for arrays in results])
+
+    def count(self) -> int:
+        """Number of all rows."""
+        return sum(self.map(len)) if self.n_rows is None else self.n_rows  # type: ignore[arg-type]
 
 
 class DaskBlocks(Blocks[Block]):
-    """Blocks that are tasks of Dask, on the cluster that a `Client` was opened for, or else in threads.
-
-    What is kept lies in the memory of the workers.
-    """
-
-    # Not all at once: results may be as large as blocks.
-    _results_at_once = 16
+    """Blocks that are tasks of Dask, on the cluster that a `Client` was opened for, or else in threads."""
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """Yield what a function makes of every block, in the order of the blocks."""
         tasks = self._applied(function)
-        for first in range(0, len(tasks), self._results_at_once):
-            yield from _dask().compute(*tasks[first : first + self._results_at_once])
+        for first in range(0, len(tasks), _RESULTS_AT_ONCE):
+            yield from _dask().compute(*tasks[first : first + _RESULTS_AT_ONCE])
 
     def through(self, function: Callable[[Block], Result], **about: Any) -> "Blocks[Result]":
         """Blocks of what a function makes of every block, made anew in every pass."""
@@ -140,11 +142,10 @@ class DaskBlocks(Blocks[Block]):
     def total(self, function: Callable[[Block], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Add up what a function makes of every block: in groups where the blocks are, and then here."""
         tasks, delayed = self._applied(function), _dask().delayed
-        sums = [delayed(_sum)(tasks[first : first + 8]) for first in range(0, len(tasks), 8)]
-        return _sum(_dask().compute(*sums))
+        return _sum(_dask().compute(*(delayed(_sum)(tasks[first : first + 8]) for first in range(0, len(tasks), 8))))
 
     def keep(self, function: Callable[[Block], Arrays], most_bytes: int = _MOST_BYTES_KEPT) -> Blocks[Arrays]:
-        """Blocks of what a function makes of every block, kept by the workers, who put on disk what is too much."""
+        """Blocks of what a function makes of every block, in the memory of the workers, who spill it to disk."""
         return DaskBlocks(_dask().persist(*self._applied(function)))
 
     def _applied(self, function: Callable[[Block], Any]) -> list[Any]:
@@ -159,22 +160,14 @@ def _apply(function: list[Callable[[Any], Any]], block: Any) -> Any:
 
 
 def _sum(results: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return reduce(lambda one, other: tuple(map(np.add, one, other)), results)
-
-
-def _in_order(function: Callable[[Any], Result], tasks: Sequence[Any]) -> Iterator[Result]:
-    """Apply a function to tasks in threads, never far ahead of whoever takes the results."""
-    n_threads = cpu_count()
-    with ThreadPoolExecutor(n_threads) as pool:
-        for first in range(0, len(tasks), 2 * n_threads):
-            yield from pool.map(function, tasks[first : first + 2 * n_threads])
+    return reduce(lambda total, result: tuple(map(np.add, total, result)), results)
 
 
 # ---- where rows come from ----
 
 
 def as_blocks(X: Any) -> Blocks[pd.DataFrame] | None:
-    """Blocks of a path, a pattern, several of them, a data set of Arrow or a Dask data frame; None for the rest."""
+    """Blocks of a path, a pattern, several of them, a data set of Arrow or a Dask data frame; else None."""
     if isinstance(X, Blocks):
         return X
     if isinstance(X, str | Path) or (isinstance(X, list | tuple) and X and all(isinstance(x, str | Path) for x in X)):
@@ -182,13 +175,13 @@ def as_blocks(X: Any) -> Blocks[pd.DataFrame] | None:
     library = type(X).__module__.split(".")[0]
     if library == "pyarrow" and hasattr(X, "get_fragments"):
         fragments = list(X.get_fragments())
-        first = _firsts([fragment.count_rows() for fragment in fragments])
-        pieces = [partial(_read_fragment, one, X.schema, start) for one, start in zip(fragments, first, strict=False)]
+        first = _first_positions([fragment.count_rows() for fragment in fragments])
+        pieces = [partial(_read_fragment, *piece, X.schema) for piece in zip(fragments, first, strict=False)]
         return Blocks(pieces, tuple(X.schema.names), first[-1])
     if library in ("dask", "dask_expr") and hasattr(X, "to_delayed") and hasattr(X, "columns"):
         partitions = DaskBlocks[pd.DataFrame](X.to_delayed())
-        first, delayed = _firsts(list(partitions.map(len))), _dask().delayed
-        tasks = [delayed(_at)(task, start) for task, start in zip(partitions.pieces, first, strict=False)]
+        first, delayed = _first_positions(list(partitions.map(len))), _dask().delayed
+        tasks = [delayed(_with_positions)(*task) for task in zip(partitions.pieces, first, strict=False)]
         return DaskBlocks(tasks, tuple(str(name) for name in X.columns), first[-1])
     return None
 
@@ -208,7 +201,7 @@ class FilePiece:
         """Read the rows, block by block."""
         first = self.first
         for block in self.file.pieces(rows=_ROWS_PER_BLOCK, text=self.text):
-            yield _at(with_columns(block, self.columns, self.file.name), first)
+            yield _with_positions(with_columns(block, self.columns, self.file.name), first)
             first += len(block)
 
 
@@ -216,7 +209,7 @@ def open_files(files: Sequence[DataFile], text: tuple[str, ...] | None = ()) -> 
     """Blocks of files of which each has the columns of the first; `text` as in `FilePiece`."""
     columns = tuple(str(name) for name in next(files[0].pieces(rows=100)).columns)
     parts = [part for file in files for part in file.parts()]
-    first = _firsts([part.count_rows() for part in parts])
+    first = _first_positions([part.count_rows() for part in parts])
     pieces = [FilePiece(part, columns, start, text) for part, start in zip(parts, first, strict=False)]
     return Blocks(pieces, columns, first[-1])
 
@@ -225,23 +218,23 @@ def read_by_workers(files: Blocks[pd.DataFrame]) -> DaskBlocks[pd.DataFrame]:
     """Let the workers of a cluster read files, which must lie where they can see them."""
     delayed = _dask().delayed
     # Workers have working folders of their own.
-    pieces = [replace(one, file=replace(one.file, path=Path(one.file.path).absolute())) for one in files.pieces]
+    pieces = [replace(piece, file=replace(piece.file, path=Path(piece.file.path).absolute())) for piece in files.pieces]
     return DaskBlocks([delayed(_read_piece)(delayed([piece], traverse=False)) for piece in pieces], files.columns)
 
 
-def _firsts(lengths: Sequence[int]) -> list[int]:
+def _first_positions(lengths: Sequence[int]) -> list[int]:
     """Position of the first row of each piece, and the number of all rows."""
     return [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
 
 
-def _at(block: pd.DataFrame, first: int) -> pd.DataFrame:
+def _with_positions(block: pd.DataFrame, first: int) -> pd.DataFrame:
     return block.set_axis(pd.RangeIndex(first, first + len(block)))
 
 
-def _read_fragment(fragment: Any, schema: Any, first: int) -> Iterator[pd.DataFrame]:
+def _read_fragment(fragment: Any, first: int, schema: Any) -> Iterator[pd.DataFrame]:
     for batch in fragment.to_batches(schema=schema, batch_size=_ROWS_PER_BLOCK):
         if batch.num_rows:
-            yield _at(arrow_to_pandas(batch), first)
+            yield _with_positions(arrow_to_pandas(batch), first)
             first += batch.num_rows
 
 
@@ -311,10 +304,10 @@ class Roles:
         declared = (guard_features,) if isinstance(guard_features, str) else tuple(guard_features or ())
         if not all(isinstance(name, str) for name in declared):
             raise InputError("Where X is files or a collection, guard_features are names of its columns.")
-        others = [name for name in (sample_weight, persons, time, *declared) if name is not None]
+        about_rows = [name for name in (sample_weight, persons, time, *declared) if name is not None]
         check_columns(columns, [y], "the target")
-        check_columns(columns, others)
-        features = tuple(name for name in columns if name not in (y, *others))
+        check_columns(columns, about_rows)
+        features = tuple(name for name in columns if name not in (y, *about_rows))
         if not features:
             raise InputError("No column is left to learn from: all have another role.")
         return cls(y, sample_weight, persons, time, declared, features)
@@ -330,15 +323,15 @@ class Roles:
             raise InputError(f"Weights must be numbers from 0 on: the column {quoted(self.weight)} has others.")
         return table[weight > 0]
 
-    def taken(self, table: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[Any], dict[str, Any]]:
-        """Features, labels, and what else is known, as `fit` takes them."""
-        known = {
+    def arguments(self, table: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[Any], dict[str, Any]]:
+        """Features, labels, and keyword arguments, as `fit` takes them."""
+        options = {
             "sample_weight": None if self.weight is None else self.weights(table),
             "guard_features": table[list(self.declared)] if self.declared else None,
             "persons": None if self.person is None else table[self.person],
             "time": None if self.time is None else table[self.time],
         }
-        return table[list(self.features)], table[self.label].to_numpy(), known
+        return table[list(self.features)], table[self.label].to_numpy(), options
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,11 +346,11 @@ class Split:
     """Rows from this time on are held out, instead of random ones."""
 
     def __call__(self, block: pd.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Whether each row trains, and a number that is uniform from 0 to 1 both among those that do and the others."""
+        """Whether each row trains, and a number that is uniform from 0 to 1 among those that do, and among the rest."""
         if self.roles.person is not None:
             number = uniform(value_hashes(block[self.roles.person]), self.seed)
         else:
-            number = random_by_position(block.index.to_numpy(), self.seed)
+            number = uniform(block.index.to_numpy(np.uint64), self.seed)
         if self.cut is not None:
             return absolute_times(block[str(self.roles.time)]) < self.cut, number
         if not self.held_out:
@@ -370,37 +363,23 @@ class Split:
         """Hold out the last rows, where rows have a time."""
         if self.roles.time is None or not self.held_out:
             return self
-        draw = partial(_draw, split=replace(self, held_out=0.0), share=SAMPLE_SIZE / n_rows)
-        times = [absolute_times(trains[self.roles.time]) for trains, _ in blocks.map(draw)]
-        return replace(self, cut=float(np.quantile(np.concatenate(times), 1 - self.held_out)))
-
-
-def random_by_position(positions: NDArray[np.integer], seed: int) -> NDArray[np.float64]:
-    """Random numbers from 0 to 1: a stream of them, of which each row has the one at its position."""
-    if not len(positions):
-        return np.zeros(0)
-    first = int(positions[0])
-    stream = np.random.Generator(np.random.PCG64(seed).advance(first))
-    return stream.random(int(positions[-1]) - first + 1)[positions - first]
-
-
-def _draw(
-    block: pd.DataFrame, split: Split, share: float, share_of_judges: float = 0.0
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A share of the rows that train, and a share of those that are held out."""
-    trains, number = split(block)
-    return block[trains & (number < share)], block[~trains & (number < share_of_judges)]
+        sample, _ = draw_rows(blocks, replace(self, held_out=0.0), n_rows, SAMPLE_SIZE)
+        return replace(self, cut=float(np.quantile(absolute_times(sample[self.roles.time]), 1 - self.held_out)))
 
 
 def draw_rows(
-    blocks: Blocks[pd.DataFrame], split: Split, n_rows: int, most: int, most_judges: int = 0
+    blocks: Blocks[pd.DataFrame], split: Split, n_rows: int, most: int, most_held_out: int = 0
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Draw about so many of the rows that train, and of those that are held out, in one pass."""
     n_held_out = n_rows * split.held_out
-    share, share_of_judges = most / max(n_rows - n_held_out, 1), most_judges / max(n_held_out, 1)
-    draw = partial(_draw, split=split, share=share, share_of_judges=share_of_judges)
-    few, judges = zip(*blocks.map(draw), strict=True)
-    return _joined(few), _joined(judges)
+    shares = most / max(n_rows - n_held_out, 1), most_held_out / max(n_held_out, 1)
+
+    def draw(block: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+        trains, number = split(block)
+        return block[trains & (number < shares[0])], block[~trains & (number < shares[1])]
+
+    sample, held_out = zip(*blocks.map(draw), strict=True)
+    return _joined(sample), _joined(held_out)
 
 
 def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -411,7 +390,7 @@ def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 # ---- the rows of a fit ----
 
 Check = Callable[[pd.DataFrame, NDArray[Any], dict[str, Any]], LabelledRows]
-"""Makes checked rows of features, labels, and what else is known."""
+"""Makes checked rows of features, labels, and keyword arguments of `fit`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,7 +409,7 @@ class TrainingRows:
     """All rows that train at once, where they are in memory."""
 
     def warn_if_sampled(self, pooled: Any, groups: str) -> None:
-        """Warn the caller of `fit` if something has seen a sample of the rows only."""
+        """Warn the caller of `fit` if something was fitted on a sample of the rows only."""
         if self.blocks is None:
             return
         if groups == "network":
@@ -443,266 +422,170 @@ class TrainingRows:
         warnings.warn(message, FittedOnSampleWarning, stacklevel=3)
 
 
-def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **known: Any) -> TrainingRows:
-    """Rows of a fit, wherever they are; X, y and what is known are as in `DAFHClassifier.fit`.
+def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **options: Any) -> TrainingRows:
+    """Rows of a fit, wherever they are; X, y and the options are as in `DAFHClassifier.fit`.
 
     Where there are more than a sample, the share `held_out` of them is held out of everything.
     """
     blocks = as_blocks(X)
     if blocks is not None:
-        roles = Roles.named(blocks.columns, y, **known)
+        roles = Roles.named(blocks.columns, y, **options)
         if roles.weight is not None:  # How many rows count is known only by looking at them.
             blocks = blocks.through(roles.counted, columns=blocks.columns)
         return _from_blocks(blocks, Split(roles, seed, held_out), check)
-    rows = check(X, y, known)
+    rows = check(X, y, options)
     if len(rows) <= SAMPLE_SIZE:
         return TrainingRows(rows)
-    weight, persons = known["sample_weight"], known["persons"]
+    weight, persons = options["sample_weight"], options["persons"]
     counted = np.arange(len(rows)) if weight is None else np.flatnonzero(np.asarray(weight, float) > 0)
     table, roles = _as_table(rows, None if persons is None else to_pandas(persons).iloc[counted, 0].to_numpy())
     table.index = pd.Index(counted)
-    found = _from_blocks(
-        _slices(table),
-        Split(roles, seed, held_out),
-        lambda features, *rest: check(features if is_frame(X) else features.to_numpy(), *rest),
+    split = Split(roles, seed, held_out)
+    starts = range(0, len(table), _ROWS_PER_BLOCK)
+    slices = [lambda first=first: iter([table.iloc[first : first + _ROWS_PER_BLOCK]]) for first in starts]
+    training = _from_blocks(
+        Blocks(slices, tuple(table.columns), len(table)),
+        split,
+        lambda features, *others: check(features if is_frame(X) else features.to_numpy(), *others),
     )
-    assert found.split is not None
-    split = found.split
-    return replace(found, whole=lambda: rows.take(np.flatnonzero(split(table)[0])))
+    split = training.split or split
+    return replace(training, whole=lambda: rows.take(np.flatnonzero(split(table)[0])))
 
 
 def _from_blocks(blocks: Blocks[pd.DataFrame], split: Split, check: Check) -> TrainingRows:
-    n_rows = sum(blocks.map(len)) if blocks.n_rows is None else blocks.n_rows
+    n_rows = blocks.count()
     if n_rows <= SAMPLE_SIZE:
-        table = _joined(list(blocks.map(lambda block: block)))
-        return TrainingRows(check(*split.roles.taken(table)))
+        return TrainingRows(check(*split.roles.arguments(_joined(list(blocks.map(lambda block: block))))))
     split = split.cut_by_time(blocks, n_rows)
-    few, judges = draw_rows(blocks, split, n_rows, SAMPLE_SIZE, _MOST_JUDGES if split.held_out else 0)
-    # The sample last: whoever checks remembers its classes.
-    checked = check(*split.roles.taken(judges)) if split.held_out else None
-    return TrainingRows(check(*split.roles.taken(few)), checked, blocks, split)
+    sample, held_out = draw_rows(blocks, split, n_rows, SAMPLE_SIZE, _MOST_HELD_OUT if split.held_out else 0)
+    # The sample last: the estimator remembers the classes of the rows it checked last.
+    judges = check(*split.roles.arguments(held_out)) if split.held_out else None
+    return TrainingRows(check(*split.roles.arguments(sample)), judges, blocks, split)
 
 
-def fresh_rows(blocks: Blocks[pd.DataFrame], y: Any, **known: Any) -> tuple[pd.DataFrame, NDArray[Any], dict[str, Any]]:
+def fresh_rows(
+    blocks: Blocks[pd.DataFrame], y: Any, **options: Any
+) -> tuple[pd.DataFrame, NDArray[Any], dict[str, Any]]:
     """Rows for the guard out of blocks, a million at most: features, labels, and what else is known."""
-    roles = Roles.named(blocks.columns, y, **known)
-    n_rows = sum(blocks.map(len)) if blocks.n_rows is None else blocks.n_rows
-    table, _ = draw_rows(blocks, Split(roles, 0), n_rows, _MOST_JUDGES)
-    features, labels, known = roles.taken(table)
-    del known["time"]
-    return features, labels, known
-
-
-def _slices(table: pd.DataFrame) -> Blocks[pd.DataFrame]:
-    """Blocks of a table in memory."""
-    starts = range(0, len(table), _ROWS_PER_BLOCK)
-    pieces = [lambda first=first: iter([table.iloc[first : first + _ROWS_PER_BLOCK]]) for first in starts]
-    return Blocks(pieces, tuple(table.columns), len(table))
+    roles = Roles.named(blocks.columns, y, **options)
+    table, _ = draw_rows(blocks, Split(roles, 0), blocks.count(), _MOST_HELD_OUT)
+    features, labels, options = roles.arguments(table)
+    del options["time"]
+    return features, labels, options
 
 
 def _as_table(rows: LabelledRows, persons: NDArray[Any] | None) -> tuple[pd.DataFrame, Roles]:
     """Put rows into one table, with what is known about them; `persons` as the user gave them."""
     table = named_table(rows.X)
-    roles = Roles(LABEL, features=tuple(table.columns))
-    others: dict[str, Any] = {LABEL: rows.y}
-    if rows.fit_weight is not None:
-        others[WEIGHT], roles = rows.weight, replace(roles, weight=WEIGHT)
-    if persons is not None:
-        others[PERSON], roles = persons, replace(roles, person=PERSON)
-    if rows.time is not None:
-        others[TIME], roles = rows.time, replace(roles, time=TIME)
-    if rows.declared is not None:
-        declared = {f"{DECLARED} {name}": values.to_numpy() for name, values in rows.declared.items()}
-        others, roles = others | declared, replace(roles, declared=tuple(declared))
-    return table.assign(**others), roles
+    about: dict[str, Any] = {
+        WEIGHT: None if rows.fit_weight is None else rows.weight,
+        PERSON: persons,
+        TIME: rows.time,
+    }
+    about = {name: values for name, values in about.items() if values is not None}
+    attributes = pd.DataFrame() if rows.declared is None else rows.declared
+    declared = {f"{DECLARED} {name}": values.to_numpy() for name, values in attributes.items()}
+    weight, person, time = (name if name in about else None for name in (WEIGHT, PERSON, TIME))
+    roles = Roles(LABEL, weight, person, time, tuple(declared), tuple(table.columns))
+    return table.assign(**{LABEL: rows.y}, **about, **declared), roles
 
 
 # ---- coefficients by sums over blocks ----
 
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """What is fitted to the rows of a block: the pooled classifier, or corrections of it for each group."""
-
-    n_outputs: int
-    tables: tuple[NDArray[np.float64], ...] | None = None
-    """What bins count for each coefficient; None where coefficients are of columns."""
-    standard: Standardization | None = None
-    base: "PooledLogits | None" = None
-    """What is corrected, group by group; None for a pooled classifier."""
-    with_base: bool = False
-    """Whether corrections have a coefficient for it."""
-
-    def rows(self, block: Arrays) -> tuple[Regression, NDArray[np.intp]]:
-        """Return the rows with the logits that are there already, and the part each of them belongs to."""
-        n_rows = len(block["label"])
-        if self.base is None:
-            offset, part = np.zeros((n_rows, self.n_outputs)), np.zeros(n_rows, np.intp)
-        else:
-            offset, part = self.base(block), block["group"].astype(np.intp)
-        design: Design
-        if self.tables is not None:
-            design = BinnedDesign(block["codes"], self.tables)
-        else:
-            columns = [] if self.standard is None else [self.standard.of_rows(block["numbers"])]
-            design = DenseDesign(np.hstack([*columns, offset] if self.with_base else columns))
-        return Regression(design, block["label"].astype(np.intp), _weight(block), offset), part
-
-    def loss_and_gradient(self, block: Arrays, coefficients: NDArray[np.float64]) -> tuple[Any, ...]:
-        """The sums that a pass takes: loss, gradient (parts, p, m) and weight."""
-        rows, part = self.rows(block)
-        logits = rows.offset + rows.design.grouped_logits(coefficients, part)
-        pull = rows.weight[:, None] * residual(logits, rows.label)
-        return rows.loss(logits), -rows.design.gradients(pull, part, len(coefficients)), rows.weight.sum()
-
-
-def _weight(block: Arrays) -> NDArray[np.float64]:
-    return block["weight"] if "weight" in block else np.ones(len(block["label"]))
-
-
-def penalty_matrices(strength: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Curvature of penalties on coefficients of a shape (parts, p, m), for all outputs together, (parts, pm, pm).
-
-    Half of the sum of strength (p,) × coefficient².
-    """
-    return np.stack([np.diag(np.tile(strength, shape[2]))] * shape[0])
+RowsOfBlock = Callable[[Arrays], tuple[Regression, NDArray[np.intp]]]
+"""Makes of a stored block the rows of a regression, and the group each belongs to."""
 
 
 def fit_in_passes(
     blocks: Blocks[Arrays],
-    problem: Problem,
+    rows_of: RowsOfBlock,
     penalty: NDArray[np.float64],
     curvature: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     start: NDArray[np.float64],
     tolerance: float = 1e-10,
 ) -> NDArray[np.float64]:
-    """Minimise the penalised loss of all rows.
+    """Minimise the penalised loss of all rows: the sum of weight × loss + Σ penalty × coefficient² / 2.
 
     A sample has been fitted before, and gives all that no pass is needed for: where to start, how strong the penalty
-    is, and the curvature of the loss. A pass sums the loss and its gradient, and every step of Newton's method with
-    the curvature of the sample leaves a few per cent of the way.
+    is, and the curvature of the loss. A pass sums the loss and its gradient. The curvature of the sample differs from
+    that of all rows by a few per cent, so that every step of Newton's method with it leaves a few per cent of the way.
+    Summing the curvature over all rows would save one or two passes, and make each of them take ten times as long.
 
     Parameters
     ----------
     blocks : Blocks
-    problem : Problem
-    penalty : array of shape (parts, pm, pm)
+    rows_of : function
+    penalty : array of shape (K, p, m)
+        For K groups, p coefficients of a design, and m outputs, as are coefficients.
     curvature : function
-        Curvature of the loss at coefficients, (parts, pm, pm), per unit of weight: as a sample tells it.
-    start : array of shape (parts, p, m)
+        Curvature of the loss at coefficients, (K, pm, pm), per unit of weight: as a sample tells it.
+    start : array of shape (K, p, m)
     tolerance : float
         Stop when a step promises less than this, per unit of weight.
     """
 
     def sums(coefficients: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
-        loss, slope, weight = blocks.total(partial(problem.loss_and_gradient, coefficients=coefficients))
-        flat = _flat(coefficients)
-        pulls = np.einsum("kpq,kq->kp", penalty, flat)
-        return float(loss) + float((flat * pulls).sum()) / 2, _flat(slope) + pulls, float(weight)
+        loss, gradient, weight = blocks.total(partial(_loss_and_gradient, rows_of=rows_of, coefficients=coefficients))
+        penalised = float(loss) + float((penalty * coefficients**2).sum()) / 2
+        return penalised, gradient + penalty * coefficients, float(weight)
 
     def factors(coefficients: NDArray[np.float64]) -> list[Any]:
-        return [cho_factor(one, lower=True) for one in weight * curvature(coefficients) + penalty]
+        curvatures = zip(weight * curvature(coefficients), _flat(penalty), strict=True)
+        return [cho_factor(of_loss + np.diag(of_penalty), lower=True) for of_loss, of_penalty in curvatures]
 
     coefficients = start
     value, gradient, weight = sums(coefficients)
     factored = factors(coefficients)
     for step in range(1, 60):
-        direction = np.stack([cho_solve(factor, one) for factor, one in zip(factored, gradient, strict=True)])
+        solved = [cho_solve(factor, slope) for factor, slope in zip(factored, _flat(gradient), strict=True)]
+        direction = np.stack(solved).reshape(len(start), start.shape[2], -1).swapaxes(1, 2)
         promised, damping = float((gradient * direction).sum()), 1.0
         if promised <= tolerance * weight:
-            return coefficients - _folded(direction, start)  # So short a step needs no damping, and is paid for.
+            # The full step is small enough to accept without a line search; its passes are done already.
+            return coefficients - direction
         while True:
-            moved = coefficients - damping * _folded(direction, start)
+            moved = coefficients - damping * direction
             moved_value, moved_gradient, _ = sums(moved)
-            if moved_value <= value - 1e-4 * damping * promised:
+            if moved_value <= value - 1e-4 * damping * promised:  # Armijo's condition.
                 break
             if damping <= 2.0**-20:  # Nothing is left to gain but rounding.
                 return coefficients
             damping /= 2
         coefficients, value, gradient = moved, moved_value, moved_gradient
-        # The way is longer than four steps only where the sample misled it.
+        # More than four steps are needed only where the curvature at the start misleads.
         if damping < 1 or step % 4 == 0:
             factored = factors(coefficients)
     return coefficients
 
 
+def _loss_and_gradient(
+    block: Arrays, rows_of: RowsOfBlock, coefficients: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64], float]:
+    """Loss, its gradient (K, p, m), and weight of a block."""
+    rows, group = rows_of(block)
+    logits = rows.offset + rows.design.grouped_logits(coefficients, group)
+    weighted = rows.weight[:, None] * residual(logits, rows.label)
+    return rows.loss(logits), -rows.design.gradients(weighted, group, len(coefficients)), rows.weight.sum()
+
+
 def _flat(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coefficients (parts, p, m) as (parts, pm): those of one output after those of the other."""
+    """Coefficients (K, p, m) as (K, pm): those of one output after those of the one before."""
     return coefficients.swapaxes(1, 2).reshape(len(coefficients), -1)
 
 
-def _folded(flat: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[np.float64]:
-    n_parts, p, m = like.shape
-    return flat.reshape(n_parts, m, p).swapaxes(1, 2)
+def _regression(block: Arrays, design: Design, offset: NDArray[np.float64]) -> Regression:
+    weight = block["weight"] if "weight" in block else np.ones(len(block["label"]))
+    return Regression(design, block["label"].astype(np.intp), weight, offset)
+
+
+def _pooled_rows(design_of: Callable[[Arrays], Design], n_outputs: int, block: Arrays) -> Any:
+    """Rows of a block as a pooled classifier is fitted on them: in one group, with nothing to start from."""
+    n_rows = len(block["label"])
+    rows = _regression(block, design_of(block), np.zeros((n_rows, n_outputs)))
+    return rows, np.zeros(n_rows, np.intp)
 
 
 # ---- the pooled classifier and the groups' own, fitted on all rows ----
-
-
-@dataclass(frozen=True, eq=False)
-class PooledLogits:
-    """Logits of the pooled classifier: points of bins, a sum over columns, or what is kept of a foreign one."""
-
-    points: tuple[NDArray[np.float64], ...] | None
-    weight: NDArray[np.float64] | None
-    intercept: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, pooled: Any) -> "PooledLogits":
-        """Take what is needed of a classifier."""
-        last: Any = final_classifier(pooled.model)
-        if pooled.kind == "points":
-            return cls(tuple(last.points_), None, last.intercept_)
-        if pooled.kind == "columns":
-            return cls(None, last.coef_.T, last.intercept_)
-        return cls(None, None, np.zeros(0))
-
-    def __call__(self, block: Arrays) -> NDArray[np.float64]:
-        """Logits of the rows of a block, (n, m)."""
-        if self.points is not None:
-            return sum_points(block["codes"], self.points, self.intercept)
-        if self.weight is not None:
-            return np.asarray(block["numbers"] @ self.weight + self.intercept)
-        return block["base"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Encode:
-    """What is kept of a block of rows: bins or numbers, labels, weights, groups, and logits of a foreign classifier."""
-
-    split: Split
-    classes: NDArray[Any]
-    as_frame: bool
-    encoding: TableEncoding
-    kind: Kind
-    regions: tuple[Region, ...]
-    logits: tuple[Column, ...]
-    foreign: Callable[[EncodedRows], NDArray[np.float64]] | None
-
-    def __call__(self, block: pd.DataFrame) -> Arrays:
-        block, roles = block[self.split(block)[0]], self.split.roles
-        labels = block[roles.label].to_numpy()
-        label = pd.Index(self.classes).get_indexer(labels)
-        if (label < 0).any():
-            raise InputError(
-                f"y holds {quoted(labels[label < 0][0])} in so few rows that the sample has none, by which groups are "
-                "chosen: leave those rows out, or put rare classes together."
-            )
-        features = block[list(roles.features)].reset_index(drop=True)
-        seen = self.encoding.encode(features if self.as_frame else features.to_numpy())
-        kept: Arrays = {
-            "label": label.astype(np.uint8 if len(self.classes) < 256 else np.uint16),
-            "group": assign_first(self.regions, seen).astype(np.uint8),
-        }
-        if roles.weight is not None:
-            kept["weight"] = roles.weights(block)
-        if self.foreign is not None:
-            kept["base"] = self.foreign(seen)
-        if self.kind == "columns":
-            kept["numbers"] = seen.numbers
-        elif self.kind == "points" or self.logits:
-            kept["codes"] = with_logit_codes(seen.codes, self.logits, kept["base"]) if self.logits else seen.codes
-        return kept
 
 
 def refit_on_all_rows(
@@ -720,86 +603,132 @@ def refit_on_all_rows(
     `pooled` and `exceptions` are what the sample has chosen, a `PooledFit` and `LearnedExceptions` of
     `dafh.estimators`; `foreign` gives the logits of a pooled classifier that is neither a scorecard nor linear.
     """
-    assert training.blocks is not None
-    assert training.split is not None
-    by_itself = foreign if pooled.kind == "logits" else None
-    encode = _Encode(
-        training.split,
-        classes,
-        as_frame,
-        pooled.encoding,
-        pooled.kind,
-        exceptions.regions,
-        exceptions.design.logits,
-        by_itself,
-    )
-    kept = training.blocks.keep(encode)
+    blocks, split = training.blocks, training.split
+    assert blocks is not None
+    assert split is not None
+    # Bound here: a cluster must not be sent the sample, which `pooled` and `exceptions` hold.
+    encoding, kind, regions, logits = pooled.encoding, pooled.kind, exceptions.regions, exceptions.design.logits
+    roles, foreign_logits = split.roles, foreign if kind == "logits" else None
+
+    def encode(block: pd.DataFrame) -> Arrays:
+        """What is stored of a block of rows: bins or numbers, labels, weights, groups, and logits of `foreign`."""
+        block = block[split(block)[0]]
+        labels = block[roles.label].to_numpy()
+        label = pd.Index(classes).get_indexer(labels)
+        if (label < 0).any():
+            raise InputError(
+                f"y holds {quoted(labels[label < 0][0])} in so few rows that the sample has none, by which groups are "
+                "chosen: leave those rows out, or put rare classes together."
+            )
+        features = block[list(roles.features)].reset_index(drop=True)
+        encoded = encoding.encode(features if as_frame else features.to_numpy())
+        arrays: Arrays = {
+            "label": label.astype(np.uint8 if len(classes) < 256 else np.uint16),
+            "group": assign_first(regions, encoded).astype(np.uint8),
+        }
+        if roles.weight is not None:
+            arrays["weight"] = roles.weights(block)
+        if foreign_logits is not None:
+            arrays["base"] = foreign_logits(encoded)
+        if kind == "columns":
+            arrays["numbers"] = encoded.numbers
+        elif kind == "points" or logits:
+            arrays["codes"] = with_logit_codes(encoded.codes, logits, arrays["base"]) if logits else seen.codes
+        return arrays
+
+    stored = blocks.keep(encode)
     last = final_classifier(pooled.model)
     if isinstance(last, Scorecard) and pooled.sums is not None:
-        _refit_scorecard(last, pooled.sums, kept)
+        _refit_scorecard(last, pooled.sums, stored)
     elif isinstance(last, StandardizedLogisticRegression) and pooled.fitted_here:
-        _refit_regression(last, exceptions, kept)
+        _refit_regression(last, exceptions, stored)
     if exceptions.fitted.settings is None:
         return None
-    return _refit_corrections(exceptions, PooledLogits.of(pooled), kept)
+    return _refit_corrections(exceptions, _pooled_logits(kind, last), stored)
 
 
-def _refit_scorecard(model: Scorecard, fit: ScorecardFit, kept: Blocks[Arrays]) -> None:
+def _refit_scorecard(model: Scorecard, fit: Any, stored: Blocks[Arrays]) -> None:
+    """Fit a scorecard on all rows, from the `ScorecardFit` of a sample."""
     if model.monotonic:
         raise InputError(
             "A monotonic scorecard is fitted in memory only: fit it on a sample, and bring it as the pooled classifier."
         )
-    start, problem = fit.solution.coefficients[None], Problem(fit.rows.offset.shape[1], tuple(fit.design.tables))
-    penalty = penalty_matrices(fit.solution.penalty, start.shape)
-    found = fit_in_passes(kept, problem, penalty, _curvature(fit.rows), start)
-    model.keep(fit, replace(fit.solution, coefficients=found[0]))
+    start, tables = fit.solution.coefficients[None], fit.design.tables
+    rows_of = partial(_pooled_rows, lambda block: BinnedDesign(block["codes"], tables), start.shape[2])
+    penalty = _penalties(fit.solution.penalty, start)
+    coefficients = fit_in_passes(stored, rows_of, penalty, _curvature(fit.rows), start)
+    model.keep(fit, replace(fit.solution, coefficients=coefficients[0]))
 
 
-def _refit_regression(model: StandardizedLogisticRegression, exceptions: Any, kept: Blocks[Arrays]) -> None:
+def _refit_regression(model: StandardizedLogisticRegression, exceptions: Any, stored: Blocks[Arrays]) -> None:
     X, sample = exceptions.seen.numbers, exceptions.problem.regression
     standard = Standardization.of(X, sample.weight)
     start = standard.stacked(model.intercept_, model.coef_)[None]
-    n_outputs = start.shape[2]
-    sample = replace(sample, design=DenseDesign(standard.of_rows(X)), offset=np.zeros((len(X), n_outputs)))
+    sample = replace(sample, design=DenseDesign(standard.of_rows(X)), offset=np.zeros((len(X), start.shape[2])))
     strength = np.full(start.shape[1], 1 / float(model.C_))
     strength[0] = 1e-6  # Not penalised, but for the last digits.
-    penalty = penalty_matrices(strength, start.shape)
-    found = fit_in_passes(kept, Problem(n_outputs, standard=standard), penalty, _curvature(sample), start)
-    model.intercept_, model.coef_ = standard.unstacked(found[0])
+    rows_of = partial(_pooled_rows, lambda block: DenseDesign(standard.of_rows(block["numbers"])), start.shape[2])
+    coefficients = fit_in_passes(stored, rows_of, _penalties(strength, start), _curvature(sample), start)
+    model.intercept_, model.coef_ = standard.unstacked(coefficients[0])
 
 
-def _refit_corrections(exceptions: Any, base: PooledLogits, kept: Blocks[Arrays]) -> ExceptionModel:
+def _pooled_logits(kind: str, model: Any) -> Callable[[Arrays], NDArray[np.float64]]:
+    """Logits of a fitted pooled classifier for stored blocks, (n, m), with no more of it than they need."""
+    if kind == "points":
+        points, intercept = tuple(model.points_), model.intercept_
+        return lambda block: sum_points(block["codes"], points, intercept)
+    if kind == "columns":
+        weight, intercept = model.coef_.T, model.intercept_
+        return lambda block: np.asarray(block["numbers"] @ weight + intercept)
+    return lambda block: block["base"]
+
+
+def _refit_corrections(
+    exceptions: Any, pooled_logits: Callable[[Arrays], NDArray[np.float64]], stored: Blocks[Arrays]
+) -> ExceptionModel:
     """Corrections of the pooled logits, with the strength that the sample has chosen.
 
-    With so many rows, a pooled classifier that has seen them is hardly more sure of them than one that has not.
+    With so many rows, a pooled classifier is hardly more sure of the rows it was fitted on than of others: there is no
+    need to cross-fit its logits, as in a sample.
     """
     settings, chosen, design = exceptions.fitted.settings, exceptions.fitted.chosen, exceptions.design
-    sample, n_groups = exceptions.problem.regression, len(chosen.corrections)
-    strength = np.full(sample.design.n_coefficients, settings.strength)
-    penalty = penalty_matrices(strength, chosen.corrections.shape)
+    sample, start = exceptions.problem.regression, chosen.corrections
+    penalty = _penalties(np.full(sample.design.n_coefficients, settings.strength), start)
     if not settings.corrects_rest:
-        # Everybody else is served by the pooled classifier: nothing moves these coefficients from 0.
+        # All rows without an exception are served by the pooled classifier: nothing moves these coefficients from 0.
         penalty[-1] *= 1e12
-    if design.tables is not None:
-        problem = Problem(sample.offset.shape[1], tuple(design.tables), base=base)
-    else:
-        standard = Standardization(design.center, design.scale) if len(design.center) else None
-        problem = Problem(sample.offset.shape[1], None, standard, base, not design.has_columns)
+    tables, has_columns = design.tables, design.has_columns
+    standard = Standardization(design.center, design.scale) if len(design.center) else None
+
+    def rows_of(block: Arrays) -> tuple[Regression, NDArray[np.intp]]:
+        offset = pooled_logits(block)
+        if tables is not None:
+            corrected: Design = BinnedDesign(block["codes"], tables)
+        else:
+            columns = [] if standard is None else [standard.of_rows(block["numbers"])]
+            corrected = DenseDesign(np.hstack(columns if has_columns else [*columns, offset]))
+        return _regression(block, corrected, offset), block["group"].astype(np.intp)
+
     group = chosen.assign(exceptions.problem.codes)
-    fitted = fit_in_passes(kept, problem, penalty, _curvature(sample, group, n_groups), chosen.corrections)
+    coefficients = fit_in_passes(stored, rows_of, penalty, _curvature(sample, group, len(start)), start)
     if not settings.corrects_rest:
-        fitted[-1] = 0.0
-    return ExceptionModel(exceptions.regions, design.served(fitted))
+        coefficients[-1] = 0.0
+    return ExceptionModel(exceptions.regions, design.served(coefficients))
+
+
+def _penalties(strength: NDArray[np.float64], coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Strengths (p,) for coefficients (K, p, m), the same in each group and for each output."""
+    return np.broadcast_to(strength[None, :, None], coefficients.shape).copy()
 
 
 def _curvature(
     sample: Regression, group: NDArray[Any] | None = None, n_groups: int = 1
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Curvature of the loss per unit of weight, as a sample tells it."""
-    part = np.zeros(len(sample.label), np.intp) if group is None else group
+    groups = np.zeros(len(sample.label), np.intp) if group is None else group
 
     def curvature(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        logits = sample.offset + sample.design.grouped_logits(coefficients, part)
-        return sample.joint_curvatures_by(logits, part, n_groups) / sample.weight.sum()
+        logits = sample.offset + sample.design.grouped_logits(coefficients, groups)
+        return sample.joint_curvatures_by(logits, groups, n_groups) / sample.weight.sum()
 
     return curvature

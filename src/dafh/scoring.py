@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers import final_classifier, rows_at_once, split_pipeline
-from dafh.columns.hashes import mixed, row_hashes
+from dafh.columns.hashes import mixed, row_hashes, uniform
 from dafh.columns.kinds import read_as, with_gaps
 from dafh.columns.labels import find_labels, match_labels, no_target, read_labels
 from dafh.columns.read import ROWS_PER_PIECE, DataFile
@@ -31,7 +31,7 @@ from dafh.evaluation.result import AuditResult, rules_of
 from dafh.exceptions import InputError
 from dafh.explanation import Explanation, explain, stability
 from dafh.incumbents import IncumbentColumns
-from dafh.large import as_blocks, open_files, random_by_position
+from dafh.large import as_blocks, open_files
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence.files import ModelFile, open_model
 from dafh.text import listed, quoted
@@ -396,7 +396,7 @@ def _thinned(block: pd.DataFrame, share: float, target: str | None) -> pd.DataFr
     if target is not None:
         check_columns(block.columns, [target], "the target")
         block = block[with_gaps(block[target]).notna()]
-    return block if share >= 1 else block[random_by_position(block.index.to_numpy(), 0) < share]
+    return block if share >= 1 else block[uniform(block.index.to_numpy(np.uint64), 0) < share]
 
 
 def _as_decisions(column: "pd.Series[Any]", y: NDArray[Any] | None, decimal: str) -> NDArray[Any]:

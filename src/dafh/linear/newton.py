@@ -108,9 +108,12 @@ class Regression:
         joint = np.empty((n_parts, n_outputs * p, n_outputs * p))
         for one in range(n_outputs):
             for other in range(one + 1):
-                spread = shares[:, one] * ((one == other) - shares[:, other])
-                spread = np.maximum(spread, _LEAST_CURVATURE) if one == other else spread
-                found = self.design.curvatures(self.weight * spread, part, n_parts)
+                # Designs take weights from 0 on, so that the sign of mixed derivatives is put on afterwards.
+                if one == other:
+                    spread, sign = np.maximum(shares[:, one] * (1 - shares[:, one]), _LEAST_CURVATURE), 1
+                else:
+                    spread, sign = shares[:, one] * shares[:, other], -1
+                found = sign * self.design.curvatures(self.weight * spread, part, n_parts)
                 joint[:, one * p : (one + 1) * p, other * p : (other + 1) * p] = found
                 joint[:, other * p : (other + 1) * p, one * p : (one + 1) * p] = found
         return joint
