@@ -633,7 +633,7 @@ def refit_on_all_rows(
         if kind == "columns":
             arrays["numbers"] = encoded.numbers
         elif kind == "points" or logits:
-            arrays["codes"] = with_logit_codes(encoded.codes, logits, arrays["base"]) if logits else seen.codes
+            arrays["codes"] = with_logit_codes(encoded.codes, logits, arrays["base"]) if logits else encoded.codes
         return arrays
 
     stored = blocks.keep(encode)
