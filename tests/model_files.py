@@ -52,16 +52,25 @@ class Parts:
             self.members = {name: file.read(name) for name in file.namelist()}
             self.format = int(file.comment.split()[2])
         self.card = json.loads(self.members.pop("card.json"))
-        self.nodes = msgspec.msgpack.decode(self.members.pop("model.msgpack"))["nodes"]
+        self.model = msgspec.msgpack.decode(self.members.pop("model.msgpack"))
         with zipfile.ZipFile(io.BytesIO(self.members.pop("arrays.npz"))) as file:
             self.arrays = {name: file.read(name) for name in file.namelist()}
 
     def fields(self, name):
         """Fields of the first object of a class."""
-        return next(node[2] for node in self.nodes if node[:2] == ["object", name])
+        todo = [self.model]
+        while todo:
+            match todo.pop():
+                case ["object", str(own), fields] if own == name:
+                    return fields
+                case list(items):
+                    todo += reversed(items)
+                case dict(items):
+                    todo += reversed(items.values())
+        raise LookupError(name)
 
     def write(self, path, compression=zipfile.ZIP_STORED):
-        card, model = json.dumps(self.card).encode(), msgspec.msgpack.encode({"nodes": self.nodes})
+        card, model = json.dumps(self.card).encode(), msgspec.msgpack.encode(self.model)
         members = {"card.json": card, "model.msgpack": model, "arrays.npz": zipped(self.arrays), **self.members}
         path.write_bytes(with_checksum(zipped(members, compression), self.format))
         return path

@@ -12,7 +12,7 @@ import pytest
 from command_line import run
 from dafh.exceptions import InputError
 from dafh.large import DaskBlocks, as_blocks, connected, read_by_workers
-from dafh.persistence.files import load
+from dafh.persistence import load
 from large import FEATURES, assert_same_model, fitted, grouped_table, in_memory, written_in_files
 
 distributed = pytest.importorskip("distributed")

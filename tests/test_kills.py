@@ -23,7 +23,7 @@ TRIALS = """
 import json, os, signal, sqlite3, sys
 # Once for all children.
 import pyarrow.parquet, sqlglot
-import dafh.cli.training, dafh.estimators.dafh, dafh.persistence.state
+import dafh.cli.training, dafh.estimators.dafh, dafh.persistence
 import dafh.report.page, dafh.scoring, dafh.sql, dafh.monitor
 from dafh.cli import main
 

@@ -31,7 +31,7 @@ from dafh.large import (
 )
 from dafh.linear.designs import BinnedDesign, DenseDesign
 from dafh.linear.newton import Regression, fit_penalized
-from dafh.persistence.files import load
+from dafh.persistence import load
 from large import FEATURES, assert_same_model, fitted, grouped_table, in_memory, written_in_files
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dafh.incumbents import Incumbent, IncumbentColumns
     from dafh.linear.scorecard import Scaling, Scorecard
     from dafh.monitor.monitor import Monitor
-    from dafh.persistence.files import load, save
+    from dafh.persistence import load, save
 
 __version__ = "0.1.0"
 

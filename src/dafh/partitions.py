@@ -1,7 +1,7 @@
 """Rules that divide rows into groups, fixed or fitted, for `dafh.DecoupledClassifier`.
 
 A new partition is a subclass of `Partition`, whose docstring has one. To be saved, it needs a line in
-`dafh.persistence.state.CLASSES`.
+`dafh.persistence.CLASSES`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -33,7 +33,7 @@ from dafh.explanation import Explanation, explain, stability
 from dafh.incumbents import IncumbentColumns
 from dafh.large import as_blocks, open_files
 from dafh.linear.scorecard import Scorecard
-from dafh.persistence.files import ModelFile, open_model
+from dafh.persistence import open_model
 from dafh.text import listed, quoted
 
 # Enough to tell groups that barely change from groups that change a lot, however busy the machine is.
@@ -91,7 +91,10 @@ class _EvenSample:
 class FileModel:
     """A model file, with the schema of the tables it takes."""
 
-    file: ModelFile
+    model: Any
+    """The fitted estimator, most often at the end of a pipeline that reads tables."""
+    card: dict[str, Any]
+    """What the file says of it."""
     schema: TableSchema
     path: Path
 
@@ -102,13 +105,8 @@ class FileModel:
         A model that was saved from Python knows what its columns hold, but not the name of the target, nor sensitive
         attributes, persons or weights.
         """
-        file = open_model(path)
-        return cls(file, schema_of_card(file.card, path) or _schema_of_model(file, target or ""), path)
-
-    @property
-    def model(self) -> Any:
-        """The fitted estimator, most often at the end of a pipeline that reads tables."""
-        return self.file.model
+        model, card = open_model(path)
+        return cls(model, card, schema_of_card(card, path) or _schema_of_model(model, card, target or ""), path)
 
     def read(
         self,
@@ -165,8 +163,8 @@ class FileModel:
         left = no_target(n_read - len(about))
         notes = [*data.notes, *left, *unread.notes(), *unseen.notes(len(about)), *unknown, *uncounted]
         if target == self.schema.target:  # With other labels, they are other rows.
-            check_test_rows(self.path, self.file.card, data.path, fingerprint(sums))
-        if fingerprint(sums) in self.file.card.get("fingerprints", []):
+            check_test_rows(self.path, self.card, data.path, fingerprint(sums))
+        if fingerprint(sums) in self.card.get("fingerprints", []):
             notes.append(SAME_ROWS)
         return LabelledRows(
             np.concatenate(kept["y"]),
@@ -444,17 +442,17 @@ def schema_of_card(card: Mapping[str, Any], path: Path) -> TableSchema | None:
         raise InputError(f"{path} has a malformed schema: it does not say what its columns hold.") from error
 
 
-def _schema_of_model(file: ModelFile, target: str) -> TableSchema:
+def _schema_of_model(model: Any, card: Mapping[str, Any], target: str) -> TableSchema:
     """Make a schema of what a model that was saved from Python has learned about its columns."""
-    final = final_classifier(file.model)
+    final = final_classifier(model)
     if isinstance(final, Scorecard):
         raise InputError("This file holds one scorecard, and commands work on groups: use it in Python, or export it.")
-    first = file.model[0] if isinstance(file.model, Pipeline) else file.model
+    first = model[0] if isinstance(model, Pipeline) else model
     if not hasattr(first, "columns_") and not hasattr(first, "feature_names_in_"):
         raise InputError(
             "This model was fitted on an array in Python and does not know its columns by name: fit it on a data frame."
         )
-    kinds = {column["name"]: column["type"] for column in file.card["columns"]}
+    kinds = {column["name"]: column["type"] for column in card["columns"]}
     aside = getattr(final, "_aside", None) or ()  # Columns that only the pooled classifier sees.
     unknown = [name for name in aside if name not in kinds]
     if unknown and not isinstance(final.pooled_, IncumbentColumns):

@@ -128,7 +128,7 @@ def test_a_model_saved_from_python_says_what_it_lacks(folder):
 
 
 def test_an_unexpected_error_is_one_sentence_too(folder, monkeypatch):
-    monkeypatch.setattr("dafh.persistence.files.read_card", lambda path: 1 / 0)
+    monkeypatch.setattr("dafh.persistence.read_card", lambda path: 1 / 0)
     result = run("show", folder / "model.dafh")
     assert result.exit_code == 70  # 1 means harm.
     assert "unexpected error, please report it: ZeroDivisionError" in result.stderr

@@ -12,7 +12,7 @@ from dafh.cli.options import LOSSES
 from dafh.cli.training import TrainingTable
 from dafh.columns.read import DataFile
 from dafh.evaluation.losses import LOSS_NAMES
-from dafh.persistence.files import read_card
+from dafh.persistence import read_card
 from dafh.scoring import FileModel
 from models import workers
 

@@ -7,7 +7,7 @@ import pytest
 
 from command_line import people, run
 from dafh.columns.write import TableWriter
-from dafh.persistence.files import read_card
+from dafh.persistence import read_card
 
 REFUSED = "does not hold the test rows of model.dafh: another fit has written it"
 

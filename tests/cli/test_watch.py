@@ -11,7 +11,7 @@ import pytest
 from command_line import run
 from dafh import Monitor
 from dafh.monitor.store import WatchStore
-from dafh.persistence.files import open_model, save
+from dafh.persistence import open_model, save
 from models import rules_case
 from watched import content, watch, watched_folder
 
@@ -44,10 +44,10 @@ def test_a_batch_is_added_and_what_changed_is_printed(state):
 def test_the_state_is_that_of_a_monitor_of_the_same_rows(state):
     for month in (1, 2):
         watch(state, month)
-    model = open_model(watched_folder() / "model.dafh")
+    model, _ = open_model(watched_folder() / "model.dafh")
     with WatchStore(state, must_exist=True) as store:
-        stored = store.monitor(model.model)
-    monitor = Monitor(model.model)
+        stored = store.monitor(model)
+    monitor = Monitor(model)
     for month in (1, 2):
         table = pd.read_csv(watched_folder() / f"{month}.csv", parse_dates=["since"])
         monitor.update(table[["experience", "job", "hours", "since", "remote"]], table["hired"].to_numpy(),

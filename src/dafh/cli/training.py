@@ -25,7 +25,7 @@ from dafh.exceptions import InputError
 from dafh.explanation import worth_of_groups
 from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
 from dafh.monitor.inputs import Reference
-from dafh.persistence.files import file_content, read_card
+from dafh.persistence import file_content, read_card
 from dafh.progress import status
 from dafh.rows import set_rows_aside
 from dafh.scoring import fingerprint, hash_sums, held_out_path, labelled_hashes, split_names

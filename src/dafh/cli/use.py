@@ -186,14 +186,14 @@ def report(
     from dafh.scoring import FileModel
 
     loaded = FileModel.open(model, options["target"])
-    title = title or f"Fairness report: {loaded.file.card.get('data', 'model')}, {loaded.schema.target}"
+    title = title or f"Fairness report: {loaded.card.get('data', 'model')}, {loaded.schema.target}"
     if data is None:
-        summary = summarize(loaded.model, title=title, card=loaded.file.card)
+        summary = summarize(loaded.model, title=title, card=loaded.card)
     else:
         columns = {name: options.pop(name) for name in _COLUMNS}
         rows = loaded.read(data, **columns)
         result, words = loaded.audit(rows, **options), loaded.explain(rows, refits=not no_refits)
-        summary = summarize(loaded.model, result, words, title=title, card=loaded.file.card, notes=rows.notes)
+        summary = summarize(loaded.model, result, words, title=title, card=loaded.card, notes=rows.notes)
     if out is not None:
         write_report(summary, out)
     if as_json:
@@ -216,7 +216,7 @@ def show(model: Path, as_json: bool) -> None:
 
     Version, settings, columns, the list of exceptions, and what the guard did. Nothing in the file is run.
     """
-    from dafh.persistence.files import read_card
+    from dafh.persistence import read_card
 
     card = read_card(model)
     if as_json:
@@ -302,14 +302,14 @@ def export(model: Path, dialect: str, table: str, keep: tuple[str, ...], out: st
         check_writable(Path(out))
     import hashlib
 
-    from dafh.persistence.files import open_model
+    from dafh.persistence import open_model
     from dafh.scoring import schema_of_card, split_names
     from dafh.sql import to_sql
     from dafh.storage import replacing
     from dafh.text import clipped
 
-    file = open_model(model)
-    card, checksum = file.card, hashlib.sha256(model.read_bytes()).hexdigest()
+    fitted, card = open_model(model)
+    checksum = hashlib.sha256(model.read_bytes()).hexdigest()
     notes = [
         f"Model: {clipped(model.name)}, SHA-256 {checksum[:16]}..., written {clipped(card['written'])} by dafh "
         f"{clipped(card['dafh'])}."
@@ -318,7 +318,7 @@ def export(model: Path, dialect: str, table: str, keep: tuple[str, ...], out: st
         notes.append(f"Fitted on {card['rows']:,} rows of {clipped(card.get('data'))}.")
     # Without a schema, the model was saved from Python and says itself what its columns hold.
     schema = schema_of_card(card, model)
-    statement = to_sql(file.model, dialect, table, schema=schema, keep=split_names(keep, ()), notes=notes)
+    statement = to_sql(fitted, dialect, table, schema=schema, keep=split_names(keep, ()), notes=notes)
     if out == "-":
         click.echo(statement, nl=False)
         return

@@ -21,8 +21,7 @@ from dafh.monitor.inputs import Reference
 from dafh.monitor.monitor import Monitor
 from dafh.monitor.notices import Notice, ServiceChange, Update
 from dafh.monitor.store import StoredBatch, WatchStore
-from dafh.persistence.card import make_card
-from dafh.persistence.files import file_content
+from dafh.persistence import file_content, make_card
 from dafh.scoring import FileModel, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names
 from dafh.storage import replacing
 from dafh.text import clipped, plain, quoted
@@ -86,13 +85,13 @@ def watch_batch(
             X, y, about, notes = _read_rows(loaded, data, *columns, weighed=weighed)
             known = pd.notna(y)
             labelled = _fingerprint(X[known], y[known])
-            if labelled in loaded.file.card.get("fingerprints", []):
+            if labelled in loaded.card.get("fingerprints", []):
                 raise InputError(
                     f"The model was trained on the rows of {Path(data.name).name}: they are no evidence. Watch rows "
                     "that it has not seen."
                 )
             if target in (None, loaded.schema.target):
-                check_test_rows(model, loaded.file.card, data.path, labelled)
+                check_test_rows(model, loaded.card, data.path, labelled)
             mark, new = _fingerprint(X, y), store.is_empty
             repeated = None if new else store.batch_of(mark)
             update, notes = None, [*notes, *behind]
@@ -198,7 +197,7 @@ def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -
 def _monitor(loaded: FileModel, store: WatchStore, settings: dict[str, Any]) -> Monitor:
     """Go on, or begin with the settings given."""
     if store.is_empty:
-        described = loaded.file.card.get("reference")
+        described = loaded.card.get("reference")
         reference = None if described is None else Reference.from_dict(described)
         return Monitor(loaded.model, reference=reference, **settings)
     monitor = store.monitor(loaded.model)
@@ -227,7 +226,7 @@ def _apply(monitor: Monitor, store: WatchStore, loaded: FileModel, path: Path) -
     if changes:
         # What the card before says beyond the model itself, and what the groups are worth now.
         own = make_card(loaded.model, {})
-        details = {name: value for name, value in loaded.file.card.items() if name not in own}
+        details = {name: value for name, value in loaded.card.items() if name not in own}
         content = file_content(loaded.model, details=details | {"worth": worth_of_groups(loaded.model)})
         batch = changes[0].batch
         store.put_model(hashlib.sha256(content).hexdigest(), path.name, batch, content)

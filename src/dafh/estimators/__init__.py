@@ -7,5 +7,5 @@
 - `guarded`: the guard logic, from the rows it sees to the classifiers that serve, the same for both.
 
 Another estimator belongs here if it serves groups. It inherits `guarded.GuardedMixin`; metrics, audit, explanation
-and report then work with it. To be saved it needs a line in `dafh.persistence.state.CLASSES`.
+and report then work with it. To be saved it needs a line in `dafh.persistence.CLASSES`.
 """

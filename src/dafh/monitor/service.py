@@ -14,7 +14,7 @@ from dafh.frames import PlainTable
 from dafh.monitor.evidence import Evidence
 from dafh.monitor.ledger import Ledger
 from dafh.monitor.notices import ServiceChange
-from dafh.persistence.state import write_state
+from dafh.persistence import write_state
 
 
 def fingerprint_of(final: Any) -> str:
@@ -23,8 +23,7 @@ def fingerprint_of(final: Any) -> str:
     By what a model file would hold. Models of other libraries that cannot be written unasked are told by joblib.
     """
     try:
-        state = write_state(final)
-        parts = [state.values, state.arrays, *state.parts]
+        parts = [*write_state(final).values()]
     except ValueError:
         report = None if final.guard_report_ is None else final.guard_report_.table
         held = [final.pooled_, getattr(final, "estimators_", []), final.serves_, report]
