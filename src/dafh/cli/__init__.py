@@ -7,7 +7,7 @@
 - `data` and `demo`: the paper's data sets, and its experiment on synthetic data (`synthetic`).
 
 What they share is in `options` and `output`. A new command gets a place in one of these files and in the list
-below, help with an example, and a paragraph in docs/commands.md.
+below, help with an example, and a paragraph in the page of docs whose readers use it.
 """
 
 import click
