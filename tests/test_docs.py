@@ -107,7 +107,9 @@ def test_every_command_that_a_page_shows_exists():
             assert set(words) - {""} <= set(main.commands), page.name
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem
+)
 def test_every_option_that_a_page_shows_exists(page):
     commands = [*main.commands.values(), *main.commands["watch"].commands.values()]
     known = {option for command in commands for parameter in command.params for option in parameter.opts}
