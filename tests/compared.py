@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.compared import ComparedRows
 
 
 def rows_of(*groups, own=None, **known):

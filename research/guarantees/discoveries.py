@@ -13,8 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh import compare, find_failures
-from dafh.evaluation.discovery import RowHarm
-from dafh.evaluation.every_rule import count_rules
+from dafh.evaluation.discovery import RowHarm, count_rules
 from dafh.stats import Differences
 
 KINDS = ("equal", "better", "random labels", "alike")

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from dafh.columns.encoder import tabular_pipeline
     from dafh.estimators.dafh import DAFHClassifier
     from dafh.estimators.decoupled import DecoupledClassifier
-    from dafh.evaluation.audit import audit
-    from dafh.evaluation.compare import compare, find_failures
-    from dafh.evaluation.comparison import Comparison, Failures
+    from dafh.evaluation.audit import AuditResult, audit
+    from dafh.evaluation.compare import Comparison, Failures, compare, find_failures
     from dafh.evaluation.matrix import PreferenceMatrix
-    from dafh.evaluation.result import AuditResult
     from dafh.explanation import Explanation, explain
     from dafh.groups.recipe import Recipe
     from dafh.incumbents import Incumbent, IncumbentColumns
@@ -53,11 +51,11 @@ __all__ = [
 
 _HOME = {
     "AuditResult": "dafh.evaluation",
-    "Comparison": "dafh.evaluation.comparison",
+    "Comparison": "dafh.evaluation.compare",
     "DAFHClassifier": "dafh.estimators.dafh",
     "DecoupledClassifier": "dafh.estimators.decoupled",
     "Explanation": "dafh.explanation",
-    "Failures": "dafh.evaluation.comparison",
+    "Failures": "dafh.evaluation.compare",
     "Incumbent": "dafh.incumbents",
     "IncumbentColumns": "dafh.incumbents",
     "Monitor": "dafh.monitor",

@@ -38,9 +38,9 @@ from dafh.classifiers import (
 from dafh.columns.bins import Binning, named_table
 from dafh.columns.column import Column
 from dafh.columns.kinds import is_ordered, kind_of
+from dafh.evaluation.compared import ServedPredictions
 from dafh.evaluation.losses import Loss, LossName
 from dafh.evaluation.named_groups import NamedGroups
-from dafh.evaluation.paired import ServedPredictions
 from dafh.exceptions import InputError
 from dafh.frames import Table, dense, is_frame, take_rows, to_pandas
 from dafh.groups.summary import EVERYBODY_ELSE

@@ -59,7 +59,7 @@ from dafh.columns.column import Column
 from dafh.columns.encoder import Scale, TableEncoder, TableReader
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
-from dafh.evaluation.guard_report import GuardReport
+from dafh.evaluation.guard import GuardReport
 from dafh.evaluation.losses import Costs, Loss, LossName
 from dafh.exceptions import InputError, OtherVersionWarning
 from dafh.frames import PlainTable

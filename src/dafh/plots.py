@@ -14,10 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.classifiers import Classifier
+from dafh.evaluation.audit import AuditResult, failed_now
 from dafh.evaluation.losses import ERROR, Loss
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.evaluation.result import AuditResult, failed_now
 from dafh.exceptions import InputError
 from dafh.linear.scorecard import Scorecard
 from dafh.text import clipped, percent
@@ -182,7 +182,7 @@ def levels(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
 
     Parameters
     ----------
-    result : AuditResult, or the table that `dafh.evaluation.result.failed_now` returns
+    result : AuditResult, or the table that `dafh.evaluation.audit.failed_now` returns
 
     Examples
     --------

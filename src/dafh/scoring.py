@@ -25,9 +25,9 @@ from dafh.columns.read import ROWS_PER_PIECE, DataFile
 from dafh.columns.schema import TableSchema, check_columns, persons_of
 from dafh.columns.unexpected import UnreadValues, UnseenCategories
 from dafh.estimators.prediction import GroupPrediction, ServedRows
+from dafh.evaluation.audit import AuditResult, rules_of
+from dafh.evaluation.compared import ComparedRows, ServedPredictions
 from dafh.evaluation.losses import check_losses
-from dafh.evaluation.paired import ComparedRows, ServedPredictions
-from dafh.evaluation.result import AuditResult, rules_of
 from dafh.exceptions import InputError
 from dafh.explanation import Explanation, explain, stability
 from dafh.incumbents import IncumbentColumns

@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 
 from dafh import DAFHClassifier, audit
+from dafh.evaluation.compared import ComparedRows
 from dafh.evaluation.guard import choose_servers
-from dafh.evaluation.paired import ComparedRows
 from dafh.rows import HeldOut
 from research.guarantees import audits, proof
 from research.guarantees.coverage import missed

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from compared import rows_of
 from dafh.evaluation import choose_servers
-from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.compared import ComparedRows
 from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
 

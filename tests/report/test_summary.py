@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from dafh import AuditResult, audit, explain
+from dafh.evaluation.compared import ComparedRows
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.losses import check_losses
-from dafh.evaluation.paired import ComparedRows
 from dafh.report import summarize
 from dafh.text import percent, points
 from models import additive_case, network_case, rules_case

@@ -28,9 +28,9 @@ from dafh.estimators.pooled import (
     resolve_pooled,
 )
 from dafh.estimators.prediction import GroupPrediction
-from dafh.evaluation.guard_report import GuardKind
+from dafh.evaluation.compared import ComparedRows
+from dafh.evaluation.guard import GuardKind
 from dafh.evaluation.losses import Costs, LossName
-from dafh.evaluation.paired import ComparedRows
 from dafh.exceptions import GroupsEncodeLabelWarning
 from dafh.frames import PlainTable, Table
 from dafh.groups.recipe import Recipe

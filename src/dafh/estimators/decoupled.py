@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from dafh.classifiers import Classifier, class_probabilities, fit_clone, fit_group, seeded, stratified_folds
 from dafh.estimators.guarded import GuardedMixin
 from dafh.estimators.prediction import PairedDecisions
-from dafh.evaluation.guard_report import GuardKind
+from dafh.evaluation.compared import ComparedRows
+from dafh.evaluation.guard import GuardKind
 from dafh.evaluation.losses import LossName
-from dafh.evaluation.paired import ComparedRows
 from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import NOBODY, ClusterPartition, Partition

@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dafh.evaluation.guard import choose_servers
-from dafh.evaluation.guard_report import GuardKind, GuardReport
+from dafh.evaluation.compared import ComparedRows, check_largest_weight
+from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
 from dafh.evaluation.losses import LOSS_NAMES, Loss, check_losses
-from dafh.evaluation.paired import ComparedRows, check_largest_weight
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.large import as_blocks, fresh_rows

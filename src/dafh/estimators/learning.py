@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from dafh.classifiers import class_probabilities, decide, logits
 from dafh.columns.bins import Binning
 from dafh.estimators.pooled import PooledFit, choose_n_folds, observe_decisions, out_of_fold_pooled_logits
-from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.compared import ComparedRows
 from dafh.exceptions import InputError
 from dafh.frames import take_rows
 from dafh.groups.corrections import CorrectionDesign, LinearCorrections

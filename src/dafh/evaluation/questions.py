@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.evaluation.compared import ComparedRows, LossUnits, mean_loss
 from dafh.evaluation.losses import Loss
 from dafh.evaluation.named_groups import NamedGroups
-from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 from dafh.stats import Differences, holm, rows_needed
 
 COLUMNS = (

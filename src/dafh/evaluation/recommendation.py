@@ -16,15 +16,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.evaluation.compared import ComparedRows
 from dafh.evaluation.losses import TITLES, Loss, LossName, in_points, level_in_words
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.evaluation.paired import ComparedRows
 from dafh.evaluation.questions import Asked
 from dafh.stats import holm
 from dafh.text import listed, percent, plain, points
 
 if TYPE_CHECKING:
-    from dafh.evaluation.result import AuditResult
+    from dafh.evaluation.audit import AuditResult
 
 Kind = Literal["deploy", "deploy_with_checks", "deploy_some", "keep", "do_not_deploy", "unaudited"]
 Action = Literal["deploy", "keep", "pooled"]

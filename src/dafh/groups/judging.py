@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from dafh.classifiers import decide
-from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.compared import ComparedRows
 from dafh.linear.newton import row_losses
 from dafh.rows import LabelledRows
 

@@ -26,7 +26,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neural_network import MLPClassifier
 
 from dafh.classifiers import decide, to_probabilities
-from dafh.evaluation.paired import ComparedRows
+from dafh.evaluation.compared import ComparedRows
 from dafh.exceptions import InputError
 from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
 from dafh.groups.objective import IMBALANCES, SURROGATES, Array, Batch, Form, Settings, objective

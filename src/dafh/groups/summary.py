@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from dafh.evaluation.guard_report import GuardReport
+from dafh.evaluation.guard import GuardReport
 from dafh.evaluation.losses import TITLES, LossName
 from dafh.regions.conditions import Region
 from dafh.text import percent, points, render_html, render_text

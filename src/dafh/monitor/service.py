@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.guard_report import GuardReport, certificate_in_words, server_in_words
+from dafh.evaluation.guard import GuardReport, certificate_in_words, server_in_words
 from dafh.frames import PlainTable
 from dafh.monitor.evidence import Evidence
 from dafh.monitor.ledger import Ledger

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dafh
-from dafh.evaluation.comparison import Comparison
+from dafh.evaluation.compare import Comparison
 from dafh.text import plain
 
 _SIGNS = {"harm": "✖", "unchanged": "○", "better": "✔", "undecided": "◆", "different": "◆"}

@@ -7,12 +7,11 @@ import pandas as pd
 
 import dafh
 from dafh.classifiers import GroupModel, final_classifier
-from dafh.evaluation.guard import ALL_ROWS
-from dafh.evaluation.guard_report import GuardReport
+from dafh.evaluation.audit import AuditResult, failed_now, group_changes, named_changes, rules_of
+from dafh.evaluation.guard import ALL_ROWS, GuardReport
 from dafh.evaluation.losses import Loss, level_in_words
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.recommendation import Recommendation
-from dafh.evaluation.result import AuditResult, failed_now, group_changes, named_changes, rules_of
 from dafh.explanation import Explanation, server_words, worth_of_groups
 from dafh.linear.scorecard import Scorecard
 from dafh.plots import scorecard_bins

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dafh.evaluation.audit import rows_wanted
 from dafh.evaluation.losses import Loss
-from dafh.evaluation.result import rows_wanted
 from dafh.monitor.notices import evidence_in_words, limits_in_words
 from dafh.text import percent, points
 

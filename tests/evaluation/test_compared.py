@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compared import rows_of
+from dafh.evaluation.compared import ComparedRows, LossUnits, mean_loss
 from dafh.evaluation.losses import ERROR, Costs, Loss
-from dafh.evaluation.paired import ComparedRows, LossUnits, mean_loss
 from dafh.exceptions import InputError
 
 LOSSES = (ERROR, Loss("fpr"), Loss("fnr"), Loss("cost", Costs(1, 5)))

@@ -10,8 +10,8 @@ from scipy.stats import binomtest
 
 from audited import SMALL, rows, run
 from dafh import AuditResult, audit
+from dafh.evaluation.audit import failed_now, group_changes
 from dafh.evaluation.losses import Loss
-from dafh.evaluation.result import failed_now, group_changes
 from dafh.stats import mcnemar_p
 
 # ---- what people see ----
