@@ -36,7 +36,7 @@ format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# MUTATE="dafh.stats.crossing*" looks at one module only. Settings are in pyproject.toml.
+# MUTATE="dafh.stats.paired*" looks at one module only. Settings are in pyproject.toml.
 mutation: $(READY) ## small changes of the method, the statistics and the guard that no test notices
 	$(BIN)/mutmut run $(MUTATE)
 	$(BIN)/mutmut results

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from dafh.stats import WeighedCounts, drift_evidence
+from dafh.stats import WeightedCounts, drift_evidence
 
 
 def missed_share(
@@ -21,7 +21,7 @@ def missed_share(
     n_missed = 0
     for _ in range(n_worlds):
         counts = np.stack([rng.multinomial(step, chance, n_groups) for step in steps], axis=1).cumsum(axis=1)
-        found = WeighedCounts(x, ones, ones, counts.reshape(-1, 3).astype(float))
+        found = WeightedCounts(x, ones, ones, counts.reshape(-1, 3).astype(float))
         truth = np.full(len(found.counts), harm)
         # One step of the search for each limit tells on which side of the truth it lies.
         n_missed += bool(found.lies_above(truth, level).any() or found.exchanged().lies_above(-truth, level).any())

@@ -13,7 +13,6 @@ from dafh.stats import (
     deviation_epsilon,
     deviation_factor,
     deviation_probability,
-    deviation_rows,
     discrepancy_bound,
 )
 
@@ -50,15 +49,6 @@ def test_the_probability_of_being_off_by_epsilon_is_the_level(n_groups, n_rows, 
     assert deviation_probability(epsilon, n_rows, n_groups) == pytest.approx(level, rel=1e-9)
 
 
-@given(groups, epsilons, levels)
-def test_one_row_less_than_needed_is_not_enough(n_groups, epsilon, level):
-    needed = deviation_rows(epsilon, n_groups, level)
-    assert needed == int(needed)
-    assert deviation_epsilon(needed, n_groups, level) <= epsilon * (1 + 1e-9)
-    if needed > 1:
-        assert deviation_epsilon(needed - 1, n_groups, level) > epsilon * (1 - 1e-9)
-
-
 @given(epsilons, rows, groups)
 def test_a_wider_epsilon_more_rows_and_fewer_groups_are_all_safer(epsilon, n_rows, n_groups):
     chance = deviation_probability(epsilon, n_rows, n_groups)
@@ -72,28 +62,23 @@ def test_theorem_1_with_two_groups_by_hand():
     # K = 2: 2 K (K + 1) = 12 and the factor is 3.
     assert deviation_probability(0.3, 500, 2) == pytest.approx(12 * np.exp(-2 * 0.01 * 500))
     assert deviation_epsilon(200, 2, 0.1) == pytest.approx(3 * np.sqrt(np.log(120) / 400))
-    assert deviation_rows(0.3, 2, 0.1) == np.ceil(np.log(120) / 0.02) == 240
 
 
 def test_no_rows_and_no_tolerance_prove_nothing():
     assert deviation_probability(0.5, 0, 2) == 1
     assert deviation_epsilon(0, 4) == np.inf
-    assert deviation_rows(0.0, 4) == np.inf
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 1.5])
 def test_a_level_is_a_probability(level):
-    for function in (deviation_epsilon, deviation_rows):
-        with pytest.raises(InputError, match="level"):
-            function(10, 2, level)
+    with pytest.raises(InputError, match="level"):
+        deviation_epsilon(10, 2, level)
 
 
 @pytest.mark.parametrize("bad", [-0.1, [0.1, -0.1], np.nan])
 def test_a_negative_epsilon_is_refused_and_not_squared(bad):
     with pytest.raises(InputError, match="epsilon"):
         deviation_probability(bad, 100, 2)
-    with pytest.raises(InputError, match="epsilon"):
-        deviation_rows(bad, 2)
 
 
 def test_a_negative_number_of_rows_is_refused():

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import brentq
-from scipy.special import logit
 from scipy.stats import beta
 
 from cases import examples
 from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
-from dafh.stats.differences import saddle_point
 
 LEVELS = (0.2, 0.05, 0.005, 0.001)
 levels = st.sampled_from(LEVELS)
@@ -117,29 +114,6 @@ def test_a_heavier_unit_than_any_seen_counts_with_its_size():
     # One row of size 1 without a difference, and a worst case of size 3: 3 (1 − U) (1 − h) ≥ U h.
     one = Differences(np.zeros(1), np.ones(1), np.ones((1, 1)), worst=1.0, largest=3.0)
     assert one.p_within(0.5)[0] == pytest.approx(3 / 4)
-
-
-def random_kinds(rng):
-    """Three lines of values and counts with a negative mean and one largest value of 1, some with very large counts."""
-    n_kinds = int(rng.integers(2, 9))
-    values = rng.choice([-1, 1], (3, n_kinds)) * 10.0 ** rng.uniform(-6, 0, (3, n_kinds))
-    counts = np.floor(10.0 ** rng.uniform(0, rng.choice([1, 3, 7]), (3, n_kinds)))
-    values[:, 0], values[:, 1], counts[:, 0] = 1.0, -(10.0 ** rng.uniform(-4, 1)), rng.choice([1, 5, 100])
-    # As many units of the second kind as make the mean negative, a little or by far.
-    positive = (counts * np.maximum(values, 0)).sum(axis=1)
-    counts[:, 1] = np.ceil(positive / -values[:, 1] * rng.choice([1.0001, 1.5, 1000])) + 1
-    return values, counts
-
-
-def test_the_saddle_point_is_where_scipy_finds_it():
-    rng = np.random.default_rng(0)
-    for _ in range(60):
-        values, counts = random_kinds(rng)
-        found = saddle_point(values, counts)
-        for a, shape, s in zip(values, counts, found, strict=True):
-            slope = lambda s, a=a, shape=shape: (shape * a / (1 - a * s)).sum() - 1 / s  # noqa: E731
-            expected = brentq(slope, 1e-12, 1 - 1e-12, xtol=1e-16)
-            assert logit(s) == pytest.approx(logit(expected), abs=1e-7 + 1e-15 / (1 - expected))
 
 
 # ---- laws ----

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from dafh.exceptions import InputError
-from dafh.stats import Bettors, WeighedCounts, drift_evidence, known_share
+from dafh.stats import Bettors, WeightedCounts, drift_evidence, share_interval
 
 SIGNS = st.lists(st.sampled_from([-1.0, 1.0]), max_size=400).map(np.array)
 ALL_GAMES = np.array(list(itertools.product([-1.0, 1.0], repeat=10)))
@@ -91,7 +91,7 @@ def test_capital_that_is_given_away_is_soon_missed():
 
 
 def test_without_rows_nothing_is_known():
-    found = WeighedCounts.of_counts(0, 0, 0)
+    found = WeightedCounts.of_counts(0, 0, 0)
     np.testing.assert_allclose([found.lower(0.05)[0], found.upper(0.05)[0]], [-1, 1], atol=1e-5)
 
 
@@ -101,16 +101,16 @@ def test_limits_cover_at_all_times():
     for _ in range(60):
         x = rng.choice([1, -1, 0], 3000, p=[0.07, 0.05, 0.88])
         b, c = (np.cumsum(x == sign)[looks - 1] for sign in (1, -1))
-        found = WeighedCounts.of_counts(b, c, looks)
+        found = WeightedCounts.of_counts(b, c, looks)
         missed += found.lower(0.1).max() > 0.02 or found.upper(0.1).min() < 0.02
     assert missed <= 12  # 20% at most, and much less where the smallest bets do not fit the number of rows.
 
 
 def test_limits_refuse_impossible_counts_and_levels():
     with pytest.raises(InputError, match="negative"):
-        WeighedCounts.of_counts(5, 6, 10)
+        WeightedCounts.of_counts(5, 6, 10)
     with pytest.raises(InputError, match="level"):
-        WeighedCounts.of_counts(1, 1, 10).lower(0.0)
+        WeightedCounts.of_counts(1, 1, 10).lower(0.0)
 
 
 # ---- drift ----
@@ -134,4 +134,4 @@ def test_evidence_of_drift_grows_with_the_change_and_not_within_a_margin():
 def test_few_reference_rows_show_no_drift():
     assert drift_evidence(300, 1000, 1, 10, level=0.025) < 20
     assert drift_evidence(0, 0, 1, 10, level=0.025) <= 1
-    np.testing.assert_allclose(np.ravel(known_share(0, 0, 0.05)), [0, 1])
+    np.testing.assert_allclose(np.ravel(share_interval(0, 0, 0.05)), [0, 1])

@@ -17,7 +17,7 @@ from scipy.stats import chi2
 
 from dafh.evaluation.losses import Loss
 from dafh.monitor.notices import Notice
-from dafh.stats import Bettors, WeighedCounts
+from dafh.stats import Bettors, WeightedCounts
 
 # Capital of the first term; each later one has one half of what is left. Alarms are mostly about the first; proofs are
 # also about classifiers that were taken out of service.
@@ -276,12 +276,12 @@ class Evidence:
             self.limits[some, 0] = np.maximum(self.limits[some, 0], -found.upper(share))
             self.limits[some, 1] = np.minimum(self.limits[some, 1], -found.lower(share))
 
-    def _weighed(self, loss: Loss, some: NDArray[np.intp]) -> WeighedCounts:
+    def _weighed(self, loss: Loss, some: NDArray[np.intp]) -> WeightedCounts:
         negative, positive = (loss.costs.fp, loss.costs.fn) if loss.costs else (1.0, 1.0)
         x = np.array([0.0, negative, positive, -negative, -positive]) / loss.worst
         low, high = (np.append(0.0, _WEIGHT_EDGES[:-1]), _WEIGHT_EDGES) if self.weighted else (np.ones(1), np.ones(1))
         counts = self.counts[some].reshape(len(some), -1)
-        return WeighedCounts(np.repeat(x, len(low)), np.tile(low, _N_KINDS), np.tile(high, _N_KINDS), counts)
+        return WeightedCounts(np.repeat(x, len(low)), np.tile(low, _N_KINDS), np.tile(high, _N_KINDS), counts)
 
     def _compare_batches(self, rows: JudgedRows) -> None:
         """Pair this batch with the one before: do their differences vary more than those of rows by themselves."""

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.stats import Bettors, WeighedCounts, known_share
+from dafh.stats import Bettors, WeightedCounts, share_interval
 from dafh.text import percent, points
 
 KINDS = ("error", "too low", "too high")
@@ -85,7 +85,7 @@ class Levels:
     @property
     def tolerated(self) -> NDArray[np.float64]:
         """Largest error that is tolerated, (1 + K,); 1 where there is no reference."""
-        high = known_share(self.errors, self.judged, self.level / len(self.judged))[1]
+        high = share_interval(self.errors, self.judged, self.level / len(self.judged))[1]
         return np.where(self.judged > 0, np.minimum(high + self.margin, 1.0), 1.0)
 
     def add(self, rows: UsedRows) -> list[str]:
@@ -155,7 +155,7 @@ class Levels:
     def table(self) -> pd.DataFrame:
         """One row for all rows, and one for each group."""
         n, errors, judged, positive, predicted = self.sums.T
-        found = WeighedCounts.of_counts(errors, np.zeros(len(n)), n)
+        found = WeightedCounts.of_counts(errors, np.zeros(len(n)), n)
         share = self.level / 2 / len(n)
         low, high = np.maximum(found.lower(share), 0.0), found.upper(share)
         if self.by_batch:  # Rows that share a shock say less than so many rows.

@@ -51,7 +51,9 @@ def deviation_probability(epsilon: ArrayLike, smallest_group: ArrayLike, n_group
     >>> print(f"{deviation_probability(epsilon=0.1, smallest_group=5000, n_groups=2):.6f}")
     0.000179
     """
+    # Where each error rate is off by no more than `scaled`, the degree is off by no more than ε.
     scaled = _not_negative("epsilon", epsilon) / deviation_factor(n_groups)
+    # Hoeffding's inequality, two-sided, for K groups with K classifiers and the pooled one each.
     chance = 2 * n_groups * (n_groups + 1) * np.exp(-2 * scaled**2 * _not_negative("smallest_group", smallest_group))
     return np.minimum(chance, 1.0)[()]
 
@@ -66,35 +68,18 @@ def deviation_epsilon(smallest_group: ArrayLike, n_groups: int, level: float = 0
     >>> print(f"{deviation_epsilon(smallest_group=5000, n_groups=2):.3f}")
     0.070
     """
-    rows = _not_negative("smallest_group", smallest_group)
-    with np.errstate(divide="ignore"):
-        return (deviation_factor(n_groups) * np.sqrt(_log_odds(n_groups, level) / (2 * rows)))[()]
-
-
-def deviation_rows(epsilon: ArrayLike, n_groups: int, level: float = 0.05) -> Numbers:
-    """Return how many rows the smallest group needs for the measured degree to be right within ε.
-
-    See `deviation_probability` for what is assumed.
-
-    Examples
-    --------
-    >>> float(deviation_rows(epsilon=0.1, n_groups=2))
-    2467.0
-    """
-    scaled = _not_negative("epsilon", epsilon) / deviation_factor(n_groups)
-    with np.errstate(divide="ignore"):
-        return np.ceil(_log_odds(n_groups, level) / (2 * scaled**2))[()]
-
-
-def _log_odds(n_groups: int, level: float) -> float:
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, got {level}.")
-    return float(np.log(2 * n_groups * (n_groups + 1) / level))
+    n_rows = _not_negative("smallest_group", smallest_group)
+    # The bound of `deviation_probability`, solved for ε.
+    with np.errstate(divide="ignore"):
+        off_by = np.sqrt(np.log(2 * n_groups * (n_groups + 1) / level) / (2 * n_rows))
+    return (deviation_factor(n_groups) * off_by)[()]
 
 
-def _not_negative(name: str, given: ArrayLike) -> NDArray[np.float64]:
+def _not_negative(name: str, numbers: ArrayLike) -> NDArray[np.float64]:
     """Return the numbers as an array; a negative ε would be squared, and pass for a bound."""
-    values = np.asarray(given, np.float64)
+    values = np.asarray(numbers, np.float64)
     if not (values >= 0).all():
         raise InputError(f"{name} must not be negative, got {values}.")
     return values

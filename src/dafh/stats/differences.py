@@ -31,8 +31,8 @@ from dafh.stats.paired import robust_radius
 
 # Nodes of the integral: 96 reproduce McNemar's and Clopper and Pearson's probabilities to 10 digits, but where fewer
 # than ten of thousands of units are not as bad as possible: there to half a percent of the probability.
-_NODES, _NODE_WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(96))
-_NODES = _NODES + 0.5
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(96)
+_NODES, _NODE_WEIGHTS = (_NODES + 1) / 2, _NODE_WEIGHTS / 2
 # Bounds the memory of the integral, which has a complex number for each question, value and node.
 _NUMBERS_AT_A_TIME = 4_000_000
 # Of limits, as a share of the distance between the ends.
@@ -50,10 +50,10 @@ class Differences:
     --------
     1,000 rows: the own classifier loses 10 that its rival gets right, and wins 30.
 
-    >>> found = Differences.of_counts(own_worse=10, own_better=30, n_rows=1000)
-    >>> found.harm
+    >>> rows = Differences.of_counts(own_worse=10, own_better=30, n_rows=1000)
+    >>> rows.harm
     array([-0.02])
-    >>> float(found.p_within(0.0)[0].round(4)), float(found.upper(0.05)[0].round(4))
+    >>> float(rows.p_within(0.0)[0].round(4)), float(rows.upper(0.05)[0].round(4))
     (0.0011, -0.0088)
     """
 
@@ -71,9 +71,8 @@ class Differences:
     @classmethod
     def of_counts(cls, own_worse: ArrayLike, own_better: ArrayLike, n_rows: ArrayLike) -> "Differences":
         """Rows that count alike: b on which only the rival is right, c on which only the own classifier is, of n."""
-        b, c, n = (
-            np.asarray(count, np.float64).ravel() for count in np.broadcast_arrays(own_worse, own_better, n_rows)
-        )
+        tables = np.broadcast_arrays(own_worse, own_better, n_rows)
+        b, c, n = (np.asarray(count, np.float64).ravel() for count in tables)
         # A sum of floating point numbers may exceed the number of rows by rounding.
         if (b < 0).any() or (c < 0).any() or (b + c > n * (1 + 1e-9) + 1e-9).any():
             raise InputError("Counts must not be negative, and own_worse + own_better must not exceed n_rows.")
@@ -132,23 +131,22 @@ class Differences:
     def take(self, questions: NDArray[Any]) -> "Differences":
         """Some of the questions, without kinds of units that they do not have."""
         counts = self.counts[questions]
-        kept = (counts > 0).any(axis=0)
-        return replace(self, difference=self.difference[kept], size=self.size[kept], counts=counts[:, kept])
+        used = (counts > 0).any(axis=0)
+        return replace(self, difference=self.difference[used], size=self.size[used], counts=counts[:, used])
 
     def distinct(self) -> tuple["Differences", NDArray[np.intp]]:
-        """Questions with different counts, each once, and the place of every question among them.
+        """Questions with different counts, each once, and the position of every question among them.
 
         Small groups share the same few counts: the error rates of 300 classifiers in 300 groups are 180,000 questions,
         of which a few hundred differ.
         """
-        counts, place = np.unique(self.counts, axis=0, return_inverse=True)
-        return replace(self, counts=counts), place.ravel()
+        counts, positions = np.unique(self.counts, axis=0, return_inverse=True)
+        return replace(self, counts=counts), positions.ravel()
 
     def p_within(self, margin: ArrayLike) -> NDArray[np.float64]:
         """Test of "the harm is at least `margin`", (Q,): a small p-value shows that it is less. 1 without units."""
-        return self._reached(
-            np.broadcast_to(np.asarray(margin, np.float64), len(self.counts)), np.arange(len(self.counts))
-        )
+        n = len(self.counts)
+        return self._reached(np.broadcast_to(np.asarray(margin, np.float64), n), np.arange(n))
 
     def p_beyond(self, margin: ArrayLike) -> NDArray[np.float64]:
         """Test of "the harm is at most `margin`", (Q,): a small p-value shows that it is more. 1 without units."""
@@ -164,20 +162,22 @@ class Differences:
             return np.zeros(0)
         # At the upper end the probability is 0 but for units that cannot be worse; without units it is 1.
         limit, end = np.full(n, float(self.worst)), self.worst * (1 - 1e-12)
-        places = np.flatnonzero(self._reached(np.full(n, end), np.arange(n)) <= levels)
-        if len(places):
-            # Relative to the worst: squares of huge costs would be infinite.
-            some, asked = replace(self, difference=self.difference / self.worst).take(places), levels[places]
-            # As if the weighted mean were normal: with one more unit, which is as bad as possible.
-            units = some.counts.sum(axis=1) + 1
-            center, spread = some.harm + (1 - some.harm) / units, np.sqrt((some.spread + 1 / units) / units)
-            limit[places] = find_crossing(
-                lambda harm, which: self._reached(harm, places[which]),
-                asked,
-                (-self.worst, end),
-                self.worst * (center - ndtri(asked) * spread),
-                self.worst * spread,
-            )
+        crossing = np.flatnonzero(self._reached(np.full(n, end), np.arange(n)) <= levels)
+        if not len(crossing):
+            return limit
+        # Relative to the worst: squares of huge costs would be infinite.
+        relative = replace(self, difference=self.difference / self.worst).take(crossing)
+        # The search starts as if the weighted mean were normal, with one more unit, which is as bad as possible.
+        n_units = relative.counts.sum(axis=1) + 1
+        center = relative.harm + (1 - relative.harm) / n_units
+        deviation = np.sqrt((relative.spread + 1 / n_units) / n_units)
+        limit[crossing] = _find_crossing(
+            lambda harm, active: self._reached(harm, crossing[active]),
+            levels[crossing],
+            (-self.worst, end),
+            self.worst * (center - ndtri(levels[crossing]) * deviation),
+            self.worst * deviation,
+        )
         return limit
 
     def lower(self, level: ArrayLike) -> NDArray[np.float64]:
@@ -189,13 +189,13 @@ class Differences:
         result = np.empty(len(questions))
         step = max(_NUMBERS_AT_A_TIME // (len(_NODES) * (len(self.size) + 1)), 1)
         for first in range(0, len(questions), step):
-            part = slice(first, first + step)
-            some = self.take(questions[part])
-            at = harm[part, None]
+            block = slice(first, first + step)
+            differences, h = self.take(questions[block]), harm[block, None]
             # The mean reaches h where the sum of weight × (difference − h · size) reaches 0.
-            values = some.difference - at * some.size
-            extra = self.largest * (self.worst - at)
-            result[part] = _nonnegative(np.hstack([values, extra]), np.hstack([some.counts, np.ones_like(at)]))
+            values = differences.difference - h * differences.size
+            worst_value = self.largest * (self.worst - h)
+            shapes = np.hstack([differences.counts, np.ones_like(h)])
+            result[block] = _nonnegative(np.hstack([values, worst_value]), shapes)
         return result
 
 
@@ -208,30 +208,21 @@ def _nonnegative(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> ND
     values = np.where(above[:, None], -values, values)
     # Neither does a value that is 0 but for rounding, which would bend that way out of sight.
     values = np.where(np.abs(values) > 1e-14 * np.abs(values).max(axis=1, keepdims=True), values, 0.0)
-    tail, two = _two_values(values, shapes)
-    rest = ~two & (values > 0).any(axis=1)
-    if rest.any():
-        tail[rest] = _tail(values[rest], shapes[rest])
-    return np.where(above, 1.0 - tail, tail)
-
-
-def _two_values(
-    values: NDArray[np.float64], shapes: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """P(Σ value × Gamma(shape) ≥ 0) where all positive values are equal, and all negative ones, and which lines are so.
-
-    Two gamma variables remain, and the share of one in their sum has a beta distribution: no integral is needed for
-    tests of "not worse" and for limits of error rates of rows that count alike, which are most questions of an audit.
-    """
     positive, negative = values > 0, values < 0
     high, low = values.max(axis=1), values.min(axis=1)
     between = (values != 0) & (values != high[:, None]) & (values != low[:, None])
-    two: NDArray[np.bool_] = (high > 0) & (low < 0) & ~np.logical_or.reduce(between, axis=1)
+    # Where all positive values are equal, and all negative ones, two gamma variables remain, and the share of one in
+    # their sum has a beta distribution. Tests of "not worse", and limits of error rates of rows that count alike, need
+    # no integral therefore: they are most questions of an audit.
+    has_two_values = (high > 0) & (low < 0) & ~between.any(axis=1)
+    wins, losses = ((shapes * side).sum(axis=1)[has_two_values] for side in (positive, negative))
+    threshold = high[has_two_values] / (high[has_two_values] - low[has_two_values])
     tail = np.zeros(len(values))
-    if two.any():
-        wins, losses = ((shapes * side).sum(axis=1)[two] for side in (positive, negative))
-        tail[two] = betainc(losses, wins, high[two] / (high[two] - low[two]))
-    return tail, two
+    tail[has_two_values] = betainc(losses, wins, threshold)
+    needs_integral = ~has_two_values & (high > 0)
+    if needs_integral.any():
+        tail[needs_integral] = _tail(values[needs_integral], shapes[needs_integral])
+    return np.where(above, 1.0 - tail, tail)
 
 
 def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -242,7 +233,7 @@ def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[n
     bends to the right as far as no factor can grow on the way.
     """
     a = values / values.max(axis=1, keepdims=True)
-    s = saddle_point(a, shapes)[:, None]
+    s = _saddle_point(a, shapes)[:, None]
     relative = a / (1 - a * s)
     curvature = (shapes * relative**2).sum(axis=1, keepdims=True) + 1 / s**2
     along = 3 * _NODES / (1 - _NODES) / np.sqrt(curvature)
@@ -255,7 +246,7 @@ def _tail(values: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[n
     return np.clip(((np.exp(logarithm) / path * slope).imag * step).sum(axis=1) / np.pi, 0.0, 1.0)
 
 
-def saddle_point(a: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+def _saddle_point(a: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Where the slope of the logarithm of Π (1 − a · s)^(−shape) / s is 0 between its poles at 0 and 1, for each line.
 
     The positive part of the slope increases between the poles, the negative part decreases. Newton's method finds where
@@ -282,53 +273,41 @@ def saddle_point(a: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray
     return 1 / (1 + np.exp(-odds))
 
 
-def find_crossing(
+def _find_crossing(
     probability: Callable[[NDArray[np.float64], NDArray[np.intp]], NDArray[np.float64]],
     levels: NDArray[np.float64],
-    between: tuple[float, float],
+    ends: tuple[float, float],
     guess: NDArray[np.float64],
-    spread: NDArray[np.float64],
+    deviation: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Find the x at which each probability equals its level.
+    """Find the x at which each probability, decreasing in x, equals its level.
 
-    The normal quantiles of the probabilities are nearly straight lines, so that secants need 5 to 7 evaluations.
-    `scipy.optimize.elementwise.find_root` takes no first guess and needs 16, or 11 with these quantiles; it took 3 to 4
-    times as long for limits of harm.
-
-    Parameters
-    ----------
-    probability : function
-        Of x and the positions of the probabilities that are asked for; decreasing in x.
-    between : pair of floats
-        At the lower one all probabilities exceed their levels, at the upper one none does.
-    guess, spread : arrays
-        Where a normal distribution would cross, and its standard deviation: the first step goes from there.
-
-    Examples
-    --------
-    >>> from scipy.special import ndtr
-    >>> find_crossing(lambda x, _: ndtr(-x), np.array([0.05]), (-9.0, 9.0), np.zeros(1), np.ones(1)).round(4)
-    array([1.6449])
+    At the lower end all probabilities exceed their levels, at the upper one none does. The first step goes from where a
+    normal distribution with this deviation would cross. The normal quantiles of the probabilities are nearly straight
+    lines, so that secants need 5 to 7 evaluations. `scipy.optimize.elementwise.find_root` takes no first guess and
+    needs 16, or 11 with these quantiles; it took 3 to 4 times as long for limits of harm, and with many different
+    weights these limits are nine tenths of an audit.
     """
-    found, active = np.empty(len(levels)), np.arange(len(levels))
-    low, high = (np.full(len(levels), end) for end in between)
-    x, last = np.clip(guess, *between), np.full(len(levels), np.inf)
-    tolerance = _TOLERANCE * (between[1] - between[0])
-    # A point on the line that the guess is on: the first step is a secant like the others.
-    before = guess - spread, np.ones(len(levels))
+    crossing, active = np.empty(len(levels)), np.arange(len(levels))
+    low, high = (np.full(len(levels), end) for end in ends)
+    x, last_distance = np.clip(guess, *ends), np.full(len(levels), np.inf)
+    tolerance = _TOLERANCE * (ends[1] - ends[0])
+    # A point on the line that the guess is on: the first step is a secant like all later ones.
+    last_x, last_height = guess - deviation, np.ones(len(levels))
     while len(active):
         # Clipped, because quantiles of 0 and 1 are infinite.
         height = ndtri(probability(x, active).clip(_DOUBLE.tiny, 1 - _DOUBLE.epsneg)) - ndtri(levels[active])
         below = height > 0
         low, high = np.where(below, x, low), np.where(below, high, x)
         with np.errstate(divide="ignore"):
-            secant = x - height * (x - before[0]) / (height - before[1])
+            secant = x - height * (x - last_x) / (height - last_height)
         # A secant that leaves the bracket, or follows one that did not lower the height, gives way to a bisection.
-        good = (secant == secant.clip(low, high)) & (np.abs(height) < last)
-        following, last = np.where(good, secant, (low + high) / 2), np.where(good, np.abs(height), np.inf)
-        goes_on = np.abs(following - x) > tolerance
-        found[active[~goes_on]] = following[~goes_on]
-        before = x[goes_on], height[goes_on]
-        active, x, last = active[goes_on], following[goes_on], last[goes_on]
-        low, high = low[goes_on], high[goes_on]
-    return found
+        good = (secant == secant.clip(low, high)) & (np.abs(height) < last_distance)
+        following = np.where(good, secant, (low + high) / 2)
+        last_distance = np.where(good, np.abs(height), np.inf)
+        moves = np.abs(following - x) > tolerance
+        crossing[active[~moves]] = following[~moves]
+        last_x, last_height = x[moves], height[moves]
+        active, x, last_distance = active[moves], following[moves], last_distance[moves]
+        low, high = low[moves], high[moves]
+    return crossing
