@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from research.rivals.base import RivalClassifier
-from research.rivals.training import Floats, Plan, TrainingRows, Weighting, train
+from research.rivals.training import Floats, Plan, RivalClassifier, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -24,13 +23,6 @@ class ARLClassifier(RivalClassifier):
     ----------
     adversary_rate : float, default=0.1
         Learning rate of the adversary (Adagrad, as in the authors' code).
-
-    Examples
-    --------
-    >>> from dafh.datasets import make_grouped_classification
-    >>> data = make_grouped_classification(1000, random_state=0)
-    >>> ARLClassifier().fit(data.X, data.y).predict_proba(data.X).shape
-    (1000, 2)
     """
 
     # The authors tune learner and adversary over these rates.

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from research.rivals.base import RivalClassifier
-from research.rivals.training import Floats, Plan, TrainingRows, Weighting, train
+from research.rivals.training import Floats, Plan, RivalClassifier, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -31,13 +30,6 @@ class DROClassifier(RivalClassifier):
         Share of the smallest group to protect; 1 is the plain mean. The authors set it to 0.2 and do not tune it. With
         labels that the columns do not determine, values up to about a half make the answer one half for everybody:
         some group of that size then has mostly the other label, and no answer serves it better than a coin.
-
-    Examples
-    --------
-    >>> from dafh.datasets import make_grouped_classification
-    >>> data = make_grouped_classification(1000, random_state=0)
-    >>> DROClassifier(alpha=0.7).fit(data.X, data.y).predict_proba(data.X).shape
-    (1000, 2)
     """
 
     # The authors fix alpha, and Lahoti et al. tune the threshold eta: alpha is the same dial, as the size of a group.
@@ -68,14 +60,14 @@ class ChiSquareBall(Weighting):
 
     def worst(self, losses: Floats) -> tuple[float, NDArray[np.float64]]:
         """Risk of the row losses, and what each row counts."""
-        found = worst_in_ball(losses, self.share, self._factor)
-        return found.value, found.weights
+        worst = worst_in_ball(losses, self.share, self._factor)
+        return worst.value, worst.weights
 
     def move(self, losses: Floats) -> bool:
         """Find the threshold of the next epoch, and what an excess of 1 over it counts."""
-        found = worst_in_ball(losses, self.share, self._factor)
-        excess = self.share * np.maximum(losses - found.eta, 0)
-        self._eta, self._scale = found.eta, 1 / max(float(excess.sum()), 1e-12)
+        worst = worst_in_ball(losses, self.share, self._factor)
+        excess = self.share * np.maximum(losses - worst.eta, 0)
+        self._eta, self._scale = worst.eta, 1 / max(float(excess.sum()), 1e-12)
         return True
 
     def of_batch(self, rows: NDArray[np.intp], losses: Floats) -> NDArray[np.float64]:
@@ -102,16 +94,16 @@ def worst_in_ball(losses: Floats, share: NDArray[np.float64], factor: float) -> 
         return WorstCase(float(share @ losses), float("-inf"), share)
     highest = float(losses.max())
     order = np.argsort(-losses)  # In no order among equals: a stable sort takes twice as long.
-    gap, part = highest - losses[order], share[order]
+    gap, sorted_share = highest - losses[order], share[order]
     # Sums over the rows with the highest losses; depth is how far eta lies below the highest loss of all.
-    mass, first, second = np.cumsum(part), np.cumsum(part * gap), np.cumsum(part * gap * gap)
+    mass, first, second = np.cumsum(sorted_share), np.cumsum(sorted_share * gap), np.cumsum(sorted_share * gap**2)
     depth = np.append(gap[1:], np.inf)
     with np.errstate(invalid="ignore"):
         mean, square = mass * depth - first, mass * depth * depth - 2 * first * depth + second
         last = int(np.argmax((factor * mean >= np.sqrt(np.maximum(square, 0))) & (depth > gap) | np.isinf(depth)))
     spread = max(mass[last] * second[last] - first[last] ** 2, 0.0)
-    inside = factor**2 * mass[last] - 1
-    below = first[last] / mass[last] + np.sqrt(spread / inside) / mass[last] if inside > 0 else 0.0
+    curvature = factor**2 * mass[last] - 1
+    below = first[last] / mass[last] + np.sqrt(spread / curvature) / mass[last] if curvature > 0 else 0.0
     excess = share * np.maximum(losses - (highest - below), 0)
     if excess.sum() <= 1e-300:
         # All losses are the same, or the highest ones make up enough rows to be the worst group on their own.

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from research.rivals.base import RivalClassifier
-from research.rivals.training import Floats, Network, Plan, TrainingRows, Weighting, train
+from research.rivals.training import Floats, Network, Plan, RivalClassifier, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -39,14 +38,6 @@ class GeorgeClassifier(RivalClassifier):
         What each cluster counts at the end.
     gap_ : float
         Largest mean loss of a cluster minus the weighted mean of them; 0 is a saddle point.
-
-    Examples
-    --------
-    >>> from dafh.datasets import make_grouped_classification
-    >>> data = make_grouped_classification(1000, random_state=0)
-    >>> model = GeorgeClassifier(max_clusters=3).fit(data.X, data.y)
-    >>> len(np.unique(model.clusters_)) >= 4
-    True
     """
 
     # The authors search 2 to 10 clusters and two or more dimensions.
@@ -70,12 +61,12 @@ class GeorgeClassifier(RivalClassifier):
         """Cluster the rows of each class; clusters of the second class have higher numbers."""
         inputs = network.forward(first, rows.x)[-2].astype(np.float64)
         represented = inputs * np.linalg.norm(network.layers(first)[-1][0], axis=1)
-        cluster, n_before = np.empty(len(rows.label), np.intp), 0
+        cluster, n_clusters = np.empty(len(rows.label), np.intp), 0
         for label in (0, 1):
             members = np.flatnonzero(rows.label == label)
             components = principal_components(represented[members], self.n_components)
-            cluster[members] = find_clusters(components, self.max_clusters) + n_before
-            n_before = int(cluster[members].max()) + 1
+            cluster[members] = find_clusters(components, self.max_clusters) + n_clusters
+            n_clusters = int(cluster[members].max()) + 1
         return cluster
 
 
@@ -101,16 +92,16 @@ def find_clusters(x: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     """
     # Equal rows may have components that differ in the last digit, which would count them as different points.
     x = np.round(x / max(float(np.abs(x).max()), 1e-300), 9)
-    best, found = -np.inf, np.zeros(len(x), np.intp)
-    centres, cluster = x.mean(axis=0)[None], found
+    highest, best = -np.inf, np.zeros(len(x), np.intp)
+    centres, cluster = x.mean(axis=0)[None], best
     for _ in range(2, min(most, len(np.unique(x, axis=0)) - 1) + 1):
         centres = _divide_widest(x, centres, cluster)
         model = KMeans(len(centres), init=centres, n_init=1).fit(x)
         centres, cluster = model.cluster_centers_, model.labels_.astype(np.intp)
         score = _silhouette(x, centres, cluster)
-        if score > best + 1e-9:
-            best, found = score, cluster
-    return np.unique(found, return_inverse=True)[1]
+        if score > highest + 1e-9:
+            highest, best = score, cluster
+    return np.unique(best, return_inverse=True)[1]
 
 
 def _divide_widest(
@@ -121,8 +112,8 @@ def _divide_widest(
     widest = int(np.argmax(np.bincount(cluster, squares, len(centres))))
     members = cluster == widest
     along = principal_components(x[members], 1)[:, 0]
-    parts = [x[members][side].mean(axis=0) for side in (along <= 0, along > 0)]
-    return np.vstack([np.delete(centres, widest, axis=0), parts])
+    halves = [x[members][side].mean(axis=0) for side in (along <= 0, along > 0)]
+    return np.vstack([np.delete(centres, widest, axis=0), halves])
 
 
 def _silhouette(x: NDArray[np.float64], centres: NDArray[np.float64], cluster: NDArray[np.intp]) -> float:

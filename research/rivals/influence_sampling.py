@@ -24,31 +24,9 @@ class InfluenceSamplingClassifier(ClassifierMixin, BaseEstimator):
     convergence in every round; the disparity is the difference between the mean probabilities of two groups
     (demographic parity); and the predicted label stands for the one that is not yet known.
 
-    Parameters
-    ----------
-    first_share, validation_share : float, default=0.3 and 0.2
-        Shares of the rows that train at the start, and that validate; the others are the pool.
-    rounds : int, default=10
-    acquired_share : float, default=0.1
-        Share of the pool that a round acquires.
-    random_state : int, default=0
-
-    Attributes
-    ----------
-    disparities_, accuracies_ : lists of float
-        On validation rows, at the start and after each round that counted.
-    n_rejected_ : int
-        Rounds that did not count.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> group = rng.integers(0, 2, 2000)
-    >>> X = np.column_stack([rng.normal(group), rng.normal(size=2000)])
-    >>> y = X.sum(axis=1) > rng.normal(size=2000)
-    >>> model = InfluenceSamplingClassifier().fit(X, y, group)
-    >>> model.accuracies_ == sorted(model.accuracies_)
-    True
+    `first_share` of the rows train at the start and `validation_share` validate; the others are the pool, of which
+    each round acquires `acquired_share`. `disparities_` and `accuracies_` are those on validation rows, at the start
+    and after each round that counted; `n_rejected_` rounds did not count.
     """
 
     first_share: float = 0.3

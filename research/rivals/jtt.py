@@ -6,8 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from research.rivals.base import RivalClassifier, decide
-from research.rivals.training import Floats, Network, Plan, TrainingRows, Weighting, train
+from research.rivals.training import (
+    Floats,
+    Network,
+    Plan,
+    RivalClassifier,
+    TrainingRows,
+    Weighting,
+    decide,
+    train,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -26,14 +34,6 @@ class JTTClassifier(RivalClassifier):
     ----------
     error_share_ : float
         Share of the rows that the first model gets wrong.
-
-    Examples
-    --------
-    >>> from dafh.datasets import make_grouped_classification
-    >>> data = make_grouped_classification(1000, random_state=0)
-    >>> model = JTTClassifier(upweight=4).fit(data.X, data.y)
-    >>> 0 < model.error_share_ < 0.5
-    True
     """
 
     # The authors tune over 20, 50 and 100 for images, and over 4, 5 and 6 for text.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
@@ -19,9 +19,8 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dafh.classifiers import decide, find_cutoff
 from dafh.linear import StandardizedLogisticRegression
-from research.rivals.base import to_probabilities, two_classes
+from research.rivals.training import decide, to_probabilities, two_classes
 
 _FOLDS, _PATIENCE, _LEAF_ROWS, _HELD_OUT = 3, 5, 20, 0.2
 # Added to the curvature of a leaf, as in other boosting libraries. Where the pooled classifier is nearly certain, there
@@ -57,36 +56,9 @@ class LeafTree(NamedTuple):
 class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
     """Boost small trees on (x, pooled logit), starting at the pooled logit. Two classes.
 
-    Parameters
-    ----------
-    pooled : classifier or None, default=None
-        Copied and fitted on all rows; None is logistic regression, fitted to convergence.
-    learning_rate : float, default=0.3
-        Share of each Newton step that is taken.
-    max_depth : int, default=3
-    max_rounds : int, default=30
-        Largest number of trees. Boosting stops after five rounds without a lower held-out loss.
-    random_state : int, RandomState or None, default=None
-
-    Attributes
-    ----------
-    classes_ : array
-    pooled_ : classifier
-    threshold_ : float
-        Probability above which the pooled classifier, and so this one, predicts the second label.
-    n_rounds_ : int
-        Rounds that held-out rows chose; 0 is the pooled classifier as it is.
-    trees_ : list of LeafTree
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(1000, 2))
-    >>> curved = X[:, 0] * X[:, 1] > 0
-    >>> model = ResidualBoostingClassifier(random_state=0).fit(X, curved)
-    >>> model.pooled_.score(X, curved) < 0.7, model.score(X, curved) > 0.9
-    (True, True)
+    `pooled` is copied and fitted on all rows; None is logistic regression, fitted to convergence. Its cut-off
+    (`threshold_`) is kept. Boosting stops after five rounds without a lower held-out loss, or after `max_rounds`;
+    `n_rounds_` is the number that held-out rows chose, and 0 is the pooled classifier as it is.
     """
 
     RANGES: ClassVar[dict[str, tuple[float, ...]]] = {"learning_rate": (0.1, 0.3), "max_depth": (2, 3)}
@@ -104,16 +76,17 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
         self.pooled_ = clone(StandardizedLogisticRegression() if self.pooled is None else self.pooled)
         self.pooled_.fit(values, labels)
         # Its own cut-off: what boosting adds must not also change how often rows are flagged.
-        probability = self.pooled_.predict_proba(values)[:, 1]
-        self.threshold_ = find_cutoff(self.pooled_.predict(values) == self.classes_[1], probability)
+        self.threshold_ = float(getattr(self.pooled_, "threshold_", 0.5))
         # With the strength of all rows: choosing it again in each fold takes most of the time on small tables.
         again = StandardizedLogisticRegression(C=self.pooled_.C_) if self.pooled is None else self.pooled
         # Out of fold: the in-sample logits of a flexible classifier leave no residuals to learn from.
         folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
         base = _logits(cross_val_predict(again, values, labels, cv=folds, method="predict_proba"))
         rows = Rows(np.column_stack([values, base]), base, label)
-        kept, apart = train_test_split(np.arange(len(label)), test_size=_HELD_OUT, stratify=label, random_state=seed)
-        self.n_rounds_ = self._choose_rounds(rows.take(kept), rows.take(apart), seed)
+        train, held_out = train_test_split(
+            np.arange(len(label)), test_size=_HELD_OUT, stratify=label, random_state=seed
+        )
+        self.n_rounds_ = self._choose_rounds(rows.take(train), rows.take(held_out), seed)
         self.trees_ = list(self._boost(rows, self.n_rounds_, seed))
         return self
 
@@ -138,7 +111,7 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
                 max_depth=self.max_depth, min_samples_leaf=_LEAF_ROWS, random_state=(seed + number) % 2**32
             ).fit(rows.X, residual)
             leaf = tree.apply(rows.X)
-            slope, bend = (np.bincount(leaf, part, tree.tree_.node_count) for part in (residual, curvature))
+            slope, bend = (np.bincount(leaf, term, tree.tree_.node_count) for term in (residual, curvature))
             added = LeafTree(tree, self.learning_rate * slope / (bend + _RIDGE))
             total += added(rows.X)
             yield added
@@ -157,7 +130,7 @@ class ResidualBoostingClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label of each row, at the cut-off of the pooled classifier."""
-        return self.classes_[decide(self._total(X), self.threshold_)]
+        return self.classes_[decide(self._total(X), logit(self.threshold_))]
 
 
 def _logits(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

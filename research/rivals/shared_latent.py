@@ -24,23 +24,8 @@ class SharedLatentClassifier(ClassifierMixin, BaseEstimator):
     both have the same columns; principal components take the place of two encoders; and parity is a linear constraint,
     no correlation between score and estimated attribute, in place of an adversary, so that there is no dial.
 
-    Parameters
-    ----------
-    source_share : float, default=0.25
-        Share of the rows that stand for the second data set.
-    n_components : int, default=10
-        Dimensions of the representation, or all columns if there are fewer.
-    random_state : int, default=0
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> group = rng.integers(0, 2, 2000)
-    >>> X = np.column_stack([rng.normal(group, 0.5), rng.normal(size=2000)])
-    >>> y = X.sum(axis=1) > rng.normal(size=2000)
-    >>> model = SharedLatentClassifier().fit(X, y, group)
-    >>> bool(np.corrcoef(model.predict_proba(X)[:, 1], group)[0, 1] < 0.1)
-    True
+    `source_share` of the rows stand for the second data set; the representation has `n_components` dimensions, or all
+    columns if there are fewer.
     """
 
     source_share: float = 0.25

@@ -33,15 +33,7 @@ _REFERENCES = (1e-4, 1e-3, 1e-2, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """Settings that were tried, and what selection rows say of each.
-
-    Examples
-    --------
-    >>> trials = pd.DataFrame({"log_loss": [0.4, 0.5], "accuracy": [0.80, 0.78], "worst": [0.1, 0.3]})
-    >>> found = Tuning([{"alpha": 0.9}, {"alpha": 0.6}], trials)
-    >>> found.best("log-loss"), found.best("antigone")
-    ({'alpha': 0.9}, {'alpha': 0.6})
-    """
+    """Settings that were tried, and what selection rows say of each."""
 
     settings: list[dict[str, Any]]
     trials: pd.DataFrame
@@ -58,36 +50,10 @@ class Tuning:
         return self.settings[int(self.trials["worst"].where(allowed, -1.0).to_numpy().argmax())]
 
 
-def tune(
-    rival: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    max_rows: int | None = None,
-    random_state: int = 0,
-) -> Tuning:
-    """Try all settings in the ranges of a rival's authors, ``rival.RANGES``, on selection rows.
+def tune(rival: Any, X: ArrayLike, y: ArrayLike, *, max_rows: int | None = None, random_state: int = 0) -> Tuning:
+    """Fit a rival with every setting of its `RANGES`, and judge each on selection rows.
 
-    Parameters
-    ----------
-    rival : classifier
-        Copied for each setting.
-    X : array of numbers, of shape (n, d)
-    y : array of shape (n,)
-    max_rows : int, optional
-        Rows to tune on, drawn at random; by default all.
-    random_state : int, default=0
-        Draws selection rows; with the same number, all rivals have the same.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from research.rivals.residual_boosting import ResidualBoostingClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 2))
-    >>> found = tune(ResidualBoostingClassifier(random_state=0), X, X[:, 0] * X[:, 1] > 0)
-    >>> len(found.trials), sorted(found.best())
-    (4, ['learning_rate', 'max_depth'])
+    Of more than `max_rows` rows, so many are drawn. With the same `random_state`, all rivals have the same rows.
     """
     values, labels = np.asarray(X, np.float64), np.asarray(y)
     rows = np.arange(len(labels))
@@ -100,9 +66,9 @@ def tune(
     for setting in settings:
         model = clone(rival).set_params(**setting).fit(values[fit], labels[fit])
         is_right = model.predict(values[select]) == truth
-        found = log_loss(truth, model.predict_proba(values[select]), labels=model.classes_)
-        worst = min(is_right[part].mean() for part in (right, ~right) if part.any())
-        trials.append({"log_loss": float(found), "accuracy": float(is_right.mean()), "worst": float(worst)})
+        loss = log_loss(truth, model.predict_proba(values[select]), labels=model.classes_)
+        worst = min(is_right[pseudo_group].mean() for pseudo_group in (right, ~right) if pseudo_group.any())
+        trials.append({"log_loss": float(loss), "accuracy": float(is_right.mean()), "worst": float(worst)})
     return Tuning(settings, pd.DataFrame(trials))
 
 
@@ -123,17 +89,10 @@ def _reference_is_right(
 
 
 def distance_between_means(X: NDArray[np.float64], labels: NDArray[Any], right: NDArray[np.bool_]) -> float:
-    """Distance between the mean row that is right and the mean row that is not, averaged over classes by their size.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])
-    >>> round(distance_between_means(X, np.array([0, 0, 1]), np.array([True, False, True])), 3)
-    3.333
-    """
+    """Distance between the mean row that is right and the mean row that is not, averaged over classes by their size."""
     total = 0.0
     for label in np.unique(labels):
-        own, other = X[(labels == label) & right], X[(labels == label) & ~right]
-        if len(own) and len(other):
-            total += (len(own) + len(other)) * float(np.linalg.norm(own.mean(axis=0) - other.mean(axis=0)))
+        hits, errors = X[(labels == label) & right], X[(labels == label) & ~right]
+        if len(hits) and len(errors):
+            total += (len(hits) + len(errors)) * float(np.linalg.norm(hits.mean(axis=0) - errors.mean(axis=0)))
     return total / len(labels)

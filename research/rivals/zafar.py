@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from dafh.exceptions import InputError
-from research.rivals.base import decide, to_probabilities, two_classes
+from research.rivals.training import decide, to_probabilities, two_classes
 
 _MOST_TANGENTS = 30
 _SMALLEST_PROGRESS = 1e-5
@@ -40,33 +40,10 @@ class ZafarClassifier(ClassifierMixin, BaseEstimator):
     The last column of X is the group of each row, as a number; no classifier sees it. Rows of a group that was not
     there in training are served by the classifier of the first group.
 
-    Parameters
-    ----------
-    accepted : label or None, default=None
-        The decision that people want; None is the second label in sorted order.
-    l2 : float, default=1e-3
-        Strength of the L2 penalty, on standardised columns, beside the mean loss of a row.
-    tolerance : float, default=1e-4
-        By how much a constraint on the mean positive part of the scores may be violated.
-
-    Attributes
-    ----------
-    classes_, groups_ : arrays
-        Labels, and numbers of the groups.
-    coef_ : array of shape (groups, columns + 1)
-        The classifiers, on standardised columns, intercepts last.
-    n_tangents_ : int
-        Convex problems that were solved; 0 where the constraints are inactive.
-    violations_ : array
-        By how much each constraint is violated on the training rows; 0 or less where it holds.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.column_stack([rng.normal(size=(600, 2)), rng.integers(0, 2, 600)])
-    >>> model = ZafarClassifier().fit(X, X[:, 0] + X[:, 2] > 0.5)
-    >>> bool(model.violations_.max() <= 1e-4)
-    True
+    `accepted` is the decision that people want; None is the second label in sorted order. `l2` is the penalty beside
+    the mean loss of a row, and `tolerance` says by how much a constraint on the mean positive part of the scores may be
+    violated. `coef_` has the classifiers on standardised columns, intercepts last; `n_tangents_` convex problems were
+    solved, 0 where the constraints are inactive; `violations_` are those of each constraint on the training rows.
     """
 
     RANGES: ClassVar[dict[str, tuple[float, ...]]] = {"l2": (1e-4, 1e-3, 1e-2, 1e-1)}
@@ -101,16 +78,16 @@ class ZafarClassifier(ClassifierMixin, BaseEstimator):
         start = parity_minimum(groups, share, self.l2)
         least = np.concatenate([group.benefits(start[None], sign)[0] for group in groups])
         problem = Problem(groups, share, self.l2, least, sign)
-        found, self.n_tangents_ = solve(problem, np.tile(start, len(groups)), self.tolerance)
-        self.violations_ = problem.violations(found)
-        return found.reshape(problem.shape)
+        flat, self.n_tangents_ = solve(problem, np.tile(start, len(groups)), self.tolerance)
+        self.violations_ = problem.violations(flat)
+        return flat.reshape(problem.shape)
 
     def _logits(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
         values = validate_data(self, X, reset=False, dtype=np.float64)
-        every = self._columns(values) @ self.coef_.T
-        place = np.argmax(values[:, -1:] == self.groups_, axis=1)
-        return every[np.arange(len(values)), place][:, None]
+        scores = self._columns(values) @ self.coef_.T
+        group = np.argmax(values[:, -1:] == self.groups_, axis=1)
+        return scores[np.arange(len(values)), group][:, None]
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Probability of each class, by the classifier of the row's group."""
@@ -162,11 +139,13 @@ class Problem:
 
     def loss(self, flat: Floats) -> tuple[float, Floats]:
         """Mean log-loss of all rows by the classifier of their group, with the penalty, and the gradient."""
-        parts = [group.loss(theta) for group, theta in zip(self.groups, flat.reshape(self.shape), strict=True)]
+        losses, slopes = zip(
+            *(group.loss(theta) for group, theta in zip(self.groups, flat.reshape(self.shape), strict=True)),
+            strict=True,
+        )
         penalised = flat.reshape(self.shape) * np.append(np.ones(self.shape[1] - 1), 0.0)
-        value = float(self.share @ [value for value, _ in parts]) + self.l2 / 2 * float((penalised**2).sum())
-        slopes = self.share[:, None] * np.stack([slope for _, slope in parts]) + self.l2 * penalised
-        return value, slopes.ravel()
+        value = float(self.share @ losses) + self.l2 / 2 * float((penalised**2).sum())
+        return value, (self.share[:, None] * np.stack(slopes) + self.l2 * penalised).ravel()
 
     def slopes(self, flat: Floats) -> Floats:
         """Gradient of each group's benefit from its own classifier, (groups, p)."""
@@ -184,11 +163,11 @@ class Problem:
         values, gradients = [], []
         for k, group in enumerate(self.groups):
             benefits, by_theta = group.benefits(thetas, self.sign)
-            others = np.delete(np.arange(len(self.groups)), k)
-            gradient = np.zeros((len(others) + 1, *self.shape))
-            gradient[np.arange(len(others)), others] = by_theta[others]
+            rivals = np.delete(np.arange(len(self.groups)), k)
+            gradient = np.zeros((len(rivals) + 1, *self.shape))
+            gradient[np.arange(len(rivals)), rivals] = by_theta[rivals]
             gradient[:, k] -= slopes[k]
-            values.append(np.append(benefits[others], self.least[k]) - slopes[k] @ thetas[k])
+            values.append(np.append(benefits[rivals], self.least[k]) - slopes[k] @ thetas[k])
             gradients.append(gradient.reshape(len(gradient), -1))
         return np.concatenate(values), np.concatenate(gradients)
 
@@ -201,8 +180,8 @@ class Problem:
             "jac": lambda flat: -self.violated(flat, slopes)[1],
         }
         options = {"ftol": 1e-9, "maxiter": 200}
-        found = minimize(self.loss, point, jac=True, method="SLSQP", constraints=rule, options=options)
-        return np.asarray(found.x, np.float64)
+        optimum = minimize(self.loss, point, jac=True, method="SLSQP", constraints=rule, options=options)
+        return np.asarray(optimum.x, np.float64)
 
 
 def solve(problem: Problem, start: Floats, tolerance: float = 1e-4) -> tuple[Floats, int]:
@@ -215,12 +194,12 @@ def solve(problem: Problem, start: Floats, tolerance: float = 1e-4) -> tuple[Flo
         return free, 0
     point, value = start, problem.loss(start)[0]
     for number in range(1, _MOST_TANGENTS + 1):
-        found = problem.convex_minimum(point)
-        lower = problem.loss(found)[0]
+        candidate = problem.convex_minimum(point)
+        lower = problem.loss(candidate)[0]
         # Rounding may leave a point a little worse than the one before, which is then kept.
-        if problem.violations(found).max() > tolerance or lower > value:
+        if problem.violations(candidate).max() > tolerance or lower > value:
             return point, number
-        progress, point, value = value - lower, found, lower
+        progress, point, value = value - lower, candidate, lower
         if progress <= _SMALLEST_PROGRESS:
             break
     return point, number
@@ -234,16 +213,12 @@ def parity_minimum(groups: list[Group], share: Floats, l2: float) -> Floats:
     """
     means = np.stack([group.X.mean(axis=0) for group in groups])
     basis = null_space(means - share @ means)
-    everybody = Problem(
-        [Group(np.concatenate([group.X for group in groups]), np.concatenate([group.y for group in groups]))],
-        np.ones(1),
-        l2,
-        np.zeros(1),
-    )
+    all_rows = Group(np.concatenate([group.X for group in groups]), np.concatenate([group.y for group in groups]))
+    unconstrained = Problem([all_rows], np.ones(1), l2, np.zeros(1))
 
     def loss(inner: Floats) -> tuple[float, Floats]:
-        value, slope = everybody.loss(basis @ inner)
+        value, slope = unconstrained.loss(basis @ inner)
         return value, basis.T @ slope
 
-    found = minimize(loss, np.zeros(basis.shape[1]), jac=True, method="L-BFGS-B", options=_PRECISE)
-    return np.asarray(basis @ found.x, np.float64)
+    optimum = minimize(loss, np.zeros(basis.shape[1]), jac=True, method="L-BFGS-B", options=_PRECISE)
+    return np.asarray(basis @ optimum.x, np.float64)

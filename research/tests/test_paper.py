@@ -28,7 +28,7 @@ from research.paper.run import run
 from research.paper.store import STORED, Job, Store
 from research.paper.study import execute, figures, load_split
 from research.paper.tables import Results, grid_table, lines_of, paired_mean, show
-from research.rivals import ZafarClassifier
+from research.rivals.zafar import ZafarClassifier
 
 DOCS = Path(__file__).parents[2] / "docs"
 
