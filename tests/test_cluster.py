@@ -4,15 +4,12 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from command_line import run
 from dafh.exceptions import InputError
 from dafh.large import DaskBlocks, as_blocks, connected, read_by_workers
-from dafh.persistence import load
 from large import FEATURES, assert_same_model, fitted, grouped_table, in_memory, written_in_files
 
 distributed = pytest.importorskip("distributed")
@@ -35,22 +32,6 @@ def test_partitions_give_the_model_of_rows_in_memory(two_workers, small_sample, 
     table = grouped_table(n_rows)
     collection = dd.from_pandas(table, npartitions=7, sort=False)
     assert_same_model(in_memory(n_rows), fitted(collection), table[FEATURES])
-
-
-@pytest.mark.slow
-def test_workers_read_the_files_of_a_command_whatever_folder_they_work_in(
-    two_workers, small_sample, tmp_path, monkeypatch
-):
-    table = grouped_table(4000)
-    written_in_files(tmp_path / "rows", table, 3)
-    monkeypatch.chdir(tmp_path)
-    arguments = ("--target", "y", "--method", "exceptions", "--groups", "2", "--test-size", "0.2")
-    here = run("fit", "rows/*.parquet", *arguments, "--out", "here.dafh")
-    there = run("fit", "rows", *arguments, "--out", "there.dafh", "--cluster", two_workers.scheduler.address)
-    assert here.exit_code == there.exit_code == 0
-    one, other = (load(Path(f"{name}.dafh")) for name in ("here", "there"))
-    assert_same_model(one[-1], other[-1], one[0].transform(table[FEATURES]))
-    pd.testing.assert_frame_equal(pd.read_parquet("here.test.parquet"), pd.read_parquet("there.test.parquet"))
 
 
 def test_a_killed_worker_changes_nothing(two_workers, small_sample):

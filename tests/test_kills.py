@@ -60,7 +60,7 @@ COMMANDS = {
     "new.dafh": (*FIT, "new.dafh", "--seed", "1"),
     "scored.csv.gz": ("predict", "model.dafh", "people.csv", "--out", "scored.csv.gz"),
     "scored.parquet": ("predict", "model.dafh", "people.csv", "--out", "scored.parquet"),
-    "page.html": ("report", "model.dafh", "people.csv", "--no-refits", "--out", "page.html"),
+    "page.html": ("report", "model.dafh", "people.csv", "--out", "page.html"),
     "model.sql": ("export", "model.dafh", "--out", "model.sql"),
     "state.db": ("watch", "model.dafh", "2.csv", "--state", "state.db"),
 }

@@ -1,6 +1,5 @@
 """Rows in blocks: one model from memory, files and data sets, by a sample that chooses and sums over all rows."""
 
-import functools
 import gzip
 import json
 import threading
@@ -23,7 +22,6 @@ from dafh.large import (
     Roles,
     Split,
     as_blocks,
-    connected,
     draw_rows,
     find_files,
     fit_in_passes,
@@ -461,20 +459,11 @@ def test_what_is_said_about_columns_counts_in_large_tables_too(tmp_path, small_s
     table["sex"], table["who"] = rng.choice(["f", "m"], 4000), rng.integers(0, 2000, 4000)
     table["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 4000), unit="D")
     path = written_in_files(tmp_path / "rows", table, 2)
-    read, model = trained(path, protect=["sex"], person="who", time="day", drop=["x1"], test_size=0.2)
+    read, model = trained(path, sensitive=["sex"], person="who", time="day", drop=["x1"], test_size=0.2)
     assert list(read.schema.features) == ["x0", "x2", "age", "job"]
     assert model[-1].guard_report_ is not None
-    test = pd.read_parquet(read.save(model, tmp_path / "m.dafh")[1])
+    test = pd.read_parquet(read.save(model, tmp_path / "m.dafh"))
     assert len(test) == pytest.approx(800, abs=100)
     n_later = (table["day"] >= test["day"].min()).sum()
     assert n_later == len(test)  # They are the last ones.
     assert load(tmp_path / "m.dafh")[-1].n_groups_ == 2
-
-
-def test_a_cluster_that_does_not_answer_is_one_sentence(tmp_path, small_sample, monkeypatch):
-    monkeypatch.setattr("dafh.large.connected", functools.partial(connected, timeout=0.3))
-    path = written_in_files(tmp_path / "rows", grouped_table(2500), 1)
-    done = run("fit", path, "--target", "y", "--out", tmp_path / "m.dafh", "--cluster", "tcp://127.0.0.1:1")
-    assert done.exit_code == 2
-    assert "No Dask scheduler answers at tcp://127.0.0.1:1" in done.stderr
-    assert not (tmp_path / "m.dafh").exists()

@@ -152,8 +152,9 @@ class GroupInWords:
             alike = "Its classifier barely differs from the pooled classifier."
             lines.append(alike if self.difference < _SMALLEST_EFFECT else f"Its log-odds {how}.")
         unusual: dict[str, str] = {}
-        # Of two values that differ equally, the one that the group has more of comes first.
-        for member in sorted(self.members, key=lambda m: (-round(abs(m["more"]), 9), -m["more"])):
+        # Of two values that differ equally, as all pairs do, the one that the group has more of comes first, and then
+        # the first by name; rounded, because the last bits of a share depend on the order of its sum.
+        for member in sorted(self.members, key=lambda m: (-round(abs(m["more"]), 9), -round(m["more"], 9), m["name"])):
             unusual.setdefault(member["attribute"], member["text"])
         if unusual:
             lines.append(f"Sensitive attributes: {'; '.join(list(unusual.values())[:_MOST_DIFFERENCES])}.")
@@ -223,10 +224,10 @@ class Explanation(Readable):
         return dict(plain({**values, "groups": groups, "stability_text": self.stability_text()}))
 
     def stability_text(self) -> str:
-        """Say how much the groups change with the seed, or with the rows they are learned from."""
-        cause = "rows they are learned from" if self.resampled or (self.stability is None and self.exact) else "seed"
+        """Say how much the groups change with the seed or the rows they are learned from; "" if it was not measured."""
         if self.stability is None:
-            return f"How much the groups change with the {cause} was not measured."
+            return ""
+        cause = "rows they are learned from" if self.resampled else "seed"
         change = next(words for limit, words in _CHANGES if self.stability < limit)
         fits = f"{self.n_fits or ''} fits{' on random samples of 80% of the rows' if self.resampled else ''}".strip()
         return (
@@ -413,8 +414,11 @@ def _contrasts(numbers: _Numbers, inside: NDArray[np.bool_], left_out: set[str])
         return ()
     difference = numbers.standardized[inside].mean(axis=0) - numbers.standardized[~inside].mean(axis=0)
     contrasts: dict[str, dict[str, Any]] = {}
-    # Of two views that differ equally (two categories of one column), the one that the group has more of comes first.
-    for position in np.lexsort((-difference, -np.abs(difference).round(9))):
+    # Of two views that differ equally (two categories of one column), the one that the group has more of comes first,
+    # and then the first by name; rounded, because the last bits of a mean depend on the order of its sum.
+    names = [view.flag or view.column for view in numbers.views]
+    difference = difference.round(9)
+    for position in np.lexsort((names, -difference, -np.abs(difference))):
         view, size = numbers.views[position], float(difference[position])
         if len(contrasts) == _MOST_DIFFERENCES or abs(size) < _SMALLEST_CONTRAST:
             break
@@ -476,8 +480,9 @@ def _effects(
         # The same linear fit to the log-odds of both, on the rows of the group: this compares classifiers of any kind,
         # and for linear ones it recovers their weights.
         own, pooled = Ridge(alpha=1.0).fit(numbers.standardized[inside], targets).coef_
-        change = np.abs(own - pooled)
-        for position in np.argsort(-change, kind="stable"):
+        change = np.abs(own - pooled).round(9)
+        names = [view.flag or view.column for view in numbers.views]
+        for position in np.lexsort((names, -change)):
             if len(effects) == _MOST_DIFFERENCES or change[position] < _SMALLEST_EFFECT:
                 break
             view, weights = numbers.views[position], (float(own[position]), float(pooled[position]))

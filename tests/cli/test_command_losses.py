@@ -1,4 +1,4 @@
-"""What must not be harmed, and for whom, on the command line: losses, costs, protected columns, persons, time."""
+"""What must not be harmed, and for whom, on the command line: losses, costs, persons, time."""
 
 import json
 
@@ -16,7 +16,7 @@ from dafh.persistence import read_card
 from dafh.scoring import FileModel
 from models import workers
 
-PROTECTED = ["--protect", "sex,age", "--person", "customer", "--time", "seen", "--test-size", "0.3"]
+ABOUT_ROWS = ["--sensitive", "sex,age", "--person", "customer", "--time", "seen", "--test-size", "0.3"]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def visits(tmp_path_factory):
     days = pd.to_timedelta(rng.permutation(1500), unit="D")
     table["customer"], table["seen"] = 1000 + np.arange(1500) // 3, pd.Timestamp("2020-01-01") + days
     table.assign(seen=table["seen"].dt.strftime("%Y-%m-%d")).to_csv(path / "visits.csv", index=False)
-    arguments = ["--target", "paid", "--method", "exceptions", "--groups", "2", *PROTECTED, "--costs", "fp=1,fn=4"]
+    arguments = ["--target", "paid", "--method", "exceptions", "--groups", "2", *ABOUT_ROWS, "--costs", "fp=1,fn=4"]
     result = run("fit", path / "visits.csv", *arguments, "--out", path / "m.dafh")
     assert result.exit_code == 0, result.output
     (path / "fit.txt").write_text(result.output)
@@ -49,7 +49,7 @@ def trained(path, table):
 def test_columns_about_rows_are_kept_out_of_training_and_said_to_be(visits):
     text, card = (visits / "fit.txt").read_text(), read_card(visits / "m.dafh")
     for said in (
-        "Kept out of training, shown to the guard: sex, age.",
+        "Kept out of training, used in the audit: sex, age.",
         "Kept out of training: customer. Rows that share its value belong to one person and stay together.",
         "Kept out of training: seen (year-month-day). The latest rows are held out.",
     ):
@@ -65,18 +65,9 @@ def test_fit_says_for_every_group_why_it_kept_or_lost_its_own_classifier(visits)
         assert text.count(f"{report.sentence_of(group)}\n") == 1
 
 
-def test_the_guard_is_shown_protected_columns_and_losses(visits):
-    fitted = load(visits / "m.dafh")[-1]
-    parts = fitted.guard_report_.checks["part"]
-    assert {"", "sex = f", "sex = m"} < set(parts)
-    assert parts.str.startswith("age = ").any()
-    assert fitted.guard_report_.losses == ("cost",)
-    assert fitted.threshold_ == fitted.pooled_.threshold_ == 0.2
-
-
 def test_no_person_is_on_both_sides_and_the_last_rows_are_set_aside(visits):
     kept = pd.read_parquet(visits / "m.test.parquet")
-    table = training(visits, protect=["sex,age"], person="customer", time="seen", test_size=0.3)
+    table = training(visits, sensitive=["sex,age"], person="customer", time="seen", test_size=0.3)
     assert not set(kept["customer"]) & set(trained(visits, table)["customer"])
     assert len(kept) == 450
     latest = pd.concat([kept, trained(visits, table)]).groupby("customer")["seen"].max()
@@ -98,66 +89,18 @@ def test_persons_alone_are_drawn_whole(visits):
 
 
 def test_the_model_is_the_one_that_python_gives_with_all_that_was_said(visits):
-    table = training(visits, protect=["sex,age"], person="customer", time="seen", test_size=0.3)
+    table = training(visits, sensitive=["sex,age"], person="customer", time="seen", test_size=0.3)
     again = table.fit(DAFHClassifier(2, costs={"fp": 1, "fn": 4}, guard_losses=("cost",), random_state=0))
     assert str(again[-1].guard_report_) == str(load(visits / "m.dafh")[-1].guard_report_)
 
 
-def test_losses_and_a_threshold_can_be_given(visits, tmp_path):
-    arguments = [
-        "--target",
-        "paid",
-        "--method",
-        "exceptions",
-        "--groups",
-        "1",
-        "--guard-losses",
-        "fnr, error",
-        "--threshold",
-        "0.3",
-    ]
-    assert run("fit", visits / "visits.csv", *arguments, "--out", tmp_path / "m.dafh").exit_code == 0
-    card = json.loads(run("show", tmp_path / "m.dafh", "--json").stdout)
-    assert (card["losses"], card["threshold"]) == (["fnr", "error"], 0.3)
-    text = run("show", tmp_path / "m.dafh").stdout
-    assert "Losses:      false negative rate, error rate\n" in text
-    assert "Cut-off:     a probability of 0.3\n" in text
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            ("--threshold", "0.3"),
-            "Decisions at 0.3 imply that a false negative counts 2.3 false positives: classifiers",
-        ),
-        (("--threshold", "0.8"), "Decisions at 0.8 imply that a false positive counts 4 false negatives: classifiers"),
-        (("--costs", "fp=1,fn=4"), None),  # Who gives costs knows them.
-        ((), None),
-    ],
-)
-def test_fit_says_which_cost_a_cut_off_implies(visits, tmp_path, options, said):
-    result = run(
-        "fit", visits / "visits.csv", "--target", "paid", "--groups", "1", *options, "--out", tmp_path / "m.dafh"
-    )
-    assert result.exit_code == 0, result.output
-    notes = load(tmp_path / "m.dafh")[-1].guard_report_.notes
-    if said is None:
-        assert "imply" not in result.output
-    else:
-        assert said in result.stdout
-        assert notes[0].startswith(said)
-
-
-def test_a_protected_column_may_be_sensitive_too(visits):
-    table = training(visits, protect=["sex"], sensitive=["sex"])
-    assert list(table.schema.sensitive) == list(table.schema.protected) == ["sex"]
-    assert table.schema.attributes == ["sex"]
-
-
-def test_show_says_who_is_protected_and_what_a_person_is(visits):
+def test_show_says_what_a_person_is_and_where_decisions_are_cut(visits):
     text = run("show", visits / "m.dafh").stdout
-    for line in ("Protected:   sex, age\n", "Persons:     rows with the same customer\n", "Time:        seen\n"):
+    for line in (
+        "Cut-off:     a probability of 0.2\n",
+        "Persons:     rows with the same customer\n",
+        "Time:        seen\n",
+    ):
         assert line in text
 
 
@@ -210,20 +153,12 @@ def test_a_table_without_the_persons_of_the_training_says_so(visits):
     assert "customer" not in run("audit", visits / "m.dafh", visits / "m.test.parquet").stderr
 
 
-def test_a_report_takes_the_same_options_as_an_audit(visits):
-    options = ["--losses", "error,fpr", "--person", "customer", "--json"]
-    report = run("report", visits / "m.dafh", visits / "m.test.parquet", *options, "--no-refits")
-    values = json.loads(report.stdout)
-    assert [loss["name"] for loss in values["losses"]] == ["error", "fpr"]
-    audited = json.loads(run("audit", visits / "m.dafh", visits / "m.test.parquet", *options).stdout)
-    assert values["recommendation"] == audited["recommendation"]
-    assert values["questions"] == audited["questions"]
-
-
-def test_groups_can_be_refitted_with_persons(visits):
-    result = run("report", visits / "m.dafh", visits / "visits.csv", "--json")
+def test_a_report_takes_the_options_of_an_audit_and_refits_whole_persons(visits, tmp_path):
+    files, out = (visits / "m.dafh", visits / "m.test.parquet"), tmp_path / "r.html"
+    result = run("report", *files, "--losses", "error,fpr", "--person", "customer", "--stability", "--out", out)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["groups"]["stability"] is not None
+    assert "between 3 fits" in out.read_text()
+    assert "rate of false positives" in out.read_text() or "false positive rate" in out.read_text()
 
 
 # ---- bad options: one sentence, exit code 2 ----
@@ -237,18 +172,15 @@ def bad_options(model="model.dafh", csv="visits.csv"):
         "'fp=1,fn=inf' is not of the form": [*fit, "--costs", "fp=1,fn=inf"],
         "'fp=1,fp=2' is not of the form": [*fit, "--costs", "fp=1,fp=2"],
         "'fp=1,fn=x' is not of the form": ["audit", model, csv, "--costs", "fp=1,fn=x"],
-        "'accuracy' is not a loss: choose from error, fpr, fnr, cost": [*fit, "--guard-losses", "error,accuracy"],
+        "'accuracy' is not a loss: choose from error, fpr, fnr, cost": ["audit", model, csv, "--losses", "accuracy"],
         "an empty list is not a loss": ["audit", model, csv, "--losses", " , "],
-        "1.0 is not in the range 0<x<1": [*fit, "--threshold", "1"],
-        "0.0 is not in the range 0<x<1": [*fit, "--threshold", "0"],
-        "no column 'sx'; did you mean 'sex'?": [*fit, "--protect", "sx"],
+        "no column 'sx'; did you mean 'sex'?": [*fit, "--sensitive", "sx"],
         "no column 'custom'; did you mean 'customer'?": [*fit, "--person", "custom"],
         "no column 'sen'; did you mean 'seen'?": [*fit, "--time", "sen"],
         "'job', which says when rows were observed, holds neither dates nor numbers": [*fit, "--time", "job"],
         "'hours', which says when rows were observed, has no readable value in": [*fit, "--time", "hours"],
-        "'paid' cannot have a second role": [*fit, "--protect", "paid"],
+        "'paid' cannot have a second role": [*fit, "--sensitive", "paid"],
         "no column 'who', with the person of each row": ["audit", model, csv, "--person", "who"],
-        "Only the guard protects columns, and it is off": [*fit, "--protect", "sex", "--guard", "none"],
     }
 
 
@@ -262,13 +194,12 @@ def test_bad_options_are_refused_in_one_sentence(visits, sentence, monkeypatch):
     assert not (visits / "never.dafh").exists()
 
 
-def test_rates_of_three_labels_are_refused(visits, tmp_path):
+def test_costs_of_three_labels_are_refused(visits, tmp_path):
     pd.read_csv(visits / "visits.csv").to_csv(tmp_path / "t.csv", index=False)
     arguments = ["--target", "job", "--method", "exceptions", "--groups", "1", "--out", tmp_path / "m.dafh"]
-    for options in (["--guard-losses", "fpr"], ["--threshold", "0.3"]):
-        result = run("fit", tmp_path / "t.csv", *arguments, *options)
-        assert result.exit_code == 2
-        assert "two classes" in result.stderr
+    result = run("fit", tmp_path / "t.csv", *arguments, "--costs", "fp=1,fn=2")
+    assert result.exit_code == 2
+    assert "two classes" in result.stderr
 
 
 def test_the_losses_of_the_command_line_are_all_there_are():

@@ -35,7 +35,7 @@ def test_a_model_knows_its_test_rows_in_any_order(fitted):
 
 @pytest.mark.parametrize(
     "command",
-    [("audit",), ("report", "--no-refits"), ("explain",), ("watch", "--state", "watch.db")],
+    [("audit",), ("report",), ("explain",), ("watch", "--state", "watch.db")],
     ids=lambda c: c[0],
 )
 def test_test_rows_of_another_fit_are_refused_by_every_command_that_judges(interrupted, monkeypatch, command):

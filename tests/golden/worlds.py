@@ -79,16 +79,14 @@ def gaps():
 def incumbent():
     table, logit, rng = _people(7)
     score = 1 / (1 + np.exp(-0.05 * (table["income"] - 22)))
-    return World(
-        table.assign(score=score.round(4), hired=_decide(logit, rng)), ("--incumbent-score", "score", "--drop", "sex")
-    )
+    return World(table.assign(score=score.round(4), hired=_decide(logit, rng)), ("--pooled", "score", "--drop", "sex"))
 
 
 def costs():
     table, logit, rng = _people(8)
     return World(
         table.assign(hired=_decide(logit, rng)),
-        ("--costs", "fp=1,fn=5", "--protect", "sex", "--guard-losses", "cost,fnr"),
+        ("--costs", "fp=1,fn=5", "--sensitive", "sex"),
         ("--losses", "cost,fnr"),
     )
 

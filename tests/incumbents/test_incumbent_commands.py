@@ -33,7 +33,7 @@ def in_use(tmp_path_factory):
     """A table with a score and decisions, and a model fitted on top of them."""
     folder = tmp_path_factory.mktemp("in_use")
     scored().to_csv(folder / "people.csv", index=False)
-    more = ["--incumbent-score", "score", "--incumbent-decision", "approved", "--weight", "weight"]
+    more = ["--pooled", "score", "--costs", "fp=2,fn=3", "--weight", "weight"]
     result = run("fit", folder / "people.csv", *FIT, *more, "--out", folder / "model.dafh")
     assert result.exit_code == 0, result.output
     return folder
@@ -43,7 +43,15 @@ def test_the_score_in_the_table_is_the_pooled_classifier(in_use):
     test = pd.read_parquet(in_use / "model.test.parquet")
     model = load(in_use / "model.dafh")
     every = model[-1].predict_all(model[0].transform(test[[*model[0].columns_]]))
-    np.testing.assert_array_equal(every[:, -1], test["approved"])
+    # Decisions are cut where the costs imply: 2 / (2 + 3).
+    np.testing.assert_array_equal(every[:, -1], np.where(test["score"] > 0.4, "yes", "no"))
+
+
+def test_a_column_of_labels_has_the_decisions_of_the_model_in_use(in_use, tmp_path):
+    result = run("fit", in_use / "people.csv", *FIT, "--pooled", "approved", "--out", tmp_path / "model.dafh")
+    assert result.exit_code == 0, result.output
+    model = load(tmp_path / "model.dafh")
+    assert (model[-1].pooled_.decision, model[-1].pooled_.score) == ("approved", None)
 
 
 def test_a_table_without_the_score_is_refused_in_one_sentence(in_use, tmp_path):
@@ -54,19 +62,14 @@ def test_a_table_without_the_score_is_refused_in_one_sentence(in_use, tmp_path):
         assert "no column 'score'" in result.stderr
 
 
-@pytest.mark.usefixtures("blank_charts")
-def test_audit_and_report_count_the_weights_of_the_training_or_those_that_are_named(in_use):
+def test_an_audit_counts_the_weights_of_the_training_or_those_that_are_named(in_use):
     model, test = load(in_use / "model.dafh"), pd.read_parquet(in_use / "model.test.parquet")
     features = test[[*model[0].columns_]]
     weighted = AuditResult.of(model, features, test["hired"], sample_weight=test["weight"])
     assert weighted.accuracy != AuditResult.of(model, features, test["hired"]).accuracy
     for more in ((), ("--weight", "weight")):
-        for command, *options in (("audit",), ("report", "--no-refits")):
-            told = json.loads(
-                run(command, in_use / "model.dafh", in_use / "model.test.parquet", "--json", *more, *options).stdout
-            )
-            figures = told if command == "audit" else told["figures"]
-            assert figures["accuracy"] == pytest.approx(weighted.accuracy)
+        figures = run("audit", in_use / "model.dafh", in_use / "model.test.parquet", "--json", *more).stdout
+        assert json.loads(figures)["accuracy"] == pytest.approx(weighted.accuracy)
 
 
 def test_a_table_without_the_weights_says_so_and_counts_every_row_once(in_use, tmp_path):
@@ -78,14 +81,10 @@ def test_a_table_without_the_weights_says_so_and_counts_every_row_once(in_use, t
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--incumbent-score", "score", "--pooled", "linear"), "leave out --pooled"),
-        (("--incumbent-threshold", "0.3"), "--incumbent-score, --incumbent-decision or both"),
-        (("--incumbent-score", "job"), "a score is a number"),
-        (("--incumbent-decision", "sex"), "none of the labels of the target"),
-        (("--incumbent-score", "age"), "so it is no probability"),
-        (("--incumbent-score", "scores"), "did you mean 'score'?"),
-        (("--incumbent-score", "hired"), "cannot have a second role"),
-        (("--incumbent-score", "score", "--incumbent-decision", "score"), "name it once"),
+        (("--pooled", "job"), "decisions of a model in use are labels of the target ('no' and 'yes')"),
+        (("--pooled", "age"), "its scores numbers from 0 to 1"),
+        (("--pooled", "scores"), "for the pooled classifier"),
+        (("--pooled", "hired"), "cannot have a second role"),
         (("--weight", "job"), "needs a number from 0 on in every row"),
     ],
 )
@@ -120,7 +119,7 @@ def test_a_model_from_python_is_audited_reported_and_scored(name, from_python, t
     result = AuditResult.of(load(path), DATA.X, DATA.y, sensitive_features=DATA.sensitive)
     assert json.loads(told.stdout)["accuracy"] == pytest.approx(result.accuracy)
     assert json.loads(told.stdout)["recommendation"] == result.recommendation.to_dict()
-    written = run("report", path, rows, "--target", "hired", "--out", tmp_path / "report.html", "--no-refits")
+    written = run("report", path, rows, "--target", "hired", "--out", tmp_path / "report.html")
     assert written.exit_code == 0, written.output
     assert "hired" in (tmp_path / "report.html").read_text()
     run("predict", path, rows, "--out", tmp_path / "scored.csv")

@@ -17,14 +17,15 @@ from dafh.cli.compare import compare
 from dafh.cli.data import data
 from dafh.cli.demo import demo
 from dafh.cli.fit import fit
-from dafh.cli.output import OneSentence, with_debug
+from dafh.cli.output import OneSentence
 from dafh.cli.use import audit, explain, export, predict, report, show
 from dafh.cli.watch import watch
 
 
 @click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(dafh.__version__, prog_name="dafh")
-def main() -> None:
+@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+def main(debug: bool) -> None:
     """Fairness without harm, without demographics.
 
     Finds groups that a single model serves badly, trains a classifier for each, and tests whether any group is worse
@@ -43,4 +44,4 @@ def main() -> None:
 
 
 for command in (fit, predict, audit, explain, report, compare, watch, show, export, demo, data):
-    main.add_command(with_debug(command))
+    main.add_command(command)

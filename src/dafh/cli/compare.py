@@ -7,15 +7,14 @@ import click
 
 from dafh.cli.options import (
     COSTS,
+    DATA,
     JSON,
-    LEVEL,
     MARGIN,
     PATH,
     PERSON,
     TESTED_LOSSES,
     WEIGHT,
     check_writable,
-    data_options,
 )
 from dafh.cli.output import print_json, say
 
@@ -26,7 +25,7 @@ _CUTOFF = click.FloatRange(0, 1, max_open=True)
 
 
 @click.command(epilog="Example: dafh compare rows.csv --target hired --old old --new new --fail-on-harm")
-@click.argument("data", metavar="DATA")
+@DATA
 @click.option("--old", required=True, metavar="NAME", help="Column with the old model's decisions, or a model file.")
 @click.option("--new", required=True, metavar="NAME", help="Column with the new model's decisions, or a model file.")
 @click.option("--target", help="Column with the true label.  [default: none, which says who is decided differently]")
@@ -41,7 +40,6 @@ _CUTOFF = click.FloatRange(0, 1, max_open=True)
 @COSTS
 @click.option("--old-cutoff", type=_CUTOFF, default=0.5, show_default=True, help="Old scores above it predict 'yes'.")
 @click.option("--new-cutoff", type=_CUTOFF, default=0.5, show_default=True, help="New scores above it predict 'yes'.")
-@LEVEL
 @MARGIN
 @click.option(
     "--every-rule",
@@ -51,7 +49,6 @@ _CUTOFF = click.FloatRange(0, 1, max_open=True)
 )
 @click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if any group is shown to lose.")
 @click.option("--out", type=PATH, help="HTML file to write.")
-@data_options
 @JSON
 def compare(
     data: "DataFile", old: str, new: str, fail_on_harm: bool, out: Path | None, as_json: bool, **options: Any

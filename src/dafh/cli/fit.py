@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dafh.cli.options import JSON, PATH, WEIGHT, check_writable, costs_of_errors, data_options, loss_names
-from dafh.cli.output import print_json, say
+from dafh.cli.options import DATA, PATH, check_writable, costs_of_errors
+from dafh.cli.output import say
 
 if TYPE_CHECKING:
     from dafh.columns.read import DataFile
@@ -21,13 +21,14 @@ def _number_of_groups(value: Any) -> Any:
     return click.IntRange(1, 50).convert(value, None, None)
 
 
-@click.command(
-    epilog="Example: dafh fit people.csv --target hired --sensitive sex,age --test-size 0.25 --out model.dafh"
-)
-@click.argument("data", metavar="DATA")
+@click.command(epilog="Example: dafh fit people.csv --target hired --sensitive sex,age --test-size 0.25")
+@DATA
 @click.option("--target", required=True, help="Column to predict.")
 @click.option("--out", type=PATH, default=Path("model.dafh"), show_default=True, help="Model file to write.")
 @click.option("--drop", multiple=True, metavar="NAME,...", help="Columns to leave out.")
+@click.option(
+    "--categories", multiple=True, metavar="NAME,...", help="Columns of numbers to treat as categories, such as codes."
+)
 @click.option(
     "--sensitive",
     multiple=True,
@@ -35,27 +36,18 @@ def _number_of_groups(value: Any) -> Any:
     help="Sensitive attributes: kept out of training, used in the audit.",
 )
 @click.option(
-    "--protect",
-    multiple=True,
-    metavar="NAME,...",
-    help="Columns that the guard sees and training does not, such as sex. Within each group, the guard also checks the "
-    "rows of each of their values. A column may be both protected and sensitive.",
-)
-@click.option(
     "--person",
     metavar="NAME",
-    help="Column that identifies the person of each row, if persons have several rows: kept out of training. A "
-    "person's rows are never on both sides of a split, and tests count persons.",
+    help="Column that identifies the person of each row, if persons have several rows. A person's rows are never on "
+    "both sides of a split, and tests count persons.",
 )
 @click.option(
     "--time",
     metavar="NAME",
-    help="Column with the date of each row: kept out of training. The latest rows are held out instead of random ones, "
-    "for the guard and for --test-size.",
+    help="Column with the date of each row. The latest rows are held out instead of random ones, for the guard and for "
+    "--test-size.",
 )
-@click.option(
-    "--categories", multiple=True, metavar="NAME,...", help="Columns of numbers to treat as categories, such as codes."
-)
+@click.option("--weight", metavar="NAME", help="Column that says how much each row counts, such as a survey weight.")
 @click.option(
     "--groups",
     type=_number_of_groups,
@@ -73,19 +65,20 @@ def _number_of_groups(value: Any) -> Any:
     "by a neural network, as in the paper (needs JAX).",
 )
 @click.option(
+    "--pooled",
+    default="scorecard",
+    show_default=True,
+    metavar="[scorecard|linear|NAME]",
+    help="The pooled classifier: a scorecard, logistic regression, or a model in use, by the column of the table that "
+    "has its decisions (labels of the target) or its scores (0 to 1).",
+)
+@click.option(
     "--guard",
     type=click.Choice(["evidence", "proof", "none"]),
     default="evidence",
     show_default=True,
     help="evidence: a group keeps its own classifier only if held-out rows favour it over the pooled one. proof: only "
     "if rows that nothing else has seen show that it is not worse. none: always.",
-)
-@click.option(
-    "--guard-losses",
-    type=loss_names,
-    metavar="LOSS,...",
-    help="Losses that must not get worse: error, fpr (false positive rate), fnr (false negative rate), cost.  "
-    "[default: error; cost with --costs, or where the cut-off is not 0.5]",
 )
 @click.option(
     "--costs",
@@ -95,68 +88,25 @@ def _number_of_groups(value: Any) -> Any:
     "sorted order is the positive one.",
 )
 @click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Cut-off: the probability above which the second label is predicted.  [default: 0.5, or as the costs imply]",
-)
-@click.option(
-    "--pooled",
-    type=click.Choice(["scorecard", "linear"]),
-    default="scorecard",
-    show_default=True,
-    help="The pooled classifier: a scorecard, or logistic regression.",
-)
-@click.option(
-    "--incumbent-score",
-    metavar="NAME",
-    help="Column with the score of a model that is in use: that model is then the pooled classifier. Tables to be "
-    "scored need the column too. Groups do not use it as a feature.",
-)
-@click.option(
-    "--incumbent-decision",
-    metavar="NAME",
-    help="Column with the decision of a model in use, or of a person, as a label of the target; with or without a "
-    "score.",
-)
-@click.option(
-    "--incumbent-threshold",
-    type=float,
-    help="Score at which the model in use decides, if its decisions are not in the table.  [default: 0.5]",
-)
-@WEIGHT
-@click.option(
     "--test-size",
     type=click.FloatRange(0, 0.9),
     default=0.0,
     show_default=True,
     help="Share of the rows to set aside for audit and report; they are written beside the model.",
 )
-@click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Address of a Dask scheduler, such as tcp://host:8786: its workers do the work.",
-)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
-@data_options
-@JSON
 def fit(
     data: "DataFile",
     target: str,
     out: Path,
     groups: int | Literal["auto"],
     method: Literal["exceptions", "network"],
+    pooled: str,
     guard: Literal["evidence", "proof", "none"],
-    guard_losses: tuple[str, ...] | None,
     costs: dict[str, float] | None,
-    threshold: float | None,
-    pooled: Any,
-    incumbent_score: str | None,
-    incumbent_decision: str | None,
-    incumbent_threshold: float | None,
-    cluster: str | None,
+    test_size: float,
     seed: int,
-    as_json: bool,
-    **columns: Any,
+    **roles: Any,
 ) -> None:
     """Learn groups and their classifiers from a table.
 
@@ -176,47 +126,35 @@ def fit(
     check_writable(out)
     from dafh.cli.training import TrainingTable
     from dafh.estimators.dafh import DAFHClassifier
-    from dafh.exceptions import InputError
-    from dafh.large import connected
     from dafh.scoring import held_out_path
 
-    if columns["test_size"]:
+    if test_size:
         check_writable(held_out_path(out))
     start = monotonic()
-    if guard == "none" and columns["protect"]:
-        raise InputError("Only the guard protects columns, and it is off: set it to evidence or proof.")
-    incumbent = _incumbent(incumbent_score, incumbent_decision, incumbent_threshold)
-    if incumbent is not None:
-        columns |= {"score": incumbent.score, "decision": incumbent.decision}
+    in_use = None if pooled in ("scorecard", "linear") else pooled
+    table = TrainingTable.read(data, target, in_use=in_use, test_size=test_size, seed=seed, **roles)
+    for note in (table.headline(), *table.notes):
+        say(note)
+    for name in table.schema.shared_identifiers[:1] if roles["person"] is None else []:
+        say(
+            f"If rows with the same {name} belong to one person, add --person {name}: they then stay on one side of "
+            "every split, and tests count persons."
+        )
     unfitted = DAFHClassifier(
         groups,
         method=method,
-        pooled=pooled if incumbent is None else incumbent,
+        pooled=pooled if in_use is None else table.model_in_use(costs),  # type: ignore[arg-type]
         guard=None if guard == "none" else guard,
-        guard_losses=guard_losses or "auto",  # type: ignore[arg-type]
         costs=costs,
-        threshold=threshold,
         random_state=seed,
         verbose=1,
     )
-    with connected(cluster):
-        table = TrainingTable.read(data, target, **columns, seed=seed, on_cluster=cluster is not None)
-        for note in (table.headline(), *table.notes):
-            say(note)
-        for name in table.schema.shared_identifiers[:1] if columns["person"] is None else []:
-            say(
-                f"If rows with the same {name} belong to one person, add --person {name}: they then stay on one side "
-                "of every split, and tests count persons."
-            )
-        model = table.fit(unfitted)
-        card, test_rows = table.save(model, out)
+    model = table.fit(unfitted)
+    test_rows = table.save(model, out)
     fitted = model[-1]
     history = getattr(fitted, "history_", None)
     epochs = "" if history is None else f"; kept epoch {fitted.best_epoch_} of {len(history)}"
     say(f"Trained in {monotonic() - start:.1f} s{epochs}.")
-    if as_json:
-        print_json({**card, "file": str(out), "test_rows": None if test_rows is None else str(test_rows)})
-        return
     _print_groups(fitted)
     _print_files(out, test_rows)
 
@@ -231,19 +169,6 @@ def _print_files(out: Path, test_rows: Path | None) -> None:
     if stale.exists():
         say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
     click.echo(f"\nNext: dafh show {out}")
-
-
-def _incumbent(score: str | None, decision: str | None, threshold: float | None) -> Any:
-    """Make the pooled classifier of a model in use; None without any."""
-    if score is None and decision is None:
-        if threshold is not None:
-            raise click.UsageError("Name the model in use: --incumbent-score, --incumbent-decision or both.")
-        return None
-    if click.get_current_context().get_parameter_source("pooled") is click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("The model in use is the pooled classifier: leave out --pooled.")
-    from dafh.incumbents import IncumbentColumns
-
-    return IncumbentColumns(score, decision, threshold=threshold)
 
 
 def _print_groups(fitted: Any) -> None:

@@ -1,6 +1,5 @@
-"""Options that several commands share, and the data file they describe."""
+"""Options and arguments that several commands share."""
 
-import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,16 @@ import click
 
 PATH = click.Path(path_type=Path)
 
+
+def data_file(path: str) -> Any:
+    """Name a table, which is not opened yet."""
+    from dafh.columns.read import DataFile  # It takes pandas, which help does without.
+
+    return DataFile(path)
+
+
+DATA = click.argument("data", metavar="DATA", type=data_file)
+MODEL = click.argument("model", type=PATH)
 
 # Not from `dafh.evaluation.losses`, which takes NumPy: help does without. A test compares the two.
 LOSSES = ("error", "fpr", "fnr", "cost")
@@ -37,46 +46,6 @@ def costs_of_errors(value: str) -> dict[str, float]:
     return costs
 
 
-def in_order(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """One decorator of several options, which help lists in this order."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-_layout_options = in_order(
-    click.option("--delimiter", metavar="CHAR", help="Separator of the cells of a CSV file.  [default: detect]"),
-    click.option(
-        "--header/--no-header", default=None, help="Whether the first line has the column names.  [default: detect]"
-    ),
-    click.option("--encoding", default="utf-8-sig", metavar="NAME", help="Encoding of a CSV file.  [default: UTF-8]"),
-    click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        help="Decimal mark of a CSV file.  [default: detect in fit; elsewhere as in fit]",
-    ),
-)
-
-
-def data_options(command: Callable[..., Any]) -> Any:
-    """Add the options that say how a text file is laid out, and hand the command a DataFile as `data`."""
-
-    @functools.wraps(command)
-    def with_file(
-        *, data: str | None, delimiter: str | None, header: bool | None, encoding: str, decimal: str | None, **rest: Any
-    ) -> Any:
-        from dafh.columns.read import DataFile
-
-        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
-        return command(data=None if data is None else DataFile(data, delimiter, header, encoding, decimal), **rest)
-
-    return _layout_options(with_file)
-
-
 def check_writable(out: Path) -> None:
     """Refuse a path that cannot be written to before the work, not after it."""
     from dafh import storage
@@ -89,7 +58,7 @@ SENSITIVE = click.option(
     "--sensitive",
     multiple=True,
     metavar="NAME,...",
-    help="Sensitive attributes that define named groups.  [default: the sensitive and protected columns of fit]",
+    help="Sensitive attributes that define named groups.  [default: those of fit]",
 )
 COSTS = click.option(
     "--costs",
@@ -119,13 +88,6 @@ TESTED_LOSSES = click.option(
     help="Losses to test: error, fpr (false positive rate), fnr (false negative rate), cost.  "
     "[default: those of the guard in fit, in compare error; cost with --costs]",
 )
-LEVEL = click.option(
-    "--level",
-    type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="Accepted probability of any wrong claim of harm, and also of any wrong claim that there is none.",
-)
 MARGIN = click.option(
     "--margin",
     type=click.FloatRange(0, 1, max_open=True),
@@ -133,3 +95,10 @@ MARGIN = click.option(
     show_default=True,
     help="Tolerated harm, as a share of rows: 0.01 is one percentage point.",
 )
+
+
+def AUDIT_OPTIONS(command: Callable[..., Any]) -> Any:  # noqa: N802
+    """What a user decides about an audit."""
+    for option in reversed((SENSITIVE, TARGET, PERSON, WEIGHT, TESTED_LOSSES, COSTS, MARGIN)):
+        command = option(command)
+    return command

@@ -2,7 +2,7 @@
 
 0: done. 1: harm or an alarm, for those who asked for this exit code. 2: bad input, or an environment that stands in the
 way. 70: a mistake of ours. 130 and 141: stopped by the interrupt key, or by a closed pipe. A traceback is printed only
-with ``--debug``, which every command takes.
+with ``dafh --debug``.
 """
 
 import contextlib
@@ -22,7 +22,6 @@ _INPUT = 2
 _UNEXPECTED = 70
 # What shells report for a command that was stopped by the interrupt key or by a closed pipe: 128 + SIGINT or SIGPIPE.
 _INTERRUPTED, _CLOSED_PIPE = 130, 141
-_DEBUG = "dafh.debug"
 
 
 def say(text: str) -> None:
@@ -56,36 +55,18 @@ class OneSentence(click.Group):
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse, and print help or the version if that is what is asked."""
-        with _one_sentence({}):
+        with _one_sentence():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
-        with warnings.catch_warnings(), _one_sentence(ctx.meta):
+        with warnings.catch_warnings(), _one_sentence(debug=ctx.params.get("debug", False)):
             warnings.showwarning = _show_warning
             return super().invoke(ctx)
 
 
-def with_debug(command: click.Command) -> click.Command:
-    """Let a command, or all commands of a group, take ``--debug``."""
-    if isinstance(command, click.Group):
-        for inner in command.commands.values():
-            with_debug(inner)
-    else:
-        option = click.option(
-            "--debug",
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=lambda context, _, value: context.meta.update({_DEBUG: value}),
-            help="Show where an error comes from.",
-        )
-        option(command)
-    return command
-
-
 @contextlib.contextmanager
-def _one_sentence(meta: dict[str, Any]) -> Iterator[None]:
+def _one_sentence(debug: bool = False) -> Iterator[None]:
     """Turn whatever is raised into a sentence and an exit code; click's own errors are left to click."""
     try:
         yield
@@ -98,7 +79,7 @@ def _one_sentence(meta: dict[str, Any]) -> Iterator[None]:
         sys.exit(_INTERRUPTED)
     except Exception as error:
         # A traceback says nothing to most users. Those who report the error can ask for it.
-        if meta.get(_DEBUG):
+        if debug:
             say(traceback.format_exc().rstrip())
         sys.exit(_end(error))
 
@@ -123,7 +104,7 @@ def _end(error: Exception) -> int:
         say(f"dafh: {where}{error.strerror}.")
     else:
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        say(f"dafh: unexpected error, please report it: {what} (--debug shows more)")
+        say(f"dafh: unexpected error, please report it: {what} (dafh --debug shows more)")
         return _UNEXPECTED
     return _INPUT
 

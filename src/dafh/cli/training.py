@@ -15,27 +15,28 @@ from sklearn.pipeline import Pipeline
 from dafh import large
 from dafh.classifiers import split_pipeline
 from dafh.columns.encoder import TableReader, tabular_pipeline
-from dafh.columns.kinds import guess_kind, with_gaps
-from dafh.columns.labels import labelled_rows, match_labels, no_target, read_labels
+from dafh.columns.kinds import guess_kind, read_as, with_gaps
+from dafh.columns.labels import find_labels, labelled_rows, match_labels, no_target, read_labels
 from dafh.columns.read import STDIN, DataFile, with_columns
 from dafh.columns.schema import TableSchema, check_columns, persons_of
 from dafh.columns.write import TableWriter
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.explanation import worth_of_groups
-from dafh.large import DECLARED, LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
+from dafh.incumbents import IncumbentColumns
+from dafh.large import LABEL, PERSON, TIME, WEIGHT, Blocks, Roles, Split
 from dafh.monitor.inputs import Reference
-from dafh.persistence import file_content, read_card
+from dafh.persistence import file_content
 from dafh.progress import status
 from dafh.rows import set_rows_aside
 from dafh.scoring import fingerprint, hash_sums, held_out_path, labelled_hashes, split_names
 from dafh.storage import replacing
-from dafh.text import clipped, quoted
+from dafh.text import clipped, listed, quoted
 from dafh.validation import absolute_times, check_persons, check_times
 
 _FEWEST_ROWS = 20
 _ROWS_TO_GUESS_BY = 10_000
-_LISTS = ("drop", "sensitive", "categories", "protect")
+_LISTS = ("drop", "sensitive", "categories")
 """What a user says about columns by lists of names."""
 _ROLES = {"persons": PERSON, "time": TIME, "sample_weight": WEIGHT}
 """Names that `fit` has for what is known about rows, and those of columns of typed rows."""
@@ -61,7 +62,7 @@ class TrainingTable:
     y: Any
     """Their labels; or the name of that column of the blocks."""
     about: dict[str, Any]
-    """What `fit` is told beside them: attributes for the guard, persons, time and weights, or names of columns."""
+    """What `fit` is told beside them: persons, time and weights, or names of columns."""
     test_rows: pd.DataFrame | Blocks[pd.DataFrame]
     """Rows set aside: not used in training, nor in anything learned from values."""
     reader: TableReader | None = None
@@ -73,10 +74,10 @@ class TrainingTable:
         data: DataFile,
         target: str,
         *,
+        in_use: str | None = None,
         test_size: float = 0.0,
         seed: int = 0,
-        on_cluster: bool = False,
-        **said: Any,
+        **roles: Any,
     ) -> "TrainingTable":
         """Read a file, a folder, or all files behind a pattern, and guess what the columns hold.
 
@@ -84,67 +85,58 @@ class TrainingTable:
         ----------
         data : DataFile
         target : str
+        in_use : str, optional
+            Column with the decisions or the scores of a model in use, as the pooled classifier.
         test_size : float
             Share of the rows that are held out: the last ones where time counts, else drawn with `seed`. All rows of a
             person are on the same side.
-        on_cluster : bool
-            Whether the workers of a Dask cluster read the rows, where they are more than a sample.
-        **said
+        **roles
             What the user says about columns, see `TableSchema.guess`; names may be joined by commas.
         """
         files = data.files()
         is_large = str(data.path) != STDIN and sum(file.count_rows() for file in files) > large.SAMPLE_SIZE
-        name = Path(data.name).name
-        if is_large:
-            return cls._in_blocks(name, files, target, said, test_size, seed, on_cluster)
-        return cls._in_memory(name, files, target, said, test_size, seed)
+        read = cls._in_blocks if is_large else cls._in_memory
+        return read(Path(data.name).name, files, target, {"in_use": in_use, **roles}, test_size, seed)
 
     @classmethod
     def _in_memory(
-        cls, name: str, files: Sequence[DataFile], target: str, said: dict[str, Any], test_size: float, seed: int
+        cls, name: str, files: Sequence[DataFile], target: str, roles: dict[str, Any], test_size: float, seed: int
     ) -> "TrainingTable":
         """Read all rows."""
         first, *others = files
         table = first.read(text=None)
         if others:
-            rest = [with_columns(file.read(text=None), list(table.columns), file.name) for file in others]
-            table = pd.concat([table, *rest], ignore_index=True)
+            tables = [with_columns(file.read(text=None), list(table.columns), file.name) for file in others]
+            table = pd.concat([table, *tables], ignore_index=True)
         check_columns(table.columns, [target], "the target")
-        known = labelled_rows(table, target)
-        if len(known) < _FEWEST_ROWS:
-            raise InputError(f"The table has {len(known)} rows with a target: at least {_FEWEST_ROWS} are needed.")
-        y = read_labels(known[target])
+        rows = labelled_rows(table, target)
+        if len(rows) < _FEWEST_ROWS:
+            raise InputError(f"The table has {len(rows)} rows with a target: at least {_FEWEST_ROWS} are needed.")
+        y = read_labels(rows[target])
         # From all rows, held-out ones too: whether a column holds numbers must not depend on where the one word among
         # them was drawn. Kinds and columns to leave out are all that held-out rows decide; every statistic (medians,
         # categories, leakage) comes from training rows alone.
-        schema = TableSchema.guess(known, target, **_named_apart(said, table.columns), decimal=first.decimal_mark)
-        about = _about_rows(known, schema)
-        features = schema.features_of(known)
+        schema = _guess_schema(rows, target, roles, first.decimal_mark)
+        about = _about_rows(rows, schema)
+        features = schema.features_of(rows)
         hashes = labelled_hashes(features, y)
         test = _held_out(y, target, about, test_size, seed)
         return cls(
             name,
             schema,
-            (*first.notes, *no_target(len(table) - len(known)), *schema.notes, *schema.leakage_notes(known[~test])),
+            (*first.notes, *no_target(len(table) - len(rows)), *schema.notes, *schema.leakage_notes(rows[~test])),
             Counter(y[~test].tolist()),
             hash_sums(hashes),
             hash_sums(hashes[~test]),
             features[~test],
             y[~test],
             {name: values[~test] for name, values in about.items()},
-            schema.stored(known)[test].reset_index(drop=True),
+            schema.stored(rows)[test].reset_index(drop=True),
         )
 
     @classmethod
     def _in_blocks(
-        cls,
-        name: str,
-        files: Sequence[DataFile],
-        target: str,
-        said: dict[str, Any],
-        test_size: float,
-        seed: int,
-        on_cluster: bool,
+        cls, name: str, files: Sequence[DataFile], target: str, roles: dict[str, Any], test_size: float, seed: int
     ) -> "TrainingTable":
         """Look at files: a pass over their rows for a sample, which tells what columns hold, and one to count."""
         head = next(files[0].pieces(rows=_ROWS_TO_GUESS_BY, text=None))
@@ -152,25 +144,22 @@ class TrainingTable:
         decimal = files[0].decimal_mark
         # Only what looks like a number is read as one: a zip code keeps its zeros.
         text = tuple(str(name) for name in head if guess_kind(head[name], decimal) != "number" or name == target)
-        opened = large.open_files(files, text)
-        assert opened.n_rows is not None
-        raw = large.read_by_workers(opened) if on_cluster else opened
-        sample, _ = large.draw_rows(raw, Split(Roles(target), seed), opened.n_rows, large.SAMPLE_SIZE)
+        raw = large.open_files(files, text)
+        assert raw.n_rows is not None
+        sample, _ = large.draw_rows(raw, Split(Roles(target), seed), raw.n_rows, large.SAMPLE_SIZE)
         sample = labelled_rows(sample, target)
-        schema = TableSchema.guess(sample, target, **_named_apart(said, head.columns), decimal=decimal)
+        schema = _guess_schema(sample, target, roles, decimal)
         reader = TableReader(schema.columns).fit(schema.features_of(sample))
         times = schema.times_of(sample) if test_size else None
         cut = None if times is None else float(np.quantile(absolute_times(times), 1 - test_size))
         classes = np.unique(read_labels(sample[target]))
-        roles = Roles(
-            LABEL,
-            WEIGHT if schema.weight is not None else None,
-            PERSON if schema.person is not None else None,
-            TIME if schema.time else None,
-            tuple(f"{DECLARED} {name}" for name in schema.protected),
-            tuple(schema.columns),
-        )
-        rows = _TypedRows(schema, reader, classes, Split(roles, seed, test_size, cut))
+        about: dict[str, Any] = {
+            "persons": PERSON if schema.person is not None else None,
+            "time": TIME if schema.time else None,
+            "sample_weight": WEIGHT if schema.weight is not None else None,
+        }
+        names = Roles(LABEL, about["sample_weight"], about["persons"], about["time"], features=tuple(schema.columns))
+        rows = _TypedRows(schema, reader, classes, Split(names, seed, test_size, cut))
         n_rows, labels = 0, Counter[Any]()
         sums, training_sums = np.zeros(4, np.uint64), np.zeros(4, np.uint64)
         for n_block, of_block, hashes, training_hashes in raw.map(rows.counted):
@@ -178,16 +167,20 @@ class TrainingTable:
             sums, training_sums = sums + hashes, training_sums + training_hashes
         if len(labels) < 2:
             raise InputError("The rows left to train on have one value of the target only.")
-        left = no_target(n_rows - int(sums[0]))
         sampled = f"Columns, bins and groups are chosen by {len(sample):,} of {n_rows:,} rows."
-        notes = (*files[0].notes, *left, sampled, *schema.notes, *schema.leakage_notes(sample))
-        about: dict[str, Any] = {"persons": roles.person, "time": roles.time, "sample_weight": roles.weight}
-        columns = (*roles.features, LABEL, *filter(None, about.values()), *roles.declared)
+        unlabelled = no_target(n_rows - int(sums[0]))
+        notes = (*files[0].notes, *unlabelled, sampled, *schema.notes, *schema.leakage_notes(sample))
+        columns = (*names.features, LABEL, *filter(None, about.values()))
         blocks = raw.through(rows.training, columns=columns, n_rows=labels.total())
-        about |= {"guard_features": roles.declared or None}
-        return cls(
-            name, schema, notes, labels, sums, training_sums, blocks, LABEL, about, raw.through(rows.test), reader
-        )
+        test_rows = raw.through(rows.test)
+        return cls(name, schema, notes, labels, sums, training_sums, blocks, LABEL, about, test_rows, reader)
+
+    def model_in_use(self, costs: Mapping[str, float] | None) -> IncumbentColumns:
+        """Return the pooled classifier that is read from a column: scores are cut where costs imply, else at 0.5."""
+        ((name, kind),) = self.schema.pooled.items()
+        if kind != "number":
+            return IncumbentColumns(decision=name)
+        return IncumbentColumns(name, threshold=None if costs is None else costs["fp"] / (costs["fp"] + costs["fn"]))
 
     def fit(self, model: DAFHClassifier) -> Pipeline:
         """Fit a pipeline that reads tables and ends in a DAFHClassifier."""
@@ -232,8 +225,8 @@ class TrainingTable:
         reference = Reference.of(self.features, groups, int(final.n_groups_), kinds=kinds)
         return about | {"reference": reference.to_dict()}
 
-    def save(self, model: Pipeline, path: Path) -> tuple[dict[str, Any], Path | None]:
-        """Write a model that was fitted on the table, and the test rows beside it; return its card, and where they are.
+    def save(self, model: Pipeline, path: Path) -> Path | None:
+        """Write a model that was fitted on the table, and the test rows beside it; return where they are.
 
         Both are written before either takes its place, so that a full disk leaves the files of an earlier fit as they
         were. Test rows go first. If the process is killed between the two, the earlier model finds that they are not
@@ -241,31 +234,46 @@ class TrainingTable:
         """
         sums = self.sums - self.training_sums
         n_rows = int(sums[0])
-        known = {"test_fingerprint": fingerprint(sums)} if n_rows else {}
-        content = file_content(model, details={**self.details(model), "rows_kept_back": n_rows, **known})
+        about_test = {"test_fingerprint": fingerprint(sums)} if n_rows else {}
+        content = file_content(model, details={**self.details(model), "rows_kept_back": n_rows, **about_test})
         with replacing(path) as temporary:
             temporary.write_bytes(content)
             if n_rows:
                 with TableWriter(held_out_path(path)) as writer:
                     for rows in self.test_pieces():
                         writer.write(rows)
-        return read_card(path), held_out_path(path) if n_rows else None
+        return held_out_path(path) if n_rows else None
 
 
-def _about_rows(known: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
-    """Attributes for the guard, persons, time and weights, under the names that `fit` has for them."""
-    found = {
-        "guard_features": schema.attributes_of(known, schema.protected) if schema.protected else None,
-        "persons": persons_of(known, schema.person) if schema.person is not None else None,
-        "time": schema.times_of(known),
-        "sample_weight": schema.weights_of(known),
+def _guess_schema(rows: pd.DataFrame, target: str, roles: Mapping[str, Any], decimal: str) -> TableSchema:
+    """Guess what columns hold; `in_use` among the roles is a column with decisions or scores of a model in use."""
+    given: dict[str, Any] = {
+        name: split_names(of, rows.columns) if name in _LISTS else of for name, of in roles.items()
     }
-    return {name: values for name, values in found.items() if values is not None}
+    name: str | None = given.pop("in_use", None)
+    if name is not None and name != target:
+        check_columns(rows.columns, [name], "for the pooled classifier (which scorecard and linear do without)")
+        classes = np.unique(read_labels(rows[target]))
+        if find_labels(rows[name], classes)[1] is None:
+            return TableSchema.guess(rows, target, **given, decision=name, decimal=decimal)
+        scores, unread = read_as(rows[name], "number", decimal)
+        if len(unread) or not scores.dropna().between(0, 1).all():
+            example = unread.iloc[0] if len(unread) else scores[~scores.between(0, 1) & scores.notna()].iloc[0]
+            raise InputError(
+                f"The column {quoted(name)} holds {quoted(example, 30)}: decisions of a model in use are labels of the "
+                f"target ({listed([quoted(label) for label in classes[:5]])}), its scores numbers from 0 to 1."
+            )
+    return TableSchema.guess(rows, target, **given, score=name, decimal=decimal)
 
 
-def _named_apart(said: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
-    """What a user says about columns, with names that are joined by commas taken apart."""
-    return {name: split_names(of, columns) if name in _LISTS else of for name, of in said.items()}
+def _about_rows(rows: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
+    """Persons, time and weights, under the names that `fit` has for them."""
+    values = {
+        "persons": persons_of(rows, schema.person) if schema.person is not None else None,
+        "time": schema.times_of(rows),
+        "sample_weight": schema.weights_of(rows),
+    }
+    return {name: column for name, column in values.items() if column is not None}
 
 
 def _held_out(y: NDArray[Any], target: str, known: Mapping[str, Any], test_size: float, seed: int) -> NDArray[np.bool_]:
@@ -299,11 +307,9 @@ class _TypedRows:
         """Columns in their roles."""
         schema = self.schema
         parts = self.reader.transform(schema.features_of(known)) if len(known) else known[list(schema.columns)]
-        about = _about_rows(known, schema)
-        declared = about.pop("guard_features", {})
         others: dict[str, Any] = {LABEL: match_labels(known[schema.target], self.classes) if len(known) else []}
-        others |= {_ROLES[name]: values for name, values in about.items()}
-        return parts.assign(**others, **{f"{DECLARED} {name}": values for name, values in declared.items()})
+        others |= {_ROLES[name]: values for name, values in _about_rows(known, schema).items()}
+        return parts.assign(**others)
 
     def training(self, block: pd.DataFrame) -> pd.DataFrame:
         """Typed rows to train on."""

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dafh.cli.options import (
-    COSTS,
+    AUDIT_OPTIONS,
+    DATA,
     JSON,
-    LEVEL,
-    MARGIN,
+    MODEL,
     PATH,
-    PERSON,
     SENSITIVE,
     TARGET,
-    TESTED_LOSSES,
-    WEIGHT,
     check_writable,
-    data_options,
-    in_order,
 )
 from dafh.cli.output import print_json, say
 
@@ -30,37 +25,21 @@ if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without
 DIALECTS = ("duckdb", "postgres", "snowflake", "sqlite")
 _COLUMNS = ("sensitive", "target", "person", "weight")
 """Options that name columns of the rows to audit."""
+STABILITY = click.option(
+    "--stability", is_flag=True, help="Also say how much the groups change in three more fits, on 10,000 rows at most."
+)
 _MOST_NAMES = 12
 _MOST_SEARCHED = 200_000
 """Rows that an audit searches for groups that the model fails; everything else counts all rows."""
 
-_audit_options = in_order(
-    SENSITIVE,
-    TARGET,
-    PERSON,
-    WEIGHT,
-    TESTED_LOSSES,
-    COSTS,
-    LEVEL,
-    MARGIN,
-    click.option(
-        "--depth",
-        type=click.IntRange(min=1),
-        default=2,
-        show_default=True,
-        help="Largest number of attributes to combine: with 2, women over 60 are tested as well as women.",
-    ),
-)
-
 
 @click.command(epilog="Example: dafh predict model.dafh people.csv --keep id --out scored.csv")
-@click.argument("model", type=PATH)
-@click.argument("data", metavar="DATA")
+@MODEL
+@DATA
 @click.option(
     "--out", default="-", metavar="FILE", help="File to write: .csv, .csv.gz or .parquet.  [default: standard output]"
 )
 @click.option("--keep", multiple=True, metavar="NAME,...", help='Columns to carry over from DATA; "all" for every one.')
-@data_options
 def predict(model: Path, data: "DataFile", out: str, keep: tuple[str, ...]) -> None:
     """Score a table: prediction, probability and group of each row.
 
@@ -90,12 +69,11 @@ def predict(model: Path, data: "DataFile", out: str, keep: tuple[str, ...]) -> N
 
 
 @click.command(epilog="Example: dafh audit model.dafh test.csv --sensitive sex,age --losses error,fnr")
-@click.argument("model", type=PATH)
-@click.argument("data", metavar="DATA")
-@_audit_options
+@MODEL
+@DATA
+@AUDIT_OPTIONS
 @click.option("--fail-on-harm", is_flag=True, help="Exit with code 1 if a group is shown to lose.")
 @click.option("--details", is_flag=True, help="Show all questions and answers, kinds of error by group, and envy.")
-@data_options
 @JSON
 def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_json: bool, **options: Any) -> None:
     """Say whether to deploy a model, who is failed now, and who changes.
@@ -124,13 +102,15 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_j
 
 
 @click.command(epilog="Example: dafh explain model.dafh people.csv --sensitive sex")
-@click.argument("model", type=PATH)
-@click.argument("data", metavar="DATA")
+@MODEL
+@DATA
 @SENSITIVE
 @TARGET
-@data_options
+@STABILITY
 @JSON
-def explain(model: Path, data: "DataFile", sensitive: tuple[str, ...], target: str | None, as_json: bool) -> None:
+def explain(
+    model: Path, data: "DataFile", sensitive: tuple[str, ...], target: str | None, stability: bool, as_json: bool
+) -> None:
     """Describe the groups in words.
 
     Says first whether groups help at all, and then describes each group: its size, its rule, the gain of its
@@ -143,7 +123,7 @@ def explain(model: Path, data: "DataFile", sensitive: tuple[str, ...], target: s
 
     loaded = FileModel.open(model, target)
     rows = loaded.read(data, sensitive, target)
-    words, failures = loaded.explain(rows), loaded.audit(rows).failures
+    words, failures = loaded.explain(rows, refits=stability), loaded.audit(rows).failures
     if as_json:
         print_json({**words.to_dict(), "failures": None if failures is None else failures.to_dict()})
     else:
@@ -151,55 +131,30 @@ def explain(model: Path, data: "DataFile", sensitive: tuple[str, ...], target: s
 
 
 @click.command(epilog="Example: dafh report model.dafh test.csv --out report.html")
-@click.argument("model", type=PATH)
-@click.argument("data", metavar="[DATA]", required=False)
-@click.option("--out", type=PATH, help="HTML file to write.  [default: report.html; none with --json]")
-@click.option("--title", help="Heading of the page.")
-@_audit_options
-@click.option(
-    "--no-refits", is_flag=True, help="Leave out how much the groups change in three more fits, on 10,000 rows at most."
-)
-@data_options
-@JSON
-def report(
-    model: Path,
-    data: "DataFile | None",
-    out: Path | None,
-    title: str | None,
-    no_refits: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@MODEL
+@DATA
+@click.option("--out", type=PATH, default=Path("report.html"), show_default=True, help="HTML file to write.")
+@AUDIT_OPTIONS
+@STABILITY
+def report(model: Path, data: "DataFile", out: Path, stability: bool, **options: Any) -> None:
     """Write a report as one HTML file that needs no network.
 
     It begins with a recommendation: deploy, deploy but check, deploy for some groups only, keep the pooled classifier,
-    or do not deploy.
-    Printed, its first page is a summary for whoever decides.
+    or do not deploy. Printed, its first page is a summary for whoever decides.
 
-    DATA needs the training columns and the target. Use rows that the model has not seen. Without it the report
-    shows only what the guard decided in training, and recommends nothing.
+    DATA needs the training columns and the target. Use rows that the model has not seen.
     """
-    out = out or (None if as_json else Path("report.html"))
-    if out is not None:
-        check_writable(out)
+    check_writable(out)
     from dafh.report import summarize, write_report
     from dafh.scoring import FileModel
 
     loaded = FileModel.open(model, options["target"])
-    title = title or f"Fairness report: {loaded.card.get('data', 'model')}, {loaded.schema.target}"
-    if data is None:
-        summary = summarize(loaded.model, title=title, card=loaded.card)
-    else:
-        columns = {name: options.pop(name) for name in _COLUMNS}
-        rows = loaded.read(data, **columns)
-        result, words = loaded.audit(rows, **options), loaded.explain(rows, refits=not no_refits)
-        summary = summarize(loaded.model, result, words, title=title, card=loaded.card, notes=rows.notes)
-    if out is not None:
-        write_report(summary, out)
-    if as_json:
-        print_json(summary)
-        return
-    assert out is not None
+    columns = {name: options.pop(name) for name in _COLUMNS}
+    rows = loaded.read(data, **columns)
+    result, words = loaded.audit(rows, **options), loaded.explain(rows, refits=stability)
+    title = f"Fairness report: {loaded.card.get('data', 'model')}, {loaded.schema.target}"
+    summary = summarize(loaded.model, result, words, title=title, card=loaded.card, notes=rows.notes)
+    write_report(summary, out)
     for note in summary["notes"]:
         say(f"Note: {note}")
     click.echo(f"RECOMMENDATION: {summary['recommendation']['headline']}.")
@@ -209,7 +164,7 @@ def report(
 
 
 @click.command(epilog="Example: dafh show model.dafh")
-@click.argument("model", type=PATH)
+@MODEL
 @JSON
 def show(model: Path, as_json: bool) -> None:
     """Show what a model file contains.
@@ -255,8 +210,6 @@ def _card_lines(card: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
     yield "Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "unknown"
     yield "Target", text(schema.target) if schema else "unknown"
     yield "Sensitive", (", ".join(map(text, schema.sensitive)) if schema else "") or "none named"
-    if schema and schema.protected:
-        yield "Protected", ", ".join(map(text, schema.protected))
     if schema and schema.person:
         yield "Persons", f"rows with the same {text(schema.person)}"
     if schema and schema.time:
@@ -283,7 +236,7 @@ def _about_group(entry: dict[str, Any]) -> str:
 
 
 @click.command(epilog="Example: dafh export model.dafh --dialect postgres --table customers --keep id --out score.sql")
-@click.argument("model", type=PATH)
+@MODEL
 @click.option(
     "--dialect", type=click.Choice(DIALECTS), default="duckdb", show_default=True, help="Database that will run it."
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dafh.cli.options import COSTS, JSON, PATH, SENSITIVE, TARGET, check_writable, data_options, loss_names
+from dafh.cli.options import COSTS, DATA, JSON, MODEL, PATH, SENSITIVE, TARGET, check_writable, loss_names
 from dafh.cli.output import print_json, say
 
 if TYPE_CHECKING:  # Importing them takes pandas, which `dafh --help` does without.
@@ -46,8 +46,8 @@ def watch() -> None:
 
 
 @watch.command(epilog="Example: dafh watch batch model.dafh march.csv --state watch.db --fail-on-alarm")
-@click.argument("model", type=PATH)
-@click.argument("data", metavar="DATA")
+@MODEL
+@DATA
 @click.option("--state", type=PATH, required=True, help="File that keeps what is known; made with the first batch.")
 @click.option("--name", help="What the batch is called.  [default: the name of its file]")
 @click.option("--id", "id_column", metavar="NAME", help="Column that identifies a row: known rows are left out.")
@@ -105,7 +105,6 @@ def watch() -> None:
     metavar="SECONDS",
     help="How long to wait for another process that uses the state.",
 )
-@data_options
 @JSON
 def batch(model: Path, data: "DataFile", state: Path, fail_on_alarm: bool, as_json: bool, **options: Any) -> None:
     """Add a batch of rows and print what changed.
