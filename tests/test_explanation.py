@@ -432,7 +432,6 @@ def test_effects_in_words(own, pooled, words):
         (0.949, "change little"),
         (0.95, "barely change"),
         (1.0, "barely change"),
-        (None, "not measured"),
     ],
 )
 def test_stability_in_words(value, word):
