@@ -195,7 +195,7 @@ def test_passes_with_the_curvature_of_a_sample_end_at_the_exact_solution(n_class
     sample = rows.take(np.arange(300))
 
     def curvature(coefficients):
-        return sample.joint_curvatures_by(sample.design.logits(coefficients[0]), np.zeros(300, np.uint8), 1) / 300
+        return sample.joint_curvatures(sample.design.logits(coefficients[0]), np.zeros(300, np.uint8), 1) / 300
 
     start = np.zeros((1, *exact.shape))
     penalties = np.broadcast_to(penalty[:, None], start.shape)
@@ -209,7 +209,7 @@ def test_groups_get_coefficients_of_their_own_in_the_same_passes():
 
     def curvature(coefficients):
         logits = rows.design.grouped_logits(coefficients, group)
-        return rows.joint_curvatures_by(logits, group, 3) / 2000
+        return rows.joint_curvatures(logits, group, 3) / 2000
 
     start = np.zeros((3, 4, 1))
     blocks = stored_in(rows, 4, group=group)
@@ -231,7 +231,7 @@ def test_the_joint_curvature_is_the_derivative_of_the_gradient(binned):
         return rows.gradient(rows.design.logits(flat.reshape(3, 4).T)).T.ravel()
 
     flat, step = coefficients.T.ravel(), 1e-5
-    joint = rows.joint_curvatures_by(rows.design.logits(coefficients), np.zeros(200, np.uint8), 1)[0]
+    joint = rows.joint_curvatures(rows.design.logits(coefficients), np.zeros(200, np.uint8), 1)[0]
     numeric = [(gradient(flat + step * e) - gradient(flat - step * e)) / (2 * step) for e in np.eye(12)]
     np.testing.assert_allclose(joint, numeric, atol=1e-4)
 

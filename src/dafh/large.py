@@ -729,6 +729,6 @@ def _curvature(
 
     def curvature(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         logits = sample.offset + sample.design.grouped_logits(coefficients, groups)
-        return sample.joint_curvatures_by(logits, groups, n_groups) / sample.weight.sum()
+        return sample.joint_curvatures(logits, groups, n_groups) / sample.weight.sum()
 
     return curvature

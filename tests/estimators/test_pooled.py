@@ -85,7 +85,7 @@ def test_logits_of_a_row_come_from_a_fit_without_its_fold(pooled, close):
         np.testing.assert_allclose(found[inside, 0], alone, atol=close)
 
 
-# A strength that is chosen once for all rows is fixed here; for the strengths of a scorecard see test_crossfit.py.
+# The strength is chosen once for all rows, and fixed here; tests of strengths are in tests/linear/test_newton.py.
 @pytest.mark.parametrize(
     "pooled", [StandardizedLogisticRegression(C=1.0), DecisionTreeClassifier(max_depth=3)], ids=["linear", "tree"]
 )

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.preprocessing import StandardScaler
 
 from dafh.columns.bins import Binning
 from dafh.linear.designs import BinnedDesign, DenseDesign, Standardization, make_basis, sum_points
@@ -55,19 +54,19 @@ def test_logits_and_gradients_are_matrix_products(design, n_outputs):
 def test_the_curvature_is_the_weighted_product_of_the_matrix_with_itself(design):
     weight = np.random.default_rng(1).uniform(size=len(design))
     matrix = design.dense()
-    np.testing.assert_allclose(design.curvature(weight), matrix.T @ (weight[:, None] * matrix), atol=1e-12)
+    np.testing.assert_allclose(design.curvatures(weight)[0], matrix.T @ (weight[:, None] * matrix), atol=1e-12)
 
 
 @pytest.mark.parametrize("design", ALL)
-def test_sums_by_part_are_those_of_the_rows_of_each_part(design):
+def test_sums_by_group_are_those_of_the_rows_of_each_group(design):
     rng = np.random.default_rng(1)
-    part, weight = rng.choice([0, 2, 3], len(design)), rng.uniform(size=(len(design), 2))
-    gradients, curvatures = design.gradients(weight, part, 4), design.curvatures(weight[:, 0], part, 4)
-    for number in range(4):  # Part 1 is empty.
-        rows = np.flatnonzero(part == number)
-        some = design.take(rows)
-        np.testing.assert_allclose(gradients[number], some.gradient(weight[rows]), atol=1e-12)
-        np.testing.assert_allclose(curvatures[number], some.curvature(weight[rows, 0]), atol=1e-12)
+    group, weight = rng.choice([0, 2, 3], len(design)), rng.uniform(size=(len(design), 2))
+    gradients, curvatures = design.gradients(weight, group, 4), design.curvatures(weight[:, 0], group, 4)
+    for number in range(4):  # Group 1 is empty.
+        rows = np.flatnonzero(group == number)
+        members = design.take(rows)
+        np.testing.assert_allclose(gradients[number], members.gradient(weight[rows]), atol=1e-12)
+        np.testing.assert_allclose(curvatures[number], members.curvatures(weight[rows, 0])[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("design", ALL)
@@ -77,11 +76,6 @@ def test_grouped_logits_are_those_of_each_rows_group(design, n_outputs):
     coefficients, group = rng.normal(size=(4, design.n_coefficients, n_outputs)), rng.integers(0, 4, len(design))
     expected = np.stack([design.dense() @ part for part in coefficients])[group, np.arange(len(design))]
     np.testing.assert_allclose(design.grouped_logits(coefficients, group), expected, atol=1e-12)
-
-
-def test_the_dense_matrix_of_bins_is_the_row_of_each_table():
-    design = BinnedDesign(np.array([[0, 1], [1, 0]], np.uint8), [np.array([[2.0], [3.0]]), np.array([[5.0], [7.0]])])
-    np.testing.assert_array_equal(design.dense(), [[1, 2, 7], [1, 3, 5]])
 
 
 def test_points_by_bin_add_up_to_the_logits():
@@ -158,13 +152,6 @@ def test_a_row_of_weight_three_counts_as_three_rows():
     assert columns.center.tolist() == [1, 5]
     assert columns.scale.tolist() == [np.sqrt(3), 1]  # (3 · 1² + 3²) / 4; a constant column keeps its scale.
     np.testing.assert_allclose(columns.of_rows(X), [[-1 / np.sqrt(3), 0], [np.sqrt(3), 0]])
-
-
-def test_it_is_that_of_scikit_learn():
-    rng = np.random.default_rng(0)
-    X, weight = rng.normal(3, 2, (50, 4)), rng.random(50)
-    scaler = StandardScaler().fit(X, sample_weight=weight)
-    np.testing.assert_allclose(Standardization.of(X, weight).of_rows(X), scaler.transform(X))
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])

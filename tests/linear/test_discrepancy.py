@@ -24,13 +24,6 @@ def test_discrepancy_finds_what_one_linear_classifier_cannot():
     assert linear_discrepancy(one, other) > 0.9
 
 
-def test_discrepancy_does_not_depend_on_the_scale_of_a_column():
-    rng = np.random.default_rng(3)
-    one, other = rng.normal(size=(2, 300, 2))
-    scaled = [table * [1, 1e6] + [0, 5] for table in (one, other + 1)]
-    assert linear_discrepancy(*scaled) == pytest.approx(linear_discrepancy(one, other + 1), rel=0.05)
-
-
 def interval_discrepancy(one, other):
     """The discrepancy in one column by enumeration: two thresholds disagree on an interval of the line."""
     cuts = np.r_[-np.inf, np.unique(np.r_[one, other]), np.inf]
@@ -69,18 +62,6 @@ def test_two_columns_are_less_than_5_percent_low_and_never_high(seed):
     alone = h @ share
     exact = np.abs(alone[:, None] + alone - 2 * (h * share) @ h.T).max()
     assert 0.95 * exact <= linear_discrepancy(one, other) <= exact + 1e-9
-
-
-def test_an_interval_that_one_threshold_misses():
-    one, other = np.r_[np.full(10, -3.0), np.full(10, 3.0)], np.zeros(20)
-    assert interval_discrepancy(one, other) == 1
-    assert linear_discrepancy(one[:, None], other[:, None]) == pytest.approx(1)
-
-
-def test_discrepancy_is_the_same_in_both_directions():
-    rng = np.random.default_rng(7)
-    one, other = rng.normal(size=(150, 2)), rng.normal([0.7, 0], size=(80, 2))
-    assert linear_discrepancy(one, other) == pytest.approx(linear_discrepancy(other, one), rel=0.05)
 
 
 def test_the_same_seed_gives_the_same_discrepancy():

@@ -34,10 +34,9 @@ from dafh.frames import Table, to_pandas
 from dafh.groups.corrections import Kind
 from dafh.groups.judging import Decisions
 from dafh.incumbents import Incumbent, IncumbentColumns, check_incumbent, names_aside
-from dafh.linear.crossfit import Folds
 from dafh.linear.designs import DenseDesign, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
-from dafh.linear.newton import Regression, Solution
+from dafh.linear.newton import Regression, Solution, out_of_fold_logits
 from dafh.linear.scorecard import Scorecard, ScorecardFit
 from dafh.rows import EncodedRows, LabelledRows, TableEncoding
 from dafh.text import quoted
@@ -279,7 +278,7 @@ def out_of_fold_pooled_logits(
         assert fitted.sums is not None
         # With the strengths of all rows, as for logistic regression. What they tell of a label makes the pooled
         # classifier look a little better, and own ones harder to earn; strengths for each fold doubled the time.
-        return Folds(fitted.sums.rows, fitted.sums.solution, fold).out_of_fold()
+        return out_of_fold_logits(fitted.sums.rows, fitted.sums.solution, fold)[0]
     if fitted.kind == "columns":
         return _out_of_fold_regression(fitted.model, rows, seen, fold)
     return _out_of_fold_fits(unfitted, fitted, rows, seen, fold)
@@ -296,7 +295,7 @@ def _out_of_fold_regression(
     start = standard.stacked(linear.intercept_, linear.coef_)
     solution = Solution(start, np.full(len(start), 1.0 / float(linear.C_)))
     # To the last digits: the start knows the labels of all rows, and the end must not.
-    return Folds(regression, solution, fold).out_of_fold(tolerance=1e-11)
+    return out_of_fold_logits(regression, solution, fold, tolerance=1e-11)[0]
 
 
 def _out_of_fold_fits(

@@ -351,7 +351,7 @@ class ListFit:
         group = first_match([one.rows(rows.codes[trains]) for one in exceptions], len(trains))
         training = rows.regression.take(trains)
         self._training, self._group = training, group
-        self._curvatures = training.curvatures_by(training.offset, group, len(exceptions) + 1)
+        self._curvatures = training.curvatures(training.offset, group, len(exceptions) + 1)
         self._rest_curvatures = np.cumsum(self._curvatures[::-1], axis=0)[::-1]
         self._rows: dict[tuple[bool, int], Regression] = {}
         self._solved: dict[tuple[bool, int], dict[float, NDArray[np.float64]]] = {}

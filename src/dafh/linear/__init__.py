@@ -3,8 +3,8 @@
 - `scorecard`: the scorecard, which is the default pooled classifier;
 - `effects`: which effects of a wide table get a coefficient;
 - `designs`: what a regression is linear in, from bins or columns, and the sums over rows it needs;
-- `newton`: losses, damped Newton steps, and strengths of the penalty by evidence; `threads`: one for each matrix;
-- `crossfit`: out-of-fold and nested logits;
+- `newton`: losses, damped Newton steps, strengths of the penalty by evidence, out-of-fold logits;
+- `threads`: one thread for each matrix, one core for each fold;
 - `logistic`: the logistic regression of the paper; `discrepancy`: how differently two groups can look to linear
   classifiers (Theorem 2).
 

@@ -12,7 +12,7 @@ neighbours are alike, so that a strong penalty leads to a straight line and not 
 nothing. A plain basis has the line only. Categories have one coefficient each, and so have gaps.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dafh.columns.bins import Binning
 from dafh.columns.column import Column
 
-# Rows that are multiplied at a time: there is no second copy of all rows then.
-_BLOCK_ROWS = 2**16
+# Rows in a matrix product: they stay in the processor's cache, and there is no second copy of all rows.
 _PRODUCT_ROWS = 2**12
 # With fewer coefficients for each column that has some, a matrix product takes less time than counting pairs of bins.
 _PRODUCT_PER_COLUMN = 7
@@ -35,18 +34,14 @@ class DenseDesign:
     Examples
     --------
     >>> design = DenseDesign(np.array([[1.0], [3.0]]))
-    >>> design.curvature(np.ones(2))
-    array([[ 2.,  4.],
-           [ 4., 10.]])
+    >>> design.curvatures(np.ones(2))
+    array([[[ 2.,  4.],
+            [ 4., 10.]]])
     """
 
     def __init__(self, X: NDArray[Any]) -> None:
         self.X = X
-
-    @property
-    def n_coefficients(self) -> int:
-        """Number of coefficients, the intercept included."""
-        return self.X.shape[1] + 1
+        self.n_coefficients = X.shape[1] + 1
 
     def __len__(self) -> int:
         return len(self.X)
@@ -66,34 +61,25 @@ class DenseDesign:
     def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
         # All groups in one matrix product: for the few groups there are, this beats gathering the rows of each.
-        every = np.tensordot(self.X, coefficients[:, 1:], axes=(1, 1))[np.arange(len(group)), group]
-        return every + coefficients[group, 0]
+        every_group = np.tensordot(self.X, coefficients[:, 1:], axes=(1, 1))
+        return every_group[np.arange(len(group)), group] + coefficients[group, 0]
 
     def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of row × residual, (p, m), for residuals (n, m)."""
         return np.vstack([residual.sum(axis=0), self.X.T @ residual])
 
-    def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
-        """Sums of row × residual over each part of the rows, (parts, p, m), for parts (n,)."""
-        return np.stack([self.take(rows).gradient(residual[rows]) for rows in _members(part, n_parts)])
+    def gradients(
+        self, residual: NDArray[np.float64], group: NDArray[np.integer], n_groups: int
+    ) -> NDArray[np.float64]:
+        """Sums of row × residual over the rows of each group, (K, p, m)."""
+        members = [group == k for k in range(n_groups)]
+        return np.stack([self.take(rows).gradient(residual[rows]) for rows in members])
 
-    def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of weight × row × row, (p, p), for weights (n,)."""
-        total = np.zeros((self.n_coefficients, self.n_coefficients))
-        for first in range(0, len(self), _BLOCK_ROWS):
-            block = slice(first, first + _BLOCK_ROWS)
-            rows = self.take(block).dense()
-            total += rows.T @ (weight[block, None] * rows)
-        return total
-
-    def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
-        """Sums of weight × row × row over each part of the rows, (parts, p, p)."""
-        return np.stack([self.take(rows).curvature(weight[rows]) for rows in _members(part, n_parts)])
-
-
-def _members(part: NDArray[np.integer], n_parts: int) -> Iterator[NDArray[np.bool_] | slice]:
-    """Rows of each part."""
-    return iter([slice(None)]) if n_parts == 1 else (part == number for number in range(n_parts))
+    def curvatures(
+        self, weight: NDArray[np.float64], group: NDArray[np.integer] | None = None, n_groups: int = 1
+    ) -> NDArray[np.float64]:
+        """Sums of weight × row × row over the rows of each group, (K, p, p), for weights (n,) from 0 on."""
+        return _products(self, weight, group, n_groups)
 
 
 class BinnedDesign:
@@ -118,12 +104,9 @@ class BinnedDesign:
         self.codes = codes
         self.tables = list(tables)
         first = np.cumsum([1, *(table.shape[1] for table in tables)])
-        self.places = [slice(a, b) for a, b in pairwise(first)]
-
-    @property
-    def n_coefficients(self) -> int:
-        """Number of coefficients, the intercept included."""
-        return self.places[-1].stop if self.places else 1
+        self.n_coefficients = int(first[-1])
+        self.slices = [slice(start, end) for start, end in pairwise(first)]
+        """Coefficients of each column."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -139,7 +122,7 @@ class BinnedDesign:
 
     def points(self, coefficients: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """What each bin of each column adds to the logits, (bins, m) by column."""
-        return [table @ coefficients[place] for table, place in zip(self.tables, self.places, strict=True)]
+        return [table @ coefficients[columns] for table, columns in zip(self.tables, self.slices, strict=True)]
 
     def logits(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (p, m)."""
@@ -148,79 +131,81 @@ class BinnedDesign:
     def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
         logits = coefficients[:, 0].take(group, axis=0)
-        for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
-            points = (table @ coefficients[:, place]).reshape(-1, coefficients.shape[2])
+        for column, (table, columns) in enumerate(zip(self.tables, self.slices, strict=True)):
+            points = (table @ coefficients[:, columns]).reshape(-1, coefficients.shape[2])
             logits += points.take(group * len(table) + self.codes[:, column], axis=0)
         return logits
 
     def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of row × residual, (p, m)."""
+        """Sum of row × residual, (p, m), for residuals (n, m)."""
         return self.gradients(residual, np.zeros(len(self), np.uint8), 1)[0]
 
-    def gradients(self, residual: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
-        """Sums of row × residual over each part of the rows, (parts, p, m)."""
-        gradients = np.empty((n_parts, self.n_coefficients, residual.shape[1]))
+    def gradients(
+        self, residual: NDArray[np.float64], group: NDArray[np.integer], n_groups: int
+    ) -> NDArray[np.float64]:
+        """Sums of row × residual over the rows of each group, (K, p, m)."""
+        # Rows of a bin count alike: residuals are summed by bin first, and only bins are multiplied with a table.
+        gradients = np.empty((n_groups, self.n_coefficients, residual.shape[1]))
         for output, values in enumerate(residual.T):
-            gradients[:, 0, output] = np.bincount(part, values, n_parts)
-            for column, (table, place) in enumerate(zip(self.tables, self.places, strict=True)):
-                if not table.shape[1]:
-                    continue
-                by_bin = np.bincount(self._by_part(column, part), values, n_parts * len(table))
-                gradients[:, place, output] = by_bin.reshape(n_parts, -1) @ table
+            gradients[:, 0, output] = np.bincount(group, values, n_groups)
+            for column, (table, columns) in enumerate(zip(self.tables, self.slices, strict=True)):
+                if table.shape[1]:
+                    by_bin = np.bincount(self._bin_of_group(column, group), values, n_groups * len(table))
+                    gradients[:, columns, output] = by_bin.reshape(n_groups, -1) @ table
         return gradients
 
-    def curvature(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of weight × row × row, (p, p)."""
-        return self.curvatures(weight, np.zeros(len(self), np.uint8), 1)[0]
-
-    def curvatures(self, weight: NDArray[np.float64], part: NDArray[np.integer], n_parts: int) -> NDArray[np.float64]:
-        """Sums of weight × row × row over each part of the rows, (parts, p, p).
+    def curvatures(
+        self, weight: NDArray[np.float64], group: NDArray[np.integer] | None = None, n_groups: int = 1
+    ) -> NDArray[np.float64]:
+        """Sums of weight × row × row over the rows of each group, (K, p, p), for weights (n,) from 0 on.
 
         A row has one bin of each column, so that of two columns the rows with each pair of bins are counted: for tens
         of columns with a hundred bins this takes a tenth of the time of a matrix product. For many columns with few
         coefficients it is the other way round.
         """
-        n_columns = sum(table.shape[1] > 0 for table in self.tables)
-        if self.n_coefficients < _PRODUCT_PER_COLUMN * n_columns:
-            return np.stack([self._product(weight, rows) for rows in _members(part, n_parts)])
-        total = np.zeros((n_parts, self.n_coefficients, self.n_coefficients))
-        total[:, 0, 0] = np.bincount(part, weight, n_parts)
-        for column, (table, own) in enumerate(zip(self.tables, self.places, strict=True)):
-            if not table.shape[1]:
-                continue
-            code = self._by_part(column, part)
-            by_bin = np.bincount(code, weight, n_parts * len(table)).reshape(n_parts, -1)
-            total[:, 0, own] = total[:, own, 0] = by_bin @ table
-            total[:, own, own] = table.T @ (by_bin[:, :, None] * table)
-            for before in range(column):
-                other, theirs = self.tables[before], self.places[before]
-                if not other.shape[1]:
-                    continue
-                pair = code * len(other) + self.codes[:, before]
-                by_pair = np.bincount(pair, weight, n_parts * len(table) * len(other))
-                across = table.T @ by_pair.reshape(n_parts, len(table), len(other)) @ other
-                total[:, own, theirs] = across
-                total[:, theirs, own] = across.swapaxes(1, 2)
+        filled = [column for column, table in enumerate(self.tables) if table.shape[1]]
+        if self.n_coefficients < _PRODUCT_PER_COLUMN * len(filled):
+            return _products(self, weight, group, n_groups)
+        group = np.zeros(len(self), np.uint8) if group is None else group
+        total = np.zeros((n_groups, self.n_coefficients, self.n_coefficients))
+        total[:, 0, 0] = np.bincount(group, weight, n_groups)
+        for position, column in enumerate(filled):
+            table, columns = self.tables[column], self.slices[column]
+            bins = self._bin_of_group(column, group)
+            by_bin = np.bincount(bins, weight, n_groups * len(table)).reshape(n_groups, -1)
+            total[:, 0, columns] = total[:, columns, 0] = by_bin @ table
+            total[:, columns, columns] = table.T @ (by_bin[:, :, None] * table)
+            for second in filled[:position]:
+                second_table, second_columns = self.tables[second], self.slices[second]
+                pair = bins * len(second_table) + self.codes[:, second]
+                by_pair = np.bincount(pair, weight, n_groups * len(table) * len(second_table))
+                mixed = table.T @ by_pair.reshape(n_groups, len(table), -1) @ second_table
+                total[:, columns, second_columns] = mixed
+                total[:, second_columns, columns] = mixed.swapaxes(1, 2)
         return total
 
-    def _product(self, weight: NDArray[np.float64], rows: NDArray[np.bool_] | slice) -> NDArray[np.float64]:
-        """Sum of weight × row × row by a matrix product, of a few rows at a time."""
-        total = np.zeros((self.n_coefficients, self.n_coefficients))
-        numbers = np.arange(len(self))[rows]
-        for first in range(0, len(numbers), _PRODUCT_ROWS):
-            block = numbers[first : first + _PRODUCT_ROWS]
-            values = self.take(block).dense()
-            values *= np.sqrt(weight[block, None])
-            total += values.T @ values
-        return total
-
-    def _by_part(self, column: int, part: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Bin of each row in a column, numbered on from part to part."""
-        return part.astype(np.intp) * len(self.tables[column]) + self.codes[:, column]
+    def _bin_of_group(self, column: int, group: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Bin of each row in a column, numbered on from group to group."""
+        return group.astype(np.intp) * len(self.tables[column]) + self.codes[:, column]
 
 
 Design = DenseDesign | BinnedDesign
 """Rows that a penalised regression can be fitted on."""
+
+
+def _products(
+    design: Design, weight: NDArray[np.float64], group: NDArray[np.integer] | None, n_groups: int
+) -> NDArray[np.float64]:
+    """Sums of weight × row × row over the rows of each group, (K, p, p), by matrix products of a few rows at a time."""
+    total = np.zeros((n_groups, design.n_coefficients, design.n_coefficients))
+    for k in range(n_groups):
+        members = np.arange(len(design)) if group is None else np.flatnonzero(group == k)
+        for first in range(0, len(members), _PRODUCT_ROWS):
+            rows = members[first : first + _PRODUCT_ROWS]
+            # With the root of the weight on both sides the product is symmetric, and takes half the time.
+            values = design.take(rows).dense() * np.sqrt(weight[rows, None])
+            total[k] += values.T @ values
+    return total
 
 
 def sum_points(
@@ -271,40 +256,34 @@ def make_basis(binning: Binning, codes: NDArray[Any], weight: NDArray[np.float64
     array([-1,  0,  1,  1])
     """
     tables, block = [], [-1]
-    n_blocks = 0
     for position, column in enumerate(binning.columns):
-        mass = np.bincount(codes[:, position], weight, column.n_bins).astype(np.float64)
-        parts = _parts(column, mass, smooth=smooth)
-        for part in parts:
-            block += [n_blocks] * part.shape[1]
-            n_blocks += 1
-        tables.append(np.hstack(parts) if parts else np.zeros((column.n_bins, 0)))
+        bin_weight = np.bincount(codes[:, position], weight, column.n_bins).astype(np.float64)
+        shapes = _shapes(column, bin_weight, smooth=smooth)
+        for shape in shapes:
+            block += [block[-1] + 1] * shape.shape[1]
+        tables.append(np.hstack([np.zeros((column.n_bins, 0)), *shapes]))
     return Basis(tables, np.array(block, np.intp))
 
 
-def _parts(column: Column, mass: NDArray[np.float64], *, smooth: bool) -> Sequence[NDArray[np.float64]]:
-    """Tables of one column, one for each block of its coefficients."""
+def _shapes(column: Column, bin_weight: NDArray[np.float64], *, smooth: bool) -> list[NDArray[np.float64]]:
+    """Tables of one column, one for each block of its coefficients: line, steps, gaps; or categories."""
     n_bins = column.n_bins
     if column.is_category:
-        return [np.eye(n_bins)[:, :-1]]
-    parts = []
+        return [np.eye(n_bins)[:, :-1]]  # Categories that training rows did not have count for nothing.
+    shapes = []
     if n_bins > 2:
-        parts.append(_line(column.centers, mass))
+        # Middles of the bins with mean 0 and variance 1 over the rows, as in a standardised column; gaps at the mean.
+        middles, share = np.array(column.centers), bin_weight[:-1] / max(bin_weight[:-1].sum(), 1e-300)
+        mean = share @ middles
+        deviation = np.sqrt(share @ (middles - mean) ** 2)
+        shapes.append(np.append((middles - mean) / (deviation or 1.0), 0.0)[:, None])
     if smooth and n_bins > 3:  # Two bins differ by one number, and the line has it.
         steps = np.tri(n_bins, n_bins - 2, -1)
         steps[-1] = 0.0  # Gaps lie on neither side of a cut.
-        parts.append(steps)
+        shapes.append(steps)
     if column.has_gaps:
-        parts.append(np.eye(n_bins)[:, -1:])
-    return parts
-
-
-def _line(centers: Sequence[float], mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Middles of the bins, standardised; gaps are at the mean."""
-    values, share = np.array(centers), mass[:-1] / max(mass[:-1].sum(), 1e-300)
-    middle = share @ values
-    spread = np.sqrt(share @ (values - middle) ** 2)
-    return np.append((values - middle) / (spread or 1.0), 0.0)[:, None]
+        shapes.append(np.eye(n_bins)[:, -1:])
+    return shapes
 
 
 class Standardization(NamedTuple):

@@ -45,26 +45,34 @@ _FEWEST_SPREAD, _MOST_SPREAD = 6, 16
 _MOST_SPREAD_IN_ALL = 300
 
 
+Effect = tuple[float, int, int]
+"""Gain, column, and number of the effect in the table of the column."""
+
+
 def choose_effects(rows: Regression, binning: Binning, basis: Basis, most: int) -> Basis:
     """Choose at most so many coefficients of a smooth basis of the binning, and return the basis of these.
 
     The design of the rows has the tables of the basis.
     """
-    found = _candidates(rows, _fitted(rows, _subset(basis, _Chosen.none(basis))), _Chosen.none(basis))
-    chosen = _Chosen.first(binning, basis, found, most)
-    left_out = 0
+    chosen = _Chosen([[] for _ in basis.tables], [[] for _ in basis.tables])
+    candidates = _candidates(rows, _fitted_logits(rows, _subset(basis, chosen)), chosen)
+    # Seen alone, columns matter that only resemble others: there must be room to correct that.
+    for _, column, effect in sorted(candidates, reverse=True)[: int(most * _FIRST_SHARE)]:
+        chosen.effects[column].append(effect)
+    _spread_steps(chosen, binning, most)
+    n_left_out = 0
     for _ in range(_MOST_ROUNDS):
         smaller = _subset(basis, chosen)
-        found = _candidates(rows, _fitted(rows, smaller), chosen)
+        candidates = _candidates(rows, _fitted_logits(rows, smaller), chosen)
         room = most + 1 - len(smaller.block)
-        left_out = max(len(found) - room, 0)
-        if not found or room <= 0:
+        n_left_out = max(len(candidates) - room, 0)
+        if not candidates or room <= 0:
             break
-        for _, column, effect in sorted(found, reverse=True)[:room]:
+        for _, column, effect in sorted(candidates, reverse=True)[:room]:
             chosen.effects[column].append(effect)
-    if left_out:
+    if n_left_out:
         warnings.warn(
-            f"These rows pay for {most:,} effects of columns, and at least {left_out:,} weaker ones are left out of "
+            f"These rows pay for {most:,} effects of columns, and at least {n_left_out:,} weaker ones are left out of "
             "the scorecard: leave out columns that say the same as others.",
             EffectsLeftOutWarning,
             stacklevel=2,
@@ -80,116 +88,102 @@ class _Chosen(NamedTuple):
     spread: list[list[int]]
     """Evenly spread steps, which bend slowly."""
 
-    @classmethod
-    def none(cls, basis: Basis) -> "_Chosen":
-        return cls([[] for _ in basis.tables], [[] for _ in basis.tables])
 
-    @classmethod
-    def first(cls, binning: Binning, basis: Basis, found: list[tuple[float, int, int]], most: int) -> "_Chosen":
-        """Choose the columns that matter by themselves: of numbers the line and spread steps, of others the best."""
-        chosen = cls.none(basis)
-        # Seen alone, columns matter that only resemble others: there must be room to correct that.
-        for _, number, effect in sorted(found, reverse=True)[: int(most * _FIRST_SHARE)]:
-            chosen.effects[number].append(effect)
-        n_columns = max(sum(len(effects) >= _BENDS for effects in chosen.effects), 1)
-        n_spread = min(min(most, _MOST_SPREAD_IN_ALL) // n_columns - 1, _MOST_SPREAD)
-        for column, effects, spread in zip(binning.columns, chosen.effects, chosen.spread, strict=True):
-            if (
-                len(effects) >= _BENDS
-                and n_spread >= _FEWEST_SPREAD
-                and not column.is_category
-                and column.n_bins > _FEWEST_SPREAD
-            ):
-                # `make_basis` puts the line first, then the steps, then gaps.
-                steps = np.linspace(1, column.n_bins - 2, n_spread + 2)[1:-1].astype(int)
-                spread += dict.fromkeys(steps.tolist())
-                effects[:] = [0, *(effect for effect in effects if effect > column.n_bins - 2)]
-        return chosen
+def _spread_steps(chosen: _Chosen, binning: Binning, most: int) -> None:
+    """Give columns of numbers that matter by themselves a line and spread steps, in place of single steps."""
+    n_columns = max(sum(len(effects) >= _BENDS for effects in chosen.effects), 1)
+    n_spread = min(min(most, _MOST_SPREAD_IN_ALL) // n_columns - 1, _MOST_SPREAD)
+    if n_spread < _FEWEST_SPREAD:
+        return
+    for column, effects, spread in zip(binning.columns, chosen.effects, chosen.spread, strict=True):
+        if len(effects) >= _BENDS and not column.is_category and column.n_bins > _FEWEST_SPREAD:
+            # `make_basis` puts the line first, then the steps, then gaps.
+            steps = np.linspace(1, column.n_bins - 2, n_spread + 2)[1:-1].astype(int)
+            spread += dict.fromkeys(steps.tolist())
+            effects[:] = [0, *(effect for effect in effects if effect > column.n_bins - 2)]
 
 
 def _subset(basis: Basis, chosen: _Chosen) -> Basis:
     """Keep the chosen coefficients, with the spread steps of a column in a block of their own."""
     tables, block, first = [], [-1], 1
     for table, effects, spread in zip(basis.tables, chosen.effects, chosen.spread, strict=True):
-        part = basis.block[first : first + table.shape[1]]
+        column_block = basis.block[first : first + table.shape[1]]
         first += table.shape[1]
         # A step that is spread and stands out, too, is free to stand out.
-        kept = [(2 * part[effect], effect) for effect in effects]
-        kept += [(2 * part[step] + 1, step) for step in spread if step not in effects]
-        kept.sort()
-        tables.append(table[:, [effect for _, effect in kept]])
-        block += [number for number, _ in kept]
+        numbered = [(2 * column_block[effect], effect) for effect in effects]
+        numbered += [(2 * column_block[step] + 1, step) for step in spread if step not in effects]
+        numbered.sort()
+        tables.append(table[:, [effect for _, effect in numbered]])
+        block += [number for number, _ in numbered]
     # Blocks are numbered anew, in the order of their coefficients.
     return Basis(tables, np.unique(block, return_inverse=True)[1] - 1)
 
 
-def _fitted(rows: Regression, basis: Basis) -> NDArray[np.float64]:
+def _fitted_logits(rows: Regression, basis: Basis) -> NDArray[np.float64]:
     """Logits of a fit with the chosen coefficients."""
-    part = rows.with_tables(basis.tables)
-    penalty = np.full(len(basis.block), _STRENGTH)
-    return rows.offset + part.design.logits(fit_penalized(part, penalty, tolerance=1e-4).coefficients)
+    smaller = rows.with_tables(basis.tables)
+    solution = fit_penalized(smaller, np.full(len(basis.block), _STRENGTH), tolerance=1e-4)
+    return rows.offset + smaller.design.logits(solution.coefficients)
 
 
-def _candidates(rows: Regression, logits: NDArray[np.float64], chosen: _Chosen) -> list[tuple[float, int, int]]:
-    """Effects with a gain that is worth a coefficient: gain, column, and number of the effect in it."""
+def _candidates(rows: Regression, logits: NDArray[np.float64], chosen: _Chosen) -> list[Effect]:
+    """Effects with a gain that is worth a coefficient."""
     design = rows.design
     assert isinstance(design, BinnedDesign)
     shares = class_shares(logits)
     slopes = rows.weight[:, None] * residual(logits, rows.label)
     curvatures = rows.weight[:, None] * shares * (1 - shares)
-    least = min(_LEAST_GAIN + np.log(len(design.tables)), _ENOUGH_GAIN)
+    least_gain = min(_LEAST_GAIN + np.log(len(design.tables)), _ENOUGH_GAIN)
     # One coefficient for each output: as unlikely by chance as this gain is with one output.
-    least = float(chi2.isf(chi2.sf(2 * least, 1), logits.shape[1])) / 2
-    found = []
+    least_gain = float(chi2.isf(chi2.sf(2 * least_gain, 1), logits.shape[1])) / 2
+    candidates: list[Effect] = []
     for column, table in enumerate(design.tables):
         if table.shape[1]:
-            code = design.codes[:, column].astype(np.intp)
+            bins = design.codes[:, column].astype(np.intp)
             slope, curvature = (
-                np.column_stack([np.bincount(code, values, len(table)).astype(np.float64) for values in sums.T])
+                np.column_stack([np.bincount(bins, values, len(table)).astype(np.float64) for values in sums.T])
                 for sums in (slopes, curvatures)
             )
-            found += [
-                (gain, column, effect)
-                for gain, effect in _of_column(
-                    table, slope, curvature, chosen.effects[column] + chosen.spread[column], least
-                )
-            ]
-    return found
+            in_use = chosen.effects[column] + chosen.spread[column]
+            gains = _gains_of_column(table, slope, curvature, in_use, least_gain)
+            candidates += [(gain, column, effect) for gain, effect in gains]
+    return candidates
 
 
-def _of_column(
+def _gains_of_column(
     table: NDArray[np.float64],
     slope: NDArray[np.float64],
     curvature: NDArray[np.float64],
     chosen: list[int],
-    least: float,
+    least_gain: float,
 ) -> list[tuple[float, int]]:
-    """Gains of the effects of one column, one after the other, from sums by bin (bins, m)."""
-    # Rows of all outputs below each other; in these units a gain is half a squared projection.
+    """Gains of the effects of one column, each after those before it, from sums by bin (bins, m)."""
+    # Least squares by bin: divided by the root of the curvature, a gain is half a squared projection of the target on
+    # what an effect counts; each effect chosen is projected out of all others (Gram-Schmidt).
     root = np.sqrt(curvature)
     values = root.T[:, :, None] * table
     target = np.where(root > 0, slope / np.where(root > 0, root, 1.0), 0.0).T
     length = np.square(values).sum(axis=1)
 
-    def remove(direction: NDArray[np.float64]) -> None:
+    def project_out(direction: NDArray[np.float64]) -> None:
         """Remove from target and values what a direction, (m, bins), explains of them."""
         nonlocal values, target
         unit = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-150)
         values = values - unit[:, :, None] * np.einsum("mb,mbc->mc", unit, values)[:, None]
         target = target - unit * (unit * target).sum(axis=1, keepdims=True)
 
-    remove(root.T)
+    project_out(root.T)
     for effect in chosen:
-        remove(values[:, :, effect])
-    found = []
+        project_out(values[:, :, effect])
+    gains = []
     for _ in range(_MOST_PER_COLUMN):
-        left = np.square(values).sum(axis=1)
-        usable = (left > _LEAST_NEW * length) & (left > _LEAST_CURVATURE)
-        gains = np.where(usable, np.einsum("mb,mbc->mc", target, values) ** 2 / np.where(usable, left, 1.0) / 2, 0.0)
-        gain = gains.sum(axis=0)
+        remaining = np.square(values).sum(axis=1)
+        usable = (remaining > _LEAST_NEW * length) & (remaining > _LEAST_CURVATURE)
+        squares = np.einsum("mb,mbc->mc", target, values) ** 2
+        gain = np.where(usable, squares / np.where(usable, remaining, 1.0) / 2, 0.0).sum(axis=0)
         best = int(gain.argmax())
-        if gain[best] < least:
+        if gain[best] < least_gain:
             break
-        found.append((float(gain[best]), best))
-        remove(values[:, :, best])
-    return found
+        gains.append((float(gain[best]), best))
+        project_out(values[:, :, best])
+    return gains

@@ -2,9 +2,14 @@
 
 Minimised is the sum over rows of weight × negative log-likelihood of (offset + design · coefficients), plus half the
 sum of penalty × coefficient². The problem is convex: where steps are damped, every start leads to the same solution.
+
+Leaving out a fold changes a solution little. `out_of_fold_logits` therefore begins every fit without a fold at the
+solution for all rows, with the curvature that it needs by subtraction, and takes a few steps that only sum gradients.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +19,11 @@ from scipy.special import expit, logsumexp, softmax
 
 from dafh.classifiers import residual
 from dafh.linear.designs import BinnedDesign, Design
+from dafh.linear.threads import in_threads
 
 # Not penalised, but for the last digits: without this, classes could share any constant.
 _INTERCEPT_PENALTY = 1e-6
-# Rows that are predicted almost surely have next to no curvature, and a step would leave the numbers.
+# Rows that are predicted almost surely have next to no curvature, and a step would overflow.
 _LEAST_CURVATURE = 1e-8
 _MOST_STEPS = 100
 _MOST_CONJUGATE_STEPS = 20
@@ -68,7 +74,7 @@ class Regression:
     label: NDArray[np.intp]
     weight: NDArray[np.float64]
     offset: NDArray[np.float64]
-    """(n, m): added to what the design gives; m = 1 for two classes."""
+    """(n, m): added to the logits of the design; m = 1 for two classes."""
 
     def take(self, rows: NDArray[np.intp]) -> "Regression":
         """Return some of the rows."""
@@ -87,36 +93,33 @@ class Regression:
         """Gradient of the loss, (p, m)."""
         return -self.design.gradient(self.weight[:, None] * residual(logits, self.label))
 
-    def curvatures(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Second derivatives of the loss by the coefficients of one output, (m, p, p); those of two are left out."""
-        return self.curvatures_by(logits, np.zeros(len(self.label), np.uint8), 1)[0]
-
-    def curvatures_by(
-        self, logits: NDArray[np.float64], part: NDArray[np.integer], n_parts: int
+    def curvatures(
+        self, logits: NDArray[np.float64], group: NDArray[np.integer] | None = None, n_groups: int = 1
     ) -> NDArray[np.float64]:
-        """The same for each part of the rows, (parts, m, p, p)."""
+        """Second derivatives of the loss in each group by the coefficients of one output, (K, m, p, p).
+
+        Mixed derivatives of two outputs are left out: `fit_penalized` needs a factor for each output only.
+        """
         shares = class_shares(logits)
         spread = np.maximum(shares * (1 - shares), _LEAST_CURVATURE) * self.weight[:, None]
-        outputs = [self.design.curvatures(spread[:, output], part, n_parts) for output in range(spread.shape[1])]
+        outputs = [self.design.curvatures(spread[:, output], group, n_groups) for output in range(spread.shape[1])]
         return np.stack(outputs, axis=1)
 
-    def joint_curvatures_by(
-        self, logits: NDArray[np.float64], part: NDArray[np.integer], n_parts: int
+    def joint_curvatures(
+        self, logits: NDArray[np.float64], group: NDArray[np.integer] | None = None, n_groups: int = 1
     ) -> NDArray[np.float64]:
-        """Second derivatives by all coefficients, those of one output after those of the other, (parts, pm, pm)."""
-        shares, n_outputs, p = class_shares(logits), logits.shape[1], self.design.n_coefficients
-        joint = np.empty((n_parts, n_outputs * p, n_outputs * p))
-        for one in range(n_outputs):
-            for other in range(one + 1):
-                # Designs take weights from 0 on, so that the sign of mixed derivatives is put on afterwards.
-                if one == other:
-                    spread, sign = np.maximum(shares[:, one] * (1 - shares[:, one]), _LEAST_CURVATURE), 1
-                else:
-                    spread, sign = shares[:, one] * shares[:, other], -1
-                found = sign * self.design.curvatures(self.weight * spread, part, n_parts)
-                joint[:, one * p : (one + 1) * p, other * p : (other + 1) * p] = found
-                joint[:, other * p : (other + 1) * p, one * p : (one + 1) * p] = found
-        return joint
+        """Second derivatives by all coefficients, those of one output after those of the one before, (K, mp, mp)."""
+        shares, (n_outputs, p) = class_shares(logits), (logits.shape[1], self.design.n_coefficients)
+        joint = np.empty((n_groups, n_outputs, p, n_outputs, p))
+        diagonal = self.curvatures(logits, group, n_groups)
+        for output in range(n_outputs):
+            joint[:, output, :, output] = diagonal[:, output]
+            for second in range(output):
+                # Designs take weights from 0 on: the sign of mixed derivatives is put on afterwards.
+                spread = self.weight * shares[:, output] * shares[:, second]
+                mixed = -self.design.curvatures(spread, group, n_groups)
+                joint[:, output, :, second] = joint[:, second, :, output] = mixed
+        return joint.reshape(n_groups, n_outputs * p, n_outputs * p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +138,7 @@ def fit_penalized(
     start: NDArray[np.float64] | None = None,
     curvatures: NDArray[np.float64] | None = None,
     free_intercept: bool = True,
+    constraints: NDArray[np.float64] | None = None,
     tolerance: float = 1e-10,
 ) -> Solution:
     """Minimise the penalised loss.
@@ -150,6 +154,8 @@ def fit_penalized(
         cost less.
     free_intercept : bool
         Whether the intercept is not penalised, whatever `penalty` says.
+    constraints : array of shape (constraints, p), optional
+        constraints · coefficients may not be negative; for one output, and a start that satisfies them.
     tolerance : float
         Stop when a step promises less than this, per unit of weight.
 
@@ -159,84 +165,74 @@ def fit_penalized(
     >>> rows = Regression(DenseDesign(np.array([[0.0], [1.0]] * 3)), np.array([0, 1] * 3), np.ones(6), np.zeros((6, 1)))
     >>> fit_penalized(rows, np.ones(2)).coefficients.ravel().round(3)
     array([-0.549,  1.098])
+    >>> fit_penalized(rows, np.ones(2), constraints=np.array([[0.0, -1.0]])).coefficients.ravel().round(3) + 0.0
+    array([0., 0.])
     """
     penalty = _with_free_intercept(penalty) if free_intercept else penalty
-    quadratic = _Quadratic(penalty)
     coefficients = np.zeros((len(penalty), rows.offset.shape[1])) if start is None else start
     logits = rows.offset + rows.design.logits(coefficients)
-    value = rows.loss(logits) + quadratic.value(coefficients)
+    value = rows.loss(logits) + _penalty_term(penalty, coefficients)
     enough = tolerance * float(rows.weight.sum())
-    factors = None if curvatures is None else _factors(curvatures, quadratic)
-    last = np.inf
+    factors = None if curvatures is None else _factors(curvatures, penalty)
+    last_promise = np.inf
     for _ in range(_MOST_STEPS):
-        gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
+        gradient = rows.gradient(logits) + penalty[:, None] * coefficients
         if factors is None:
-            factors = _factors(rows.curvatures(logits), quadratic)
-        direction = _direction(rows, logits, gradient, quadratic, factors)
-        promised = float((gradient * direction).sum())
-        if promised <= enough:
-            coefficients = coefficients - direction  # So short a step needs no damping, and is paid for.
+            factors = _factors(rows.curvatures(logits)[0], penalty)
+        if constraints is not None and len(constraints):  # `nnls` needs at least one.
+            direction = _constrained_direction(coefficients, gradient, factors[0], constraints)
+        else:
+            direction = _direction(rows, logits, gradient, penalty, factors)
+        promise = float((gradient * direction).sum())
+        if promise <= enough:
+            coefficients = coefficients - direction  # The full step is small enough to accept without a line search.
             break
-        coefficients, logits, value, damping = _damped(
-            rows, quadratic, coefficients, logits, value, direction, promised
+        coefficients, logits, value, damping = _line_search(
+            rows, penalty, coefficients, logits, value, direction, promise
         )
         if damping <= _SMALLEST_DAMPING:  # Nothing is left to gain but rounding.
             break
-        if damping < 1 or promised * (promised / last) ** _STEPS_FOR_A_CURVATURE > enough:
-            factors = None  # The curvature is another one here.
-        last = promised
+        # Steps with an old curvature converge linearly: at the pace of the last one, would eight more of them do?
+        if damping < 1 or promise * (promise / last_promise) ** _STEPS_FOR_A_CURVATURE > enough:
+            factors = None
+        last_promise = promise
     return Solution(coefficients, penalty)
 
 
-def fit_monotonic(
-    rows: Regression, penalty: NDArray[np.float64], differences: NDArray[np.float64], *, tolerance: float = 1e-14
-) -> Solution:
-    """Minimise the penalised loss where differences · coefficients may not be negative; for one output.
+def out_of_fold_logits(
+    rows: Regression,
+    solution: Solution,
+    fold: NDArray[np.integer],
+    factors: Sequence[float] = (1.0,),
+    *,
+    tolerance: float = 1e-9,
+) -> list[NDArray[np.float64]]:
+    """Logits of every row by a fit without its fold, (n, m), for each factor on the penalty of a solution for all rows.
 
-    Each step minimises the quadratic approximation under the constraints. In the coordinates of a root of its curvature
-    that is the projection on a cone, which non-negative least squares solve exactly: for curvature R'R, the multipliers
-    minimise ‖R⁻ᵀ differences' λ + R · target‖ over λ ≥ 0.
-
-    Parameters
-    ----------
-    rows : Regression
-    penalty : array of shape (p,)
-        The first entry is of the intercept, which is not penalised.
-    differences : array of shape (constraints, p)
-    tolerance : float
-        Stop when a step promises less than this, per unit of weight.
-
-    Examples
-    --------
-    >>> from dafh.linear.designs import DenseDesign
-    >>> rows = Regression(DenseDesign(np.array([[0.0], [1.0]] * 3)), np.array([0, 1] * 3), np.ones(6), np.zeros((6, 1)))
-    >>> fit_monotonic(rows, np.ones(2), np.array([[0.0, -1.0]])).coefficients.ravel().round(3) + 0.0
-    array([0., 0.])
+    The default tolerance is far below what a fold can tell apart, and is reached in three or four steps. The result is
+    that of the rows it was fitted on: the start at the solution for all rows leaves no trace.
     """
-    if not len(differences):  # Of columns without points; `nnls` would not survive that.
-        return fit_penalized(rows, penalty)
-    penalty = _with_free_intercept(penalty)
-    quadratic = _Quadratic(penalty)
-    coefficients = np.zeros((len(penalty), 1))
-    logits = rows.offset + rows.design.logits(coefficients)
-    value = rows.loss(logits)
-    for _ in range(_MOST_STEPS):
-        gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
-        root = np.tril(_factors(rows.curvatures(logits), quadratic)[0][0]).T
-        target = root @ coefficients[:, 0] - solve_triangular(root, gradient[:, 0], trans="T")
-        cone = solve_triangular(root, differences.T, trans="T")
-        moved = solve_triangular(root, target + cone @ nnls(cone, -target, maxiter=_MOST_STEPS * len(differences))[0])
-        direction = coefficients - moved[:, None]
-        promised = float((gradient * direction).sum())
-        if promised <= tolerance * float(rows.weight.sum()):
-            break
-        # Both ends of the way satisfy the constraints, and so does all between them.
-        coefficients, logits, value, damping = _damped(
-            rows, quadratic, coefficients, logits, value, direction, promised
+    n_folds = int(fold.max()) + 1
+    curvatures = rows.curvatures(rows.offset + rows.design.logits(solution.coefficients), fold, n_folds)
+
+    def fit_without(number: int, factor: float) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        members = np.flatnonzero(fold == number)
+        without_fold = fit_penalized(
+            rows.take(np.flatnonzero(fold != number)),
+            factor * solution.penalty,
+            start=solution.coefficients,
+            curvatures=np.delete(curvatures, number, axis=0).sum(axis=0),
+            tolerance=tolerance,
         )
-        if damping <= _SMALLEST_DAMPING:
-            break
-    return Solution(coefficients, penalty)
+        return members, rows.offset[members] + rows.design.take(members).logits(without_fold.coefficients)
+
+    by_factor = []
+    for factor in factors:
+        logits = np.empty_like(rows.offset)
+        for members, values in in_threads(partial(fit_without, factor=factor), range(n_folds), len(fold)):
+            logits[members] = values
+        by_factor.append(logits)
+    return by_factor
 
 
 def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: float = 1e-10) -> Solution:
@@ -258,29 +254,29 @@ def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: flo
     ----------
     D. MacKay (1992), Bayesian interpolation. S. Wood and M. Fasiolo (2017), A generalized Fellner-Schall method.
     """
-    n_outputs = rows.offset.shape[1]
     if block.max() < 0:  # All columns are constant.
         return fit_penalized(rows, np.zeros(len(block)), tolerance=tolerance)
-    coefficients = np.zeros((len(block), n_outputs))
+    coefficients = np.zeros((len(block), rows.offset.shape[1]))
     strength = np.full(int(block.max()) + 1, _FIRST_STRENGTH)
-    logits = summed_at = rows.offset + rows.design.logits(coefficients)
-    before = np.zeros(len(strength))
+    logits = logits_of_curvature = rows.offset + rows.design.logits(coefficients)
+    last_change = np.zeros(len(strength))
     for step in range(_MOST_ROUNDS):
-        quadratic = _Quadratic(_with_free_intercept(strength[block]))
-        value = rows.loss(logits) + quadratic.value(coefficients)
-        gradient = rows.gradient(logits) + quadratic.gradient(coefficients)
-        if step == 0 or float(rows.weight @ np.abs(logits - summed_at).mean(axis=1)) > _CLOSE * rows.weight.sum():
-            curvatures, summed_at = rows.curvatures(logits), logits
-        factors = _factors(curvatures, quadratic)
-        direction = _direction(rows, logits, gradient, quadratic, factors)
-        promised = float((gradient * direction).sum())
-        coefficients, logits, _, _ = _damped(rows, quadratic, coefficients, logits, value, direction, promised)
+        penalty = _with_free_intercept(strength[block])
+        value = rows.loss(logits) + _penalty_term(penalty, coefficients)
+        gradient = rows.gradient(logits) + penalty[:, None] * coefficients
+        moved = np.abs(logits - logits_of_curvature).mean(axis=1)
+        if step == 0 or float(rows.weight @ moved) > _CLOSE * rows.weight.sum():
+            curvatures, logits_of_curvature = rows.curvatures(logits)[0], logits
+        factors = _factors(curvatures, penalty)
+        direction = _direction(rows, logits, gradient, penalty, factors)
+        promise = float((gradient * direction).sum())
+        coefficients, logits, _, _ = _line_search(rows, penalty, coefficients, logits, value, direction, promise)
         if step == 0:
             continue  # The first step is still far from the solution, and would mistake that for small effects.
         change, determined = _change_of_strengths(strength, block, coefficients, factors)
         # Two blocks that say the same would go up and down in turns.
-        change = np.where(change * before < 0, change / 2, change)
-        strength, before = (strength * np.exp(change)).clip(*_STRENGTHS), change
+        change = np.where(change * last_change < 0, change / 2, change)
+        strength, last_change = (strength * np.exp(change)).clip(*_STRENGTHS), change
         if (np.abs(change) * np.minimum(determined, 1)).max() < _SETTLED:
             break
     return fit_penalized(rows, strength[block], start=coefficients, curvatures=curvatures, tolerance=tolerance)
@@ -293,65 +289,61 @@ def _change_of_strengths(
 
     MacKay's update goes a part of the way only. Where a block has next to no effect the way took dozens of rounds, each
     with a sum over all rows. While the other blocks keep their strengths, an update needs the eigenvalues of one block
-    only, and several updates in one round lead to the same place in half of the rounds.
+    only, and several updates in one round lead to the same strengths in half of the rounds.
     """
-    of = np.tile(block[block >= 0], len(factors))
-    found, along = [], []
+    block_of = np.tile(block[block >= 0], len(factors))
+    eigenvalues, projections = [], []
     for output, factor in enumerate(factors):
         for number in range(len(strength)):
             first, end = np.searchsorted(block, [number, number + 1])
-            # Columns of the inverse's root, which are 0 above the block.
+            # The variance of the block is a diagonal block of the inverse: root' root, with the columns of the
+            # inverse's triangular root that belong to it, which are 0 above the block.
             unit = np.eye(len(block) - first, end - first)
             root = solve_triangular(factor[0][first:, first:], unit, lower=True, check_finite=False)
             values, directions = np.linalg.eigh(root.T @ root)
-            found.append(values)
-            along.append(directions.T @ coefficients[first:end, output])
+            eigenvalues.append(values)
+            projections.append(directions.T @ coefficients[first:end, output])
     # No eigenvalue is above 1 / strength but by rounding.
-    sizes, moved = np.concatenate(found).clip(0.0, 1 / strength[of]), np.concatenate(along)
-    free, new = 1 - strength[of] * sizes, strength
+    variances = np.concatenate(eigenvalues).clip(0.0, 1 / strength[block_of])
+    projected = np.concatenate(projections)
+    free, updated = 1 - strength[block_of] * variances, strength
     for _ in range(_UPDATES):
-        left = 1 + (new - strength)[of] * sizes
-        determined = np.bincount(of, free / left, len(strength))
-        size = np.bincount(of, (moved / left) ** 2, len(strength))
-        new = (np.maximum(determined, 1e-8) / np.maximum(size, 1e-12)).clip(*_STRENGTHS)
-    return np.log(new / strength), determined.astype(np.float64)
+        # A strength that changes by δ turns a variance v into v / (1 + δ v), and a coefficient c into c / (1 + δ v).
+        growth = 1 + (updated - strength)[block_of] * variances
+        determined = np.bincount(block_of, free / growth, len(strength))
+        squares = np.bincount(block_of, (projected / growth) ** 2, len(strength))
+        updated = (np.maximum(determined, 1e-8) / np.maximum(squares, 1e-12)).clip(*_STRENGTHS)
+    return np.log(updated / strength), determined.astype(np.float64)
 
 
-def _factor(matrix: NDArray[np.float64]) -> _Factor:
-    """Factor a curvature with its penalty."""
-    try:
-        return cho_factor(matrix, lower=True, check_finite=False)
-    except LinAlgError:
-        # Weights so large that the penalty is lost in rounding. A step with a little more curvature is shorter, and
-        # still one downhill.
-        return cho_factor(matrix + _LOST_IN_ROUNDING * np.diag(matrix).max() * np.eye(len(matrix)), lower=True)
+def _with_free_intercept(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([[_INTERCEPT_PENALTY], penalty[1:]])
 
 
-@dataclass(frozen=True, eq=False)
-class _Quadratic:
-    """Half the sum of penalty × coefficient²."""
-
-    penalty: NDArray[np.float64]
-
-    def value(self, coefficients: NDArray[np.float64]) -> float:
-        return float((coefficients * self.gradient(coefficients)).sum()) / 2
-
-    def gradient(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.penalty[:, None] * coefficients
-
-    def curvature(self) -> NDArray[np.float64]:
-        return np.diag(self.penalty)
+def _penalty_term(penalty: NDArray[np.float64], coefficients: NDArray[np.float64]) -> float:
+    return float((coefficients * (penalty[:, None] * coefficients)).sum()) / 2
 
 
-def _factors(curvatures: NDArray[np.float64], quadratic: _Quadratic) -> list[_Factor]:
-    return [_factor(curvature + quadratic.curvature()) for curvature in curvatures]
+def _factors(curvatures: NDArray[np.float64], penalty: NDArray[np.float64]) -> list[_Factor]:
+    """Factor the curvature of each output with its penalty."""
+    factors = []
+    for curvature in curvatures:
+        matrix = curvature + np.diag(penalty)
+        try:
+            factors.append(cho_factor(matrix, lower=True, check_finite=False))
+        except LinAlgError:
+            # Weights so large that the penalty is lost in rounding. A step with a little more curvature is shorter,
+            # and still one downhill.
+            more = _LOST_IN_ROUNDING * np.diag(matrix).max() * np.eye(len(matrix))
+            factors.append(cho_factor(matrix + more, lower=True))
+    return factors
 
 
 def _direction(
     rows: Regression,
     logits: NDArray[np.float64],
     gradient: NDArray[np.float64],
-    quadratic: _Quadratic,
+    penalty: NDArray[np.float64],
     factors: list[_Factor],
 ) -> NDArray[np.float64]:
     """Return the step of Newton's method; for several outputs by conjugate gradients, with one factor per output."""
@@ -361,53 +353,64 @@ def _direction(
 
     if len(factors) == 1:
         return precondition(gradient)
+    # The curvature of all outputs together is never formed: its product with a vector takes one pass over the rows.
     shares = class_shares(logits)
-
-    def curve(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        change = rows.design.logits(vector)
-        spread = shares * (change - (shares * change).sum(axis=1, keepdims=True))
-        return rows.design.gradient(rows.weight[:, None] * spread) + quadratic.gradient(vector)
-
-    direction = np.zeros_like(gradient)
-    left, pre = gradient.copy(), precondition(gradient)
-    search, size = pre, float((left * pre).sum())
-    first = size
-    if first == 0:  # The start is the solution, to the last digit.
+    direction, residuum = np.zeros_like(gradient), gradient.copy()
+    search = precondition(residuum)
+    size = first_size = float((residuum * search).sum())
+    if first_size == 0:  # The start is the solution, to the last digit.
         return direction
     for _ in range(_MOST_CONJUGATE_STEPS):
-        curved = curve(search)
+        change = rows.design.logits(search)
+        spread = shares * (change - (shares * change).sum(axis=1, keepdims=True))
+        curved = rows.design.gradient(rows.weight[:, None] * spread) + penalty[:, None] * search
         length = size / float((search * curved).sum())
         direction += length * search
-        left = left - length * curved
-        pre = precondition(left)
-        new = float((left * pre).sum())
-        if new <= 1e-4 * first:
+        residuum = residuum - length * curved
+        preconditioned = precondition(residuum)
+        new_size = float((residuum * preconditioned).sum())
+        if new_size <= 1e-4 * first_size:
             break
-        search, size = pre + new / size * search, new
+        search, size = preconditioned + new_size / size * search, new_size
     return direction
 
 
-def _damped(
+def _constrained_direction(
+    coefficients: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    factor: _Factor,
+    constraints: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the step to the minimum of the quadratic approximation under the constraints.
+
+    In the coordinates of a root of the curvature that is the projection on a cone, which non-negative least squares
+    solve exactly: for curvature R'R, the multipliers minimise ‖R⁻ᵀ constraints' λ + R · target‖ over λ ≥ 0. Both ends
+    of the step satisfy the constraints, and so does all between them.
+    """
+    root = np.tril(factor[0]).T
+    target = root @ coefficients[:, 0] - solve_triangular(root, gradient[:, 0], trans="T")
+    cone = solve_triangular(root, constraints.T, trans="T")
+    multipliers = nnls(cone, -target, maxiter=_MOST_STEPS * len(constraints))[0]
+    return coefficients - solve_triangular(root, target + cone @ multipliers)[:, None]
+
+
+def _line_search(
     rows: Regression,
-    quadratic: _Quadratic,
+    penalty: NDArray[np.float64],
     coefficients: NDArray[np.float64],
     logits: NDArray[np.float64],
     value: float,
     direction: NDArray[np.float64],
-    promised: float,
+    promise: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, float]:
-    """Go along a direction, half as far until the loss falls as it should: coefficients, logits, value, damping."""
+    """Go along a direction, half as far until Armijo's condition holds: coefficients, logits, value, damping."""
     change = rows.design.logits(direction)
     damping = 1.0
     while True:
         moved, moved_logits = coefficients - damping * direction, logits - damping * change
-        moved_value = rows.loss(moved_logits) + quadratic.value(moved)
-        if moved_value <= value - 1e-4 * damping * promised:
+        moved_value = rows.loss(moved_logits) + _penalty_term(penalty, moved)
+        if moved_value <= value - 1e-4 * damping * promise:
             return moved, moved_logits, moved_value, damping
         if damping <= _SMALLEST_DAMPING:
             return coefficients, logits, value, damping
         damping /= 2
-
-
-def _with_free_intercept(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.concatenate([[_INTERCEPT_PENALTY], penalty[1:]])

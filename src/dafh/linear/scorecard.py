@@ -19,10 +19,9 @@ from dafh.columns.column import MOST_BINS, Column
 from dafh.columns.kinds import warn_of_numbers_as_text
 from dafh.exceptions import EffectsLeftOutWarning, InputError
 from dafh.frames import Table, is_frame, to_pandas
-from dafh.linear.crossfit import Folds
 from dafh.linear.designs import Basis, BinnedDesign, make_basis, sum_points
 from dafh.linear.effects import choose_effects
-from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_monotonic, fit_penalized
+from dafh.linear.newton import Regression, Solution, fit_by_evidence, fit_penalized, out_of_fold_logits
 from dafh.linear.threads import one_thread
 from dafh.text import clipped, percent, quoted, render_text
 from dafh.validation import (
@@ -233,28 +232,14 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             person = check_persons(persons, len(labels))
             person = None if person is None else person[counted]
             table, weight = table.iloc[counted], weight[counted]
-            self.binning_ = self._learn_bins(table, weight)
-            found = self._fit_bins(self.binning_.codes(table), label, weight, person)
-            self.strength_ = found.factor
-            self.keep(found, found.solution)
-        return found
-
-    def _affordable(self, weight: NDArray[np.float64]) -> int:
-        """Number of coefficients that the rows pay for."""
-        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        # A row counts by its weight: a weight of 2 is the row given twice.
-        most = np.clip(weight.sum() * _COEFFICIENTS_PER_ROW, _ALWAYS_COEFFICIENTS, _MOST_COEFFICIENTS)
-        return int(most // n_outputs)
-
-    def _learn_bins(self, table: pd.DataFrame, weight: NDArray[np.float64]) -> Binning:
-        """Divide the columns into bins: fewer where that makes a table narrow enough for a coefficient of each."""
-        finest = min(self.n_bins, MOST_BINS)
-        binning = Binning.learn(table, weight, finest)
-        sizes = np.array([0 if column.is_category else column.n_bins - 1 for column in binning.columns])
-        for most in range(finest, min(finest, _ENOUGH_BINS) - 1, -1):
-            if np.minimum(sizes, most).sum() <= self._affordable(weight):
-                return binning if most == finest else Binning.learn(table, weight, most)
-        return binning
+            # A row counts by its weight, for a weight of 2 is the row given twice; so many coefficients it pays for.
+            most = np.clip(weight.sum() * _COEFFICIENTS_PER_ROW, _ALWAYS_COEFFICIENTS, _MOST_COEFFICIENTS)
+            most = int(most // _n_outputs(self.classes_))
+            self.binning_ = _learn_bins(table, weight, min(self.n_bins, MOST_BINS), most)
+            fit = self._fit_bins(self.binning_.codes(table), label, weight, person, most)
+            self.strength_ = fit.factor
+            self.keep(fit, fit.solution)
+        return fit
 
     def _fit_bins(
         self,
@@ -262,49 +247,48 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         label: NDArray[np.intp],
         weight: NDArray[np.float64],
         person: NDArray[np.intp] | None,
+        most: int,
     ) -> "ScorecardFit":
-        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         basis = make_basis(self.binning_, codes, weight, smooth=True)
-        rows = Regression(BinnedDesign(codes, basis.tables), label, weight, np.zeros((len(label), n_outputs)))
-        most = self._affordable(weight)
+        offset = np.zeros((len(label), _n_outputs(self.classes_)))
+        rows = Regression(BinnedDesign(codes, basis.tables), label, weight, offset)
         # Of a narrow table every bin has a coefficient, and so have lines, gaps and categories, which add a few.
         numbers = sum(column.n_bins - 1 for column in self.binning_.columns if not column.is_category)
         is_wide = numbers > most or len(basis.block) - 1 > 2 * most
-        every, all_rows = basis, rows
+        all_effects, all_rows = basis, rows
         if is_wide:
-            basis = choose_effects(all_rows, self.binning_, every, most)
+            basis = choose_effects(all_rows, self.binning_, all_effects, most)
             rows = all_rows.with_tables(basis.tables)
         solution = fit_by_evidence(rows, basis.block)
         if self.strength != "auto":
             factor = float(self.strength)
         elif is_wide:
-            factor = _choose_factor_of_wide(all_rows, self.binning_, every, most, self.random_state, person)
+            factor = _choose_factor_of_wide(all_rows, self.binning_, all_effects, most, self.random_state, person)
         else:
             factor = _choose_factor(rows, solution, self.random_state, person)
         if self.monotonic:
-            differences = monotonic_differences(self.binning_, basis.tables, self.monotonic)
-            solution = fit_monotonic(rows, factor * solution.penalty, differences)
+            constraints = monotonic_constraints(self.binning_, basis.tables, self.monotonic)
+            solution = fit_penalized(rows, factor * solution.penalty, constraints=constraints, tolerance=1e-14)
         elif factor != 1:
             solution = fit_penalized(rows, factor * solution.penalty, start=solution.coefficients)
-        return ScorecardFit(rows, basis.block, factor, solution)
+        return ScorecardFit(rows, factor, solution)
 
-    def keep(self, fit: "ScorecardFit", found: Solution) -> None:
+    def keep(self, fit: "ScorecardFit", solution: Solution) -> None:
         """Take the points from a solution, for the bins and the rows of a fit."""
         rows, design = fit.rows, fit.design
-        points = design.points(found.coefficients)
+        points = design.points(solution.coefficients)
         for column, table in zip(self.binning_.columns, points, strict=True):
             sign = (self.monotonic or {}).get(column.name, 0)
             if sign:  # The solver keeps the constraint but for rounding.
                 table[:-1] = sign * np.maximum.accumulate(sign * table[:-1])
-        shares = [
+        self.shares_ = [
             np.bincount(design.codes[:, position], rows.weight, len(table)) / rows.weight.sum()
             for position, table in enumerate(points)
         ]
         # Points are relative to the average row: a column that says nothing then has zeros, and not any constant.
-        means = [share @ table for share, table in zip(shares, points, strict=True)]
+        means = [share @ table for share, table in zip(self.shares_, points, strict=True)]
         self.points_ = [table - mean for table, mean in zip(points, means, strict=True)]
-        self.intercept_ = found.coefficients[0] + np.sum(means, axis=0)
-        self.shares_ = shares
+        self.intercept_ = solution.coefficients[0] + np.sum(means, axis=0)
         scores = sum_points(design.codes, self.points_, self.intercept_)[:, 0]
         self.score_cuts_ = np.unique(np.quantile(scores, np.arange(1, 10) / 10))
         tenth = np.searchsorted(self.score_cuts_, scores)
@@ -341,15 +325,15 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         labels = ["points"] if len(self.classes_) == 2 else [f"points for {clipped(c, 30)}" for c in self.classes_]
-        parts = []
+        tables = []
         for column, points, share in zip(self.binning_.columns, self.points_, self.shares_, strict=True):
             names = [column.words(code) for code in range(column.n_bins)]
-            part = pd.DataFrame({"column": column.name, "bin": names, "rows": share})
-            part = part.assign(**dict(zip(labels, points.T, strict=True)))
+            table = pd.DataFrame({"column": column.name, "bin": names, "rows": share})
+            table = table.assign(**dict(zip(labels, points.T, strict=True)))
             if self.scaling is not None:
-                part["scaled points"] = self.scaling.factor(self.classes_.tolist()) * points[:, 0]
-            parts.append(part)
-        return pd.concat(parts, ignore_index=True)
+                table["scaled points"] = self.scaling.factor(self.classes_.tolist()) * points[:, 0]
+            tables.append(table)
+        return pd.concat(tables, ignore_index=True)
 
     def scaled_points(self, X: Table) -> NDArray[np.float64]:
         """Points of each row on the scale that `scaling` chose.
@@ -407,14 +391,13 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         for position, points in enumerate(self.points_):
             costs[:, position] -= factor * points[codes[:, position], 0]
         order = np.argsort(-costs, axis=1, kind="stable")[:, :most]
-        row = np.repeat(np.arange(len(order)), order.shape[1])
-        place = order.ravel()
-        kept = np.flatnonzero((costs[row, place] > 0) | (most is None))
-        row, place = row[kept], place[kept]
-        columns = self.binning_.columns
-        words = [columns[at].words(code) for at, code in zip(place, codes[row, place].astype(int), strict=True)]
-        names = [columns[at].name for at in place]
-        return pd.DataFrame({"row": row, "column": names, "bin": words, "cost": costs[row, place]})
+        row, at = np.repeat(np.arange(len(order)), order.shape[1]), order.ravel()
+        costly = (costs[row, at] > 0) | (most is None)
+        row, at = row[costly], at[costly]
+        columns = [self.binning_.columns[each] for each in at]
+        bins = [column.words(code) for column, code in zip(columns, codes[row, at].astype(int), strict=True)]
+        names = [column.name for column in columns]
+        return pd.DataFrame({"row": row, "column": names, "bin": bins, "cost": costs[row, at]})
 
     def stability(self, X: Table, period: ArrayLike) -> pd.DataFrame:
         """Population stability index of the score and of each column in each period, against the training rows.
@@ -447,17 +430,20 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         periods = pd.Series(np.asarray(period))
         if len(periods) != len(codes) or periods.isna().any():
             raise InputError("stability needs the period of each row, without gaps.")
-        parts: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
+        # Range of each row, and share of the training rows in each range.
+        ranges: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
         if len(self.classes_) == 2:
             scores = sum_points(codes, self.points_, self.intercept_)[:, 0]
-            parts["(score)"] = np.searchsorted(self.score_cuts_, scores), self.score_shares_
+            ranges["(score)"] = np.searchsorted(self.score_cuts_, scores), self.score_shares_
         for position, (column, share) in enumerate(zip(self.binning_.columns, self.shares_, strict=True)):
-            place = _tenths(column, share)
-            parts[column.name] = place[codes[:, position]], np.bincount(place, share).astype(np.float64)
+            range_of_bin = np.arange(len(share)) if column.is_category else _ranges_of_bins(share, 10)
+            shares = np.bincount(range_of_bin, share).astype(np.float64)
+            ranges[column.name] = range_of_bin[codes[:, position]], shares
         lines = []
         for name, rows in periods.groupby(periods).indices.items():
             line = {"period": name, "rows": len(rows)}
-            lines.append(line | {what: _shift(code[rows], share) for what, (code, share) in parts.items()})
+            indices = {column: _stability_index(of_row[rows], shares) for column, (of_row, shares) in ranges.items()}
+            lines.append(line | indices)
         return pd.DataFrame(lines).set_index("period")
 
     def importance(self) -> pd.Series:
@@ -478,49 +464,65 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         return _scorecard_text(self)
 
 
-def monotonic_differences(
+def _n_outputs(classes: Sequence[Any] | NDArray[Any]) -> int:
+    """Logits of a row: one for two classes, one for each of more."""
+    return 1 if len(classes) == 2 else len(classes)
+
+
+def _learn_bins(table: pd.DataFrame, weight: NDArray[np.float64], finest: int, most: int) -> Binning:
+    """Divide the columns into bins: fewer where that makes a table narrow enough for a coefficient of each."""
+    binning = Binning.learn(table, weight, finest)
+    sizes = np.array([0 if column.is_category else column.n_bins - 1 for column in binning.columns])
+    for n_bins in range(finest, min(finest, _ENOUGH_BINS) - 1, -1):
+        if np.minimum(sizes, n_bins).sum() <= most:
+            return binning if n_bins == finest else Binning.learn(table, weight, n_bins)
+    return binning
+
+
+def monotonic_constraints(
     binning: Binning, tables: Sequence[NDArray[np.float64]], directions: Mapping[str, int]
 ) -> NDArray[np.float64]:
     """What a bin counts more than the one before it, for each coefficient, with the sign it must have."""
     columns = {column.name: column for column in binning.columns}
     for name in directions:
         if name not in columns or columns[name].is_category:
-            what = "is not in X" if name not in columns else "holds categories, which have no order"
-            raise InputError(f"The column {quoted(name)} of 'monotonic' {what}.")
+            problem = "is not in X" if name not in columns else "holds categories, which have no order"
+            raise InputError(f"The column {quoted(name)} of 'monotonic' {problem}.")
     first = np.cumsum([1, *(table.shape[1] for table in tables)])
-    differences = [np.zeros((0, first[-1]))]
+    constraints = [np.zeros((0, first[-1]))]
     for column, table, start in zip(binning.columns, tables, first, strict=False):
         # Gaps lie on neither side of a cut. Neighbours that are alike need no constraint.
         rises = directions.get(column.name, 0) * np.unique(np.diff(table[:-1], axis=0), axis=0)
-        wide = np.zeros((len(rises), first[-1]))
-        wide[:, start : start + table.shape[1]] = rises
-        differences.append(wide[rises.any(axis=1)])
-    return np.vstack(differences)
+        padded = np.zeros((len(rises), first[-1]))
+        padded[:, start : start + table.shape[1]] = rises
+        constraints.append(padded[rises.any(axis=1)])
+    return np.vstack(constraints)
 
 
-def _tenths(column: Column, share: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Range of each bin: neighbours of a column of numbers together have about a tenth of the rows."""
-    if column.is_category:
-        return np.arange(len(share))
+def _ranges_of_bins(share: NDArray[np.float64], n_ranges: int) -> NDArray[np.intp]:
+    """Put neighbouring bins of a column of numbers into ranges with about the same number of rows; gaps have the last.
+
+    A range is found by the share of rows below the middle of a bin.
+    """
     middle = np.cumsum(share[:-1]) - share[:-1] / 2
-    place = (10 * middle / max(share[:-1].sum(), 1e-300)).astype(np.intp).clip(0, 9)
-    place = np.unique(place, return_inverse=True)[1]
-    return np.append(place, place[-1] + 1)
+    range_of_bin = (n_ranges * middle / max(share[:-1].sum(), 1e-300)).astype(np.intp).clip(0, n_ranges - 1)
+    range_of_bin = np.unique(range_of_bin, return_inverse=True)[1]
+    return np.append(range_of_bin, range_of_bin[-1] + 1)
 
 
-def _shift(code: NDArray[np.intp], share: NDArray[np.float64]) -> float:
-    """Population stability index of rows against shares of training rows."""
-    new = np.maximum(np.bincount(code, minlength=len(share)) / len(code), _SMALLEST_SHARE)
-    old = np.maximum(share, _SMALLEST_SHARE)
+def _stability_index(range_of_row: NDArray[np.intp], training_shares: NDArray[np.float64]) -> float:
+    """Population stability index of rows against the shares of training rows."""
+    counts = np.bincount(range_of_row, minlength=len(training_shares))
+    new = np.maximum(counts / len(range_of_row), _SMALLEST_SHARE)
+    old = np.maximum(training_shares, _SMALLEST_SHARE)
     return float((new - old) @ np.log(new / old))
 
 
 @dataclass(frozen=True, eq=False)
 class ScorecardFit:
-    """The rows of a scorecard with the blocks of its coefficients, and its solution."""
+    """The rows of a scorecard, and its solution."""
 
     rows: Regression
-    block: NDArray[np.intp]
     factor: float
     """On all strengths that evidence chooses."""
     solution: Solution
@@ -532,7 +534,7 @@ class ScorecardFit:
         return self.rows.design
 
 
-def _choose_factor(rows: Regression, found: Solution, seed: int, person: NDArray[np.intp] | None) -> float:
+def _choose_factor(rows: Regression, solution: Solution, seed: int, person: NDArray[np.intp] | None) -> float:
     """Factor on the strengths with the lowest log-loss in cross-validation; 1 where too few rows can be left out."""
     folds = _folds(rows, _FOLDS if len(rows.label) < _MANY_ROWS else _FOLDS_OF_MANY, seed, person)
     if folds is None:
@@ -540,13 +542,12 @@ def _choose_factor(rows: Regression, found: Solution, seed: int, person: NDArray
     fold = np.empty(len(rows.label), np.intp)
     for position, (_, members) in enumerate(folds):
         fold[members] = position
-    divided = Folds(rows, found, fold)
-    losses = [rows.loss(divided.out_of_fold(factor * found.penalty)) for factor in _FACTORS]
+    losses = [rows.loss(logits) for logits in out_of_fold_logits(rows, solution, fold, _FACTORS)]
     return _FACTORS[int(np.argmin(losses))]
 
 
 def _choose_factor_of_wide(
-    rows: Regression, binning: Binning, every: Basis, most: int, seed: int, person: NDArray[np.intp] | None
+    rows: Regression, binning: Binning, basis: Basis, most: int, seed: int, person: NDArray[np.intp] | None
 ) -> float:
     """Return the same where effects are chosen: they are chosen without each fold, too.
 
@@ -556,16 +557,16 @@ def _choose_factor_of_wide(
     if folds is None:
         return _FACTORS_OF_WIDE[0]
     losses = np.zeros(len(_FACTORS_OF_WIDE))
-    # One held-out part of many rows judges well enough, and three take longer than all the rest.
+    # One held-out part of many rows judges well enough, and three take longer than everything else.
     for training, members in folds[:1] if len(rows.label) >= _MANY_ROWS else folds:
-        part, held_out = rows.take(training), rows.take(members)
+        training_rows, held_out = rows.take(training), rows.take(members)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EffectsLeftOutWarning)
-            basis = choose_effects(part, binning, every, most)
-        part, held_out = part.with_tables(basis.tables), held_out.with_tables(basis.tables)
-        solution = fit_by_evidence(part, basis.block)
+            chosen = choose_effects(training_rows, binning, basis, most)
+        training_rows, held_out = (each.with_tables(chosen.tables) for each in (training_rows, held_out))
+        solution = fit_by_evidence(training_rows, chosen.block)
         for position, factor in enumerate(_FACTORS_OF_WIDE):
-            weaker = fit_penalized(part, factor * solution.penalty, start=solution.coefficients)
+            weaker = fit_penalized(training_rows, factor * solution.penalty, start=solution.coefficients)
             losses[position] += held_out.loss(held_out.design.logits(weaker.coefficients))
     return _FACTORS_OF_WIDE[int(np.argmin(losses))]
 
@@ -582,61 +583,57 @@ def _folds(
 
 def _scorecard_text(model: Scorecard) -> str:
     """Write a scorecard: columns by importance, and at most six ranges of a column of numbers."""
+    labels = ["points"] if len(model.classes_) == 2 else [clipped(name, 12) for name in model.classes_]
+    by_name = {
+        column.name: (column, points, share)
+        for column, points, share in zip(model.binning_.columns, model.points_, model.shares_, strict=True)
+    }
     lines = []
-    order = {name: position for position, name in enumerate(model.importance().index)}
-    columns = sorted(
-        zip(model.binning_.columns, model.points_, model.shares_, strict=True), key=lambda c: order[c[0].name]
-    )
-    heads = ["points"] if len(model.classes_) == 2 else [clipped(name, 12) for name in model.classes_]
-    silent = 0
-    for column, points, share in columns:
-        if not points.any():
-            silent += 1
-            continue
-        first = True
-        for words, rows, values in _ranges(column, points, share):
-            shown = {"column": clipped(column.name, 30) if first else "", "bin": words, "rows": percent(rows)}
-            lines.append(shown | {head: f"{value:+.2f}" for head, value in zip(heads, values, strict=True)})
-            first = False
+    for name in model.importance().index:
+        if by_name[name][1].any():
+            for number, (words, rows, values) in enumerate(_ranges(*by_name[name])):
+                line = {"column": "" if number else clipped(name, 30), "bin": words, "rows": percent(rows)}
+                lines.append(line | {label: f"{value:+.2f}" for label, value in zip(labels, values, strict=True)})
     start = ", ".join(f"{value:+.2f}" for value in model.intercept_)
     table = render_text(pd.DataFrame(lines), left=("column", "bin"))
-    what = f"log-odds of {clipped(model.classes_[1], 30)}" if len(model.classes_) == 2 else "logit of each class"
-    rest = f"\nNo points from {silent:,} of {len(columns):,} columns." if silent else ""
-    scaling = model.scaling
-    if scaling is not None:
+    score = f"log-odds of {clipped(model.classes_[1], 30)}" if len(model.classes_) == 2 else "logit of each class"
+    text = f"Scorecard: start at {start}, add the points of each column; the sum is the {score}.\n{table}"
+    silent = sum(not points.any() for points in model.points_)
+    if silent:
+        text += f"\nNo points from {silent:,} of {len(by_name):,} columns."
+    if (scaling := model.scaling) is not None:
         scale = f"{scaling.start:.1f} {scaling.factor(model.classes_.tolist()):+.1f} · log-odds"
-        rest += f"\nScaled points: {scale}, so that odds of {scaling.odds:g} to 1 are {scaling.points:g} points."
-    return f"Scorecard: start at {start}, add the points of each column; the sum is the {what}.\n{table}{rest}"
+        text += f"\nScaled points: {scale}, so that odds of {scaling.odds:g} to 1 are {scaling.points:g} points."
+    return text
 
 
-def _ranges(column: Any, points: NDArray[np.float64], share: NDArray[np.float64]) -> list[tuple[str, float, Any]]:
+def _ranges(
+    column: Column, points: NDArray[np.float64], share: NDArray[np.float64]
+) -> list[tuple[str, float, NDArray[np.float64]]]:
     """Bins that training rows fall into: of numbers neighbours put together, of categories the most frequent ones."""
     present = np.flatnonzero(share > 0)
     if column.is_category:
-        kept = present[np.argsort(-share[present], kind="stable")[:_MOST_LINES]]
-        return [(column.words(int(code)), float(share[code]), points[code]) for code in kept]
-    numbers = present[present < column.n_bins - 1]
-    parts = np.array_split(numbers, min(_MOST_LINES, len(numbers))) if len(numbers) else []
-    # Ranges with about the same number of rows, not of bins.
-    if len(numbers) > _MOST_LINES:
-        cumulated = np.cumsum(share[numbers]) - share[numbers] / 2
-        place = (cumulated / share[numbers].sum() * _MOST_LINES).astype(int)
-        parts = [numbers[place == part] for part in np.unique(place)]
-    found = [
+        groups = [present[[number]] for number in np.argsort(-share[present], kind="stable")[:_MOST_LINES]]
+    else:
+        numbers, gaps = present[present < column.n_bins - 1], present[present == column.n_bins - 1]
+        range_of_bin = np.arange(len(numbers))
+        if len(numbers) > _MOST_LINES:
+            range_of_bin = _ranges_of_bins(share, _MOST_LINES)[numbers]
+        groups = [numbers[range_of_bin == number] for number in np.unique(range_of_bin)]
+        groups += [gaps] if len(gaps) else []
+    return [
         (
-            _range_words(column, int(part[0]), int(part[-1])),
-            float(share[part].sum()),
-            np.average(points[part], 0, share[part]),
+            _range_words(column, int(bins[0]), int(bins[-1])),
+            float(share[bins].sum()),
+            points[bins].T @ share[bins] / share[bins].sum(),
         )
-        for part in parts
+        for bins in groups
     ]
-    gaps = column.n_bins - 1
-    return [*found, (column.words(gaps), float(share[gaps]), points[gaps])] if share[gaps] > 0 else found
 
 
-def _range_words(column: Any, first: int, last: int) -> str:
+def _range_words(column: Column, first: int, last: int) -> str:
     if first == last:
-        return str(column.words(first))
+        return column.words(first)
     low = column.write(column.cuts[first - 1]) if first > 0 else None
     high = column.write(column.cuts[last]) if last < len(column.cuts) else None
     if low is None and high is None:
