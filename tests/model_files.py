@@ -53,15 +53,14 @@ class Parts:
             self.format = int(file.comment.split()[2])
         self.card = json.loads(self.members.pop("card.json"))
         self.model = msgspec.msgpack.decode(self.members.pop("model.msgpack"))
-        with zipfile.ZipFile(io.BytesIO(self.members.pop("arrays.npz"))) as file:
-            self.arrays = {name: file.read(name) for name in file.namelist()}
+        self.arrays = {name: self.members.pop(name) for name in [*self.members] if name.endswith(".npy")}
 
     def fields(self, name):
         """Fields of the first object of a class."""
         todo = [self.model]
         while todo:
             match todo.pop():
-                case ["object", str(own), fields] if own == name:
+                case ["object", str(class_name), fields] if class_name == name:
                     return fields
                 case list(items):
                     todo += reversed(items)
@@ -71,7 +70,7 @@ class Parts:
 
     def write(self, path, compression=zipfile.ZIP_STORED):
         card, model = json.dumps(self.card).encode(), msgspec.msgpack.encode(self.model)
-        members = {"card.json": card, "model.msgpack": model, "arrays.npz": zipped(self.arrays), **self.members}
+        members = {"card.json": card, "model.msgpack": model, **self.arrays, **self.members}
         path.write_bytes(with_checksum(zipped(members, compression), self.format))
         return path
 
