@@ -37,7 +37,7 @@ def in_blocks(table, n_blocks):
     """Rows in memory in so many blocks; of a data frame, the index has the positions."""
     take = (lambda rows: table.iloc[rows]) if isinstance(table, pd.DataFrame) else (lambda rows: table[rows])
     parts = [take(rows) for rows in np.array_split(np.arange(len(table)), n_blocks)]
-    return Blocks([lambda part=part: [part] for part in parts], n_rows=len(table))
+    return Blocks(lambda: parts, n_rows=len(table))
 
 
 # ---- blocks ----
@@ -184,7 +184,7 @@ def rows_in(block):
 def stored_in(rows, n_blocks, **arrays):
     arrays |= {"X": rows.design.X, "label": rows.label, "offset": rows.offset}
     pieces = np.array_split(np.arange(len(rows.label)), n_blocks)
-    return Blocks([lambda i=i: [{name: values[i] for name, values in arrays.items()}] for i in pieces])
+    return Blocks(lambda: [{name: values[i] for name, values in arrays.items()} for i in pieces])
 
 
 @pytest.mark.parametrize(("n_classes", "n_blocks"), [(2, 1), (2, 5), (3, 5)])

@@ -11,9 +11,9 @@ not depend on how rows are divided into blocks.
 """
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
@@ -66,46 +66,51 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Blocks(Generic[Block]):
-    """Rows in pieces, to which functions are applied by one thread for each core.
+    """Rows in blocks, to which functions are applied by one thread for each core.
 
     Parameters
     ----------
-    pieces : sequence of functions
-        Each reads some rows, and gives one block of them after the other. Blocks that are data frames have the
-        positions of their rows as index.
+    read : function
+        Yields the blocks, anew in every pass. Those that are data frames have the positions of their rows as index.
     columns : tuple of str
         Names of the columns, where blocks are data frames.
     n_rows : int, optional
-        Number of all rows, where it is known.
+        Number of all rows, where it is known; about that of text files.
 
     Examples
     --------
-    >>> blocks = Blocks([lambda: [np.arange(3)], lambda: [np.arange(4), np.arange(2)]])
+    >>> blocks = Blocks(lambda: [np.arange(3), np.arange(4), np.arange(2)])
     >>> list(blocks.map(len))
     [3, 4, 2]
     >>> blocks.total(lambda block: (block.sum(), len(block)))
     (np.int64(10), np.int64(9))
     """
 
-    def __init__(self, pieces: Sequence[Any], columns: tuple[str, ...] = (), n_rows: int | None = None) -> None:
-        self.pieces, self.columns, self.n_rows = pieces, columns, n_rows
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Any]],
+        columns: tuple[str, ...] = (),
+        n_rows: int | None = None,
+        convert: Callable[[Any], Block] = lambda block: block,
+    ) -> None:
+        self.read, self.columns, self.n_rows, self.convert = read, columns, n_rows, convert
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """Yield what a function makes of every block, in the order of the blocks."""
-
-        def results(piece: Callable[[], Iterable[Block]]) -> list[Result]:
-            return [function(block) for block in piece()]
-
         n_threads = cpu_count()
         with ThreadPoolExecutor(n_threads) as pool:
-            # A few pieces at a time: results must not pile up before a slow caller.
-            for first in range(0, len(self.pieces), 2 * n_threads):
-                for of_piece in pool.map(results, self.pieces[first : first + 2 * n_threads]):
-                    yield from of_piece
+            pending: deque[Future[Result]] = deque()
+            for block in self.read():
+                pending.append(pool.submit(lambda block: function(self.convert(block)), block))
+                # A few blocks at a time: results must not pile up before a slow caller.
+                if len(pending) > 2 * n_threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
 
     def through(self, function: Callable[[Block], Result], **about: Any) -> "Blocks[Result]":
         """Blocks of what a function makes of every block, made anew in every pass; `about` as in the constructor."""
-        return Blocks([lambda piece=piece: map(function, piece()) for piece in self.pieces], **about)
+        return Blocks(self.read, convert=lambda block: function(self.convert(block)), **about)
 
     def total(self, function: Callable[[Block], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Add up what a function makes of every block."""
@@ -119,7 +124,7 @@ class Blocks(Generic[Block]):
             if n_bytes > most_bytes:
                 return self.through(function)
             results.append(arrays)
-        return Blocks([partial(iter, [arrays]) for arrays in results])
+        return Blocks(lambda: results)
 
     def count(self) -> int:
         """Number of all rows."""
@@ -128,6 +133,10 @@ class Blocks(Generic[Block]):
 
 class DaskBlocks(Blocks[Block]):
     """Blocks that are tasks of Dask, on the cluster that a `Client` was opened for, or else in threads."""
+
+    def __init__(self, tasks: Sequence[Any], columns: tuple[str, ...] = (), n_rows: int | None = None) -> None:
+        super().__init__(list, columns, n_rows)
+        self.tasks = tasks
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """Yield what a function makes of every block, in the order of the blocks."""
@@ -152,7 +161,7 @@ class DaskBlocks(Blocks[Block]):
         delayed = _dask().delayed
         # In a list of one, as data: the function is sent once then, and not with every task.
         shared = delayed([function], traverse=False)
-        return [delayed(_apply, pure=False)(shared, task) for task in self.pieces]
+        return [delayed(_apply, pure=False)(shared, task) for task in self.tasks]
 
 
 def _apply(function: list[Callable[[Any], Any]], block: Any) -> Any:
@@ -174,75 +183,43 @@ def as_blocks(X: Any) -> Blocks[pd.DataFrame] | None:
         return open_files([DataFile(path) for path in find_files(X)])
     library = type(X).__module__.split(".")[0]
     if library == "pyarrow" and hasattr(X, "get_fragments"):
-        fragments = list(X.get_fragments())
-        first = _first_positions([fragment.count_rows() for fragment in fragments])
-        pieces = [partial(_read_fragment, *piece, X.schema) for piece in zip(fragments, first, strict=False)]
-        return Blocks(pieces, tuple(X.schema.names), first[-1])
+        return Blocks(partial(_read_data_set, X), tuple(X.schema.names), X.count_rows())
     if library in ("dask", "dask_expr") and hasattr(X, "to_delayed") and hasattr(X, "columns"):
         partitions = DaskBlocks[pd.DataFrame](X.to_delayed())
-        first, delayed = _first_positions(list(partitions.map(len))), _dask().delayed
-        tasks = [delayed(_with_positions)(*task) for task in zip(partitions.pieces, first, strict=False)]
+        first = [0, *np.cumsum(list(partitions.map(len)), dtype=np.int64).tolist()]
+        delayed = _dask().delayed
+        tasks = [delayed(_with_positions)(*task) for task in zip(partitions.tasks, first, strict=False)]
         return DaskBlocks(tasks, tuple(str(name) for name in X.columns), first[-1])
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class FilePiece:
-    """A part of a file that is read by itself: a row group of a Parquet file, or a whole text file, in blocks."""
+def open_files(files: Sequence[DataFile], text: tuple[str, ...] | None = ()) -> Blocks[pd.DataFrame]:
+    """Blocks of files of which each has the columns of the first; `text` as in `DataFile.pieces`."""
+    columns = tuple(str(name) for name in next(files[0].pieces(rows=100)).columns)
+    n_rows = sum(file.count_rows() for file in files)
+    return Blocks(partial(_read_files, files, columns, text), columns, n_rows)
 
-    file: DataFile
-    columns: tuple[str, ...]
-    first: int
-    """Position of its first row."""
-    text: tuple[str, ...] | None = ()
-    """Columns of a text file to be read as strings; None for all."""
 
-    def __call__(self) -> Iterator[pd.DataFrame]:
-        """Read the rows, block by block."""
-        first = self.first
-        for block in self.file.pieces(rows=_ROWS_PER_BLOCK, text=self.text):
-            yield _with_positions(with_columns(block, self.columns, self.file.name), first)
+def _read_files(
+    files: Sequence[DataFile], columns: Sequence[str], text: tuple[str, ...] | None
+) -> Iterator[pd.DataFrame]:
+    first = 0
+    for file in files:
+        for block in file.pieces(rows=_ROWS_PER_BLOCK, text=text):
+            yield _with_positions(with_columns(block, columns, file.name), first)
             first += len(block)
 
 
-def open_files(files: Sequence[DataFile], text: tuple[str, ...] | None = ()) -> Blocks[pd.DataFrame]:
-    """Blocks of files of which each has the columns of the first; `text` as in `FilePiece`."""
-    columns = tuple(str(name) for name in next(files[0].pieces(rows=100)).columns)
-    parts = [part for file in files for part in file.parts()]
-    first = _first_positions([part.count_rows() for part in parts])
-    pieces = [FilePiece(part, columns, start, text) for part, start in zip(parts, first, strict=False)]
-    return Blocks(pieces, columns, first[-1])
-
-
-def read_by_workers(files: Blocks[pd.DataFrame]) -> DaskBlocks[pd.DataFrame]:
-    """Let the workers of a cluster read files, which must lie where they can see them."""
-    delayed = _dask().delayed
-    # Workers have working folders of their own.
-    pieces = [replace(piece, file=replace(piece.file, path=Path(piece.file.path).absolute())) for piece in files.pieces]
-    return DaskBlocks([delayed(_read_piece)(delayed([piece], traverse=False)) for piece in pieces], files.columns)
-
-
-def _first_positions(lengths: Sequence[int]) -> list[int]:
-    """Position of the first row of each piece, and the number of all rows."""
-    return [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
-
-
-def _with_positions(block: pd.DataFrame, first: int) -> pd.DataFrame:
-    return block.set_axis(pd.RangeIndex(first, first + len(block)))
-
-
-def _read_fragment(fragment: Any, first: int, schema: Any) -> Iterator[pd.DataFrame]:
-    for batch in fragment.to_batches(schema=schema, batch_size=_ROWS_PER_BLOCK):
+def _read_data_set(data_set: Any) -> Iterator[pd.DataFrame]:
+    first = 0
+    for batch in data_set.to_batches(batch_size=_ROWS_PER_BLOCK):
         if batch.num_rows:
             yield _with_positions(arrow_to_pandas(batch), first)
             first += batch.num_rows
 
 
-def _read_piece(piece: list[FilePiece]) -> pd.DataFrame:
-    return pd.concat(list(piece[0]()))
-
-
-# ---- clusters ----
+def _with_positions(block: pd.DataFrame, first: int) -> pd.DataFrame:
+    return block.set_axis(pd.RangeIndex(first, first + len(block)))
 
 
 def _dask() -> Any:
@@ -250,28 +227,8 @@ def _dask() -> Any:
         import dask
         import distributed  # noqa: F401
     except ImportError as error:
-        raise InputError("Clusters need Dask: pip install 'dafh[dask]'.") from error
+        raise InputError("Dask data frames need Dask: pip install 'dafh[dask]'.") from error
     return dask
-
-
-@contextmanager
-def connected(address: str | None, timeout: float = 10) -> Iterator[int]:
-    """Let everything inside run on the cluster whose scheduler is at an address; yield its threads, 0 without one."""
-    if address is None:
-        yield 0
-        return
-    _dask()
-    from distributed import Client
-
-    try:
-        client = Client(address, timeout=timeout)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise InputError(f"No Dask scheduler answers at {address}: is it running, and is this its address?") from error
-    with client:
-        n_threads = sum(client.nthreads().values())
-        if not n_threads:
-            raise InputError(f"The Dask scheduler at {address} has no workers: start some.")
-        yield n_threads
 
 
 # ---- what columns are for, and which rows are drawn ----
@@ -442,9 +399,11 @@ def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **o
     table.index = pd.Index(counted)
     split = Split(roles, seed, held_out)
     starts = range(0, len(table), _ROWS_PER_BLOCK)
-    slices = [lambda first=first: iter([table.iloc[first : first + _ROWS_PER_BLOCK]]) for first in starts]
+    slices = Blocks[pd.DataFrame](
+        lambda: (table.iloc[first : first + _ROWS_PER_BLOCK] for first in starts), n_rows=len(table)
+    )
     training = _from_blocks(
-        Blocks(slices, tuple(table.columns), len(table)),
+        slices,
         split,
         lambda features, *others: check(features if is_frame(X) else features.to_numpy(), *others),
     )

@@ -202,12 +202,12 @@ class FileModel:
         return persons_of(known, name), []
 
     def as_trained(self, data: DataFile) -> DataFile:
-        """Read a file as the training table was read, but for what the user says about it."""
-        return replace(data, decimal=data.decimal or self.schema.decimal)
+        """Assume the decimal mark of the training table, where the numbers of a file do not show theirs."""
+        return replace(data, decimal=self.schema.decimal)
 
     def schema_of(self, data: DataFile) -> TableSchema:
-        """Schema with the decimal mark of a file that was read: users may say that it has another one."""
-        return replace(self.schema, decimal=data.layout.decimal) if data.layout else self.schema
+        """Schema with the decimal mark of a file that was read, which may be another one than in training."""
+        return replace(self.schema, decimal=data.decimal)
 
     def audit(
         self,
@@ -330,7 +330,8 @@ def read_decided(
     >>> rows, _ = read_decided("rows/*.parquet", "old", "new", target="hired")         # doctest: +SKIP
     >>> dafh.compare(**rows)                                                           # doctest: +SKIP
     """
-    blocks = open_files(data.files(), text=None) if isinstance(data, DataFile) else as_blocks(data)
+    tables = data.files() if isinstance(data, DataFile) else []
+    blocks = open_files(tables, text=None) if tables else as_blocks(data)
     if blocks is None:
         raise InputError("Pass files or a Dask data frame; `dafh.compare` takes tables in memory itself.")
     n_rows = blocks.n_rows or sum(blocks.map(len))
@@ -348,7 +349,7 @@ def read_decided(
     anchor = target or next(iter(decisions), None)
     if anchor is None:
         raise InputError("Two model files need a target: name the column with the true label.")
-    decimal = data.decimal or "." if isinstance(data, DataFile) else "."
+    decimal = tables[0].decimal if tables else "."
     schema = TableSchema.guess(
         looked_at,
         anchor,

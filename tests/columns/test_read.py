@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import run
-from dafh.columns.read import DataFile, Layout, cells_of, find_files, with_columns
+from dafh.columns.read import DataFile, Layout, find_files, with_columns
 from dafh.exceptions import InputError
 from tables import written
 
@@ -64,7 +64,7 @@ def test_the_delimiter_is_guessed(tmp_path, delimiter):
 def test_the_delimiter_is_found_whatever_the_words(names, n_rows, delimiter, data):
     row = st.lists(WORDS, min_size=len(names), max_size=len(names))
     lines = text_of([names, *(data.draw(row) for _ in range(n_rows))], delimiter).splitlines()
-    assert Layout.guess(lines) == Layout(delimiter, True, ".")
+    assert Layout.detect(lines) == Layout(delimiter, True, ".")
 
 
 @pytest.mark.parametrize(
@@ -83,58 +83,14 @@ def test_the_delimiter_is_found_whatever_the_words(names, n_rows, delimiter, dat
     ],
 )
 def test_the_delimiter_is_the_one_that_cuts_all_lines_alike(lines, delimiter):
-    assert Layout.guess(lines).delimiter == delimiter
+    assert Layout.detect(lines).delimiter == delimiter
 
 
 @pytest.mark.parametrize(
     "lines", [["30,5;cook", "41,5;clerk"], ["1,5;2,5", "3,5;4,5"], ["1.234,5;2", "2.345,5;3"], ["7,181;x", "8,250;y"]]
 )
 def test_decimal_commas_are_not_taken_for_delimiters_in_files_without_a_header(lines):
-    assert Layout.guess(lines) == Layout(";", False, ",")
-
-
-def test_what_the_user_says_of_the_layout_is_not_guessed(tmp_path):
-    path = written(tmp_path, "2019,2020\n1,2\n")
-    assert list(DataFile(path, header=True).read().columns) == ["2019", "2020"]
-    assert len(DataFile(path).read()) == 2
-    assert list(DataFile(path, delimiter=";", header=True).read().columns) == ["2019,2020"]
-    given = Layout.guess(["1;2", "3;4"], delimiter="|", has_header=True, decimal=",")
-    assert given == Layout("|", True, ",")
-
-
-@pytest.mark.parametrize("delimiter", ["ab", "§", '"', "\n", "\r", "\0"])
-def test_delimiters_that_cannot_be_used_are_refused(tmp_path, delimiter):
-    with pytest.raises(InputError, match="one character of ASCII") as refusal:
-        DataFile(written(tmp_path, PEOPLE), delimiter=delimiter).read()
-    assert "\n" not in str(refusal.value)
-
-
-def test_any_other_ascii_character_may_part_cells(tmp_path):
-    for delimiter in "~:!^#":
-        path = written(tmp_path, f"a{delimiter}b\n1{delimiter}x\n")
-        assert DataFile(path, delimiter=delimiter).read().to_dict("list") == {"a": [1], "b": ["x"]}
-
-
-@pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "SEP=;", "sep=;\r", "\ufeffsep=;"])
-@pytest.mark.parametrize("rows", [None, 1])
-def test_excel_s_line_about_the_delimiter_is_followed_and_not_part_of_the_table(tmp_path, line, rows):
-    file = DataFile(written(tmp_path, f"{line}\na;b\n1,5;x\n2,5;y\n"))
-    table = pd.concat(file.pieces(rows=rows), ignore_index=True)
-    assert table.to_dict("list") == {"a": [1.5, 2.5], "b": ["x", "y"]}
-    assert file.layout == Layout(";", True, ",")
-
-
-def test_excel_s_line_decides_where_a_guess_would_be_wrong(tmp_path):
-    path = written(tmp_path, "sep=|\na,b|c\n1,2|x\n")
-    assert list(DataFile(path).read().columns) == ["a,b", "c"]
-    assert list(DataFile(path, delimiter=",").read().columns) == ["a", "b|c"]
-    with pytest.raises(InputError, match="is empty"):
-        DataFile(written(tmp_path, "sep=;\n")).read()
-
-
-@pytest.mark.parametrize("line", ["sep=;;", "sep=", "x sep=;"])
-def test_a_line_that_only_resembles_it_is_the_header(tmp_path, line):
-    assert DataFile(written(tmp_path, f"{line}\n1\n2\n"), delimiter=",").read().columns.tolist() == [line]
+    assert Layout.detect(lines) == Layout(";", False, ",")
 
 
 # ---- headers ----
@@ -156,7 +112,7 @@ def test_a_line_that_only_resembles_it_is_the_header(tmp_path, line):
     ],
 )
 def test_a_header_is_words_and_most_of_all_words_above_numbers(lines, has_header):
-    assert Layout.guess(lines, delimiter=",").has_header is has_header
+    assert Layout.detect(lines).has_header is has_header
 
 
 def test_a_file_without_names_gets_some_and_says_so(tmp_path):
@@ -195,7 +151,7 @@ def test_numbers_are_the_same_whatever_the_delimiter_and_the_decimal_mark(tmp_pa
     path = written(tmp_path_factory.getbasetemp(), text_of([["n", "w"], *rows], delimiter), "layouts.csv")
     file = DataFile(path)
     np.testing.assert_array_equal(file.read()["n"], [float(f"{value:.2f}") for value in values])
-    assert file.layout == Layout(delimiter, True, decimal)
+    assert file.decimal == decimal
 
 
 def test_a_decimal_mark_may_first_show_thousands_of_lines_down(tmp_path):
@@ -221,30 +177,16 @@ def test_commas_in_quotes_and_lines_within_cells_do_not_mislead(tmp_path):
     assert table["note"].tolist() == ["x\ny", "z"]
 
 
-def test_cells_are_cut_as_spreadsheets_cut_them():
-    rows = cells_of(['a, "b, c" ,""', "", '"x ""y"""', ","], ",")
-    assert list(rows) == [["a", "b, c ", ""], ['x "y"'], ["", ""]]
-
-
 @pytest.mark.parametrize("cell", ['5" pipe', '"5"" pipe, long"', '""', '"cook   "', '"a,"', '"""a"""', 'a"b"c'])
 def test_quotation_marks_that_are_closed_are_no_trouble(tmp_path, cell):
     path = written(tmp_path, "age,job\n" + f"30,{cell}\n" * 60)
     assert len(DataFile(path).read(text=None)) == DataFile(path).count_rows() == 60
 
 
-def test_cells_longer_than_the_csv_module_allows_are_read(tmp_path):
-    before = csv.field_size_limit()
-    table = DataFile(written(tmp_path, f"{'n' * 200_000},age\n{'x' * 300_000},30\ny,41\n")).read()
-    assert [len(name) for name in table.columns] == [200_000, 3]
-    assert len(table.iloc[0, 0]) == 300_000
-    assert csv.field_size_limit() == before
-
-
 @pytest.mark.parametrize("letter", ["\x85", "\u2028", "\x0c", "\x1c"])
 def test_only_line_feeds_and_returns_end_a_line(tmp_path, letter):
     content = f"na{letter}me;age\nK{letter}ln;1\nb;2\n"
-    encoding = "latin-1" if letter == "\x85" else "utf-8"
-    table = DataFile(written(tmp_path, content.encode(encoding)), encoding=encoding).read()
+    table = DataFile(written(tmp_path, content)).read()
     assert table.to_dict("list") == {f"na{letter}me": [f"K{letter}ln", "b"], "age": [1, 2]}
 
 
@@ -273,24 +215,16 @@ def test_columns_read_as_text_keep_their_zeros_and_words(tmp_path):
 )
 def test_what_pandas_writes_is_told_apart(rows):
     table = pd.DataFrame(rows, columns=["number", "text"])
-    assert Layout.guess(table.to_csv(index=False).splitlines(keepends=True)) == Layout(",", True)
+    assert Layout.detect(table.to_csv(index=False).splitlines(keepends=True)) == Layout(",", True)
 
 
 # ---- rows that are too long or too short ----
 
 
 def test_rows_wider_than_the_header_are_refused_and_trailing_delimiters_are_not(tmp_path):
-    with pytest.raises(InputError, match="first line has 2 cells, and another one has 3"):
+    with pytest.raises(InputError, match="cannot be read as a table"):
         DataFile(written(tmp_path, "a,b\n1,2,3\n4,5,6\n")).read()
     assert DataFile(written(tmp_path, "a,b\n1,2,\n4,5,\n")).read()["b"].tolist() == [2, 5]
-
-
-@pytest.mark.parametrize("rows", [None, 40])
-@pytest.mark.parametrize(("line", "complaint"), [("5,1,1,0", "row 101 has more"), ("5,1,1,,0", "line 102")])
-def test_a_cell_beyond_the_header_is_refused_far_below_trailing_delimiters(tmp_path, rows, line, complaint):
-    file = DataFile(written(tmp_path, "a,b,y\n" + "1,2,0,\n" * 100 + f"{line}\n"))
-    with pytest.raises(InputError, match=complaint):
-        list(file.pieces(rows=rows))
 
 
 def test_blanks_and_short_rows_below_trailing_delimiters_are_read(tmp_path):
@@ -305,30 +239,26 @@ def test_a_byte_order_mark_is_not_part_of_a_name(tmp_path):
     assert list(DataFile(written(tmp_path, b"\xef\xbb\xbf" + PEOPLE.encode())).read().columns) == ["age", "job"]
 
 
-def test_other_encodings_are_read_when_named(tmp_path):
-    path = written(tmp_path, "stadt,n\nKöln,1\n".encode("latin-1"))
-    assert DataFile(path, encoding="latin-1").read()["stadt"].tolist() == ["Köln"]
-    with pytest.raises(InputError, match=r"not UTF-8 text: .*latin-1"):
-        DataFile(path).read()
-    with pytest.raises(InputError, match="no encoding 'klingon'"):
-        DataFile(path, encoding="klingon").read()
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_wide_encodings_are_known_by_their_mark(tmp_path, encoding, packed):
-    content = "Stadt;n\nKöln;1\nBonn;2\n".encode(encoding)
-    table = DataFile(written(tmp_path, gzip.compress(content) if packed else content)).read()
-    assert table["Stadt"].tolist() == ["Köln", "Bonn"]
+def test_the_encoding_is_detected(tmp_path, encoding, packed):
+    content = ("Stadt;n\n" + "Bonn;1\n" * 300_000 + "Köln;2\n").encode(encoding)
+    file = DataFile(written(tmp_path, gzip.compress(content, 1) if packed else content))
+    assert file.read()["Stadt"].iloc[-1] == "Köln"
+    assert ("Windows-1252" in " ".join(file.notes)) == (encoding == "cp1252")
 
 
-def test_wide_encodings_without_a_mark_are_asked_for(tmp_path):
-    path = written(tmp_path, PEOPLE.encode("utf-16-le"))
-    with pytest.raises(InputError, match="name its encoding"):
-        DataFile(path).read()
-    with pytest.raises(InputError, match=r"no byte order mark.*utf-16-le"):
-        DataFile(path, encoding="utf-16").read()
-    assert len(DataFile(path, encoding="utf-16-le").read()) == 2
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+def test_what_is_no_text_of_a_known_encoding_is_refused(tmp_path, encoding):
+    with pytest.raises(InputError, match="save it as UTF-8"):
+        DataFile(written(tmp_path, PEOPLE.encode(encoding))).read()
+
+
+def test_the_assumed_decimal_mark_gives_way_to_the_one_that_numbers_show(tmp_path):
+    path = written(tmp_path, "a\tb\n7,181\tx\n", "commas.tsv")
+    assert DataFile(path, decimal=",").read()["a"].tolist() == [7.181]
+    path = written(tmp_path, "a\tb\n7.5\tx\n")
+    assert DataFile(path, decimal=",").read()["a"].tolist() == [7.5]
 
 
 # ---- packed files, Parquet and pipes ----
@@ -364,14 +294,6 @@ def test_pieces_are_the_whole_in_pieces(tmp_path, kind):
     pieces = list(DataFile(path).pieces(rows=10))
     assert max(map(len, pieces)) == 10
     pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), table, check_dtype=False)
-
-
-def test_the_row_groups_of_a_parquet_file_are_its_parts(tmp_path):
-    table = pd.DataFrame({"a": range(25)})
-    table.to_parquet(tmp_path / "t.parquet", row_group_size=10)
-    parts = DataFile(tmp_path / "t.parquet").parts()
-    assert [part.count_rows() for part in parts] == [len(part.read()) for part in parts] == [10, 10, 5]
-    assert [part.path for part in DataFile(written(tmp_path, PEOPLE)).parts()] == [tmp_path / "people.csv"]
 
 
 def test_every_type_of_parquet_is_read_as_what_it_holds(tmp_path):
@@ -421,9 +343,9 @@ BAD_FILES = {
     "more than one column called 'a'": b"a,b,a\n1,2,3\n",
     "Expected 2 fields in line 60, saw 3": b"a,b\n" + b"1,2\n" * 58 + b"3,4,5\n",
     "EOF inside string": b"a,b\n" + b"1,2\n" * 58 + b'3,"4\n' + b"5,6\n" * 10,
-    "is damaged": b"PAR1 and nothing more",
+    "cannot be read": b"PAR1 and nothing more",
     "Compressed file ended": gzip.compress(PEOPLE.encode() * 50)[:40],
-    "is not UTF-8 text": bytes(range(128, 256)) * 4,
+    "save it as UTF-8": bytes(range(128, 256)) * 4,
 }
 
 
@@ -447,7 +369,7 @@ def test_a_command_says_it_with_exit_code_two(tmp_path, content):
 def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match="There is no file"):
         DataFile(tmp_path / "none.csv").read()
-    with pytest.raises(InputError, match="is a folder"):
+    with pytest.raises(InputError, match="Is a directory"):
         DataFile(tmp_path).read()
 
 
@@ -465,7 +387,7 @@ def test_a_folder_a_pattern_and_a_list_lead_to_files(tmp_path):
         written(tmp_path, PEOPLE, name)
     assert [path.name for path in find_files(tmp_path)] == ["a.parquet", "b.csv", "c.txt.gz"]
     assert [path.name for path in find_files([tmp_path / "b.csv", str(tmp_path / "*.csv")])] == ["_hidden.csv", "b.csv"]
-    assert [file.path.name for file in DataFile(tmp_path / "b*", delimiter=",").files()] == ["b.csv"]
+    assert [file.path.name for file in DataFile(tmp_path / "b*").files()] == ["b.csv"]
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no table in the folder"):
         find_files(tmp_path / "empty")
@@ -483,30 +405,6 @@ def test_several_files_must_have_the_columns_of_the_first():
 
 
 # ---- numbers of rows ----
-
-CHANGES = {
-    "as it is": ("", ""),
-    "returns": ("\n", "\r\n"),
-    "blanks and quotation marks": (",cook", ', "cook"'),
-    "quoted cells with line breaks": (",cook", ',"cook, ""b""\n\nc"'),
-    "blank lines": ("\n41", "\n\n  \n41"),
-    "an empty cell": (",cook", ","),
-    "a short row": (",cook", ""),
-    "a declaration": ("age", "sep=,\nage"),
-    "no end of the last line": ("clerk\n", "clerk"),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("packed", [False, True])
-def test_rows_are_counted_as_they_are_read(tmp_path, change, packed):
-    content = PEOPLE.replace(*CHANGES[change]).encode() if change != "as it is" else PEOPLE.encode()
-    path = written(tmp_path, gzip.compress(content) if packed else content)
-    assert DataFile(path).count_rows() == len(DataFile(path).read()) == 2
-
-
-def test_rows_of_a_file_without_a_header_are_counted(tmp_path):
-    assert DataFile(written(tmp_path, "30,cook\n41,clerk\n")).count_rows() == 2
 
 
 def test_whoever_stops_early_leaves_the_file_closed(tmp_path):

@@ -17,18 +17,10 @@ def test_decimal_commas_are_guessed_read_and_reported(tmp_path):
     (tmp_path / "t.csv").write_text(GERMAN)
     file = DataFile(tmp_path / "t.csv")
     table = file.read(text=None)
-    assert file.layout == Layout(";", True, ",")
+    assert file.decimal == ","
     assert "decimal comma: 7,5 is read as 7.5" in file.notes[0]
     assert as_kind(table["Fläche"], "number", ",").tolist() == [34.66, 1234.5]
     assert as_kind(table["Preis"], "number", ",").tolist() == [7.181, 8.25]
-
-
-def test_the_user_decides_about_the_decimal_mark(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n7,181;x\n8,250;y\n")
-    guessed, told = DataFile(tmp_path / "t.csv"), DataFile(tmp_path / "t.csv", decimal=".")
-    assert guessed.read()["a"].tolist() == [7.181, 8.25]
-    assert as_kind(told.read(text=None)["a"], "number").tolist() == [7181, 8250]
-    assert not told.notes
 
 
 @pytest.mark.parametrize(
@@ -49,11 +41,11 @@ def test_the_user_decides_about_the_decimal_mark(tmp_path):
     ],
 )
 def test_the_decimal_mark_is_the_one_that_the_numbers_need(lines, mark):
-    assert Layout.guess(lines).decimal == mark
+    assert Layout.detect(lines).decimal == mark
 
 
 def test_a_first_line_of_numbers_with_commas_is_no_header():
-    assert not Layout.guess(["3,5;1", "4,5;2"]).has_header
+    assert not Layout.detect(["3,5;1", "4,5;2"]).has_header
 
 
 def stray(position, n=40):

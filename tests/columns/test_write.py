@@ -96,7 +96,7 @@ def test_every_text_survives_in_every_format(tmp_path_factory, suffix, rows):
     table = pd.DataFrame(rows, columns=["first name", "köy, no. 2"], dtype=object)
     with TableWriter(path) as writer:
         writer.write(table)
-    again = DataFile(path, header=True, delimiter=",").read(text=None)
+    again = DataFile(path).read(text=None)
     if suffix != "parquet":
         again = again.map(harmless)
         table = table.map(harmless)

@@ -116,7 +116,7 @@ class TrainingTable:
         # From all rows, held-out ones too: whether a column holds numbers must not depend on where the one word among
         # them was drawn. Kinds and columns to leave out are all that held-out rows decide; every statistic (medians,
         # categories, leakage) comes from training rows alone.
-        schema = _guess_schema(rows, target, roles, first.decimal_mark)
+        schema = _guess_schema(rows, target, roles, first.decimal)
         about = _about_rows(rows, schema)
         features = schema.features_of(rows)
         hashes = labelled_hashes(features, y)
@@ -141,7 +141,7 @@ class TrainingTable:
         """Look at files: a pass over their rows for a sample, which tells what columns hold, and one to count."""
         head = next(files[0].pieces(rows=_ROWS_TO_GUESS_BY, text=None))
         check_columns(head.columns, [target], "the target")
-        decimal = files[0].decimal_mark
+        decimal = files[0].decimal
         # Only what looks like a number is read as one: a zip code keeps its zeros.
         text = tuple(str(name) for name in head if guess_kind(head[name], decimal) != "number" or name == target)
         raw = large.open_files(files, text)

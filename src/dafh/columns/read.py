@@ -1,7 +1,7 @@
 """Tables in files: CSV and Parquet, packed or not, from a path or a pipe, read whole or in pieces.
 
-The first bytes of a file say what it is (Parquet, gzip or text), not its name. pandas reads text and pyarrow reads
-Parquet; what is found out here is the layout of a text: its delimiter, its header and its decimal mark.
+The first bytes of a file say what it is (Parquet, gzip or text), not its name. pyarrow reads Parquet and pandas reads
+text, whose layout is detected: encoding, delimiter, header and decimal mark.
 """
 
 import codecs
@@ -15,12 +15,11 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import dropwhile
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -28,24 +27,18 @@ import pyarrow.parquet
 
 from dafh.columns.kinds import MISSING_WORDS, is_number
 from dafh.exceptions import InputError
-from dafh.text import clipped, listed, printable, quoted, shown
+from dafh.text import clipped, listed, printable, quoted
 from dafh.validation import check_path
 
 STDIN = "-"
 """The name of standard input."""
 ROWS_PER_PIECE = 50_000
-_BYTES_TO_GUESS_BY = 2**20
+# The layout of a text is detected from so many of its first bytes.
+_BYTES_TO_DETECT_BY = 2**20
+# Name of the empty column of a text whose lines end with a delimiter.
+_TRAILING = "\0trailing"
 # What counts as a table in a folder.
 _SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".gz")
-# UTF-32 first: its mark begins like that of UTF-16.
-_BYTE_ORDER_MARKS = (
-    ("utf-32", codecs.BOM_UTF32_LE),
-    ("utf-32", codecs.BOM_UTF32_BE),
-    ("utf-16", codecs.BOM_UTF16_LE),
-    ("utf-16", codecs.BOM_UTF16_BE),
-)
-# Before the names of columns of a text file that have none.
-_BEYOND = "\0beyond "
 
 
 # ---- files ----
@@ -59,13 +52,9 @@ class DataFile:
     ----------
     path : str or Path
         "-" is standard input.
-    delimiter, header, decimal
-        How a text file is laid out: what is between cells, whether the first line has the names, and the decimal mark,
-        "." or ",". None: guessed from the first lines.
-    encoding : str
-        Of a text file; a byte order mark is not part of it. The mark of UTF-16 or UTF-32 overrides it.
-    row_group : int, optional
-        The only row group of a Parquet file that is read; `parts` sets it.
+    decimal : {".", ","}
+        Decimal mark to assume where the numbers of a text do not show it, such as that of a training table. Reading
+        the file replaces it by the mark of the file.
 
     Examples
     --------
@@ -81,48 +70,29 @@ class DataFile:
     """
 
     path: str | Path
-    delimiter: str | None = None
-    header: bool | None = None
-    encoding: str = "utf-8-sig"
-    decimal: str | None = None
-    row_group: int | None = None
+    decimal: str = "."
     notes: list[str] = field(default_factory=list, compare=False)
-    """What was guessed about the file, for the user to read."""
-    layout: "Layout | None" = field(default=None, init=False, compare=False)
-    """Layout of a text file, once it was read: a pipe cannot be asked twice."""
+    """What was detected about the file and is unusual, for the user to read."""
 
     @property
     def name(self) -> str:
         """What to call the file in messages."""
         return "standard input" if str(self.path) == STDIN else printable(self.path)
 
-    @property
-    def decimal_mark(self) -> str:
-        """Decimal mark of its numbers, once it was read."""
-        return self.layout.decimal if self.layout else "."
-
     def files(self) -> "list[DataFile]":
         """All files behind the path, which may be a pattern or a folder."""
         return [self] if str(self.path) == STDIN else [replace(self, path=path) for path in find_files(self.path)]
 
-    def parts(self) -> "list[DataFile]":
-        """Parts that can be read independently of each other: the row groups of a Parquet file."""
-        with self._opened() as (head, stream):
-            if not _is_parquet(head) or str(self.path) == STDIN:
-                return [self]
-            n_groups = pa.parquet.ParquetFile(stream).num_row_groups
-        return [replace(self, row_group=number) for number in range(n_groups)] or [self]
-
     def count_rows(self) -> int:
-        """Count the rows without keeping them: as a Parquet file says, or by cutting a text into rows."""
-        with self._opened() as (head, stream):
-            if _is_parquet(head):
-                about = pa.parquet.ParquetFile(stream).metadata
-                return int((about if self.row_group is None else about.row_group(self.row_group)).num_rows)
-            dialect = self._dialect(head)
-            with _decoded(stream, dialect.encoding) as lines:
-                n_rows = sum(1 for _ in cells_of(lines, dialect.layout.delimiter))
-            return n_rows - dialect.is_declared - dialect.layout.has_header
+        """Count the rows; of a text its lines but one, for the header, though cells may hold lines of their own."""
+        with self._opened() as stream:
+            if _is_parquet(stream):
+                return int(pa.parquet.ParquetFile(stream).metadata.num_rows)
+            n_breaks, block = 0, b"\n"
+            for block in iter(partial(stream.read, 2**20), b""):
+                n_breaks += block.count(b"\n")
+            # The header is no row, and the last row may end without a line break.
+            return max(n_breaks - block.endswith(b"\n"), 0)
 
     def read(self, *, text: Collection[str] | None = ()) -> pd.DataFrame:
         """Read all rows; `text` as in `pieces`."""
@@ -139,110 +109,65 @@ class DataFile:
         text : names of columns, or None for all
             Columns of a text file to be read as strings: "007" stays "007", and "None" is no gap.
         """
-        with self._opened() as (head, stream):
-            if _is_parquet(head):
+        with self._opened() as stream:
+            if _is_parquet(stream):
                 yield from self._parquet_pieces(stream, rows)
             else:
-                yield from self._text_pieces(self._dialect(head), stream, rows, text)
+                yield from self._text_pieces(stream, rows, text)
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[tuple[bytes, BinaryIO]]:
-        """Open for reading, unpacked: the first bytes, and a stream from its beginning that can jump."""
-        with _told_in_one_sentence(self.name, self.encoding), contextlib.ExitStack() as stack:
-            if str(self.path) != STDIN:
-                stream: BinaryIO = stack.enter_context(open(self.path, "rb"))
-            elif sys.stdin is None:
-                raise InputError("Standard input is closed: name a file to read.")
-            else:
-                stream = sys.stdin.buffer
-            # A pipe cannot jump: it goes to the disk first.
-            stream = stream if stream.seekable() else _spooled(stream, stack)
-            head = stream.read(_BYTES_TO_GUESS_BY)
-            stream.seek(0)
-            if head.startswith(b"\x1f\x8b"):
-                stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))
-                head = stream.read(_BYTES_TO_GUESS_BY)
+    def _opened(self) -> Iterator[BinaryIO]:
+        """Open for reading, unpacked, and turn what can go wrong into one sentence."""
+        try:
+            with contextlib.ExitStack() as stack:
+                if str(self.path) != STDIN:
+                    stream = cast(BinaryIO, stack.enter_context(open(self.path, "rb")))
+                elif sys.stdin is None:
+                    raise InputError("Standard input is closed: name a file to read.")
+                else:  # A pipe cannot be rewound: it goes to the disk first.
+                    stream = cast(BinaryIO, stack.enter_context(tempfile.TemporaryFile(prefix="dafh-")))
+                    shutil.copyfileobj(sys.stdin.buffer, stream, 2**20)
+                if _starts_with(stream, b"\x1f\x8b"):
+                    stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))
                 stream.seek(0)
-            yield head, stream
-
-    # ---- Parquet ----
+                yield stream
+        except InputError:
+            raise
+        except FileNotFoundError as error:
+            raise InputError(f"There is no file {self.name}.") from error
+        except UnicodeError as error:
+            raise InputError(f"{self.name} is neither UTF-8 nor Windows-1252 text: save it as UTF-8.") from error
+        except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
+            reason = _first_line(error).removeprefix("Error tokenizing data. C error: ")
+            raise InputError(f"{self.name} cannot be read as a table: {reason}.") from error
+        except (OSError, EOFError, OverflowError, pa.ArrowException, zlib.error) as error:
+            raise InputError(f"{self.name} cannot be read: {_first_line(error)}.") from error
 
     def _parquet_pieces(self, stream: BinaryIO, rows: int | None) -> Iterator[pd.DataFrame]:
         file = pa.parquet.ParquetFile(stream)
-        names = file.schema_arrow.names
-        self._check_unique(names)
-        nested = [one.name for one in file.schema_arrow if _is_nested(one.type)]
+        columns = list(file.schema_arrow)
+        self._check_unique([column.name for column in columns])
+        nested = [column.name for column in columns if _is_nested(column.type)]
         if nested:
-            shown = ", ".join(clipped(name, 40) for name in nested[:6])
-            self._note(f"Left out, cells hold lists, records or bytes: {shown}.")
-        if not file.metadata.num_rows or len(nested) == len(names):
+            self._note(f"Left out, cells hold lists, records or bytes: {_clipped_list(nested)}.")
+        if not file.metadata.num_rows or len(nested) == len(columns):
             raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
-        kept = [name for name in names if name not in nested]
-        groups = range(file.num_row_groups) if self.row_group is None else [self.row_group]
+        names = [column.name for column in columns if column.name not in nested]
         if rows is None:
-            yield arrow_to_pandas(file.read_row_groups(groups, columns=kept))
-            return
-        for batch in file.iter_batches(rows, row_groups=groups, columns=kept):
-            yield arrow_to_pandas(batch)
-
-    # ---- text ----
-
-    def _dialect(self, head: bytes) -> "_Dialect":
-        """Find out from the first bytes of a text file how to read it."""
-        encoding = next((name for name, mark in _BYTE_ORDER_MARKS if head.startswith(mark)), self.encoding)
-        lines = _first_lines(head, encoding)
-        if lines and "\0" in lines[0]:
-            raise UnicodeError("letters of two bytes")
-        declared = _DECLARATION.fullmatch(lines[0]) if lines else None
-        table = list(dropwhile(lambda line: not line.strip(), lines[1:] if declared else lines))
-        if not table:
-            raise InputError(f"{self.name} is empty.")
-        delimiter = self.delimiter or (declared[1] if declared else None)
-        # The parser of pandas that reads in pieces knows delimiters of one byte only.
-        if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0'):
-            raise InputError(
-                f"The delimiter {shown(delimiter, 40)} cannot be used: it must be one character of ASCII, and neither "
-                "a quotation mark nor a line break."
-            )
-        layout = Layout.guess(table, delimiter=delimiter, has_header=self.header, decimal=self.decimal)
-        if layout.decimal == "," and self.decimal is None:
-            self._note(f"The numbers in {self.name} look like ones with a decimal comma: 7,5 is read as 7.5.")
-        self.layout = layout
-        names = self._names(list(cells_of(table[:_LINES_FOR_DELIMITER], layout.delimiter)), layout.has_header)
-        return _Dialect(encoding, declared is not None, layout, names)
-
-    def _names(self, rows: list[list[str]], has_header: bool) -> list[str]:
-        """Names of the columns, and of cells beyond them."""
-        first = rows[0]
-        # pandas would drop the last cells of such a row, or take the first for names.
-        wide = next((row for row in rows if any(cell.strip() for cell in row[len(first) :])), None)
-        if wide is not None:
-            raise InputError(
-                f"{self.name} cannot be read as a table: its first line has {len(first)} cells, and another one has "
-                f"{len(wide)}."
-            )
-        if has_header:
-            names = [name.strip() or f"column_{number}" for number, name in enumerate(first, 1)]
-            self._check_unique(names)
+            yield arrow_to_pandas(file.read(columns=names))
         else:
-            names = [f"column_{number}" for number in range(1, len(first) + 1)]
-            self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")
-        # Lines that end with a delimiter have one cell more than there are names, and nothing in it.
-        return names + [f"{_BEYOND}{i}" for i in range(len(first), max(map(len, rows)))]
+            yield from map(arrow_to_pandas, file.iter_batches(rows, columns=names))
 
-    def _text_pieces(
-        self, dialect: "_Dialect", stream: BinaryIO, rows: int | None, text: Collection[str] | None
-    ) -> Iterator[pd.DataFrame]:
-        layout, names = dialect.layout, dialect.names
-        # Columns without a name are read too: otherwise pandas would no longer refuse rows that are too long.
-        as_text = [name for name in names if text is None or name in text or name.startswith(_BEYOND)]
-        with _decoded(stream, dialect.encoding) as lines:
-            for piece in pd.read_csv(
+    def _text_pieces(self, stream: BinaryIO, rows: int | None, text: Collection[str] | None) -> Iterator[pd.DataFrame]:
+        with io.TextIOWrapper(stream, self._encoding(stream), newline="") as lines:
+            names, layout = self._detect(lines.readlines(_BYTES_TO_DETECT_BY))
+            lines.seek(0)
+            as_text = [name for name in names if text is None or name in text or name == _TRAILING]
+            reader = pd.read_csv(
                 lines,
                 sep=layout.delimiter,
                 decimal=layout.decimal,
                 header=0 if layout.has_header else None,
-                skiprows=int(dialect.is_declared),
                 names=names,
                 skipinitialspace=True,
                 keep_default_na=False,
@@ -253,30 +178,63 @@ class DataFile:
                 index_col=False,
                 iterator=True,
                 chunksize=rows,
-            ):
+            )
+            for piece in reader:
                 if not len(piece):
                     raise InputError(f"{self.name} has a header and no rows.")
-                yield self._without_empty(piece)
-
-    def _without_empty(self, piece: pd.DataFrame) -> pd.DataFrame:
-        """Return the columns that have names; refuse rows with something beyond them."""
-        names = [str(name) for name in piece]
-        for name in names:
-            if name.startswith(_BEYOND):
-                filled = piece.index[piece[name].fillna("").str.strip() != ""]
-                if len(filled):
-                    n_names = sum(not one.startswith(_BEYOND) for one in names)
+                if _TRAILING in piece and piece.pop(_TRAILING).fillna("").str.strip().any():
                     raise InputError(
-                        f"{self.name} cannot be read as a table: its first line has {n_names} cells, and its row "
-                        f"{filled[0] + 1:,} has more."
+                        f"{self.name} cannot be read as a table: a row has more cells than the first line."
                     )
-        return piece.drop(columns=[name for name in names if name.startswith(_BEYOND)])
+                yield piece
+
+    def _encoding(self, stream: BinaryIO) -> str:
+        """Encoding of a text: UTF-16 by its byte order mark, else UTF-8, or Windows-1252 if it is not valid UTF-8."""
+        if _starts_with(stream, codecs.BOM_UTF16_LE) or _starts_with(stream, codecs.BOM_UTF16_BE):
+            return "utf-16"
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        try:
+            # To the end: the first name with an accent may be a million rows down. A gigabyte takes about a second.
+            for block in iter(partial(stream.read, 2**20), b""):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            self._note(f"{self.name} is not UTF-8 text: it is read as Windows-1252.")
+            return "cp1252"
+        finally:
+            stream.seek(0)
+        return "utf-8-sig"
+
+    def _detect(self, lines: list[str]) -> "tuple[list[str], Layout]":
+        """Names of the columns, and the layout, from the first lines of a text."""
+        lines = [line for line in lines if line.strip()]
+        if not lines:
+            raise InputError(f"{self.name} is empty.")
+        if "\0" in lines[0]:  # UTF-16 without its byte order mark, or no text at all.
+            raise UnicodeError
+        layout = Layout.detect(lines, self.decimal)
+        if layout.decimal == "," and self.decimal != ",":
+            self._note(f"The numbers in {self.name} look like ones with a decimal comma: 7,5 is read as 7.5.")
+        self.decimal = layout.decimal
+        rows = list(cells_of(lines[:_LINES_FOR_DELIMITER], layout.delimiter))
+        names = [name.strip() for name in rows[0]]
+        width = max(map(len, rows))
+        if width > len(names) + 1:  # pandas would drop the last cells of such a row.
+            raise InputError(
+                f"{self.name} cannot be read as a table: its first line has {len(names)} cells, another one {width}."
+            )
+        if layout.has_header:
+            names = [name or f"column_{number}" for number, name in enumerate(names, 1)]
+            self._check_unique(names)
+        else:
+            names = [f"column_{number}" for number in range(1, len(names) + 1)]
+            self._note(f"The first line of {self.name} looks like data: columns are called column_1 to {names[-1]}.")
+        return names + [_TRAILING] * (width - len(names)), layout
 
     def _check_unique(self, names: list[str]) -> None:
-        repeated = [quoted(name) for name, times in Counter(names).items() if times > 1]
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if repeated:
-            what = f"{listed(repeated[:5])}{' and others' if len(repeated) > 5 else ''}"
-            raise InputError(f"{self.name} has more than one column called {what}: rename them.")
+            raise InputError(f"{self.name} has more than one column called {quoted(repeated[0])}: rename them.")
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
@@ -291,88 +249,48 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     InputError
         If a path leads to no file.
     """
-    found: list[Path] = []
-    for path in [paths] if isinstance(paths, str | Path) else paths:
-        whole = check_path(path)
-        if whole.is_dir():
-            inside = [one for one in whole.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
+    files: set[Path] = set()
+    for pattern in [paths] if isinstance(paths, str | Path) else paths:
+        path = check_path(pattern)
+        if path.is_dir():
+            tables = [file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file()]
             # As other engines do: names that begin with a dot or an underscore are no data.
-            matches = [one for one in inside if not any(part[0] in "._" for part in one.relative_to(whole).parts)]
-        elif whole.exists():
-            matches = [whole]
+            matches = [file for file in tables if not any(name[0] in "._" for name in file.relative_to(path).parts)]
+        elif path.exists():
+            matches = [path]
         else:
-            matches = [Path(match) for match in glob.glob(str(path), recursive=True) if Path(match).is_file()]
+            matches = [file for file in map(Path, glob.glob(str(pattern), recursive=True)) if file.is_file()]
         if not matches:
-            kind = "no table in the folder" if whole.is_dir() else "no file"
-            raise InputError(f"There is {kind} {path}.")
-        found += matches
-    return sorted(dict.fromkeys(found))
+            raise InputError(f"There is {'no table in the folder' if path.is_dir() else 'no file'} {pattern}.")
+        files.update(matches)
+    return sorted(files)
 
 
 def with_columns(table: pd.DataFrame, columns: Sequence[str], name: str) -> pd.DataFrame:
-    """Return the rows of a file with columns in order; refuse others than the first of several files has."""
+    """Return the rows of a file with columns in order; refuse other columns than the first of several files has."""
     missing = [quoted(column) for column in columns if column not in table]
     if missing:
         raise InputError(f"{name} has no column {listed(missing[:3])}, which the first file has.")
-    strange = [quoted(column) for column in table if column not in columns]
-    if strange:
-        raise InputError(f"{name} has a column {listed(strange[:3])}, which the first file has not.")
+    new = [quoted(column) for column in table if column not in columns]
+    if new:
+        raise InputError(f"{name} has a column {listed(new[:3])}, which the first file has not.")
     return table[list(columns)]
 
 
-def _is_parquet(head: bytes) -> bool:
-    return head.startswith(b"PAR1")
+def _starts_with(stream: BinaryIO, mark: bytes) -> bool:
+    stream.seek(0)
+    is_marked = stream.read(len(mark)) == mark
+    stream.seek(0)
+    return is_marked
 
 
-def _spooled(stream: BinaryIO, stack: contextlib.ExitStack) -> BinaryIO:
-    """Copy a stream that cannot jump into a temporary file."""
-    spool = stack.enter_context(tempfile.TemporaryFile(prefix="dafh-"))  # noqa: SIM115
-    shutil.copyfileobj(stream, spool, 2**20)
-    spool.seek(0)
-    return cast(BinaryIO, spool)
-
-
-@contextlib.contextmanager
-def _decoded(stream: BinaryIO, encoding: str) -> Iterator[io.TextIOWrapper]:
-    """Give the text of a stream, and leave the stream open: it may be standard input."""
-    text = io.TextIOWrapper(stream, encoding, newline="")
-    try:
-        yield text
-    finally:
-        text.detach()
-
-
-@contextlib.contextmanager
-def _told_in_one_sentence(name: str, encoding: str) -> Iterator[None]:
-    """Turn what can go wrong in reading a file into one sentence."""
-    try:
-        # Not `codecs.lookup`: it also knows base64 and others that make bytes of bytes.
-        "".encode(encoding)
-    except (LookupError, ValueError) as error:
-        raise InputError(f"{name} cannot be read: there is no encoding {quoted(encoding)}.") from error
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise InputError(f"There is no file {name}.") from error
-    except IsADirectoryError as error:
-        raise InputError(f"{name} is a folder, not a file.") from error
-    except UnicodeError as error:
-        known = encoding.removesuffix("-sig").upper()
-        if "BOM" in str(error):  # What Python's UTF-16 and UTF-32 ask for, and what few programs on Windows leave out.
-            way = f"name its order: {known.lower()}-le (most common) or {known.lower()}-be"
-            raise InputError(f"{name} has no byte order mark, which {known} begins with: {way}.") from error
-        raise InputError(f"{name} is not {known} text: name its encoding (latin-1 reads most others).") from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
-        raise InputError(f"{name} cannot be read as a table: {_first_line(error)}.") from error
-    except (pa.ArrowException, zlib.error, OverflowError) as error:
-        raise InputError(f"{name} is damaged: {_first_line(error)}.") from error
-    except (OSError, EOFError) as error:
-        raise InputError(f"{name} cannot be read: {_first_line(error)}.") from error
+def _is_parquet(stream: BinaryIO) -> bool:
+    return _starts_with(stream, b"PAR1")
 
 
 def _first_line(error: BaseException) -> str:
     text = str(error).strip().splitlines() or [type(error).__name__]
-    return text[0].removeprefix("Error tokenizing data. C error: ").rstrip(".")
+    return text[0].rstrip(".")
 
 
 # ---- tables of Arrow ----
@@ -400,12 +318,15 @@ def _is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind) or "binary" in str(kind) or isinstance(kind, pa.BaseExtensionType))
 
 
+def _clipped_list(names: Sequence[str]) -> str:
+    return ", ".join(clipped(name, 40) for name in names[:6])
+
+
 # ---- the layout of a text ----
 
 _DELIMITERS = (",", ";", "\t", "|", " ")
 # Delimiter and header show in the first lines. A decimal mark may not: all lines at hand are searched for it.
 _LINES_FOR_DELIMITER = 50
-_LONGEST_CELL = 2**24
 # Numbers that make sense only with a decimal comma, or only with a point. 7,181 is not among them: it may be thousands.
 _NEEDS = {
     mark: re.compile(
@@ -415,8 +336,6 @@ _NEEDS = {
     for mark, point, other in ((",", ",", r"\."), (".", r"\.", ","))
 }
 _MAY_BE_EITHER = re.compile(r"[+-]?\d{1,3},\d{3}")
-# Excel reads a first line such as "sep=;" as an instruction and does not show it; many programs write one for its sake.
-_DECLARATION = re.compile(r'"?sep=([^"\r\n])"?[\r\n]*', flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -428,15 +347,8 @@ class Layout:
     decimal: str = "."
 
     @classmethod
-    def guess(
-        cls,
-        lines: Sequence[str],
-        *,
-        delimiter: str | None = None,
-        has_header: bool | None = None,
-        decimal: str | None = None,
-    ) -> "Layout":
-        """Guess from the first lines what is not given.
+    def detect(cls, lines: Sequence[str], decimal: str = ".") -> "Layout":
+        """Detect the layout from the first lines; `decimal` is assumed where numbers do not show their mark.
 
         The delimiter is the one that cuts all lines into the same number of cells, two or more. If several do, it is
         the one that leaves the fewest of the others within cells, those of numbers not counted. (`csv.Sniffer` takes
@@ -447,82 +359,48 @@ class Layout:
 
         Examples
         --------
-        >>> Layout.guess(["age;job", "30;cook"])
+        >>> Layout.detect(["age;job", "30;cook"])
         Layout(delimiter=';', has_header=True, decimal='.')
-        >>> Layout.guess(["30,5;cook", "41;clerk"])
+        >>> Layout.detect(["30,5;cook", "41;clerk"])
         Layout(delimiter=';', has_header=False, decimal=',')
         """
         first = lines[:_LINES_FOR_DELIMITER]
-        delimiter = delimiter or max(_DELIMITERS, key=lambda candidate: _evenness(first, candidate))
-        decimal = decimal or _decimal_mark(lines, delimiter)
-        if has_header is None:
-            has_header = _has_header(list(cells_of(first, delimiter)), decimal)
-        return cls(delimiter, has_header, decimal)
-
-
-class _Dialect(NamedTuple):
-    """How to read a text file, as its first bytes have it."""
-
-    encoding: str
-    is_declared: bool
-    """Whether its first line only declares the delimiter."""
-    layout: Layout
-    names: list[str]
+        delimiter = max(_DELIMITERS, key=partial(_evenness, first))
+        decimal = _decimal_mark(lines, delimiter, decimal)
+        return cls(delimiter, _has_header(list(cells_of(first, delimiter)), decimal), decimal)
 
 
 def cells_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """Cut lines into rows of cells; lines that are empty or blank are left out, as pandas does."""
-    # Cells may be longer than the 131,072 letters of the csv module: contracts and images are put into tables too.
-    before = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True):
-            if len(row) > 1 or any(cell.strip() for cell in row):
-                yield row
-    finally:
-        csv.field_size_limit(before)
-
-
-def _first_lines(head: bytes, encoding: str) -> list[str]:
-    """First lines of a text; where it goes on, the last one, and its last letter, may be cut and does not count."""
-    goes_on = len(head) == _BYTES_TO_GUESS_BY
-    decoded = codecs.getincrementaldecoder(encoding)().decode(head, final=not goes_on)
-    complete = decoded[: decoded.rfind("\n") + 1] or decoded if goes_on else decoded
-    # Not `splitlines`, which also ends lines at U+0085, U+2028 or a form feed: CSV knows only \n, \r\n and \r.
-    lines = list(io.StringIO(complete, newline=""))
-    return lines if any(line.strip() for line in lines) else []
+    """Cut lines into rows of cells."""
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
 
 
 def _evenness(lines: Sequence[str], delimiter: str) -> tuple[float, float, int]:
     """How well a delimiter explains the lines: lines as wide as the first, cells without other delimiters, width."""
-    try:
-        rows = list(cells_of(lines, delimiter))
-    except csv.Error:
-        return (0.0, 0.0, 0)
-    if not rows or len(rows[0]) < 2:
+    rows = list(cells_of(lines, delimiter))
+    if len(rows[0]) < 2:
         return (0.0, 0.0, 0)
     even = [row for row in rows if len(row) == len(rows[0])]
     # In lines such as 30,5;cook and 41,5;clerk the comma cuts as evenly as the semicolon, and wrongly.
-    whole = [_is_whole(cell) for row in even for cell in row]
+    is_whole = [
+        not any(mark in cell for mark in _DELIMITERS[:-1])
+        or is_number(cell, decimal=",")
+        or _NEEDS[","].fullmatch(cell.strip()) is not None
+        for row in even
+        for cell in row
+    ]
     # Blanks cut any sentence: they count only where nothing else does.
-    return (len(even) / len(rows) - (delimiter == " "), sum(whole) / len(whole), len(rows[0]))
+    return (len(even) / len(rows) - (delimiter == " "), sum(is_whole) / len(is_whole), len(rows[0]))
 
 
-def _is_whole(cell: str) -> bool:
-    """Whether a cell is a number, or holds none of the delimiters but blanks."""
-    if not any(mark in cell for mark in _DELIMITERS[:-1]):
-        return True
-    return is_number(cell, decimal=",") or _NEEDS[","].fullmatch(cell.strip()) is not None
-
-
-def _decimal_mark(lines: Sequence[str], delimiter: str) -> str:
+def _decimal_mark(lines: Sequence[str], delimiter: str, default: str) -> str:
     if delimiter == ",":
         return "."  # A comma within a cell would be quoted, and is more likely one of a list.
     numbers = [cell for row in cells_of(lines, delimiter) for cell in map(str.strip, row) if "," in cell or "." in cell]
     needed = {mark for mark, pattern in _NEEDS.items() if any(map(pattern.fullmatch, numbers))}
-    if "." in needed:
-        return "."
-    either = delimiter == ";" and any(map(_MAY_BE_EITHER.fullmatch, numbers))
-    return "," if "," in needed or either else "."
+    if needed:
+        return min(needed, key=".,".index)
+    return "," if delimiter == ";" and any(map(_MAY_BE_EITHER.fullmatch, numbers)) else default
 
 
 def _has_header(rows: list[list[str]], decimal: str) -> bool:
