@@ -59,7 +59,6 @@ def fit_harms(cutoff: float, seed: int, n_rows: int = 500) -> tuple[bool, bool]:
         guard="proof",
         guard_losses=("cost",),
         costs={"fp": cutoff, "fn": 1 - cutoff},
-        calibration_size=0.4,
         random_state=seed,
     )
     with warnings.catch_warnings():

@@ -559,14 +559,14 @@ def refit_on_all_rows(
     """Fit the pooled classifier and the groups' own classifiers anew, on all rows; return the groups, if there are any.
 
     A pooled classifier that was fitted here is changed in place. One that the user brings is taken as it is.
-    `pooled` and `exceptions` are what the sample has chosen, a `PooledFit` and `LearnedExceptions` of
+    `pooled` and `exceptions` are what the sample has chosen, a `PooledFit` and `LearnedGroups` of
     `dafh.estimators`; `foreign` gives the logits of a pooled classifier that is neither a scorecard nor linear.
     """
     blocks, split = training.blocks, training.split
     assert blocks is not None
     assert split is not None
     # Bound here: a cluster must not be sent the sample, which `pooled` and `exceptions` hold.
-    encoding, kind, regions, logits = pooled.encoding, pooled.kind, exceptions.regions, exceptions.design.logits
+    encoding, kind, regions, logits = pooled.encoding, pooled.kind, exceptions.model.regions, exceptions.design.logits
     roles, foreign_logits = split.roles, foreign if kind == "logits" else None
 
     def encode(block: pd.DataFrame) -> Arrays:
@@ -620,7 +620,7 @@ def _refit_scorecard(model: Scorecard, fit: Any, stored: Blocks[Arrays]) -> None
 
 
 def _refit_regression(model: StandardizedLogisticRegression, exceptions: Any, stored: Blocks[Arrays]) -> None:
-    X, sample = exceptions.seen.numbers, exceptions.problem.regression
+    X, sample = exceptions.encoded.numbers, exceptions.problem.regression
     standard = Standardization.of(X, sample.weight)
     start = standard.stacked(model.intercept_, model.coef_)[None]
     sample = replace(sample, design=DenseDesign(standard.of_rows(X)), offset=np.zeros((len(X), start.shape[2])))
@@ -672,7 +672,7 @@ def _refit_corrections(
     coefficients = fit_in_passes(stored, rows_of, penalty, _curvature(sample, group, len(start)), start)
     if not settings.corrects_rest:
         coefficients[-1] = 0.0
-    return ExceptionModel(exceptions.regions, design.served(coefficients))
+    return ExceptionModel(exceptions.model.regions, design.served(coefficients))
 
 
 def _penalties(strength: NDArray[np.float64], coefficients: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -84,7 +84,7 @@ class LabelledRows:
         y: ArrayLike,
         *,
         numbers: bool = False,
-        aside: Sequence[str] | None = None,
+        pooled_columns: Sequence[str] | None = None,
         classes: Classes | None = None,
         sample_weight: ArrayLike | None = None,
         **attributes: Any,
@@ -97,14 +97,14 @@ class LabelledRows:
             Remembers the number and names of the columns, as scikit-learn's estimators do.
         numbers : bool
             Whether all columns must be numbers; otherwise a table of any kind is taken.
-        aside : names of columns, optional
-            As in `check_columns_aside`.
+        pooled_columns : names of columns, optional
+            As in `check_table_for_pooled`.
         classes : array or function, optional
             Labels that a fitted pooled classifier knows; by default those that occur.
         **attributes
             sensitive_features, guard_features, persons and time, as in `DAFHClassifier.fit`.
         """
-        X, matrix, labels = _check_columns(estimator, X, y, numbers=numbers, aside=aside, reset=True)
+        X, matrix, labels = _check_columns(estimator, X, y, numbers=numbers, pooled_columns=pooled_columns, reset=True)
         weight = check_weights(sample_weight, len(labels))
         attributes = _check_attributes_of_rows(len(labels), **attributes)
         check_classification_targets(labels)
@@ -140,12 +140,12 @@ class LabelledRows:
         y: ArrayLike,
         *,
         numbers: bool = False,
-        aside: Sequence[str] | None = None,
+        pooled_columns: Sequence[str] | None = None,
         sample_weight: ArrayLike | None = None,
         **attributes: Any,
     ) -> Self:
         """Check labelled rows for an estimator that knows its columns and classes, such as those for the guard."""
-        checked, matrix, _ = _check_columns(estimator, X, numbers=numbers, aside=aside, reset=False)
+        checked, matrix, _ = _check_columns(estimator, X, numbers=numbers, pooled_columns=pooled_columns, reset=False)
         n_rows = len(checked)
         check_known_labels(y, estimator.classes_, n_rows)
         label = np.searchsorted(estimator.classes_, np.asarray(y))
@@ -195,25 +195,25 @@ def _check_columns(
     y: ArrayLike = "no_validation",
     *,
     numbers: bool,
-    aside: Sequence[str] | None,
+    pooled_columns: Sequence[str] | None,
     reset: bool,
 ) -> tuple[Any, NDArray[Any] | None, NDArray[Any]]:
     """Features as classifiers take them, as numbers where they must be, and labels."""
     if not numbers:
-        table, labels = check_columns_aside(estimator, X, y, reset=reset, aside=aside)
+        table, labels = check_table_for_pooled(estimator, X, y, reset=reset, pooled_columns=pooled_columns)
         return table if is_frame(X) else table.to_numpy(), None, labels
     checked = check_features(estimator, X, y, reset=reset)
     matrix, labels = checked if isinstance(checked, tuple) else (checked, np.zeros(0))
     return X if is_frame(X) else matrix, matrix, labels
 
 
-def check_columns_aside(
+def check_table_for_pooled(
     estimator: BaseEstimator,
     X: Table,
     y: ArrayLike = "no_validation",
     *,
     reset: bool,
-    aside: Sequence[str] | None = None,
+    pooled_columns: Sequence[str] | None = None,
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Validate a table like `check_table`, and put columns that only the pooled classifier sees behind the features.
 
@@ -221,21 +221,21 @@ def check_columns_aside(
 
     Parameters
     ----------
-    aside : names of columns, optional
+    pooled_columns : names of columns, optional
         What only the pooled classifier sees, beside rows as they came before a reader. None: it sees the features, as
         everything else does.
     """
     names = list(X.columns) if is_frame(X) else []
     unread = [name for name in names if is_given(name)]
-    if not unread and not aside:
+    if not unread and not pooled_columns:
         return check_table(estimator, X, y, reset=reset)
     if not names:
-        raise InputError(f"The pooled classifier needs {_columns(aside or ())}: pass a data frame.")
+        raise InputError(f"The pooled classifier needs {_columns(pooled_columns or ())}: pass a data frame.")
     table = to_pandas(X).reset_index(drop=True)
-    check_columns_exist(table, aside or ())
-    beside = [*(aside or ()), *unread]
+    check_columns_exist(table, pooled_columns or ())
+    beside = [*(pooled_columns or ()), *unread]
     features, labels = check_table(estimator, table.drop(columns=beside), y, reset=reset)
-    return (features if aside is None else pd.concat([features, table[beside]], axis=1)), labels
+    return (features if pooled_columns is None else pd.concat([features, table[beside]], axis=1)), labels
 
 
 def check_columns_exist(table: pd.DataFrame, names: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from dafh.columns.labels import find_labels, match_labels, no_target, read_label
 from dafh.columns.read import ROWS_PER_PIECE, DataFile
 from dafh.columns.schema import TableSchema, check_columns, persons_of
 from dafh.columns.unexpected import UnreadValues, UnseenCategories
-from dafh.estimators.prediction import GroupPrediction, ServedRows
+from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.audit import AuditResult, rules_of
 from dafh.evaluation.compared import ComparedRows, ServedPredictions
 from dafh.evaluation.losses import check_losses
@@ -143,7 +143,7 @@ class FileModel:
             y = match_labels(known[target], self.model.classes_)
             sums = sums + hash_sums(labelled_hashes(features, y))
             final, seen = split_pipeline(self.model, features)
-            unseen.add(final.find_unseen(seen) if isinstance(final, GroupPrediction) else {})
+            unseen.add(final.unseen_categories(seen) if isinstance(final, DAFHClassifier) else {})
             names = split_names(sensitive, table.columns)
             names = names or [name for name in schema.attributes if name in table.columns]
             attributes = schema.attributes_of(known, names) if names else None
@@ -409,18 +409,19 @@ def _as_decisions(column: "pd.Series[Any]", y: NDArray[Any] | None, decimal: str
 def _scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories | None = None) -> pd.DataFrame:
     """Label, its probability, and the group of each row; counts unseen categories on the way."""
     model, rows = split_pipeline(model, features)
-    if isinstance(model, GroupPrediction):
-        served = model.serve(rows)
+    if isinstance(model, DAFHClassifier):
+        label, probability, group, categories = model.serve(rows)
     else:
-        served = ServedRows(model.predict(rows), model.predict_proba(rows), model.predict_group(rows), {})
+        label, probability, group = model.predict(rows), model.predict_proba(rows), model.predict_group(rows)
+        categories = {}
     if unseen is not None:
-        unseen.add(served.unseen)
+        unseen.add(categories)
     shown = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
     return pd.DataFrame(
         {
-            "prediction": served.label,
-            **{f"probability_{model.classes_[k]}": served.probability[:, k].round(6) for k in shown},
-            "group": served.group,
+            "prediction": label,
+            **{f"probability_{model.classes_[k]}": probability[:, k].round(6) for k in shown},
+            "group": group,
         }
     )
 
@@ -454,7 +455,7 @@ def _schema_of_model(model: Any, card: Mapping[str, Any], target: str) -> TableS
             "This model was fitted on an array in Python and does not know its columns by name: fit it on a data frame."
         )
     kinds = {column["name"]: column["type"] for column in card["columns"]}
-    aside = getattr(final, "_aside", None) or ()  # Columns that only the pooled classifier sees.
+    aside = getattr(final, "_pooled_columns", None) or ()  # Columns that only the pooled classifier sees.
     unknown = [name for name in aside if name not in kinds]
     if unknown and not isinstance(final.pooled_, IncumbentColumns):
         raise InputError(

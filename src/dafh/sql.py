@@ -24,8 +24,7 @@ from dafh.columns.column import Column
 from dafh.columns.encoder import TableReader
 from dafh.columns.kinds import DATE, FLAGS, LARGEST_NUMBER, MISSING_WORDS
 from dafh.columns.schema import TableSchema
-from dafh.estimators.dafh import DAFHClassifier
-from dafh.estimators.prediction import LARGEST_LOGIT
+from dafh.estimators.dafh import LARGEST_LOGIT, DAFHClassifier
 from dafh.exceptions import InputError
 from dafh.frames import MISSING
 from dafh.groups.trained import ExceptionModel

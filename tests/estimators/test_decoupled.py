@@ -259,7 +259,6 @@ def test_a_recalibration_that_fails_leaves_the_model_as_it_was():
         {"guard": "Veto"},
         {"guard_level": 0.5},
         {"guard_margin": 1},
-        {"calibration_size": 0},
         {"random_state": -3},
     ],
 )

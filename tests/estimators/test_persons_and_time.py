@@ -71,12 +71,7 @@ def test_the_last_rows_judge_a_fit():
     y = (slope * X[:, 0] + rng.logistic(size=n) > 0) * 1
     options = {"method": "exceptions", "pooled": "linear", "random_state": 0}
     for guard in ("proof", "evidence"):
-        now, ever = (
-            DAFHClassifier(2, guard=guard, calibration_size=0.15 if guard == "proof" else "auto", **options).fit(
-                X, y, **known
-            )
-            for known in ({"time": time}, {})
-        )
+        now, ever = (DAFHClassifier(2, guard=guard, **options).fit(X, y, **known) for known in ({"time": time}, {}))
         k = int(np.bincount(now.predict_group(X[X[:, 1] > 0.5])).argmax())
         assert now.serves_[k] != k  # The pooled classifier serves it, or the other group's, which has become right.
         k = int(np.bincount(ever.predict_group(X[X[:, 1] > 0.5])).argmax())

@@ -57,17 +57,18 @@ def test_one_pass_gives_what_three_give(case, tmp_path):
     save(data.model, tmp_path / "m.dafh", trusted=TREES)
     for model in (data.model, load(tmp_path / "m.dafh", trusted=TREES)):
         final, rows = model[-1], model[:-1].transform(data.X)
-        served = final.serve(rows)
-        np.testing.assert_array_equal(served.label, model.predict(data.X))
-        np.testing.assert_array_equal(served.probability, model.predict_proba(data.X))
-        np.testing.assert_array_equal(served.group, final.predict_group(rows))
+        label, probability, group, unseen = final.serve(rows)
+        np.testing.assert_array_equal(label, model.predict(data.X))
+        np.testing.assert_array_equal(probability, model.predict_proba(data.X))
+        np.testing.assert_array_equal(group, final.predict_group(rows))
+        assert unseen == final.unseen_categories(rows) == {}
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_pooled_classifier_says_about_seen_rows_what_it_says_itself(case):
     data = case()
     final, rows = data.model[-1], data.model[:-1].transform(data.X)
-    seen, some = final._see(rows), np.arange(5, 900, 3)
+    seen, some = final._encode(rows), np.arange(5, 900, 3)
     expected = logits(class_probabilities(final.pooled_, rows, final.classes_))
     np.testing.assert_allclose(pooled_logits(final.pooled_, seen, final.classes_), expected, rtol=1e-12, atol=1e-12)
     taken = seen.take(some)
@@ -78,18 +79,18 @@ def test_any_number_of_rows_is_served_like_a_few():
     data = network_case()
     final, rows = data.model[-1], data.model[:-1].transform(data.X)
     many, few = final.serve(pd.concat([rows] * 8, ignore_index=True)), final.serve(rows)
-    np.testing.assert_array_equal(many.group, np.tile(few.group, 8))
-    np.testing.assert_allclose(many.probability, np.tile(few.probability, (8, 1)), rtol=1e-12)
+    np.testing.assert_array_equal(many[2], np.tile(few[2], 8))
+    np.testing.assert_allclose(many[1], np.tile(few[1], (8, 1)), rtol=1e-12)
 
 
 def test_rows_left_to_the_pooled_classifier_get_its_own_label():
     data = cautious_case()
     final, rows = data.model[-1], data.model[:-1].transform(data.X)
-    served = final.serve(rows)
-    left = final.serves_[served.group] == final.n_groups_
+    label, probability, group, _ = final.serve(rows)
+    left = final.serves_[group] == final.n_groups_
     assert left.any()
-    np.testing.assert_array_equal(served.label[left], final.pooled_.predict(rows)[left])
-    assert (served.label[left] != np.where(served.probability[left, 1] > 0.5, "yes", "no")).any()
+    np.testing.assert_array_equal(label[left], final.pooled_.predict(rows)[left])
+    assert (label[left] != np.where(probability[left, 1] > 0.5, "yes", "no")).any()
 
 
 # ---- categorical columns ----
@@ -113,4 +114,4 @@ def test_a_linear_model_of_scikit_learn_is_asked_itself():
     data = with_pooled(LogisticRegression(max_iter=2000))
     final, rows = data.model[-1], data.model[:-1].transform(data.X)
     expected = final.pooled_.predict(rows)
-    np.testing.assert_array_equal(pooled_labels(final.pooled_, final._see(rows)), expected)
+    np.testing.assert_array_equal(pooled_labels(final.pooled_, final._encode(rows)), expected)

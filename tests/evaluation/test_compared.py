@@ -1,7 +1,6 @@
 """Compared rows: differences of two classifiers against counting row by row, with losses, weights and persons."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -177,20 +176,6 @@ def test_mean_losses_are_unknown_without_rows_and_weighted_otherwise(rows):
                 assert means[g] == pytest.approx(expected)
             else:
                 assert np.isnan(means[g])
-
-
-@given(compared(weighted=True, persons=True), st.integers(1, 39))
-def test_parts_put_together_are_all_rows(rows, cut):
-    people = pd.DataFrame({"sex": np.where(rows.positive, "f", "m")})
-    gain = np.arange(len(rows.group)) / 10
-    rows = ComparedRows(**vars(rows) | {"attributes": people, "log_gain": gain, "honest_share": 0.7})
-    parts, whole = [], ("own", "attributes", "honest_share", "weight_unit", "largest_weight")
-    for part in (slice(0, cut), slice(cut, None)):
-        cutouts = {name: value[part] for name, value in vars(rows).items() if name not in whole}
-        known = {"own": rows.own, "honest_share": 0.7, "weight_unit": rows.weight_unit}
-        parts.append(ComparedRows(**cutouts, **known, attributes=people[part]))
-    for name, values in vars(ComparedRows.concatenate(parts)).items():
-        np.testing.assert_array_equal(values, getattr(rows, name))
 
 
 def test_no_rows_are_compared_to_nothing():

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from dafh import DAFHClassifier, Recipe
 from dafh.exceptions import InputError
-from dafh.groups.judging import Decisions
+from dafh.groups.judging import compare_rows
 from dafh.groups.network import FittedPopulation, Start, fit_population
 from dafh.groups.objective import divergence, margin_loss
 from dafh.groups.trained import NetworkModel
@@ -46,6 +46,12 @@ def population(*folds):
     return FittedPopulation(three_groups(), folds, pd.DataFrame(), 1)
 
 
+def judged(networks, rows, base, held_out, cutoff=0.5, pooled_label=None):
+    pooled_label = np.zeros(len(rows), np.intp) if pooled_label is None else pooled_label
+    judging, group, logits = networks.cross_fitted(rows, base, held_out)
+    return compare_rows(rows, judging, group, logits, base, pooled_label, cutoff)
+
+
 def wrong_in_groups(compared):
     """Rows on which each classifier is wrong, (K, K + 1)."""
     return np.array([(~compared.right[compared.group == k]).sum(axis=0) for k in range(K)])
@@ -54,9 +60,9 @@ def wrong_in_groups(compared):
 @pytest.mark.parametrize("order", [[2, 1, 0], [1, 2, 0]])
 def test_folds_count_for_the_same_groups_however_they_are_numbered(order):
     rows, held_out, base = rows_and_folds()
-    plain = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, Decisions())
+    plain = judged(population(three_groups(), three_groups()), rows, base, held_out)
     mixed = population(three_groups(), renumbered(three_groups(), order))
-    for name, values in vars(mixed.cross_fitted_rows(rows, base, held_out, Decisions())).items():
+    for name, values in vars(judged(mixed, rows, base, held_out)).items():
         np.testing.assert_array_equal(values, getattr(plain, name))
     wrong = wrong_in_groups(plain)
     assert not np.array_equal(wrong, wrong[order])  # The groups can be told apart by their errors.
@@ -66,8 +72,8 @@ def test_folds_count_for_the_same_groups_however_they_are_numbered(order):
 def test_the_calibration_rows_of_each_fold_are_judged_by_its_own_block(cutoff):
     """Own classifiers decide at their cut-off, and the pooled one at its own."""
     rows, held_out, base = rows_and_folds()
-    decisions = Decisions(cutoff=cutoff, pooled_cutoff=0.6)
-    compared = population(three_groups(), three_groups()).cross_fitted_rows(rows, base, held_out, decisions)
+    pooled_label = (expit(base[:, 0]) > 0.6).astype(np.intp)
+    compared = judged(population(three_groups(), three_groups()), rows, base, held_out, cutoff, pooled_label)
     used = np.concatenate([held_out.calibration(fold) for fold in range(2)])
     X, label, pooled = rows.numbers[used], rows.label[used], base[used]
     labels = expit(X + np.array([-0.2, 0.0, 0.4]) + pooled) > cutoff  # Corrections are added to the pooled logit.
@@ -80,8 +86,8 @@ def test_the_calibration_rows_of_each_fold_are_judged_by_its_own_block(cutoff):
 def test_a_cold_model_is_compared_without_the_pooled_logit():
     rows, held_out, base = rows_and_folds()
     cold = replace(three_groups(), contains_pooled=False)
-    alone = population(cold, cold).cross_fitted_rows(rows, base, held_out, Decisions())
-    still = population(three_groups(), three_groups()).cross_fitted_rows(rows, 0 * base, held_out, Decisions())
+    alone = judged(population(cold, cold), rows, base, held_out)
+    still = judged(population(three_groups(), three_groups()), rows, 0 * base, held_out)
     np.testing.assert_array_equal(alone.right[:, :K], still.right[:, :K])
 
 

@@ -165,5 +165,5 @@ def test_unseen_categories_are_counted_when_a_file_is_scored(from_python, tmp_pa
     assert note in run("predict", from_python / "alone.dafh", tmp_path / "new.csv").stderr
     assert note in run("audit", from_python / "alone.dafh", tmp_path / "new.csv", "--target", "hired").stderr
     model = load(from_python / "alone.dafh")
-    assert model.unseen_categories(new[DATA.X.columns]) == {"job": 10}
+    assert model.unseen_categories(new[DATA.X.columns]) == {"job": (10, "baker")}
     assert model.unseen_categories(DATA.X) == {}

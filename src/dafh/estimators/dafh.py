@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -12,33 +12,35 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from dafh.classifiers import Classifier, check_threshold, decide
-from dafh.estimators.guarded import GuardedMixin
+from dafh.classifiers import Classifier, check_threshold, decide, to_probabilities
+from dafh.estimators.guarded import PROOF_SHARE, GuardedMixin, divide_rows
 from dafh.estimators.learning import LearnedGroups, check_jax_is_installed, learn_groups
 from dafh.estimators.pooled import (
     FITTED_MODEL,
-    BringsIncumbent,
     PooledFit,
     PooledName,
     find_incumbent,
     fit_pooled,
-    match_incumbent,
+    pooled_labels,
     pooled_logits,
     resolve_pooled,
+    stays_fitted,
+    takes_raw_rows,
 )
-from dafh.estimators.prediction import GroupPrediction
-from dafh.evaluation.compared import ComparedRows
+from dafh.evaluation.compared import ComparedRows, PairedDecisions
 from dafh.evaluation.guard import GuardKind
 from dafh.evaluation.losses import Costs, LossName
-from dafh.exceptions import GroupsEncodeLabelWarning
-from dafh.frames import PlainTable, Table
+from dafh.exceptions import GroupsEncodeLabelWarning, InputError
+from dafh.frames import PlainTable, Table, is_frame
 from dafh.groups.recipe import Recipe
 from dafh.groups.summary import ExceptionSummary
 from dafh.groups.trained import ExceptionModel, TrainedGroups
-from dafh.large import TrainingRows, gather_rows, refit_on_all_rows
+from dafh.incumbents import Incumbent
+from dafh.large import gather_rows, refit_on_all_rows
 from dafh.linear.threads import one_thread
-from dafh.rows import EncodedRows, LabelledRows
+from dafh.rows import EncodedRows, LabelledRows, TableEncoding, check_table_for_pooled
 from dafh.validation import (
     NOTHING,
     RANDOM_STATE,
@@ -58,9 +60,11 @@ from dafh.validation import (
 _LABEL_LIKE, _MOST_ROWS_TO_MEASURE = 0.5, 50_000
 # A correction whose spread over the rows of its group is below this share of its mean is told as another cut-off.
 _LIKE_A_SHIFT = 0.25
+LARGEST_LOGIT = 20.0
+"""Odds of more than e^20 to 1 are not told apart: no data could support them."""
 
 
-class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin, ClassifierMixin, BaseEstimator):
+class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
     """Learn groups, and one classifier per group, so that no group would rather have another classifier.
 
     One pooled classifier serves everybody first: a `Scorecard`, unless another is asked for. Rows that it serves badly
@@ -88,8 +92,10 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         ``method="network"``, ``pooled="linear"`` and ``guard=None``.
     guard : {"evidence", "proof"} or None, default="evidence"
         When a group keeps its own classifier. "evidence": only if held-out rows favour it, with p ≤ 0.2 on the first of
-        `guard_losses`, and no other loss and no declared subgroup speaks against it. "proof": only if calibration rows,
-        held out of everything else, show that it is not worse. None: always. See `dafh.evaluation.guard`.
+        `guard_losses`, and no other loss and no declared subgroup speaks against it; its region is judged by all rows,
+        each with coefficients that were fitted without it (with `time`, by a part of the last rows). "proof": only if a
+        fifth of the rows, held out of everything, the pooled classifier included, show that it is not worse. None:
+        always. See `dafh.evaluation.guard`.
     guard_level : float, default=0.05
         With "proof", the accepted probability that any group is worse off all the same; also the level of certificates
         and of the tests that give a group another group's classifier.
@@ -107,11 +113,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         With two classes, the probability above which own classifiers predict ``classes_[1]``. None: the cut-off that
         `costs` imply, or else that of the pooled classifier, found from what it predicts. A pooled classifier that is
         given by name decides at the same cut-off; any other decides by its own `predict`.
-    calibration_size : float or "auto", default="auto"
-        Share of the rows for the guard. With "proof" they are held out of everything, the pooled classifier included;
-        "auto" is 0.2. With "evidence" the final model is trained on all rows, and its regions are judged by all rows,
-        each with coefficients that were fitted without it. Networks of several replicas are judged by this share of
-        each fold, and so are all groups where there is one fold only (`time`); "auto" is then 0.3.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows progress of the network: a bar on a terminal, a few plain lines elsewhere.
@@ -171,7 +172,18 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         "verbose": (whole_number(0),),
     }
 
+    # What a fitted model is, beside what the docstring lists.
     exceptions_: ExceptionSummary | None
+    _pooled_columns: tuple[str, ...] | None
+    """Columns that only the pooled classifier sees; None where it sees what groups see."""
+    _encoding: TableEncoding
+    """How tables become numbers and bins."""
+    _trained: TrainedGroups
+    """Groups, and every own classifier as it was trained."""
+    _serving: TrainedGroups
+    """The same with the classifiers that serve."""
+    _candidates: PlainTable
+    _history: PlainTable | None
 
     def __init__(
         self,
@@ -186,7 +198,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         guard_losses: LossName | Literal["auto"] | Sequence[LossName] = "auto",
         costs: Mapping[str, float] | None = None,
         threshold: float | None = None,
-        calibration_size: float | str = "auto",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -200,7 +211,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         self.guard_losses = guard_losses
         self.costs = costs
         self.threshold = threshold
-        self.calibration_size = calibration_size
         self.random_state = random_state
         self.verbose = verbose
 
@@ -216,8 +226,6 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         time: ArrayLike | None = None,
         X_calibration: Table | None = None,
         y_calibration: ArrayLike | None = None,
-        guard_features_calibration: Table | None = None,
-        persons_calibration: ArrayLike | None = None,
     ) -> Self:
         """Fit the pooled classifier, learn groups and their classifiers, and let the guard decide who serves whom.
 
@@ -248,9 +256,8 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         time : array of shape (n,), optional
             When each row was observed, as numbers or dates. The latest rows are then held out, instead of random ones.
         X_calibration, y_calibration : like X and y, optional
-            Rows for the guard, and for nothing else. Without them it uses a part of X.
-        guard_features_calibration, persons_calibration : like guard_features and persons, optional
-            The same for these rows.
+            Rows for the guard, and for nothing else. Without them it uses a part of X. Where these rows have guard
+            features, persons or weights, fit with ``guard=None``, and pass them all to `recalibrate`.
 
         Returns
         -------
@@ -261,29 +268,36 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
             if self.method == "network":
                 check_jax_is_installed()
-            known = {"guard_features": guard_features, "persons": persons, "time": time}
-            known_calibration = {"guard_features": guard_features_calibration, "persons": persons_calibration}
-            self._check_calibration(X_calibration, y_calibration, known, known_calibration)
-            held_out = 0.0 if X_calibration is not None else self._proof_share()
-            seeds = _Seeds.of(self.random_state)
+            self._check_calibration(X_calibration, y_calibration, guard_features, persons)
+            # One stream for each purpose: holding out other rows must not change the random start of a network.
+            entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
+            start, folds, batches, *seeds = np.random.SeedSequence(entropy).spawn(5)
+            pooled_seed, sample_seed = (int(seed.generate_state(1)[0]) for seed in seeds)
             training = gather_rows(
                 self._check_training_rows,
                 X,
                 y,
-                held_out=held_out,
-                seed=int(seeds.sample.generate_state(1)[0]),
+                held_out=PROOF_SHARE if self.guard == "proof" and X_calibration is None else 0.0,
+                seed=sample_seed,
                 sample_weight=sample_weight,
-                **known,
+                guard_features=guard_features,
+                persons=persons,
+                time=time,
             )
             self._check_losses()
-            threshold = _requested_cutoff(self.threshold, self.costs, len(self.classes_))
-            judges = self._calibration_rows(X_calibration, y_calibration, **known_calibration)
-            rng = np.random.default_rng(seeds.rows)
-            rows, judges = self._divide(training, judges, rng)
-            self._bound_weights(largest_weight, rows)
-            brought = find_incumbent(self.pooled)
-            unfitted = resolve_pooled(self.pooled, threshold) if brought is None else match_incumbent(brought, rows)
-            pooled = self._fit_pooled(unfitted, rows, training, seeds)
+            threshold = self._requested_threshold()
+            judges = training.judges
+            if X_calibration is not None and y_calibration is not None:
+                judges = self._check_more(X_calibration, y_calibration)
+            rng = np.random.default_rng(folds)
+            rows = training.few
+            if training.blocks is None:
+                # Before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
+                rows, judges = divide_rows(rows, judges, self.guard, rng)
+            self._keep_largest_weight(largest_weight, rows)
+            unfitted = resolve_pooled(self.pooled, threshold, rows)
+            features = self.feature_names_in_ if rows.X.shape[1] > self.n_features_in_ else None
+            pooled = fit_pooled(unfitted, rows, pooled_seed, training.whole, features, self.method == "network")
             learned = learn_groups(
                 rows,
                 unfitted,
@@ -291,22 +305,23 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
                 method=self.method,
                 n_groups=None if self.n_groups == "auto" else self.n_groups,
                 recipe=recipe,
-                # Cross-fitting needs calibration rows in the folds only if no other rows judge the groups.
-                calibration=_fold_calibration(self.calibration_size) if self.guard and judges is None else 0.0,
+                calibrates=self.guard is not None and judges is None,
                 threshold=threshold,
                 rng=rng,
-                seeds=(seeds.start, seeds.batches),
+                seeds=(start, batches),
                 verbose=self.verbose,
             )
-            self._check_losses(learned.decisions.cutoff)
             if training.blocks is not None and isinstance(learned.model, ExceptionModel):
-                learned = self._fit_all_rows(training, pooled, learned)
-            self._encoding = pooled.encoding
-            self._keep(learned)
-            self._measure(learned.exceptions.seen, rows.weight)
-            if brought is not None and self.exceptions_ is not None and learned.exceptions.problem.n_folds > 1:
-                self.exceptions_ = replace(self.exceptions_, replacement=learned.replacement())
-            self._judge(judges, learned.judged)
+                foreign = partial(pooled_logits, pooled.model, classes=self.classes_)
+                as_frame = hasattr(self, "feature_names_in_")
+                groups = refit_on_all_rows(training, pooled, learned, foreign, self.classes_, as_frame=as_frame)
+                learned = learned if groups is None else replace(learned, model=groups)
+            self._set_fitted(pooled, learned)
+            self._check_losses(self.threshold_)
+            judged = None
+            if self.guard is not None:
+                judged = learned.judged() if judges is None else self._compare(judges)
+            self._judge(judged, cross_fitted=judges is None)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
         training.warn_if_sampled(unfitted, self.method_)
         if self.label_information_ > _LABEL_LIKE:
@@ -321,42 +336,91 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
 
     # ---- steps of fit ----
 
-    def _divide(
-        self, training: TrainingRows, judges: LabelledRows | None, rng: np.random.Generator
-    ) -> tuple[LabelledRows, LabelledRows | None]:
-        """Rows to learn from, and rows that judge, where a part of the rows is kept from everything else.
+    def _check_training_rows(self, X: Table, y: ArrayLike, attributes: dict[str, Any]) -> LabelledRows:
+        incumbent = find_incumbent(self.pooled)
+        self._pooled_columns = None if incumbent is None else tuple(incumbent.only or ())
+        # A model in production may know classes that these rows do not have; its order of classes is kept.
+        classes = getattr(incumbent, "classes_", None)
+        classes = incumbent.known_classes if isinstance(incumbent, Incumbent) else classes
+        rows = LabelledRows.check(self, X, y, classes=classes, pooled_columns=self._pooled_columns, **attributes)
+        self.classes_ = rows.classes
+        if self.n_groups != "auto" and len(rows) < self.n_groups:
+            raise InputError(f"{len(rows)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows.")
+        return rows
 
-        That comes before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
-        """
-        judges = judges if training.judges is None else training.judges
-        if training.blocks is not None:
-            return training.few, judges
-        return self._hold_out_for_proof(training.few, judges, rng)
+    def _check_more(self, X: Table, y: ArrayLike, **attributes: Any) -> LabelledRows:
+        return LabelledRows.check_more(self, X, y, pooled_columns=self._pooled_columns, **attributes)
 
-    def _fit_pooled(self, unfitted: Any, rows: LabelledRows, training: TrainingRows, seeds: "_Seeds") -> PooledFit:
-        columns = self.feature_names_in_ if rows.X.shape[1] > self.n_features_in_ else None
-        pooled = fit_pooled(
-            unfitted, rows, int(seeds.pooled.generate_state(1)[0]), training.whole, columns, self.method == "network"
-        )
-        self.pooled_ = pooled.model
-        return pooled
+    def _requested_threshold(self) -> float | None:
+        """Cut-off that the user asks for, by itself or by costs; None leaves it to the pooled classifier."""
+        threshold = self.threshold
+        if threshold is None and self.costs is not None:
+            threshold = Costs.check(self.costs).threshold
+        if threshold is not None:
+            check_threshold(threshold, len(self.classes_))
+        return threshold
 
-    def _fit_all_rows(self, training: TrainingRows, pooled: PooledFit, learned: LearnedGroups) -> LearnedGroups:
-        """Give the pooled classifier and the groups' own coefficients of all rows, where a sample has chosen them."""
-        foreign = partial(pooled_logits, pooled.model, classes=self.classes_)
-        as_frame = hasattr(self, "feature_names_in_")
-        groups = refit_on_all_rows(training, pooled, learned.exceptions, foreign, self.classes_, as_frame=as_frame)
-        return learned if groups is None else replace(learned, model=groups)
-
-    def _keep(self, learned: LearnedGroups) -> None:
-        self._trained: TrainedGroups = learned.model
-        self.threshold_ = learned.decisions.cutoff
+    def _set_fitted(self, pooled: PooledFit, learned: LearnedGroups) -> None:
+        """Set all fitted attributes but those of the guard."""
+        self.pooled_: Classifier = pooled.model
+        self._encoding = pooled.encoding
+        self._trained = learned.model
+        self.threshold_ = learned.cutoff
         self.n_groups_ = learned.model.n_groups
         self.method_ = "exceptions" if isinstance(learned.model, ExceptionModel) else "network"
-        self._candidates = PlainTable.of(learned.candidates)
+        self._candidates = PlainTable.of(learned.fitted.candidates)
         population = learned.population
         self._history = None if population is None else PlainTable.of(population.history)
         self.best_epoch_ = None if population is None else population.best_epoch
+        # Every so many rows, not the first ones, because files are often sorted.
+        step = max(len(learned.rows) // _MOST_ROWS_TO_MEASURE, 1)
+        sample = learned.encoded.take(np.arange(0, len(learned.rows), step))
+        weight = learned.rows.weight[::step]
+        base = pooled_logits(self.pooled_, sample, self.classes_)
+        group, values = self._trained.route(sample, base)
+        # By definition, one group and one label would tell all about each other.
+        several = len(np.unique(group)) > 1
+        label = decide(values, self.threshold_)
+        self.label_information_ = float(normalized_mutual_info_score(group, label)) if several else 0.0
+        self.exceptions_ = None
+        if isinstance(self._trained, ExceptionModel):
+            groups = np.arange(self.n_groups_)
+            share = np.bincount(group, weight, self.n_groups_) / weight.sum()
+            shift = np.array([_common_shift((values - base)[group == k]) for k in groups])
+            # What giving up a model of the user's would bring is told where folds have held out its rows.
+            replaces = not pooled.fitted_here and learned.problem.n_folds > 1
+            self.exceptions_ = ExceptionSummary(
+                self._trained.regions,
+                groups,
+                share,
+                shift,
+                self.threshold_,
+                replacement=learned.replacement() if replaces else None,
+            )
+
+    def _compare(self, rows: LabelledRows) -> ComparedRows:
+        if not len(rows):
+            return ComparedRows.none(self.n_groups_)
+        encoded = self._encoding.encode(rows.X)
+        logits = self._trained.every(encoded, self._pooled_logits(encoded))
+        return ComparedRows.check(
+            rows.y,
+            self.classes_[decide(logits, self.threshold_)],
+            self._trained.assign(encoded),
+            self.pooled_.predict(rows.X),
+            None,
+            rows.weight,
+            classes=self.classes_,
+            persons=rows.person,
+            attributes=rows.declared,
+        )
+
+    def _apply_serving(self) -> None:
+        self._serving = self._trained.serving(self.serves_)
+        if self.exceptions_ is not None:
+            self.exceptions_ = self.exceptions_.judged(self.serves_, self.guard_report_)
+
+    # ---- what was fitted ----
 
     @property
     def candidates_(self) -> pd.DataFrame:
@@ -368,45 +432,118 @@ class DAFHClassifier(TakesTables, GroupPrediction, BringsIncumbent, GuardedMixin
         """One row per epoch of the chosen replica of a network."""
         return None if self._history is None else self._history.to_frame()
 
-    def _apply_serving(self) -> None:
-        self._serving = self._trained.serving(self.serves_)
-        if self.exceptions_ is not None:
-            self.exceptions_ = self.exceptions_.judged(self.serves_, self.guard_report_)
+    # ---- prediction: reads fitted attributes only, never parameters ----
 
-    def _compare(self, rows: LabelledRows) -> ComparedRows:
-        seen = self._encoding.encode(rows.X)
-        every = self._trained.every(seen, self._pooled_logits(seen))
-        pooled = self.pooled_.predict(rows.X)
-        groups = self._trained.assign(seen)
-        return ComparedRows.check(
-            rows.y,
-            self.classes_[decide(every, self.threshold_)],
-            groups,
-            pooled,
-            None,
-            rows.weight,
-            classes=self.classes_,
-            persons=rows.person,
-            attributes=rows.declared,
-        )
+    def predict(self, X: Table) -> NDArray[Any]:
+        """Label of each row, by the classifier that serves its group."""
+        encoded = self._encode(X)
+        return self._labels(encoded, *self._route(encoded))
 
-    def _measure(self, seen: EncodedRows, weight: NDArray[np.float64]) -> None:
-        """Measure how the groups divide the training rows, how much they tell of the label, and what they correct."""
-        # Every so many rows, not the first ones, because files are often sorted.
-        some = np.arange(0, len(seen), max(len(seen) // _MOST_ROWS_TO_MEASURE, 1))
-        seen, weight = seen.take(some), weight[some]
-        pooled = self._pooled_logits(seen)
-        group, values = self._trained.route(seen, pooled)
-        label = decide(values, self.threshold_)
-        # By definition, one group and one label would tell all about each other.
-        several = len(np.unique(group)) > 1
-        self.label_information_ = float(normalized_mutual_info_score(group, label)) if several else 0.0
-        self.exceptions_ = None
-        if isinstance(self._trained, ExceptionModel):
-            share = np.bincount(group, weight, self.n_groups_) / weight.sum()
-            own = np.arange(self.n_groups_)
-            shift = np.array([_common_shift((values - pooled)[group == k]) for k in own])
-            self.exceptions_ = ExceptionSummary(self._trained.regions, own, share, shift, self.threshold_)
+    def predict_proba(self, X: Table) -> NDArray[Any]:
+        """Probability of each class, by the classifier that serves the row's group; columns as in `classes_`."""
+        return to_probabilities(_limited(self._route(self._encode(X))[1]))
+
+    def decision_function(self, X: Table) -> NDArray[Any]:
+        """Logit of ``classes_[1]`` (two classes) or of every class, by the classifier that serves the row."""
+        logits = _limited(self._route(self._encode(X))[1])
+        return logits[:, 0] if logits.shape[1] == 1 else logits
+
+    def pooled_proba(self, X: Table) -> NDArray[Any]:
+        """Probability of each class by the pooled classifier, whoever serves the row; columns as in `classes_`."""
+        return to_probabilities(_limited(self._pooled_logits(self._encode(X))))
+
+    def predict_group(self, X: Table) -> NDArray[np.intp]:
+        """Group of each row, 0 to `n_groups_` − 1."""
+        encoded = self._encode(X)  # First, because it says when the model is not fitted.
+        return self._trained.assign(encoded)
+
+    def group_proba(self, X: Table) -> NDArray[Any]:
+        """Soft assignment of each row to the groups, (n, `n_groups_`); 0 or 1 where they are rules."""
+        encoded = self._encode(X)
+        return self._trained.group_proba(encoded)
+
+    def predict_all(self, X: Table) -> NDArray[Any]:
+        """Label of each row by every classifier, (n, `n_groups_` + 1).
+
+        Column k is the classifier that serves group k; the pooled classifier is the last column.
+        """
+        encoded = self._encode(X)
+        logits = self._serving.every(encoded, self._pooled_logits(encoded))
+        own_labels = self.classes_[decide(logits, self.threshold_)]
+        labels = np.column_stack([own_labels, self.pooled_.predict(encoded.X)])
+        # The pooled classifier's own labels, also where its threshold is not one half.
+        labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
+        return labels
+
+    def serve(self, X: Table) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp], dict[str, tuple[int, Any]]]:
+        """Label, probability of each class, group, and unseen categories of rows, which are put into bins only once.
+
+        The same as `predict`, `predict_proba`, `predict_group` and `unseen_categories`.
+        """
+        encoded = self._encode(X)
+        group, logits = self._route(encoded)
+        labels = self._labels(encoded, group, logits)
+        return labels, to_probabilities(_limited(logits)), group, _unseen_categories(encoded)
+
+    def unseen_categories(self, X: Table) -> dict[str, tuple[int, Any]]:
+        """By column, the number of rows with a category that training rows did not have, and one of these categories.
+
+        They are served like all others. Of a column with so many categories that the rare ones share a bin, unseen ones
+        share it too, and are not counted.
+        """
+        return _unseen_categories(self._encode(X))
+
+    def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
+        """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
+        encoded = self._encode(X)
+        base = self._pooled_logits(encoded) if self._trained.contains_pooled else None
+        group, logits = self._trained.serving(servers).route(encoded, base)
+        pooled = pd.Index(self.classes_).get_indexer(pooled_labels(self.pooled_, encoded))
+        return PairedDecisions(group, decide(logits, self.threshold_), pooled)
+
+    def _encode(self, X: Table) -> EncodedRows:
+        """Check rows, and look at them as in training."""
+        check_is_fitted(self)
+        table, _ = check_table_for_pooled(self, X, reset=False, pooled_columns=self._pooled_columns)
+        return self._encoding.encode(table if is_frame(X) else table.to_numpy())
+
+    def _pooled_logits(self, encoded: EncodedRows) -> NDArray[np.float64]:
+        return pooled_logits(self.pooled_, encoded, self.classes_)
+
+    def _route(self, encoded: EncodedRows) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """Group of each row, and the logits of the classifier that serves it (n, m)."""
+        # Here and not only around each product: where several threads predict at once, setting the limit and taking it
+        # back for each block of rows took four times as long as the products.
+        with one_thread():
+            contains_pooled = self._trained.contains_pooled
+            group, logits = self._serving.route(encoded, self._pooled_logits(encoded) if contains_pooled else None)
+            # A zero correction is the pooled classifier already; only classifiers that do not contain it need help.
+            rows = np.flatnonzero(self.serves_[group] == self.n_groups_)
+            if len(rows) and not contains_pooled:
+                logits[rows] = self._pooled_logits(encoded.take(rows))
+        return group, logits
+
+    def _labels(self, encoded: EncodedRows, group: NDArray[np.intp], logits: NDArray[Any]) -> NDArray[Any]:
+        labels = self.classes_[decide(logits, self.threshold_)]
+        rows = np.flatnonzero(self.serves_[group] == self.n_groups_)
+        if len(rows):  # Its own label, not the one of its probabilities: it may have a threshold of its own.
+            labels[rows] = pooled_labels(self.pooled_, encoded.take(rows))
+        return labels
+
+    # ---- beside other estimators ----
+
+    @property
+    def brings_incumbent(self) -> bool:
+        """Whether `pooled` is a fitted model that takes rows as they come; `tabular_pipeline` asks."""
+        return takes_raw_rows(self.pooled)
+
+    def __sklearn_clone__(self) -> "DAFHClassifier":
+        """Copy the parameters; a fitted pooled classifier stays the same object, as in scikit-learn's FrozenEstimator.
+
+        `clone` would drop what it has learned, and cross-validation would silently judge another model.
+        """
+        copy: DAFHClassifier = super().__sklearn_clone__()
+        return copy.set_params(pooled=self.pooled) if stays_fitted(self.pooled) else copy
 
 
 def _common_shift(correction: NDArray[np.float64]) -> float:
@@ -417,31 +554,14 @@ def _common_shift(correction: NDArray[np.float64]) -> float:
     return mean if spread < _LIKE_A_SHIFT * abs(mean) else float("nan")
 
 
-class _Seeds(NamedTuple):
-    """Independent streams: holding out other rows, say, must not change the random start of a network."""
-
-    start: np.random.SeedSequence
-    rows: np.random.SeedSequence
-    batches: np.random.SeedSequence
-    pooled: np.random.SeedSequence
-    sample: np.random.SeedSequence
-
-    @classmethod
-    def of(cls, random_state: RandomState) -> "_Seeds":
-        entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
-        return cls(*np.random.SeedSequence(entropy).spawn(5))
+def _limited(logits: NDArray[Any]) -> NDArray[Any]:
+    return logits.clip(-LARGEST_LOGIT, LARGEST_LOGIT) if logits.shape[1] == 1 else logits
 
 
-def _fold_calibration(size: float | str) -> float:
-    """Share of each fold for the guard, where rows cannot both select and judge; the rest of the fold selects."""
-    # Rows that select decide more than rows that judge: of 0.3 and 0.5, 0.3 gained 0.1 points more on Arrest.
-    return 0.3 if size == "auto" else float(size)
-
-
-def _requested_cutoff(threshold: float | None, costs: Mapping[str, float] | None, n_classes: int) -> float | None:
-    """Cut-off that the user asks for, by itself or by costs; None leaves it to the pooled classifier."""
-    if threshold is None and costs is not None:
-        threshold = Costs.check(costs).threshold
-    if threshold is not None:
-        check_threshold(threshold, n_classes)
-    return threshold
+def _unseen_categories(encoded: EncodedRows) -> dict[str, tuple[int, Any]]:
+    binning, counts = encoded.encoding.binning, {}
+    for position, rows in ({} if binning is None else binning.unseen_categories(encoded.codes)).items():
+        values = encoded.features.iloc[rows, position].dropna()  # A gap is missing, and not unseen.
+        if len(values):
+            counts[str(encoded.features.columns[position])] = (len(values), values.iloc[0])
+    return counts

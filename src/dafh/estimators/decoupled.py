@@ -1,7 +1,7 @@
 """DecoupledClassifier: one copy of any classifier for every part of any partition."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.classifiers import Classifier, class_probabilities, fit_clone, fit_group, seeded, stratified_folds
-from dafh.estimators.guarded import GuardedMixin
-from dafh.estimators.prediction import PairedDecisions
-from dafh.evaluation.compared import ComparedRows
+from dafh.estimators.guarded import GuardedMixin, divide_rows
+from dafh.evaluation.compared import ComparedRows, PairedDecisions
 from dafh.evaluation.guard import GuardKind
 from dafh.evaluation.losses import LossName
 from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
@@ -71,12 +70,10 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
     guard : {"evidence", "proof"} or None, default=None
         When a group keeps its own classifier; see `dafh.evaluation.guard`. "evidence": only if rows favour it, with
         p ≤ 0.2; in five folds (three from 20,000 rows on), all rows judge classifiers that were fitted without them
-        (the partition stays as it is). "proof": only if calibration rows, held out of everything else, show that it is
-        not worse. None: always.
+        (the partition stays as it is). "proof": only if a fifth of the rows, held out of everything else, show that it
+        is not worse. None: always.
     guard_level, guard_margin, guard_losses, costs
         As in `DAFHClassifier`; every classifier decides by its own `predict`.
-    calibration_size : float or "auto", default="auto"
-        Share of the rows that "proof" holds out of everything else; "auto" is 0.2.
     random_state : int, RandomState or None, default=None
         Also takes the place of every random state that partition and classifiers leave open.
 
@@ -132,7 +129,6 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         guard_margin: float = 0.0,
         guard_losses: LossName | Literal["auto"] | Sequence[LossName] = "auto",
         costs: Mapping[str, float] | None = None,
-        calibration_size: float | str = "auto",
         random_state: RandomState = None,
     ) -> None:
         self.partition = partition
@@ -145,7 +141,6 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         self.guard_margin = guard_margin
         self.guard_losses = guard_losses
         self.costs = costs
-        self.calibration_size = calibration_size
         self.random_state = random_state
 
     def fit(
@@ -161,9 +156,6 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         time: ArrayLike | None = None,
         X_calibration: Table | None = None,
         y_calibration: ArrayLike | None = None,
-        sensitive_features_calibration: Table | None = None,
-        guard_features_calibration: Table | None = None,
-        persons_calibration: ArrayLike | None = None,
     ) -> Self:
         """Divide the rows, then fit the pooled classifier and one per group.
 
@@ -174,21 +166,12 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         sensitive_features : data frame, series or array with n rows, optional
             For partitions that need it; never seen by the classifiers.
         sample_weight : array of shape (n,), optional
-        largest_weight, guard_features, persons, time : optional
+        largest_weight, guard_features, persons, time, X_calibration, y_calibration : optional
             As in `DAFHClassifier`.
-        X_calibration, y_calibration, sensitive_features_calibration : like X, y and sensitive_features, optional
-            Rows for the guard, and for nothing else. Without them it uses rows of X.
-        guard_features_calibration, persons_calibration : like guard_features and persons, optional
-            The same for these rows.
         """
         with unchanged_on_error(self):
             check_parameters(self, self._constraints)
-            known: dict[str, Any] = {"guard_features": guard_features, "persons": persons, "time": time}
-            known_calibration: dict[str, Any] = {
-                "guard_features": guard_features_calibration,
-                "persons": persons_calibration,
-            }
-            self._check_calibration(X_calibration, y_calibration, known, known_calibration)
+            self._check_calibration(X_calibration, y_calibration, guard_features, persons, sensitive_features)
             rows = LabelledRows.check(
                 self,
                 X,
@@ -196,82 +179,92 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
                 numbers=True,
                 sample_weight=sample_weight,
                 sensitive_features=sensitive_features,
-                **known,
+                guard_features=guard_features,
+                persons=persons,
+                time=time,
             )
             self.classes_ = rows.classes
-            self._bound_weights(largest_weight, rows)
+            self._keep_largest_weight(largest_weight, rows)
             self._check_losses()
-            judges = self._calibration_rows(
-                X_calibration, y_calibration, sensitive_features_calibration, **known_calibration
-            )
+            judges = None
+            if X_calibration is not None and y_calibration is not None:
+                judges = self._check_more(X_calibration, y_calibration)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            unfitted = self._unfitted(seed)
-            train, judges = self._hold_out_for_proof(rows, judges, np.random.default_rng(seed))
-            self.partition_ = unfitted.partition.fit(train.numbers, train.y, train.sensitive, train.weight)
+            estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)
+            # The same seed for all: with equal rows, two copies are then equal classifiers.
+            pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
+            partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
+            rows, judges = divide_rows(rows, judges, self.guard, np.random.default_rng(seed))
+            self.partition_ = partition.fit(rows.numbers, rows.y, rows.sensitive, rows.weight)
             self.n_groups_ = self.partition_.n_groups_
-            members = self.partition_.members(train.numbers, train.sensitive)
-            self.pooled_, self._own_estimators = self._fit_models(unfitted, train, members)
-            self._judge(judges, lambda: self._cross_fitted_rows(unfitted, train, members, seed))
+            group = self.partition_.assign(rows.numbers, rows.sensitive)
+            self.pooled_, self._own_estimators = self._fit_models(pooled, estimator, rows, group)
+            judged = None
+            if self.guard is not None and judges is not None:
+                judged = self._compare(judges)
+            elif self.guard is not None:
+                judged = self._cross_fit(pooled, estimator, rows, group, seed)
+            self._judge(judged, cross_fitted=judges is None)
         return self
 
-    def _unfitted(self, seed: int) -> "Unfitted":
-        """Copies of what the user brings, or the defaults, with a seed wherever one was left open."""
-        estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)
-        # The same seed for all: with equal rows, two copies are then equal classifiers.
-        pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
-        partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
-        return Unfitted(partition, estimator, pooled)
+    def _check_more(self, X: Table, y: ArrayLike, **attributes: Any) -> LabelledRows:
+        return LabelledRows.check_more(self, X, y, numbers=True, **attributes)
 
     def _fit_models(
-        self, unfitted: "Unfitted", rows: LabelledRows, members: list[NDArray[np.intp]]
+        self, pooled: Classifier, estimator: Classifier, rows: LabelledRows, group: NDArray[np.intp]
     ) -> tuple[Classifier, list[Classifier]]:
-        """Pooled classifier, and one classifier per group."""
-        everybody = fit_clone(unfitted.pooled, rows.X, rows.y, rows.fit_weight)
+        """Fit the pooled classifier, and one classifier per group."""
+        fitted_pooled = fit_clone(pooled, rows.X, rows.y, rows.fit_weight)
         if self.fit_on == "all":
-            other = fit_clone(unfitted.estimator, rows.X, rows.y, rows.fit_weight)
-            return everybody, [other] * self.n_groups_
+            return fitted_pooled, [fit_clone(estimator, rows.X, rows.y, rows.fit_weight)] * self.n_groups_
         models = []
-        for group in members:
-            part = rows.take(group)
-            small = len(group) < self.min_group_size  # Too few rows to do better than the pooled classifier.
-            models.append(everybody if small else fit_group(unfitted.estimator, part.X, part.y, part.fit_weight))
-        return everybody, models
+        for k in range(self.n_groups_):
+            members = rows.take(np.flatnonzero(group == k))
+            small = len(members) < self.min_group_size  # Too few rows to do better than the pooled classifier.
+            own = None if small else fit_group(estimator, members.X, members.y, members.fit_weight)
+            models.append(fitted_pooled if own is None else own)
+        return fitted_pooled, models
 
-    def _cross_fitted_rows(
-        self, unfitted: "Unfitted", rows: LabelledRows, members: list[NDArray[np.intp]], seed: int
+    def _cross_fit(
+        self, pooled: Classifier, estimator: Classifier, rows: LabelledRows, group: NDArray[np.intp], seed: int
     ) -> ComparedRows:
-        """All rows, each with classifiers that were fitted without its fold."""
-        # The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
-        groups = self.partition_.assign(rows.numbers, rows.sensitive)
-        judges, labels = [], []
-        for kept, held_out in _guard_folds(rows, seed):
-            rest = [np.searchsorted(kept, np.intersect1d(group, kept)) for group in members]
-            everybody, own = self._fit_models(unfitted, rows.take(kept), rest)
-            judges.append(held_out)
-            labels.append(_predict_each([*own, everybody], rows.take(held_out).X))
-        if not judges:
-            return ComparedRows.none(self.n_groups_)
+        """Compare all rows, each by classifiers that were fitted without its fold; a person's rows stay together.
+
+        The partition stays: cross-fitting it too would give every fold groups of its own, with nothing to add up.
+        """
+        if rows.time is None:
+            n_folds = _GUARD_FOLDS if len(rows) < _MANY_ROWS else _FEWER_GUARD_FOLDS
+            folds = list(stratified_folds(rows.y, n_folds, seed, rows.person) or ())
+        else:
+            rng = np.random.default_rng(seed)
+            folds = [set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=rows.person, time=rows.time)]
+        judging, labels = [np.zeros(0, np.intp)], []
+        for training, held_out in folds:
+            if len(held_out):
+                fitted_pooled, models = self._fit_models(pooled, estimator, rows.take(training), group[training])
+                judging.append(held_out)
+                labels.append(_predict_each([*models, fitted_pooled], rows.take(held_out).X))
         # All folds at once: compared one by one, each would scale its weights and number its persons by itself.
-        judging = np.concatenate(judges)
-        return self._compare_labels(rows.take(judging), groups[judging], np.concatenate(labels))
+        held_out = np.concatenate(judging)
+        return self._compare_labels(rows.take(held_out), group[held_out], np.concatenate(labels) if labels else None)
 
     def _compare(self, rows: LabelledRows) -> ComparedRows:
-        groups = self.partition_.assign(rows.numbers, rows.sensitive)
-        return self._compare_labels(rows, groups, _predict_each([*self._own_estimators, self.pooled_], rows.X))
+        labels = _predict_each([*self._own_estimators, self.pooled_], rows.X) if len(rows) else None
+        return self._compare_labels(rows, self.partition_.assign(rows.numbers, rows.sensitive), labels)
 
-    def _compare_labels(self, rows: LabelledRows, groups: NDArray[np.intp], labels: NDArray[Any]) -> ComparedRows:
+    def _compare_labels(self, rows: LabelledRows, group: NDArray[np.intp], labels: NDArray[Any] | None) -> ComparedRows:
         """Compare classifiers on the rows that belong to a group; the pooled one serves all others anyway.
 
-        `labels` has one column per own classifier, and the pooled one last.
+        `labels` has one column per own classifier, and the pooled one last; it is None where there are no rows.
         """
-        known = np.flatnonzero(groups != NOBODY)
-        if not len(known):
+        members = np.flatnonzero(group != NOBODY)
+        if labels is None or not len(members):
             return ComparedRows.none(self.n_groups_)
-        rows, labels = rows.take(known), labels[known]
+        rows, labels = rows.take(members), labels[members]
         return ComparedRows.check(
             rows.y,
             labels[:, :-1],
-            groups[known],
+            group[members],
             labels[:, -1],
             None,
             rows.weight,
@@ -291,8 +284,8 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         check_is_fitted(self)
         values = check_features(self, X, reset=False)
         attributes = check_sensitive_features(sensitive_features, len(values))
-        groups = self.partition_.assign(values, attributes)
-        return X if is_frame(X) else values, np.where(groups == NOBODY, self.n_groups_, groups)
+        group = self.partition_.assign(values, attributes)
+        return X if is_frame(X) else values, np.where(group == NOBODY, self.n_groups_, group)
 
     def predict_group(self, X: Table, sensitive_features: Table | None = None) -> NDArray[np.intp]:
         """Group of each row; `n_groups_`, the column of the pooled classifier in `predict_all`, for a row of none."""
@@ -300,20 +293,23 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
 
     def predict(self, X: Table, sensitive_features: Table | None = None) -> NDArray[Any]:
         """Label of each row, by the classifier of its group."""
-        given, positions = self._check_rows(X, sensitive_features)
+        X, positions = self._check_rows(X, sensitive_features)
         # Of the type of the classes: an array of objects would come back from numbers otherwise.
         labels = np.empty(len(positions), dtype=self.classes_.dtype)
-        for rows, model in self._served_rows(positions):
-            labels[rows] = model.predict(take_rows(given, rows))
+        for k in np.unique(positions):
+            rows = np.flatnonzero(positions == k)
+            labels[rows] = [*self.estimators_, self.pooled_][k].predict(take_rows(X, rows))
         return labels
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Table, sensitive_features: Table | None = None) -> NDArray[np.float64]:
         """Probability of each class, by the classifier of the row's group."""
-        given, positions = self._check_rows(X, sensitive_features)
+        X, positions = self._check_rows(X, sensitive_features)
         probabilities = np.empty((len(positions), len(self.classes_)))
-        for rows, model in self._served_rows(positions):
-            probabilities[rows] = class_probabilities(model, take_rows(given, rows), self.classes_)
+        for k in np.unique(positions):
+            rows = np.flatnonzero(positions == k)
+            model = [*self.estimators_, self.pooled_][k]
+            probabilities[rows] = class_probabilities(model, take_rows(X, rows), self.classes_)
         return probabilities
 
     def predict_all(self, X: Table) -> NDArray[Any]:
@@ -324,14 +320,14 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
 
     def decide_twice(self, X: Table, servers: NDArray[np.intp], sensitive_features: Table | None) -> PairedDecisions:
         """Decide about each row by classifier ``servers[k]`` for group k, whoever serves it, and by the pooled one."""
-        given, positions = self._check_rows(X, sensitive_features)
-        known = pd.Index(self.classes_)
-        pooled = known.get_indexer(self.pooled_.predict(given)).astype(np.intp)
+        X, positions = self._check_rows(X, sensitive_features)
+        classes = pd.Index(self.classes_)
+        pooled = classes.get_indexer(self.pooled_.predict(X)).astype(np.intp)
         own = pooled.copy()  # Rows of no group are left to the pooled classifier.
         for k, server in enumerate(servers):
             rows = np.flatnonzero(positions == k)
             if len(rows):
-                own[rows] = known.get_indexer(self._own_estimators[server].predict(take_rows(given, rows)))
+                own[rows] = classes.get_indexer(self._own_estimators[server].predict(take_rows(X, rows)))
         return PairedDecisions(positions, own, pooled)
 
     def score(
@@ -345,32 +341,8 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         """Accuracy of `predict`."""
         return float(accuracy_score(y, self.predict(X, sensitive_features), sample_weight=sample_weight))
 
-    def _served_rows(self, positions: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Classifier]]:
-        """Rows that each classifier serves, without those that serve none."""
-        models = [*self.estimators_, self.pooled_]
-        return [(np.flatnonzero(positions == k), models[k]) for k in np.unique(positions)]
 
-
-def _guard_folds(rows: LabelledRows, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows that train and rows that judge, fold by fold; a person's rows stay together."""
-    person, time = rows.person, rows.time
-    if time is None:
-        n_folds = _GUARD_FOLDS if len(rows) < _MANY_ROWS else _FEWER_GUARD_FOLDS
-        return list(stratified_folds(rows.y, n_folds, seed, person) or ())
-    rng = np.random.default_rng(seed)
-    kept, last = set_rows_aside(rows.label, 1 / _GUARD_FOLDS, rng, person=person, time=time)
-    return [(kept, last)] if len(last) else []
-
-
-def _predict_each(models: list[Classifier], given: Any) -> NDArray[Any]:
+def _predict_each(models: list[Classifier], X: Any) -> NDArray[Any]:
     """Label of each row by every classifier, one column for each; one that is there several times is asked once."""
-    labels = {id(model): model.predict(given) for model in dict(zip(map(id, models), models, strict=True)).values()}
+    labels = {id(model): model.predict(X) for model in dict(zip(map(id, models), models, strict=True)).values()}
     return np.column_stack([labels[id(model)] for model in models])
-
-
-class Unfitted(NamedTuple):
-    """Partition and classifiers, seeded and ready to be copied and fitted."""
-
-    partition: Partition
-    estimator: Classifier
-    pooled: Classifier

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers import (
@@ -20,7 +20,6 @@ from dafh.classifiers import (
     decide,
     final_classifier,
     find_cutoff,
-    fit_clone,
     fit_group,
     is_fitted,
     logits,
@@ -30,10 +29,9 @@ from dafh.classifiers import (
 from dafh.columns.bins import Binning
 from dafh.columns.encoder import TableEncoder
 from dafh.exceptions import InputError
-from dafh.frames import Table, to_pandas
+from dafh.frames import take_rows, to_pandas
 from dafh.groups.corrections import Kind
-from dafh.groups.judging import Decisions
-from dafh.incumbents import Incumbent, IncumbentColumns, check_incumbent, names_aside
+from dafh.incumbents import Incumbent, IncumbentColumns
 from dafh.linear.designs import DenseDesign, Standardization, sum_points
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.newton import Regression, Solution, out_of_fold_logits
@@ -67,16 +65,41 @@ class PooledFit:
     """False for a model that the user brought fitted."""
 
 
-def resolve_pooled(pooled: Classifier | PooledName, threshold: float | None = None) -> Any:
-    """Return the classifier that a name stands for, with a cut-off.
+def find_incumbent(pooled: Any) -> Brought | None:
+    """Return what was brought, still to be matched with rows; None for a classifier that is fitted here."""
+    if isinstance(pooled, IncumbentColumns) or not (isinstance(pooled, Incumbent) or stays_fitted(pooled)):
+        return pooled if isinstance(pooled, IncumbentColumns) else None
+    incumbent = pooled if isinstance(pooled, Incumbent) else Incumbent(pooled)
+    incumbent.check()
+    return incumbent
+
+
+def stays_fitted(pooled: Any) -> bool:
+    """Whether a pooled classifier is a fitted model of the user's, which is used as it is."""
+    return hasattr(pooled, "predict") and is_fitted(pooled)
+
+
+def takes_raw_rows(pooled: Any) -> bool:
+    """Whether it takes rows as they come; our own, and columns, take rows as groups do."""
+    ours = isinstance(pooled, Scorecard | StandardizedLogisticRegression | IncumbentColumns)
+    return not ours and (isinstance(pooled, Incumbent) or stays_fitted(pooled))
+
+
+def resolve_pooled(pooled: Any, threshold: float | None, rows: LabelledRows) -> Any:
+    """Return the classifier that a name stands for, with a cut-off, or what was brought, matched with the rows.
 
     A classifier that the user passes decides as it does: its own `predict` is what groups are compared with.
     """
     if isinstance(pooled, str):
-        cutoff = 0.5 if threshold is None else threshold
         kind: Any = Scorecard if pooled == "scorecard" else StandardizedLogisticRegression
-        return kind(threshold=cutoff)
-    return pooled
+        return kind(threshold=0.5 if threshold is None else threshold)
+    incumbent = find_incumbent(pooled)
+    if incumbent is None:
+        return pooled
+    if isinstance(incumbent, IncumbentColumns) and is_fitted(incumbent):
+        return incumbent  # Fitted by the user, on other rows perhaps: then it stays so.
+    incumbent = clone(incumbent).fit(rows.X, rows.y, rows.fit_weight)
+    return incumbent.as_it_is(rows.X) if isinstance(incumbent, Incumbent) else incumbent
 
 
 def choose_n_folds(pooled: Any, n_rows: int) -> int:
@@ -131,9 +154,8 @@ def fit_pooled(
     if isinstance(pooled, Scorecard):
         scorecard = clone(pooled)
         sums = scorecard.fit_keeping_sums(rows.X, rows.y, rows.fit_weight, rows.person)
-        return PooledFit(
-            scorecard, TableEncoding.learn(rows.X, rows.weight, scorecard.binning_, numbers=numbers), "points", sums
-        )
+        encoding = TableEncoding.learn(rows.X, rows.weight, scorecard.binning_, numbers=numbers)
+        return PooledFit(scorecard, encoding, "points", sums)
     kind = "columns" if isinstance(pooled, StandardizedLogisticRegression) else "logits"
     view = TableEncoding.learn(rows.X, rows.weight, _bins_of_corrections(rows, kind, None))
     unfitted = seeded(pooled, seed)
@@ -159,21 +181,7 @@ def _fit_copy(unfitted: Any, X: Any, rows: LabelledRows) -> Classifier:
     """Fit a copy; our own logistic regression also keeps the rows of a person together in its cross-validation."""
     if isinstance(unfitted, StandardizedLogisticRegression):
         return clone(unfitted).fit(X, rows.y, rows.fit_weight, persons=rows.person)
-    return _fit_any(unfitted, X, rows.y, rows.fit_weight)
-
-
-def _fit_any(unfitted: Any, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:
-    """Fit a copy of any classifier, or remember the label if there is one only.
-
-    XGBoost takes the labels 0, 1, 2, ... and no others, and a fold may lack one of those: it gets such numbers, and is
-    told what they stand for.
-    """
-    unfitted = unfitted.model if isinstance(unfitted, Incumbent) else unfitted
-    classes, codes = np.unique(y, return_inverse=True)
-    by_number = type(final_classifier(unfitted)).__module__.startswith("xgboost")
-    if len(classes) == 1 or not by_number or np.array_equal(classes, np.arange(len(classes))):
-        return fit_group(unfitted, X, y, weight)
-    return Incumbent(fit_clone(unfitted, X, codes, weight), labels=classes.tolist()).fit(X, y)
+    return fit_group(unfitted, X, rows.y, rows.fit_weight)
 
 
 def _is_linear(model: Any) -> bool:
@@ -183,74 +191,71 @@ def _is_linear(model: Any) -> bool:
     return isinstance(model, StandardizedLogisticRegression)
 
 
-def pooled_logits(model: Any, seen: EncodedRows, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Logits of the pooled classifier, (n, m); tables are encoded once where it sees them as we do."""
-    if _shares_bins(model, seen) and np.array_equal(model.classes_, classes):
-        return sum_points(seen.codes, model.points_, model.intercept_)
-    if _shares_encoder(model, seen) and _is_linear(model) and np.array_equal(model.classes_, classes):
-        return logits(to_probabilities(_linear_scores(model, seen)))
-    return logits(class_probabilities(*_last_step(model, seen), classes))
+def pooled_logits(model: Any, encoded: EncodedRows, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Logits of the pooled classifier, (n, m); tables are encoded once where it sees them as groups do."""
+    last, scores = _shared_scores(model, encoded)
+    if scores is not None and np.array_equal(last.classes_, classes):
+        return scores if isinstance(last, Scorecard) else logits(to_probabilities(scores))
+    return logits(class_probabilities(*_last_step(model, encoded), classes))
 
 
-def pooled_labels(model: Any, seen: EncodedRows) -> NDArray[Any]:
+def pooled_labels(model: Any, encoded: EncodedRows) -> NDArray[Any]:
     """Labels of the pooled classifier as its own `predict` gives them; tables are encoded once, as for its logits."""
-    if _shares_bins(model, seen):
-        scores = sum_points(seen.codes, model.points_, model.intercept_)
-    elif _shares_encoder(model, seen) and _is_linear(model):
-        scores = _linear_scores(model, seen)
-    else:
-        last, rows = _last_step(model, seen)
-        return last.predict(rows)
+    last, scores = _shared_scores(model, encoded)
+    if scores is not None:
+        return last.classes_[decide(scores, last.threshold_)]
+    last, rows = _last_step(model, encoded)
+    return last.predict(rows)
+
+
+def _shared_scores(model: Any, encoded: EncodedRows) -> tuple[Any, NDArray[np.float64] | None]:
+    """Our own classifier and its scores, (n, m), where it works on the bins or numbers that groups work on."""
+    if isinstance(model, Scorecard) and model.binning_ is encoded.encoding.binning:
+        return model, sum_points(encoded.codes, model.points_, model.intercept_)
     last = final_classifier(model)
-    return last.classes_[decide(scores, last.threshold_)]
+    if _shares_encoder(model, encoded) and isinstance(last, StandardizedLogisticRegression):
+        return last, encoded.numbers @ last.coef_.T + last.intercept_
+    return last, None
 
 
-def _linear_scores(model: Pipeline, seen: EncodedRows) -> NDArray[np.float64]:
-    """What `decision_function` of a logistic regression behind our encoder gives, (n, m)."""
-    linear = model.steps[-1][1]
-    return seen.numbers @ linear.coef_.T + linear.intercept_
-
-
-def _shares_bins(model: Any, seen: EncodedRows) -> bool:
-    return isinstance(model, Scorecard) and model.binning_ is seen.encoding.binning
-
-
-def _shares_encoder(model: Any, seen: EncodedRows) -> bool:
-    encoder = seen.encoding.encoder
+def _shares_encoder(model: Any, encoded: EncodedRows) -> bool:
+    encoder = encoded.encoding.encoder
     return encoder is not None and isinstance(model, Pipeline) and model.steps[0][1] is encoder
 
 
-def _last_step(model: Any, seen: EncodedRows) -> tuple[Any, Any]:
-    """Return a classifier and rows as it takes them, without the encoder where that is the one of our own view."""
-    if _shares_encoder(model, seen):
+def _last_step(model: Any, encoded: EncodedRows) -> tuple[Any, Any]:
+    """Return a classifier and rows as it takes them, without the encoder where groups have the same."""
+    if _shares_encoder(model, encoded):
         names = model.steps[0][1].get_feature_names_out()
-        return model.steps[-1][1], pd.DataFrame(seen.numbers, columns=names, copy=False)
+        return model.steps[-1][1], pd.DataFrame(encoded.numbers, columns=names, copy=False)
     if isinstance(model, StandardizedLogisticRegression):
-        _ = seen.numbers  # Refuses gaps, which training rows did not have, in a sentence of ours.
-    return model, seen.X
+        _ = encoded.numbers  # Refuses gaps, which training rows did not have, in a sentence of ours.
+    return model, encoded.X
 
 
 def observe_decisions(
-    unfitted: Any, fitted: PooledFit, rows: LabelledRows, seen: EncodedRows, threshold: float | None
-) -> Decisions:
-    """How own classifiers decide, and how the pooled one does where it is judged.
+    unfitted: Any,
+    fitted: PooledFit,
+    rows: LabelledRows,
+    encoded: EncodedRows,
+    base: NDArray[np.float64],
+    threshold: float | None,
+) -> tuple[float, NDArray[np.intp]]:
+    """Cut-off of own classifiers, and the label that the pooled one gives each row where it is judged.
 
     Own classifiers decide at the cut-off of the pooled one unless another is given: otherwise a group whose classifier
     changes nothing else would be flagged more or less often than before, without a word.
     """
-    model, classes = fitted.model, rows.classes
+    model, classes, cutoff = fitted.model, rows.classes, 0.5
     last = final_classifier(model)
     ours, brought = isinstance(last, Scorecard | StandardizedLogisticRegression), is_fitted(unfitted)
-    label = None if ours and not brought else np.searchsorted(classes, model.predict(rows.X))
+    label = np.zeros(0, np.intp) if ours and not brought else np.searchsorted(classes, model.predict(rows.X))
+    if len(classes) == 2 and ours:
+        cutoff = float(last.threshold_)
+    elif len(classes) == 2:
+        cutoff = _observed_cutoff(label == 1, expit(pooled_logits(model, encoded, classes)[:, 0]))
     # A model in production is the same in all folds. One that is fitted anew in each decides there by its cut-off.
-    same = label if brought else None
-    if len(classes) != 2:
-        return Decisions(pooled_label=same)
-    if label is None or ours:
-        found = float(last.threshold_)
-    else:
-        found = _observed_cutoff(label == 1, expit(pooled_logits(model, seen, classes)[:, 0]))
-    return Decisions(found if threshold is None else threshold, found, same)
+    return cutoff if threshold is None else threshold, label if brought else decide(base, cutoff)
 
 
 def _observed_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64]) -> float:
@@ -259,13 +264,13 @@ def _observed_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64
     Decisions against the score (by people, say, or by a score that has turned) have no cut-off. The one that explains
     most of them would then flag everybody or nobody, and own classifiers with it.
     """
-    found = find_cutoff(flagged, probability)
-    wrong = int(((probability > found) != flagged).sum())
-    return 0.5 if wrong and wrong >= min(flagged.sum(), (~flagged).sum()) else found
+    cutoff = find_cutoff(flagged, probability)
+    n_wrong = int(((probability > cutoff) != flagged).sum())
+    return 0.5 if n_wrong and n_wrong >= min(flagged.sum(), (~flagged).sum()) else cutoff
 
 
 def out_of_fold_pooled_logits(
-    unfitted: Any, fitted: PooledFit, rows: LabelledRows, seen: EncodedRows, fold: NDArray[np.integer]
+    unfitted: Any, fitted: PooledFit, rows: LabelledRows, encoded: EncodedRows, fold: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Logits of the pooled classifier for every row, by a fit without the row's fold, (n, m).
 
@@ -273,25 +278,25 @@ def out_of_fold_pooled_logits(
     fit on, and the fit on all rows serves.
     """
     if is_fitted(unfitted) or not fold.any():
-        return pooled_logits(fitted.model, seen, rows.classes)
+        return pooled_logits(fitted.model, encoded, rows.classes)
     if isinstance(unfitted, Scorecard):
         assert fitted.sums is not None
         # With the strengths of all rows, as for logistic regression. What they tell of a label makes the pooled
         # classifier look a little better, and own ones harder to earn; strengths for each fold doubled the time.
         return out_of_fold_logits(fitted.sums.rows, fitted.sums.solution, fold)[0]
     if fitted.kind == "columns":
-        return _out_of_fold_regression(fitted.model, rows, seen, fold)
-    return _out_of_fold_fits(unfitted, fitted, rows, seen, fold)
+        return _out_of_fold_regression(fitted.model, rows, encoded, fold)
+    return _out_of_fold_fits(unfitted, fitted, rows, encoded, fold)
 
 
 def _out_of_fold_regression(
-    model: Any, rows: LabelledRows, seen: EncodedRows, fold: NDArray[np.integer]
+    model: Any, rows: LabelledRows, encoded: EncodedRows, fold: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Logistic regression on standardised columns, with the strength that was chosen for all rows."""
     linear = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    standard = Standardization.of(seen.numbers, rows.weight)
+    standard = Standardization.of(encoded.numbers, rows.weight)
     offset = np.zeros((len(rows), len(linear.coef_)))
-    regression = Regression(DenseDesign(standard.of_rows(seen.numbers)), rows.label, rows.weight, offset)
+    regression = Regression(DenseDesign(standard.of_rows(encoded.numbers)), rows.label, rows.weight, offset)
     start = standard.stacked(linear.intercept_, linear.coef_)
     solution = Solution(start, np.full(len(start), 1.0 / float(linear.C_)))
     # To the last digits: the start knows the labels of all rows, and the end must not.
@@ -299,83 +304,16 @@ def _out_of_fold_regression(
 
 
 def _out_of_fold_fits(
-    unfitted: Any, fitted: PooledFit, rows: LabelledRows, seen: EncodedRows, fold: NDArray[np.integer]
+    unfitted: Any, fitted: PooledFit, rows: LabelledRows, encoded: EncodedRows, fold: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     model: Any = fitted.model
-    wrapped = isinstance(model, Pipeline) and not isinstance(unfitted, Pipeline)
+    is_encoded = isinstance(model, Pipeline) and not isinstance(unfitted, Pipeline)
+    X = encoded.numbers if is_encoded else rows.X
     probabilities = np.empty((len(rows), len(rows.classes)))
     for number in range(int(fold.max()) + 1):
-        inside = np.flatnonzero(fold == number)
-        training, held_out = rows.take(np.flatnonzero(fold != number)), seen.take(inside)
-        given = seen.numbers[fold != number] if wrapped else training.X
+        held_out, training = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        weight = None if rows.fit_weight is None else rows.weight[training]
         # A fresh copy of the fitted one, which has its seeds; a fold may lack a rare class, and leave one only.
-        last = _fit_any(model.steps[-1][1] if wrapped else model, given, training.y, training.fit_weight)
-        asked = held_out.numbers if wrapped else held_out.X
-        probabilities[inside] = class_probabilities(last, asked, rows.classes)
+        copy = fit_group(model.steps[-1][1] if is_encoded else model, take_rows(X, training), rows.y[training], weight)
+        probabilities[held_out] = class_probabilities(copy, take_rows(X, held_out), rows.classes)
     return logits(probabilities)
-
-
-# ---- brought by the user ----
-
-
-def find_incumbent(pooled: Any) -> Brought | None:
-    """Return what was brought, still to be matched with rows; None for a classifier that is fitted here."""
-    if isinstance(pooled, str):
-        return None
-    if isinstance(pooled, Incumbent):
-        pooled.check()
-        return pooled.__sklearn_clone__()
-    if isinstance(pooled, IncumbentColumns):
-        return pooled
-    if not is_fitted(pooled):
-        return None
-    check_incumbent(pooled)
-    return Incumbent(pooled)
-
-
-def match_incumbent(brought: Brought, rows: LabelledRows) -> Any:
-    """Match what was brought with the rows of a fit; a model that needs no help is returned as it is."""
-    known = (rows.X, rows.y, rows.fit_weight)
-    if isinstance(brought, IncumbentColumns):
-        # Fitted by the user on other rows, perhaps: then it stays so.
-        return brought if is_fitted(brought) else IncumbentColumns(**brought.get_params(deep=False)).fit(*known)
-    return brought.fit(*known).as_it_is(rows.X)
-
-
-class BringsIncumbent(BaseEstimator):
-    """Checks of the rows of an estimator whose pooled classifier may be brought by the user."""
-
-    pooled: Any
-    n_groups: Any
-    classes_: NDArray[Any]
-    _aside: tuple[str, ...] | None
-
-    @property
-    def brings_incumbent(self) -> bool:
-        """Whether `pooled` is a fitted model that takes rows as they come; `tabular_pipeline` asks."""
-        # Our own take rows as groups do.
-        ours = isinstance(self.pooled, str | Scorecard | StandardizedLogisticRegression | IncumbentColumns)
-        return not ours and (isinstance(self.pooled, Incumbent) or is_fitted(self.pooled))
-
-    def __sklearn_clone__(self) -> "BringsIncumbent":
-        """Copy the parameters; a fitted pooled classifier stays the same object, as in scikit-learn's FrozenEstimator.
-
-        `clone` would drop what it has learned, and cross-validation would silently judge another model.
-        """
-        copy: BringsIncumbent = super().__sklearn_clone__()
-        keeps = hasattr(self.pooled, "predict") and is_fitted(self.pooled)
-        return copy.set_params(pooled=self.pooled) if keeps else copy
-
-    def _check_training_rows(self, X: Table, y: ArrayLike, known: dict[str, Any]) -> LabelledRows:
-        brought = find_incumbent(self.pooled)
-        self._aside = None if brought is None else names_aside(brought.only)
-        # A model in production may know classes that these rows do not have; its order of classes is kept.
-        classes = brought.known_classes if isinstance(brought, Incumbent) else getattr(brought, "classes_", None)
-        rows = LabelledRows.check(self, X, y, classes=classes, aside=self._aside, **known)
-        self.classes_ = rows.classes
-        if self.n_groups != "auto" and len(rows) < self.n_groups:
-            raise InputError(f"{len(rows)} rows cannot make {self.n_groups} groups: lower n_groups or bring more rows.")
-        return rows
-
-    def _check_more(self, X: Table, y: ArrayLike, sensitive_features: Table | None, **known: Any) -> LabelledRows:
-        return LabelledRows.check_more(self, X, y, aside=self._aside, **known)

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,16 @@ from dafh.validation import as_array, check_labels, check_persons, check_weights
 _MOST_SIZES = 400
 _SMALLEST_SIZE = 1e-6
 Tally = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+class PairedDecisions(NamedTuple):
+    """What two classifiers decide about rows, as positions of classes."""
+
+    group: NDArray[np.intp]
+    """The number of groups stands for rows that belong to none."""
+    own: NDArray[np.intp]
+    """By the classifier that was asked for the row's group."""
+    pooled: NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,20 +195,6 @@ class ComparedRows:
         nothing = np.zeros((0, n_groups + 1), bool)
         own, group = np.arange(n_groups), np.zeros(0, np.intp)
         return cls(nothing, nothing[:, 1:], group, own, np.zeros(0), positive=np.zeros(0, bool))
-
-    @classmethod
-    def concatenate(cls, parts: Sequence["ComparedRows"]) -> "ComparedRows":
-        """All rows of several folds; a person's rows are in one of them."""
-        first = parts[0]
-
-        def joined(name: str) -> Any:
-            present = [getattr(part, name) for part in parts]
-            if present[0] is None:
-                return None
-            return pd.concat(present) if name == "attributes" else np.concatenate(present)
-
-        names = ("right", "differ", "group", "weight", "positive", "person", "attributes", "log_gain")
-        return replace(first, **{name: joined(name) for name in names})
 
     def take(self, chosen: NDArray[Any]) -> "ComparedRows":
         """Some of the rows; attributes, which are the guard's, are left behind."""

@@ -1,8 +1,4 @@
-"""What calibration rows say about models that were trained without them."""
-
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+"""What held-out rows say about models that were trained without them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,69 +13,58 @@ from dafh.rows import LabelledRows
 ROWS_TO_MATCH = 20_000
 
 
-class FoldVerdict(NamedTuple):
-    """Calibration rows of one fold, as the models trained without the fold see them."""
-
-    rows: NDArray[np.intp]
-    """Positions of the calibration rows among all rows."""
-    group: NDArray[np.intp]
-    """Group of each row, numbered as the model of the fold does."""
-    logits: NDArray[np.float64]
-    """Of every own classifier, (n, K, m)."""
-    pooled: NDArray[np.float64]
-    """Of the pooled classifier, (n, m)."""
-    place: NDArray[np.intp]
-    """For each group of the fold, its number in the final model."""
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """How logits become labels, in production and wherever production is judged."""
-
-    cutoff: float = 0.5
-    """Probability above which own classifiers predict the second of two classes."""
-    pooled_cutoff: float = 0.5
-    """The same of the pooled classifier, for models that are fitted without a fold."""
-    pooled_label: NDArray[np.intp] | None = None
-    """What the pooled classifier predicts for each row, where the same model serves in all folds."""
-
-    def of_pooled(self, rows: NDArray[np.intp], logits: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Labels of the pooled classifier: what it really predicts, or at least its cut-off."""
-        return decide(logits, self.pooled_cutoff) if self.pooled_label is None else self.pooled_label[rows]
-
-
-def matched_groups(one: NDArray[np.intp], other: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
-    """For each group of one model, the group of the other that it shares most rows with, one to one.
+def matched_groups(group: NDArray[np.intp], final: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
+    """For each group of a model of one fold, the group of the final model that it shares most rows with, one to one.
 
     The models of two folds number their groups in any order; without this, counts of different groups would be added
     up.
     """
     shared = np.zeros((n_groups, n_groups))
-    np.add.at(shared, (one, other), 1)
+    np.add.at(shared, (group, final), 1)
     return linear_sum_assignment(shared, maximize=True)[1]
 
 
-def cross_fitted_rows(
-    folds: Iterable[FoldVerdict], n_groups: int, rows: LabelledRows, decisions: Decisions
+def compare_rows(
+    rows: LabelledRows,
+    judging: NDArray[np.intp],
+    group: NDArray[np.intp],
+    own_logits: NDArray[np.float64],
+    base: NDArray[np.float64],
+    pooled_label: NDArray[np.intp],
+    cutoff: float,
 ) -> ComparedRows:
-    """All calibration rows, each with the classifiers of the fold that was trained without it."""
-    parts = [_compared(fold, n_groups, rows, decisions) for fold in folds if len(fold.rows)]
-    return ComparedRows.concatenate(parts) if parts else ComparedRows.none(n_groups)
+    """Compare own classifiers with the pooled one on rows that none of them has seen.
 
-
-def _compared(fold: FoldVerdict, n_groups: int, rows: LabelledRows, decisions: Decisions) -> ComparedRows:
-    labels = decide(fold.logits[:, np.argsort(fold.place)], decisions.cutoff)
-    pooled = decisions.of_pooled(fold.rows, fold.pooled)
-    label = rows.label[fold.rows]
+    Parameters
+    ----------
+    rows : LabelledRows
+        All rows of a fit, n.
+    judging : array of positions
+        Those that judge; the others may hold anything in what follows.
+    group : array of shape (n,)
+    own_logits : array of shape (n, K, m)
+        Of every own classifier, by a model that was trained without the row.
+    base : array of shape (n, m)
+        Out-of-fold pooled logits.
+    pooled_label : array of shape (n,)
+    cutoff : float
+        Probability above which own classifiers predict the second of two classes.
+    """
+    n_groups = own_logits.shape[1]
+    if not len(judging):
+        return ComparedRows.none(n_groups)
+    group, own_logits, base = group[judging], own_logits[judging], base[judging]
+    label, pooled_label, own_label = rows.label[judging], pooled_label[judging], decide(own_logits, cutoff)
+    served_logits = own_logits[np.arange(len(judging)), group]
     return ComparedRows(
-        right=np.column_stack([labels == label[:, None], pooled == label]),
-        differ=labels != pooled[:, None],
-        group=fold.place[fold.group],
+        right=np.column_stack([own_label == label[:, None], pooled_label == label]),
+        differ=own_label != pooled_label[:, None],
+        group=group,
         own=np.arange(n_groups),
-        weight=rows.weight[fold.rows] / rows.weight.max(),
+        weight=rows.weight[judging] / rows.weight.max(),
         weight_unit=float(rows.weight.max()),
         positive=label == 1 if len(rows.classes) == 2 else None,
-        person=None if rows.person is None else rows.person[fold.rows],
-        attributes=None if rows.declared is None else rows.declared.iloc[fold.rows],
-        log_gain=row_losses(fold.pooled, label) - row_losses(fold.logits[np.arange(len(label)), fold.group], label),
+        person=None if rows.person is None else rows.person[judging],
+        attributes=None if rows.declared is None else rows.declared.iloc[judging],
+        log_gain=row_losses(base, label) - row_losses(served_logits, label),
     )

@@ -26,9 +26,8 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neural_network import MLPClassifier
 
 from dafh.classifiers import decide, to_probabilities
-from dafh.evaluation.compared import ComparedRows
 from dafh.exceptions import InputError
-from dafh.groups.judging import ROWS_TO_MATCH, Decisions, FoldVerdict, cross_fitted_rows, matched_groups
+from dafh.groups.judging import ROWS_TO_MATCH, matched_groups
 from dafh.groups.objective import IMBALANCES, SURROGATES, Array, Batch, Form, Settings, objective
 from dafh.groups.recipe import Recipe
 from dafh.groups.trained import Network, NetworkModel, apply_network
@@ -413,22 +412,26 @@ class FittedPopulation:
     best_epoch: int
     """Counted from 1."""
 
-    def cross_fitted_rows(
-        self, rows: LabelledRows, base: NDArray[np.float64], held_out: HeldOut, decisions: Decisions
-    ) -> ComparedRows:
-        """Compare, on calibration rows, models that were trained without them, with groups as in the final model."""
+    def cross_fitted(
+        self, rows: LabelledRows, base: NDArray[np.float64], held_out: HeldOut
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+        """Calibration rows, and of all rows the group (n,) and the logits of every own classifier (n, K, m).
+
+        They are those of models that were trained without the row, with groups numbered as in the final model.
+        """
         # Every so many rows, not the first ones: files are often sorted.
         sample = rows.numbers[:: max(len(rows) // ROWS_TO_MATCH, 1)]
-        final, verdicts = self.model.group_logits(sample).argmax(axis=1), []
+        final_group = self.model.group_logits(sample).argmax(axis=1)
+        group, own_logits = np.zeros(len(rows), np.intp), np.repeat(base[:, None], self.model.n_groups, axis=1)
         for fold, model in enumerate(self.folds):
             members = held_out.calibration(fold)
-            if not len(members):
-                continue
-            group, pooled = model.group_logits(rows.numbers[members]).argmax(axis=1), base[members]
-            logits = model.logits(rows.numbers[members]) + (pooled[:, None] if model.contains_pooled else 0.0)
-            place = matched_groups(model.group_logits(sample).argmax(axis=1), final, self.model.n_groups)
-            verdicts.append(FoldVerdict(members, group, logits, pooled, place))
-        return cross_fitted_rows(verdicts, self.model.n_groups, rows, decisions)
+            if len(members):
+                number = matched_groups(model.group_logits(sample).argmax(axis=1), final_group, self.model.n_groups)
+                group[members] = number[model.group_logits(rows.numbers[members]).argmax(axis=1)]
+                logits = model.logits(rows.numbers[members])[:, np.argsort(number)]
+                own_logits[members] = logits + (base[members, None] if model.contains_pooled else 0.0)
+        judging = [held_out.calibration(fold) for fold in range(len(self.folds))]
+        return np.concatenate([np.zeros(0, np.intp), *judging]), group, own_logits
 
 
 def fit_population(

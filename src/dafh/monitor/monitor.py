@@ -15,7 +15,7 @@ from dafh.classifiers import final_classifier, split_pipeline
 from dafh.columns.hashes import row_hashes, value_hashes
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.estimators.decoupled import DecoupledClassifier
-from dafh.estimators.prediction import PairedDecisions
+from dafh.evaluation.compared import PairedDecisions
 from dafh.exceptions import DAFHError, InputError
 from dafh.frames import Table, to_pandas
 from dafh.monitor.declared import DeclaredParts, Settings, losses_to_watch
