@@ -1,15 +1,13 @@
 """Models as SQL, so that rows are scored where they live.
 
-`to_sql` takes a fitted model apart into regions and points (`_Plan`), and writes one SELECT: columns cleaned, rows
-grouped, scored and decided. Each step is a common table expression that adds columns to those of the step before it.
-sqlglot writes it for each database. All values and names become nodes of its syntax tree, never pasted text: a category
-called ``'); DROP TABLE x; --`` stays a category. A further dialect is an entry of `DIALECTS`, which the tests go
-through.
+`to_sql` writes one SELECT: columns cleaned, rows grouped, scored and decided. Each step is a common table expression
+that adds columns to those of the step before it. sqlglot writes it for each database. All values and names become
+nodes of its syntax tree, never pasted text: a category called ``'); DROP TABLE x; --`` stays a category. A further
+dialect is an entry of `DIALECTS`, which the tests go through.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -30,7 +28,7 @@ from dafh.frames import MISSING
 from dafh.groups.trained import ExceptionModel
 from dafh.incumbents import Incumbent
 from dafh.linear.scorecard import Scorecard
-from dafh.regions.conditions import Condition, Region
+from dafh.regions.conditions import Condition
 from dafh.text import printable, quoted, shown, write_date
 
 try:
@@ -100,12 +98,16 @@ def to_sql(
         raise InputError(f"There is no dialect {quoted(dialect)}: choose from {', '.join(DIALECTS)}.")
     if isinstance(keep, str):
         raise InputError(f"keep must be a list of names of columns, got {shown(keep)}.")
-    plan = _make_plan(model, schema)
-    statement = _Statement(plan, dialect, table, list(dict.fromkeys(keep))).write()
+    final, scorecard, columns = _take_apart(model)
+    columns = columns if schema is None else schema.features
+    # Words such as "NA" are gaps in files; in data frames they are text.
+    statement = _Statement(final, scorecard, columns, schema is not None, dialect).write(
+        table, list(dict.fromkeys(keep))
+    )
     lines = [f"Scores of a model, as dafh {dafh.__version__} predicts them; for {dialect}.", *notes]
     headings = {"number": "numbers", "flag": "true or false", "category": "categories", "date": "dates or timestamps"}
     for kind, heading in headings.items():
-        names = [name for name, full_kind in plan.columns.items() if full_kind.split(" ")[0] == kind]
+        names = [name for name, full_kind in columns.items() if full_kind.split(" ")[0] == kind]
         if names:
             lines.append(f"Columns of {heading}: {', '.join(names)}.")
             if kind == "date":
@@ -114,66 +116,12 @@ def to_sql(
     return f"{header}\n{statement}\n"
 
 
-# ---- a fitted model taken apart ----
-
-
-@dataclass(frozen=True, eq=False)
-class _Points:
-    """A score that adds points by bin."""
-
-    columns: tuple[Column, ...]
-    points: tuple[NDArray[np.float64], ...]
-    """By column, (bins, m)."""
-    intercept: NDArray[np.float64]
-    """(m,)."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """Everything that decides about a row. Nothing here knows SQL."""
-
-    columns: Mapping[str, str]
-    """Name and kind of each column the model takes."""
-    has_gap_words: bool
-    """Whether words such as "NA" are gaps, as in files; in data frames they are text."""
-    classes: NDArray[Any]
-    pooled: _Points
-    pooled_cutoff: float
-    """Logit above which the pooled classifier predicts the second of two classes."""
-    regions: tuple[Region, ...] | None = None
-    """Exceptions in order; None for a model without groups."""
-    pooled_groups: tuple[int, ...] = ()
-    """Groups that the pooled classifier serves."""
-    corrections: tuple[tuple[tuple[int, ...], _Points], ...] = ()
-    """Groups, and what is added to the pooled logits of their rows."""
-    cutoff: float = 0.0
-    """The same logit for own classifiers."""
-    # Beyond e^700 to 1, some databases stop with an error instead of giving 0 or 1.
-    largest_logit: float = 700.0
-    """Larger logits count as this one."""
-    scaling: tuple[float, float] | None = None
-    """Scaled points: those of even odds, and those of a logit of 1."""
-
-    @property
-    def categories(self) -> dict[str, set[str]]:
-        """Names of the categories that any part of the model uses, by column."""
-        names: dict[str, set[str]] = {}
-        for condition in (condition for region in self.regions or () for condition in region.conditions):
-            if condition.is_category:
-                names.setdefault(condition.column, set()).update(condition.values)
-        for column in self.pooled.columns:
-            if column.is_category:
-                names.setdefault(column.name, set()).update(column.categories)
-        return names
-
-
-def _make_plan(model: Any, schema: TableSchema | None) -> _Plan:
-    """Take a fitted model apart, or refuse in one sentence what SQL cannot express."""
+def _take_apart(model: Any) -> tuple[Any, Scorecard, Mapping[str, str]]:
+    """Return the final classifier, its scorecard, and the kinds of columns; refuse what SQL cannot express."""
     check_is_fitted(model)
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     final = final_classifier(model)
-    reader = steps[0] if len(steps) == 2 and isinstance(steps[0], TableReader) else None
-    if len(steps) > (1 if reader is None else 2):
+    reader = model[0] if isinstance(model, Pipeline) and isinstance(model[0], TableReader) else None
+    if isinstance(model, Pipeline) and (len(model) > 2 or (len(model) == 2 and reader is None)):
         raise InputError(f"Steps before {type(final).__name__} cannot be exported, but for the one that reads tables.")
     scorecard = final
     if isinstance(final, DAFHClassifier):
@@ -192,67 +140,13 @@ def _make_plan(model: Any, schema: TableSchema | None) -> _Plan:
         raise InputError(
             "The pooled classifier of this model knows other labels than the model: it cannot be exported."
         )
-    column_kinds = scorecard.binning_.kinds
-    columns = schema.features if schema is not None else column_kinds if reader is None else reader.columns_
-    if "" in columns:
-        raise InputError(
-            "A column of the model has no name, and no database has such a column: name it, and fit again."
-        )
-    if not set(column_kinds) <= set(columns):
-        raise InputError(
-            "The parts of this model, or its schema, call the columns by different names: it cannot be exported."
-        )
-    groups: dict[str, Any] = {}
-    if isinstance(final, DAFHClassifier):
-        groups = _plan_groups(final)
-    elif final.scaling is not None:
-        groups = {"scaling": (final.scaling.start, final.scaling.factor(final.classes_.tolist()))}
-    return _Plan(
-        columns=columns,
-        has_gap_words=schema is not None,
-        classes=final.classes_,
-        pooled=_Points(scorecard.binning_.columns, tuple(scorecard.points_), scorecard.intercept_),
-        pooled_cutoff=float(logit(scorecard.threshold_)),
-        **groups,
-    )
-
-
-def _plan_groups(model: DAFHClassifier) -> dict[str, Any]:
-    """Return the fields of a plan that are about groups."""
-    trained: Any = model._trained
-    assert model._encoding.binning is not None
-    groups_of: dict[int, list[int]] = {}
-    for group, server in enumerate(model.serves_.tolist()):
-        groups_of.setdefault(server, []).append(group)
-    pooled_groups = groups_of.pop(model.n_groups_, [])
-    corrections = [
-        (
-            tuple(groups),
-            _Points(
-                model._encoding.binning.columns,
-                tuple(table[server] for table in trained.corrections.points),
-                trained.corrections.intercept[server],
-            ),
-        )
-        for server, groups in groups_of.items()
-    ]
-    return {
-        "regions": trained.regions,
-        "pooled_groups": tuple(pooled_groups),
-        "corrections": tuple(corrections),
-        "cutoff": float(logit(model.threshold_)),
-        "largest_logit": LARGEST_LOGIT,
-    }
+    return final, scorecard, scorecard.binning_.kinds if reader is None else reader.columns_
 
 
 # ---- expressions ----
 
-# A table cannot have two columns that differ in upper and lower case only.
-_FOLDING = ("duckdb", "sqlite")
 # Steps must be kept apart: otherwise a column that a hundred conditions read is cleaned a hundred times.
 _MATERIALIZING = ("postgres", "sqlite")
-# Postgres cuts names at 63 bytes, and two of them might then be the same.
-_LONGEST_NAME = 55
 # SQLite takes expressions of up to 1,000 levels, and every further term of a sum is one.
 _MOST_TERMS = 200
 # Differences of logits beyond this one give probabilities of 0, and in some databases an error.
@@ -264,6 +158,7 @@ _WHOLE = re.compile(r"-?\d+")
 
 Branch = tuple[exp.Expression, exp.Expression]
 """A condition and its value."""
+Columns = Mapping[str, exp.Expression]
 
 
 def _real(value: float) -> exp.Expression:
@@ -298,14 +193,6 @@ def _case(
     return exp.Case(this=of, ifs=ifs, default=default)
 
 
-def _is_null(node: exp.Expression) -> exp.Expression:
-    return exp.Is(this=node, expression=exp.Null())
-
-
-def _one_of(node: exp.Expression, values: Sequence[exp.Expression]) -> exp.Expression:
-    return exp.In(this=node.copy(), expressions=values)
-
-
 def _all_of(conditions: Sequence[exp.Expression]) -> exp.Expression:
     """Join conditions that must all hold; none at all always do."""
     return cast("exp.Expression", exp.and_(*(conditions or [exp.true()])))
@@ -326,10 +213,6 @@ def _sum(terms: Sequence[exp.Expression]) -> exp.Expression:
 def _divided(dividend: exp.Expression, divisor: exp.Expression) -> exp.Expression:
     """Divide floating point numbers; sqlglot is told that they are, and adds no casts."""
     return exp.Div(this=dividend, expression=divisor, typed=True, safe=False)
-
-
-def _cast(node: exp.Expression, to: str) -> exp.Expression:
-    return exp.Cast(this=node, to=exp.DataType.build(to))
 
 
 def _within(node: exp.Expression, low: float, high: float | None = None) -> exp.Expression:
@@ -354,8 +237,8 @@ def _read_number(source: exp.Expression, dialect: str) -> exp.Expression:
     if dialect == "sqlite":
         # A comparison with a number makes SQLite read text as a number where all of it is one. Other text is larger
         # than every number. A cast alone would read "12 b" as 12 and "unknown" as 0.
-        low, high = (_cast(_real(limit), "double") for limit in (-LARGEST_NUMBER, LARGEST_NUMBER))
-        return _case([(_all_of([source > low, source < high]), _cast(source, "double"))])
+        low, high = (exp.cast(_real(limit), "double") for limit in (-LARGEST_NUMBER, LARGEST_NUMBER))
+        return _case([(_all_of([source > low, source < high]), exp.cast(source, "double"))])
     value = exp.TryCast(this=source, to=exp.DataType.build("double"))
     # Written so that NaN fails, too.
     return _case([(exp.Abs(this=value) < _real(LARGEST_NUMBER), value)])
@@ -367,20 +250,20 @@ def _read_days(source: exp.Expression, dialect: str) -> exp.Expression:
         # Only what begins like a date: SQLite takes "now" and plain numbers for points in time as well.
         seconds = exp.Anonymous(this="STRFTIME", expressions=[_text("%s"), source])
         is_date = exp.Glob(this=source.copy(), expression=_text("[0-9][0-9][0-9][0-9]-*"))
-        return _case([(is_date, _divided(_cast(seconds, "double"), _real(_SECONDS_OF_A_DAY)))])
+        return _case([(is_date, _divided(exp.cast(seconds, "double"), _real(_SECONDS_OF_A_DAY)))])
     instant = exp.TryCast(this=source, to=exp.DataType.build("timestamp"))
     if dialect == "postgres":
         since: exp.Expression = exp.Extract(this=exp.var("EPOCH"), expression=instant)
     else:
         since = exp.TimeToUnix(this=instant)
-    return _divided(_cast(exp.Floor(this=since), "double"), _real(_SECONDS_OF_A_DAY))
+    return _divided(exp.cast(exp.Floor(this=since), "double"), _real(_SECONDS_OF_A_DAY))
 
 
 def _read_flag(source: exp.Expression) -> exp.Expression:
     """Read true and false, or 1 and 0, however a table holds them."""
-    word = exp.Lower(this=exp.Trim(this=_cast(source, "text")))
+    word = exp.Lower(this=exp.Trim(this=exp.cast(source, "text")))
     words = {value: [_text(name) for name, meaning in FLAGS.items() if meaning == value] for value in (1.0, 0.0)}
-    return _case([(_one_of(word, words[value]), _real(value)) for value in words])
+    return _case([(word.isin(*words[value]), _real(value)) for value in words])
 
 
 def _read_category(source: exp.Expression, categories: Collection[str], has_gap_words: bool) -> exp.Expression:
@@ -388,8 +271,8 @@ def _read_category(source: exp.Expression, categories: Collection[str], has_gap_
 
     Blanks around such a word do not matter.
     """
-    name, missing = _cast(source, "text"), _text(MISSING)
-    branches: list[Branch] = [(_is_null(name), missing)]
+    name, missing = exp.cast(source, "text"), _text(MISSING)
+    branches: list[Branch] = [(name.is_(exp.null()), missing)]
     whole_numbers = [category for category in sorted(categories) if _WHOLE.fullmatch(category)]
     if whole_numbers:
         # 1.0 and 1.00 are the category 1, whether a table holds text or fractions.
@@ -401,9 +284,9 @@ def _read_category(source: exp.Expression, categories: Collection[str], has_gap_
         return _case(branches, name.copy())
     # Names of categories come first: nearly all values are among them, and TRIM is slow.
     names = [_text(category) for category in sorted(categories)]
-    first = [(_one_of(name, names), name.copy())] if names else []
+    first = [(name.isin(*names), name.copy())] if names else []
     words = [_text(word) for word in sorted(MISSING_WORDS)]
-    return _case([*first, *branches, (_one_of(exp.Trim(this=name.copy()), words), missing.copy())], name.copy())
+    return _case([*first, *branches, (exp.Trim(this=name.copy()).isin(*words), missing.copy())], name.copy())
 
 
 # ---- groups and scores ----
@@ -415,10 +298,10 @@ def _condition(condition: Condition) -> exp.Expression:
     if condition.is_category:
         if not condition.values:
             return exp.true() if condition.is_negated else exp.false()
-        is_named = _one_of(node, [_text(value) for value in condition.values])
+        is_named = node.isin(*map(_text, condition.values))
         return exp.not_(is_named) if condition.is_negated else is_named
     if condition.is_only_missing:
-        return _is_null(node) if condition.with_missing else exp.false()
+        return node.is_(exp.null()) if condition.with_missing else exp.false()
     limits: list[exp.Expression] = []
     for operator, value in ((exp.GT, condition.low), (exp.LTE, condition.high)):
         if value is not None:
@@ -427,23 +310,15 @@ def _condition(condition: Condition) -> exp.Expression:
                 limit.add_comments([write_date(value, 17)])
             limits.append(operator(this=node.copy(), expression=limit))
     if not limits:
-        return exp.true() if condition.with_missing else exp.not_(_is_null(node))
+        return exp.true() if condition.with_missing else exp.not_(node.is_(exp.null()))
     in_interval = _all_of(limits)
-    return cast("exp.Expression", exp.or_(_is_null(node), in_interval)) if condition.with_missing else in_interval
+    return cast("exp.Expression", exp.or_(node.is_(exp.null()), in_interval)) if condition.with_missing else in_interval
 
 
-def _is_group(group: str, numbers: Sequence[int]) -> exp.Expression:
-    if len(numbers) == 1:
-        return exp.EQ(this=_column(group), expression=_number(numbers[0]))
-    return _one_of(_column(group), [_number(number) for number in numbers])
-
-
-def _score(score: _Points, output: int) -> exp.Expression:
+def _score(columns: Iterable[Column], points: Iterable[NDArray[Any]], intercept: float, output: int) -> exp.Expression:
     """Write one logit: the intercept, then what each column adds, in the order in which the model adds them."""
-    by_column = zip(score.columns, score.points, strict=True)
-    terms = [_column_points(column, points[:, output].tolist()) for column, points in by_column]
-    intercept = _cast(_real(float(score.intercept[output])), "double")
-    return _sum([intercept, *(term for term in terms if term is not None)])
+    terms = [_column_points(column, table[:, output].tolist()) for column, table in zip(columns, points, strict=True)]
+    return _sum([exp.cast(_real(intercept), "double"), *(term for term in terms if term is not None)])
 
 
 def _column_points(column: Column, points: list[float]) -> exp.Expression | None:
@@ -463,7 +338,7 @@ def _column_points(column: Column, points: list[float]) -> exp.Expression | None
     steps: list[Branch] = [(node <= _number(cut), _real(value)) for cut, value in changes]
     if not steps and by_bin[-1] == missing:
         return _real(missing) if missing else None
-    last = node > _number(changes[-1][0]) if changes else exp.not_(_is_null(node))
+    last = node > _number(changes[-1][0]) if changes else exp.not_(node.is_(exp.null()))
     # What no comparison holds for is a gap.
     return _case([*steps, (last, _real(by_bin[-1]))], _real(missing))
 
@@ -473,73 +348,63 @@ def _column_points(column: Column, points: list[float]) -> exp.Expression | None
 _SOURCE = "source"
 # A table with the name of a step would be taken for the step.
 _PREFIX = "dafh_"
-Columns = Mapping[str, exp.Expression]
 
 
 class _Statement:
     """Steps of a statement; each adds columns to those of the step before it."""
 
-    def __init__(self, plan: _Plan, dialect: str, table: str, keep: Sequence[str]) -> None:
-        self.plan, self.dialect = plan, dialect
-        try:
-            self._table = exp.to_table(table, dialect=dialect)
-        except (SqlglotError, ValueError) as error:
-            raise InputError(f"{quoted(table)} is not the name of a table.") from error
-        folded: dict[str, str] = {}
-        for name in plan.columns:
-            if dialect in _FOLDING and name.lower() in folded:
-                raise InputError(
-                    f"The columns {quoted(folded[name.lower()])} and {quoted(name)} have the same name for {dialect}, "
-                    "which does not tell upper from lower case: rename one of them."
-                )
-            folded[name.lower()] = name
+    def __init__(
+        self, final: Any, scorecard: Scorecard, columns: Mapping[str, str], has_gap_words: bool, dialect: str
+    ) -> None:
+        self.final, self.scorecard, self.columns = final, scorecard, columns
+        self.has_gap_words, self.dialect = has_gap_words, dialect
+        self.trained: Any = final._trained if isinstance(final, DAFHClassifier) else None
+        # Groups by the position of the classifier that serves them.
+        self.groups_of: dict[int, list[int]] = {}
+        for group, server in enumerate(final.serves_.tolist() if self.trained else []):
+            self.groups_of.setdefault(server, []).append(group)
+        self.pooled_groups = self.groups_of.pop(final.n_groups_, []) if self.trained else []
         self._steps: list[tuple[str, exp.Select]] = []
-        self._names = set(folded)
-        # A column to carry over may be one that the model reads: both go through all steps, the second one cleaned.
-        self._carried = {name: self._new_name(name) for name in keep}
+        self._names = {name.lower() for name in columns}
 
-    def write(self) -> str:
+    def write(self, table: str, keep: Sequence[str]) -> str:
         """Write all steps, and what `dafh predict` writes: label, probabilities and group."""
-        plan = self.plan
-        self._add_cleaned()
-        group = None
-        if plan.regions is not None:
-            group = self._new_name("group")
-            rules = [
-                (_all_of([_condition(condition) for condition in region.conditions]), _number(number))
-                for number, region in enumerate(plan.regions)
-            ]
-            # The first exception that holds, or everybody else.
-            self._add("grouped", {group: _case(rules, _number(len(rules))) if rules else _number(0)})
-        pooled = self._add_scores("pooled", "pooled_score", lambda output: _score(plan.pooled, output))
-        own = pooled
-        if plan.corrections:
-            own = self._add_scores("scored", "score", lambda output: self._corrected(pooled[output], output, group))
-        columns: dict[str, exp.Expression] = {"prediction": self._label(group, pooled, own)}
-        columns |= self._probabilities(own)
-        if plan.scaling is not None:
-            start, factor = plan.scaling
-            columns["points"] = exp.Add(this=_real(start), expression=_real(factor) * _column(own[0]))
+        # A column to carry over may be one that the model reads: both go through all steps, the second one cleaned.
+        carried = {name: self._new_name("carried") for name in keep}
+        self._add_cleaned(table, carried)
+        group = None if self.trained is None else self._add_groups()
+        points, intercept, binned = self.scorecard.points_, self.scorecard.intercept_, self.scorecard.binning_.columns
+        pooled = self._add_scores(
+            "pooled", "pooled_score", lambda output: _score(binned, points, float(intercept[output]), output)
+        )
+        by_own = pooled
+        if group is not None and self.groups_of:
+            by_own = self._add_scores("scored", "score", lambda output: self._corrected(pooled[output], output, group))
+        columns: dict[str, exp.Expression] = {"prediction": self._label(group, pooled, by_own)}
+        columns |= self._probabilities(by_own)
+        scaling = None if self.trained is not None else self.scorecard.scaling
+        if scaling is not None:
+            factor = scaling.factor(self.scorecard.classes_.tolist())
+            columns["points"] = exp.Add(this=_real(scaling.start), expression=_real(factor) * _column(by_own[0]))
         if group is not None:
             columns["group"] = _column(group)
-        for name in self._carried:
+        for name in carried:
             if name.lower() in {result.lower() for result in columns}:
                 raise InputError(f"The column {quoted(name)} cannot be carried over: a column of scores has this name.")
-        carried = {name: _column(new) for name, new in self._carried.items()}
-        select = exp.select(*_aliased({**carried, **columns}), copy=False)
+        columns = {name: _column(new) for name, new in carried.items()} | columns
+        select = exp.select(*_aliased(columns), copy=False)
         select = select.from_(exp.Table(this=exp.to_identifier(self._steps[-1][0])))
         for name, step in self._steps:
             materialized = True if self.dialect in _MATERIALIZING else None
             select = select.with_(exp.to_identifier(name), as_=step, materialized=materialized, copy=False)
         return select.sql(self.dialect, pretty=True)
 
-    def _new_name(self, wanted: str) -> str:
+    def _new_name(self, stem: str) -> str:
         """Return a name that no other column of the steps has, whatever their case."""
-        wanted = wanted if len(wanted.encode()) <= _LONGEST_NAME else "long_name"
-        name, attempt = wanted, 1
+        name, attempt = stem, 1
         while name.lower() in self._names:
             attempt += 1
-            name = f"{wanted}_{attempt}"
+            name = f"{stem}_{attempt}"
         self._names.add(name.lower())
         return name
 
@@ -548,49 +413,76 @@ class _Statement:
         last = exp.Table(this=exp.to_identifier(self._steps[-1][0]))
         self._steps.append((_PREFIX + step, exp.select(exp.Star(), *_aliased(columns), copy=False).from_(last)))
 
-    def _add_scores(self, step: str, name: str, write: Callable[[int], exp.Expression]) -> list[str]:
+    def _add_scores(self, step: str, stem: str, write: Callable[[int], exp.Expression]) -> list[str]:
         """Add a step with one column, or one for each of several classes, and return their names."""
-        n_outputs = len(self.plan.pooled.intercept)
-        names = [self._new_name(name if n_outputs == 1 else f"{name}_{output}") for output in range(n_outputs)]
+        n_outputs = len(self.scorecard.intercept_)
+        names = [self._new_name(stem if n_outputs == 1 else f"{stem}_{output}") for output in range(n_outputs)]
         self._add(step, {name: write(output) for output, name in enumerate(names)})
         return names
 
-    def _add_cleaned(self) -> None:
+    def _add_cleaned(self, table: str, carried: Mapping[str, str]) -> None:
         """Take the columns that the model needs from the table, as it reads them, and those to carry over."""
-        columns: dict[str, exp.Expression] = {new: _column(name, _SOURCE) for name, new in self._carried.items()}
-        categories = self.plan.categories
-        for name, kind in self.plan.columns.items():
+        try:
+            source_table = exp.to_table(table, dialect=self.dialect)
+        except (SqlglotError, ValueError) as error:
+            raise InputError(f"{quoted(table)} is not the name of a table.") from error
+        # Names of the categories that any part of the model uses, by column.
+        categories: dict[str, set[str]] = {}
+        for region in [] if self.trained is None else self.trained.regions:
+            for condition in region.conditions:
+                if condition.is_category:
+                    categories.setdefault(condition.column, set()).update(condition.values)
+        for column in self.scorecard.binning_.columns:
+            if column.is_category:
+                categories.setdefault(column.name, set()).update(column.categories)
+        columns: dict[str, exp.Expression] = {new: _column(name, _SOURCE) for name, new in carried.items()}
+        for name, kind in self.columns.items():
             source = _column(name, _SOURCE)
             if kind == "category":
-                columns[name] = _read_category(source, categories.get(name, ()), self.plan.has_gap_words)
+                columns[name] = _read_category(source, categories.get(name, ()), self.has_gap_words)
             elif kind == "flag":
                 columns[name] = _read_flag(source)
             else:
                 read = _read_days if kind.startswith(DATE) else _read_number
                 columns[name] = read(source, self.dialect)
         select = exp.select(*_aliased(columns), copy=False)
-        select = select.from_(exp.alias_(self._table, _SOURCE, table=True), copy=False)
+        select = select.from_(exp.alias_(source_table, _SOURCE, table=True), copy=False)
         self._steps.append((f"{_PREFIX}cleaned", select))
 
-    def _corrected(self, pooled: str, output: int, group: str | None) -> exp.Expression:
+    def _add_groups(self) -> str:
+        """Add the number of the first exception that holds, or of everybody else, and return its name."""
+        group = self._new_name("group")
+        rules = [
+            (_all_of([_condition(condition) for condition in region.conditions]), _number(number))
+            for number, region in enumerate(self.trained.regions)
+        ]
+        self._add("grouped", {group: _case(rules, _number(len(rules))) if rules else _number(0)})
+        return group
+
+    def _corrected(self, pooled: str, output: int, group: str) -> exp.Expression:
         """Write a logit of the classifier that serves a row: the pooled one, and what its group adds."""
-        assert group is not None
-        branches = [(_is_group(group, groups), _score(score, output)) for groups, score in self.plan.corrections]
+        binned, corrections = self.final._encoding.binning.columns, self.trained.corrections
+        branches = []
+        for server, groups in self.groups_of.items():
+            points, intercept = [table[server] for table in corrections.points], corrections.intercept[server]
+            branches.append((_is_group(group, groups), _score(binned, points, float(intercept[output]), output)))
         return exp.Add(this=_column(pooled), expression=_case(branches, _real(0)))
 
     def _probabilities(self, scores: list[str]) -> dict[str, exp.Expression]:
         """Write the probability of the second of two classes, or of each of several, named as `dafh predict` does."""
-        classes = self.plan.classes
+        classes = self.final.classes_
         if len(scores) == 1:
-            score = _within(_column(scores[0]), -self.plan.largest_logit, self.plan.largest_logit)
+            # Beyond e^700 to 1, some databases stop with an error instead of giving 0 or 1.
+            limit = -_SMALLEST_EXPONENT if self.trained is None else LARGEST_LOGIT
+            score = _within(_column(scores[0]), -limit, limit)
             # The minus is on the outside of CASE: written before a column it would be read as a comment where two meet.
             power = exp.Exp(this=exp.Neg(this=exp.Paren(this=score)))
             odds = exp.Paren(this=exp.Add(this=_real(1), expression=power))
             return {f"probability_{classes[1]}": _divided(_real(1), odds)}
         largest = self._new_name("largest_score")
         # Scores are missing together or not at all.
-        first, *others = map(_column, scores)
-        self._add("largest", {largest: exp.Greatest(this=first, expressions=others, ignore_nulls=True)})
+        first, *further = map(_column, scores)
+        self._add("largest", {largest: exp.Greatest(this=first, expressions=further, ignore_nulls=True)})
 
         def power_of(output: int) -> exp.Expression:
             # Less the largest one: no logit is too large for that.
@@ -602,20 +494,21 @@ class _Statement:
             for label, power in zip(classes, powers, strict=True)
         }
 
-    def _label(self, group: str | None, pooled: list[str], own: list[str]) -> exp.Expression:
+    def _label(self, group: str | None, pooled: list[str], by_own: list[str]) -> exp.Expression:
         """Write the label: of the pooled classifier by its own score and cut-off, where that serves a row."""
-        plan = self.plan
-        by_own, by_pooled = self._decisions(own, plan.cutoff), self._decisions(pooled, plan.pooled_cutoff)
-        if not plan.corrections:
+        pooled_cutoff = float(logit(self.scorecard.threshold_))
+        by_pooled = self._decisions(pooled, pooled_cutoff)
+        if group is None or not self.groups_of:
             return _case(by_pooled)
-        if not plan.pooled_groups or plan.cutoff == plan.pooled_cutoff:
-            return _case(by_own)
-        assert group is not None
-        return _case([(_is_group(group, plan.pooled_groups), _case(by_pooled)), *by_own])
+        cutoff = float(logit(self.final.threshold_))
+        if not self.pooled_groups or cutoff == pooled_cutoff:
+            return _case(self._decisions(by_own, cutoff))
+        is_pooled = _is_group(group, self.pooled_groups)
+        return _case([(is_pooled, _case(by_pooled)), *self._decisions(by_own, cutoff)])
 
     def _decisions(self, scores: list[str], cutoff: float) -> list[Branch]:
         """Conditions under which each label is predicted; none holds where a score is missing."""
-        labels = [_label_literal(label) for label in self.plan.classes.tolist()]
+        labels = [_label_literal(label) for label in self.final.classes_.tolist()]
         if len(scores) == 1:
             score, limit = _column(scores[0]), _real(cutoff)
             return [(score > limit, labels[1]), (score <= limit, labels[0])]
@@ -628,6 +521,10 @@ class _Statement:
 
 def _aliased(columns: Columns) -> list[exp.Expression]:
     return [exp.Alias(this=node, alias=exp.to_identifier(name, quoted=True)) for name, node in columns.items()]
+
+
+def _is_group(group: str, numbers: Sequence[int]) -> exp.Expression:
+    return _column(group).isin(*map(_number, numbers))
 
 
 def _label_literal(label: Any) -> exp.Expression:

@@ -170,6 +170,8 @@ def test_the_radius_is_that_of_hand_worked_limits():
     assert robust_radius(0, 10) == pytest.approx(0.05**0.1 / (1 - 0.05**0.1))
     assert robust_radius(10, 30) == pytest.approx(1.58, abs=0.005)
     np.testing.assert_array_equal(robust_radius([0, 7], [0, 0]), 0)
+    # One row won, none lost: the limit of the share is the level itself.
+    assert robust_radius(0, 1, 0.2) == pytest.approx(0.2 / 0.8)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

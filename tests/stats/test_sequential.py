@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import beta, binom, binomtest
 
 from dafh.exceptions import InputError
 from dafh.stats import Bettors, WeightedCounts, drift_evidence, share_interval
+from dafh.stats.sequential import BETS, PRIOR, in_play
 
 SIGNS = st.lists(st.sampled_from([-1.0, 1.0]), max_size=400).map(np.array)
+VALUES = st.lists(st.sampled_from([-1.0, -0.3, 0.1, 0.5, 1.0]), min_size=1, max_size=200).map(np.array)
 ALL_GAMES = np.array(list(itertools.product([-1.0, 1.0], repeat=10)))
 
 
@@ -35,12 +37,22 @@ def test_bets_lose_on_average_where_the_own_classifier_is_better():
     assert chance @ [capital_after(game) for game in ALL_GAMES] < 0.9
 
 
-@given(SIGNS)
-def test_settling_bets_in_blocks_and_one_by_one_is_the_same(x):
-    one_by_one = Bettors.start(1)
+@given(VALUES, st.sampled_from([1.02, 1.4, 5.0]))
+def test_settling_bets_in_blocks_and_one_by_one_is_the_same(x, target):
+    one_by_one, capital = Bettors.start(2), []
     for value in x:
-        one_by_one.bet_once(np.array([value]), target=5.0)
-    assert capital_after(x, target=5.0) == pytest.approx(one_by_one.capital[0], rel=1e-9)
+        one_by_one.bet_once(np.array([value, 0.0]), target)
+        capital.append(one_by_one.capital[0])
+    np.testing.assert_allclose(Bettors.start(1).bet(0, x, target), capital, rtol=1e-9)
+    assert one_by_one.capital[1] == pytest.approx(1.0)  # No bet was placed on the second question.
+    assert one_by_one.n_bets.tolist() == [len(x), 0]
+
+
+def test_the_capital_of_a_first_bet_by_hand():
+    # 97% are in play from the start; of 3% in reserve, `in_play(1)` joins.
+    staked = (0.97 + 0.03 * in_play(1)) * (PRIOR @ BETS)
+    assert capital_after([0.5]) == pytest.approx(1 + 0.5 * staked)
+    assert in_play(100) == pytest.approx(1 - 1 / (1 + np.log(2)))
 
 
 @given(SIGNS, st.integers(0, 400))
@@ -78,10 +90,9 @@ def test_capital_that_is_given_away_is_soon_missed():
         bettors.bet(0, np.ones(60))
     capped.cap(np.array([200.0]))
     assert capped.accounts.sum() == pytest.approx(200.0)
-    poor = Bettors.start(1)
-    before = poor.capital
-    poor.cap(np.array([200.0]))  # Who has less keeps all.
-    np.testing.assert_array_equal(poor.capital, before)
+    poor = Bettors.start(2)
+    poor.cap(np.array([200.0, 0.5]))  # Who has less keeps all.
+    np.testing.assert_allclose(poor.accounts.sum(axis=1), [0.97, 0.5])
     for bettors in (kept, capped):
         bettors.bet(0, -np.ones(12))
     assert capped.capital[0] < 20 < kept.capital[0]
@@ -106,11 +117,45 @@ def test_limits_cover_at_all_times():
     assert missed <= 12  # 20% at most, and much less where the smallest bets do not fit the number of rows.
 
 
-def test_limits_refuse_impossible_counts_and_levels():
+def log_capital(rows, mean):
+    """The definition: bets θ on x > m, of which each row wins θ w (x − m) / (1 + m), with the weight that is worse."""
+    shares = np.geomspace(2e-4, 0.9, 28)
+    prior = shares**0.25 / (shares**0.25).sum()
+    logs = np.zeros(28)
+    for x, low, high, count in zip(rows.x, rows.low, rows.high, rows.counts[0], strict=True):
+        logs += count * np.log1p(shares * min(low * (x - mean), high * (x - mean)) / (1 + mean))
+    return np.log(prior @ np.exp(logs))
+
+
+@pytest.mark.parametrize("low", [0.2, 1.0])
+@pytest.mark.parametrize("counts", [(60, 40, 900), (60, 0, 940), (1, 0, 0), (3, 200, 0)])
+def test_limits_are_where_the_capital_reaches_one_over_the_level(counts, low):
+    rows = WeightedCounts(np.array([1.0, -1.0, 0.0]), np.array([low, 0.5, 1.0]), np.ones(3), np.array([counts], float))
+    limit, opposite = rows.lower(0.02)[0], rows.exchanged().lower(0.02)[0]
+    assert rows.upper(0.02)[0] == -opposite
+    for found, side in ((limit, rows), (opposite, rows.exchanged())):
+        assert log_capital(side, found + 1e-6) < np.log(50)
+        assert found == -1 or log_capital(side, found) >= np.log(50) - 1e-9
+
+
+def test_many_questions_are_answered_as_each_alone():
+    rng = np.random.default_rng(0)
+    worse, better = rng.integers(0, 300, (2, 4000))
+    limits = WeightedCounts.of_counts(worse, better, np.full(4000, 1000)).lower(0.05)
+    for q in (0, 3332, 3333, 3999):  # Blocks have 3,333 questions.
+        assert WeightedCounts.of_counts(worse[q], better[q], 1000).lower(0.05)[0] == limits[q]
+
+
+@pytest.mark.parametrize("counts", [(5, 6, 10), (-1, 2, 10), (2, -1, 10)])
+def test_impossible_counts_are_refused(counts):
     with pytest.raises(InputError, match="negative"):
-        WeightedCounts.of_counts(5, 6, 10)
+        WeightedCounts.of_counts(*counts)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_a_level_is_a_probability(level):
     with pytest.raises(InputError, match="level"):
-        WeightedCounts.of_counts(1, 1, 10).lower(0.0)
+        WeightedCounts.of_counts(1, 1, 10).lower(level)
 
 
 # ---- drift ----
@@ -129,6 +174,27 @@ def test_evidence_of_drift_grows_with_the_change_and_not_within_a_margin():
     assert (np.diff(evidence) > 0).all()
     assert evidence[0] < 1 < evidence[1] < 1e6 < evidence[2]
     assert drift_evidence(130, 1000, 1000, 10_000, level=0.025, margin=0.05) < 1
+
+
+@pytest.mark.parametrize("n", [1, 7, 300])
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(n):
+    for hits in {0, 1, n // 2, n - 1, n}:
+        expected = binomtest(hits, n).proportion_ci(0.9, method="exact")
+        np.testing.assert_allclose(np.ravel(share_interval(hits, n, 0.1)), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("hits", "nearest"), [(0, "low"), (6, "share"), (40, "high")])
+def test_evidence_of_drift_is_a_mixture_of_likelihood_ratios(hits, nearest):
+    """Against the share in the interval that is nearest: ∫ p^k (1 − p)^(n − k) over four beta distributions."""
+    n, center, margin = 40, 20.5 / 101, 0.05
+    low, high = share_interval(20, 100, 0.05)
+    p = {"low": low - margin, "share": hits / n, "high": high + margin}[nearest]
+    grid = (np.arange(200_000) + 0.5) / 200_000
+    ratio = (grid / p) ** hits * ((1 - grid) / (1 - p)) ** (n - hits)
+    mixture = np.mean(
+        [(beta.pdf(grid, trust * center, trust * (1 - center)) * ratio).mean() for trust in 10.0 ** np.arange(1, 5)]
+    )
+    assert drift_evidence(hits, n, 20, 100, 0.05, margin) == pytest.approx(mixture, rel=1e-5)
 
 
 def test_few_reference_rows_show_no_drift():
