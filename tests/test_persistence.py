@@ -637,7 +637,7 @@ CRAFTED = {
     "a folder of pickles": (field("Pipeline", "memory", "/tmp"), "has no field 'memory'"),
     "a value of no kind": (model(["eval", "1"]), "of no kind"),
     "no model": (model(None), "is a NoneType"),
-    "a record as the model": (object_of("ScoreCurve", intercept=1.0, slope=2.0), "is a ScoreCurve"),
+    "a record as the model": (object_of("Costs", fp=1.0, fn=2.0), "is a Costs"),
     "a model that is not fitted": (object_of("Scorecard", **Scorecard().get_params()), "not fitted"),
     "a value that comes later": (model(["same", 9]), "of no kind"),
     "a value before the first": (model(["same", -1]), "of no kind"),

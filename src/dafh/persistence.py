@@ -57,7 +57,7 @@ from dafh.groups.corrections import LinearCorrections, PointCorrections
 from dafh.groups.recipe import Recipe
 from dafh.groups.summary import ExceptionSummary
 from dafh.groups.trained import ExceptionModel, NetworkModel
-from dafh.incumbents import Incumbent, IncumbentColumns, LabelShares, ScoreCurve
+from dafh.incumbents import Incumbent, IncumbentColumns
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.linear.scorecard import Scaling, Scorecard
 from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition
@@ -91,8 +91,6 @@ CLASSES: dict[str, type] = {
         # Models that users bring
         Incumbent,
         IncumbentColumns,
-        LabelShares,
-        ScoreCurve,
         # Partitions
         ClusterPartition,
         IntersectionPartition,
@@ -355,7 +353,7 @@ def _describe_groups(final: Any) -> dict[str, Any]:
         return {**groups, "pooled": "Scorecard", "losses": [], "exceptions": None, "guard": None}
     report, summary, pooled = final.guard_report_, getattr(final, "exceptions_", None), final.pooled_
     if isinstance(pooled, IncumbentColumns):
-        pooled_name = f"read from {' and '.join(pooled.columns)}"
+        pooled_name = f"read from {' and '.join(pooled.only)}"
     else:  # Named as people know it: not by its wrapper, nor by the encoder before it.
         pooled_name = type(final_classifier(pooled.model if isinstance(pooled, Incumbent) else pooled)).__name__
     exceptions = guard = None

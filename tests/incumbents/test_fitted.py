@@ -18,7 +18,6 @@ from sklearn.svm import LinearSVC
 from cases import checkerboard
 from dafh import DAFHClassifier, Incumbent, Recipe, Scorecard, load, save, tabular_pipeline
 from dafh.exceptions import InputError
-from dafh.incumbents import LabelShares, ScoreCurve
 from models import workers
 
 # On so few rows, groups may be little more than the label.
@@ -203,23 +202,6 @@ class Predicts:
 def test_what_cannot_be_the_pooled_classifier_is_refused_in_one_sentence(pooled, message):
     with pytest.raises(InputError, match=message):
         groups_on(pooled).fit(X, Y)
-
-
-def test_a_curve_finds_the_logistic_function_it_was_drawn_from():
-    rng = np.random.default_rng(0)
-    score = rng.uniform(300, 850, 40_000)
-    positive = rng.random(len(score)) < 1 / (1 + np.exp(-(6.0 - 0.01 * score)))
-    curve = ScoreCurve.learn(score, positive, np.ones(len(score)))
-    assert (curve.intercept, curve.slope) == pytest.approx((6.0, -0.01), rel=0.05)
-    twice = ScoreCurve.learn(np.repeat(score, 2), np.repeat(positive, 2), np.full(2 * len(score), 0.5))
-    assert (twice.intercept, twice.slope) == pytest.approx((curve.intercept, curve.slope), rel=1e-4)
-
-
-def test_shares_count_weights_and_a_label_that_never_occurs_has_those_of_all_rows():
-    shares = LabelShares.learn(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([3.0, 1.0, 4.0]), 3).table
-    everywhere = np.array([3, 5, 0]) / 8
-    np.testing.assert_allclose(shares[0], (np.array([3, 1, 0]) + everywhere) / 5)
-    np.testing.assert_allclose(shares[2], everywhere)
 
 
 # ---- files ----
