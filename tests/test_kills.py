@@ -24,7 +24,7 @@ import json, os, signal, sqlite3, sys
 # Once for all children.
 import pyarrow.parquet, sqlglot
 import dafh.cli.training, dafh.estimators.dafh, dafh.persistence
-import dafh.report.page, dafh.scoring, dafh.sql, dafh.monitor
+import dafh.report.page, dafh.cli.model_file, dafh.sql, dafh.monitor
 from dafh.cli import main
 
 dafh.report.page._chart_library = lambda: "window.drawChart = null;"  # To put it together takes seconds.

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import run
 from dafh import load
-from dafh.scoring import FileModel
+from dafh.cli.model_file import ModelFile
 
 NASTY = [
     "<script>alert(1)</script>",
@@ -44,7 +44,7 @@ def test_scores_of_nasty_tables_are_right_and_harmless(nasty):
     cells = pd.concat([scored[name] for name in scored.columns])
     assert not cells.dropna().str.match(r"[=@+]|-\D").any()
     assert not [name for name in scored.columns if name.startswith("=")]
-    model = FileModel.open(folder / "m.dafh")
+    model = ModelFile.open(folder / "m.dafh")
     expected = model.model.predict(model.schema.features_of(table))
     assert scored["prediction"].str.removeprefix("'").tolist() == expected.tolist()
     assert scored[NASTY[4]].str.removeprefix("'").tolist() == table[NASTY[4]].tolist()

@@ -8,7 +8,7 @@ import pytest
 
 from command_line import people, run
 from dafh import DAFHClassifier, compare, save, tabular_pipeline
-from dafh.scoring import read_decided
+from dafh.cli.decided import read_decided
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import pytest
 
 from command_line import run
 from dafh import AuditResult, DAFHClassifier, load
+from dafh.cli.model_file import ModelFile
 from dafh.cli.options import LOSSES
 from dafh.cli.training import TrainingTable
 from dafh.columns.read import DataFile
 from dafh.evaluation.losses import LOSS_NAMES
 from dafh.persistence import read_card
-from dafh.scoring import FileModel
 from models import workers
 
 ABOUT_ROWS = ["--sensitive", "sex,age", "--person", "customer", "--time", "seen", "--test-size", "0.3"]
@@ -115,7 +115,7 @@ def test_the_card_has_everything_that_the_guard_was_asked(visits):
 
 def test_an_audit_asks_about_what_the_guard_protects_and_counts_persons(visits):
     values = json.loads(run("audit", visits / "m.dafh", visits / "m.test.parquet", "--json").stdout)
-    opened = FileModel.open(visits / "m.dafh")
+    opened = ModelFile.open(visits / "m.dafh")
     rows = opened.read(DataFile(visits / "m.test.parquet"))
     assert rows.persons.nunique() == 150
     assert list(rows.sensitive.columns) == ["sex", "age"]

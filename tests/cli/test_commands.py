@@ -12,9 +12,9 @@ import pytest
 
 from command_line import people, run
 from dafh import AuditResult, DAFHClassifier, load
+from dafh.cli.model_file import ModelFile
 from dafh.cli.training import TrainingTable
 from dafh.columns.read import DataFile
-from dafh.scoring import FileModel
 from models import workers
 
 
@@ -56,7 +56,7 @@ def test_predict_streams_predictions_with_groups(folder):
     assert "300 rows in" in result.output
     scored = pd.read_csv(folder / "s.csv")
     assert list(scored.columns) == ["person_id", "row", "prediction", "probability_yes", "group"]
-    model = FileModel.open(folder / "model.dafh")
+    model = ModelFile.open(folder / "model.dafh")
     features = model.schema.features_of(people())
     assert scored["prediction"].tolist() == model.model.predict(features).tolist()
     assert scored["probability_yes"].to_numpy() == pytest.approx(model.model.predict_proba(features)[:, 1], abs=1e-6)
@@ -73,7 +73,7 @@ def test_kept_columns_come_out_as_they_went_in(folder):
 
 
 def test_columns_whose_names_are_taken_get_others(folder):
-    people(5).assign(row=7, **{"row (given)": 8}).to_csv(folder / "taken.csv", index=False)
+    people(5).assign(row=7).to_csv(folder / "taken.csv", index=False)
     run("predict", folder / "model.dafh", folder / "taken.csv", "--keep", "all", "--out", folder / "t.parquet")
     scored = pd.read_parquet(folder / "t.parquet")
     assert scored.columns.is_unique
@@ -157,7 +157,7 @@ def test_audit_is_that_of_python(folder):
     result = run("audit", folder / "model.dafh", folder / "model.test.parquet")
     assert result.exit_code == 0
     kept = pd.read_parquet(folder / "model.test.parquet")
-    model = FileModel.open(folder / "model.dafh")
+    model = ModelFile.open(folder / "model.dafh")
     expected = AuditResult.of(
         model.model, model.schema.features_of(kept), kept["hired"].to_numpy(object), sensitive_features=kept[["sex"]]
     )
@@ -180,7 +180,7 @@ def test_an_audit_of_the_training_rows_says_so(folder):
 
 def test_fail_on_harm_is_an_exit_code(folder):
     table = people(3000, seed=5)
-    features = FileModel.open(folder / "model.dafh").schema.features_of(table)
+    features = ModelFile.open(folder / "model.dafh").schema.features_of(table)
     model = load(folder / "model.dafh")
     if (model[-1].serves_ == model[-1].n_groups_).all():
         pytest.skip("the guard left nothing that could harm")

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafh.cli.model_file import fingerprint, hash_sums, labelled_hashes
 from dafh.columns.encoder import TableEncoder
 from dafh.columns.kinds import as_kind, category_name, guess_kind, is_number, read_as, to_floats, typed_kind
 from dafh.columns.read import DataFile
 from dafh.columns.schema import TableSchema
 from dafh.columns.unexpected import UnreadValues
 from dafh.exceptions import InputError
-from dafh.scoring import fingerprint, hash_sums, labelled_hashes
 
 DAY = dt.date(2020, 6, 1)
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from dafh import audit
 from dafh.cli import main
+from dafh.cli.model_file import ModelFile
 from dafh.report import render, summarize
-from dafh.scoring import FileModel
 from research.guarantees.recommendations import ALL_LOSE, NOBODY_GAINS, TENTH_LOSES, THREE_LOSE
 
 N = 1200
@@ -274,7 +274,7 @@ def test_terminal_json_report_and_exit_code_agree(make, kind, harm, monkeypatch)
         def audit(self, *_, **__):
             return result
 
-    monkeypatch.setattr(FileModel, "open", lambda *_: Opened())
+    monkeypatch.setattr(ModelFile, "open", lambda *_: Opened())
     command = ["audit", "model.dafh", "rows.csv", "--fail-on-harm"]
     terminal = CliRunner().invoke(main, command)
     assert terminal.stdout.startswith(f"{advice}\n\n")

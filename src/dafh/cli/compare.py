@@ -61,8 +61,8 @@ def compare(
     """
     if out is not None:
         check_writable(out)
+    from dafh.cli.decided import read_decided
     from dafh.evaluation.compare import compare as compare_models
-    from dafh.scoring import read_decided
 
     roles = {name: options.pop(name) for name in ("target", "sensitive", "drop", "person", "time", "weight")}
     rows, notes = read_decided(data, old, new, **roles)

@@ -124,9 +124,9 @@ def fit(
     from time import monotonic
 
     check_writable(out)
+    from dafh.cli.model_file import held_out_path
     from dafh.cli.training import TrainingTable
     from dafh.estimators.dafh import DAFHClassifier
-    from dafh.scoring import held_out_path
 
     if test_size:
         check_writable(held_out_path(out))

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from dafh import large
 from dafh.classifiers import split_pipeline
+from dafh.cli.model_file import fingerprint, hash_sums, held_out_path, labelled_hashes, split_names
 from dafh.columns.encoder import TableReader, tabular_pipeline
 from dafh.columns.kinds import guess_kind, read_as, with_gaps
 from dafh.columns.labels import find_labels, labelled_rows, match_labels, no_target, read_labels
@@ -29,7 +30,6 @@ from dafh.monitor.inputs import Reference
 from dafh.persistence import file_content
 from dafh.progress import status
 from dafh.rows import set_rows_aside
-from dafh.scoring import fingerprint, hash_sums, held_out_path, labelled_hashes, split_names
 from dafh.storage import replacing
 from dafh.text import clipped, listed, quoted
 from dafh.validation import absolute_times, check_persons, check_times

@@ -51,10 +51,10 @@ def predict(model: Path, data: "DataFile", out: str, keep: tuple[str, ...]) -> N
 
     if out != "-":
         check_writable(Path(out))
+    from dafh.cli.model_file import ModelFile
     from dafh.columns.write import TableWriter
-    from dafh.scoring import FileModel
 
-    loaded = FileModel.open(model)
+    loaded = ModelFile.open(model)
     start, n_rows = time.monotonic(), 0
     with TableWriter(out) as writer:
         for chunk in loaded.score(data, keep):
@@ -81,10 +81,10 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_j
     Every group is compared with the pooled classifier: learned groups, and those that sensitive attributes define.
     DATA needs the training columns and the target. Use rows that the model has not seen.
     """
+    from dafh.cli.model_file import ModelFile
     from dafh.explanation import adds_nothing, worth_of_groups
-    from dafh.scoring import FileModel
 
-    loaded = FileModel.open(model, options["target"])
+    loaded = ModelFile.open(model, options["target"])
     columns = {name: options.pop(name) for name in _COLUMNS}
     rows = loaded.read(data, **columns, most_features=_MOST_SEARCHED)
     result = loaded.audit(rows, **options)
@@ -119,9 +119,9 @@ def explain(
     tested on different rows. The rules of exceptions are exact. For a network, the
     best short rule is shown, with its precision and recall.
     """
-    from dafh.scoring import FileModel
+    from dafh.cli.model_file import ModelFile
 
-    loaded = FileModel.open(model, target)
+    loaded = ModelFile.open(model, target)
     rows = loaded.read(data, sensitive, target)
     words, failures = loaded.explain(rows, refits=stability), loaded.audit(rows).failures
     if as_json:
@@ -145,10 +145,10 @@ def report(model: Path, data: "DataFile", out: Path, stability: bool, **options:
     DATA needs the training columns and the target. Use rows that the model has not seen.
     """
     check_writable(out)
+    from dafh.cli.model_file import ModelFile
     from dafh.report import summarize, write_report
-    from dafh.scoring import FileModel
 
-    loaded = FileModel.open(model, options["target"])
+    loaded = ModelFile.open(model, options["target"])
     columns = {name: options.pop(name) for name in _COLUMNS}
     rows = loaded.read(data, **columns)
     result, words = loaded.audit(rows, **options), loaded.explain(rows, refits=stability)
@@ -183,8 +183,8 @@ def show(model: Path, as_json: bool) -> None:
 
 def _card_lines(card: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
     """What a card says, as headings and texts."""
+    from dafh.cli.model_file import schema_of_card
     from dafh.evaluation.losses import TITLES
-    from dafh.scoring import schema_of_card
     from dafh.text import clipped
 
     def text(value: Any) -> str:
@@ -255,8 +255,8 @@ def export(model: Path, dialect: str, table: str, keep: tuple[str, ...], out: st
         check_writable(Path(out))
     import hashlib
 
+    from dafh.cli.model_file import schema_of_card, split_names
     from dafh.persistence import open_model
-    from dafh.scoring import schema_of_card, split_names
     from dafh.sql import to_sql
     from dafh.storage import replacing
     from dafh.text import clipped

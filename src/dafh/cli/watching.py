@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dafh.cli.model_file import ModelFile, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names
 from dafh.columns.kinds import with_gaps
 from dafh.columns.labels import match_labels
 from dafh.columns.read import DataFile
@@ -22,7 +23,6 @@ from dafh.monitor.monitor import Monitor
 from dafh.monitor.notices import Notice, ServiceChange, Update
 from dafh.monitor.store import StoredBatch, WatchStore
 from dafh.persistence import file_content, make_card
-from dafh.scoring import FileModel, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names
 from dafh.storage import replacing
 from dafh.text import clipped, plain, quoted
 
@@ -114,7 +114,7 @@ def watch_batch(
 
 
 def _read_rows(
-    loaded: FileModel,
+    loaded: ModelFile,
     data: DataFile,
     sensitive: Sequence[str] | None,
     target: str | None,
@@ -174,9 +174,9 @@ def _fingerprint(features: pd.DataFrame, y: NDArray[np.object_]) -> str:
 # ---- the model and its monitor ----
 
 
-def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -> tuple[FileModel, str, list[str]]:
+def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -> tuple[ModelFile, str, list[str]]:
     """Open a model file that the state knows; return its checksum, too, and a note where the state is ahead of it."""
-    loaded = FileModel.open(model, target)
+    loaded = ModelFile.open(model, target)
     checksum = hashlib.sha256(model.read_bytes()).hexdigest()
     known = [] if store.is_empty else store.models()
     if not known or checksum == known[-1].checksum:
@@ -189,12 +189,12 @@ def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -
     if repair:  # The process was killed before the new file was in place.
         _put_in_place(store, model)
         note = f"{model} was older than the last change of who serves whom: its successor in the state has replaced it."
-        return FileModel.open(model, target), known[-1].checksum, [note]
+        return ModelFile.open(model, target), known[-1].checksum, [note]
     note = f"{model} is older than the last change of who serves whom: its successor is in the state."
     return loaded, checksum, [note]
 
 
-def _monitor(loaded: FileModel, store: WatchStore, settings: dict[str, Any]) -> Monitor:
+def _monitor(loaded: ModelFile, store: WatchStore, settings: dict[str, Any]) -> Monitor:
     """Go on, or begin with the settings given."""
     if store.is_empty:
         described = loaded.card.get("reference")
@@ -220,7 +220,7 @@ def _attributes(monitor: Monitor, sensitive: Sequence[str]) -> list[str] | None:
     return declared
 
 
-def _apply(monitor: Monitor, store: WatchStore, loaded: FileModel, path: Path) -> list[ServiceChange]:
+def _apply(monitor: Monitor, store: WatchStore, loaded: ModelFile, path: Path) -> list[ServiceChange]:
     """Change who serves whom in the state, with the model file that goes with it."""
     changes = monitor.apply()
     if changes:

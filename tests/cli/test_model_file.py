@@ -12,19 +12,18 @@ from hypothesis import strategies as st
 
 from command_line import people
 from dafh import AuditResult, DecoupledClassifier, load, save, tabular_pipeline
-from dafh.columns.read import DataFile
-from dafh.columns.schema import TableSchema
-from dafh.exceptions import InputError
-from dafh.scoring import (
+from dafh.cli.model_file import (
     SAME_ROWS,
-    FileModel,
+    ModelFile,
     _as_codes,
     fingerprint,
     hash_sums,
     labelled_hashes,
-    names_beside,
     split_names,
 )
+from dafh.columns.read import DataFile
+from dafh.columns.schema import TableSchema
+from dafh.exceptions import InputError
 from models import workers
 from tables import saved, written
 from test_architecture import modules_after
@@ -32,7 +31,7 @@ from test_architecture import modules_after
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return FileModel.open(folder / "model.dafh")
+    return ModelFile.open(folder / "model.dafh")
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +58,6 @@ def test_names_may_be_joined_repeated_and_surrounded_by_blanks():
     assert split_names(["a, b", "b", " c ,,a"], ["a", "b", "c"]) == ["a", "b", "c"]
     assert split_names([], ["a"]) == []
     assert split_names(["a,b"], ["a,b", "a", "b"]) == ["a,b"]
-
-
-@given(st.lists(st.sampled_from(["row", "row (given)", "group", "a", "row (given) (given)"]), unique=True))
-def test_columns_that_are_carried_over_never_share_a_name_with_a_result(names):
-    taken = ["row", "prediction", "group"]
-    new = names_beside(names, taken)
-    assert list(new) == names
-    assert len({*new.values(), *taken}) == len(names) + len(taken)
-    assert all(new[name] == name for name in names if name not in taken)
 
 
 # ---- fingerprints ----
@@ -183,8 +173,8 @@ def test_columns_to_carry_over_must_be_there(model, folder, keep):
 def test_scoring_a_file_imports_neither_jax_nor_what_reports_need(folder):
     code = (
         "from pathlib import Path; from dafh.columns.read import DataFile; "
-        f"from dafh.scoring import FileModel; folder = Path({str(folder)!r}); "
-        "list(FileModel.open(folder / 'model.dafh').score(DataFile(folder / 'people.csv')))"
+        f"from dafh.cli.model_file import ModelFile; folder = Path({str(folder)!r}); "
+        "list(ModelFile.open(folder / 'model.dafh').score(DataFile(folder / 'people.csv')))"
     )
     assert not {"jax", "altair", "skops"} & modules_after(code)
 
@@ -195,7 +185,7 @@ def test_files_are_scored_by_models_without_a_pass_of_their_own(tmp_path):
     kinds = {"experience": "number", "job": "category", "hours": "number", "since": "date ISO8601", "remote": "flag"}
     save(model, tmp_path / "m.dafh", details={"schema": TableSchema("y", kinds).to_dict()})
     data.X.to_csv(tmp_path / "t.csv", index=False)
-    (scored,) = FileModel.open(tmp_path / "m.dafh").score(DataFile(tmp_path / "t.csv"))
+    (scored,) = ModelFile.open(tmp_path / "m.dafh").score(DataFile(tmp_path / "t.csv"))
     assert scored["prediction"].tolist() == model.predict(data.X).tolist()
     assert scored["probability_yes"].tolist() == model.predict_proba(data.X)[:, 1].round(6).tolist()
 
@@ -238,8 +228,8 @@ def test_a_file_is_read_the_same_packed_or_not(model, folder, tmp_path):
 
 
 def test_an_audit_in_pieces_is_the_audit_of_all_rows(folder, fresh, monkeypatch):
-    monkeypatch.setattr("dafh.scoring.ROWS_PER_PIECE", 100)
-    loaded = FileModel.open(folder / "model.dafh")
+    monkeypatch.setattr("dafh.cli.model_file.ROWS_PER_PIECE", 100)
+    loaded = ModelFile.open(folder / "model.dafh")
     read = loaded.read(DataFile(fresh), ["sex"])
     known = {"sensitive_features": read.sensitive, "persons": read.persons, "sample_weight": read.weights}
     at_once = AuditResult.of(loaded.model, read.features, read.y, **known)
@@ -250,7 +240,7 @@ def test_rows_without_a_target_are_counted(folder, tmp_path):
     table = people()
     table.loc[:9, "hired"] = np.nan
     table.to_csv(tmp_path / "gaps.csv", index=False)
-    notes = FileModel.open(folder / "model.dafh").read(DataFile(tmp_path / "gaps.csv"), person="person_id").notes
+    notes = ModelFile.open(folder / "model.dafh").read(DataFile(tmp_path / "gaps.csv"), person="person_id").notes
     assert "Left out, no target: 10 rows." in notes
 
 
