@@ -1,5 +1,6 @@
 """Tables in Markdown, and places in hand-written pages that a study fills: no number is typed by hand."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -22,10 +23,12 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def fill(file: Path, name: str, text: str) -> None:
-    """Replace what stands between ``<!-- name: begin -->`` and ``<!-- name: end -->``."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, found, rest = file.read_text(encoding="utf-8").partition(begin)
-    _, closed, after = rest.partition(end)
-    if not found or not closed:
+    """Replace what stands between ``<!--name-->`` and ``<!--/name-->``."""
+    begin, end = f"<!--{name}-->", f"<!--/{name}-->"
+    page = file.read_text(encoding="utf-8")
+    filled, n_places = re.subn(
+        f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: f"{begin}\n{text}\n{end}", page, flags=re.DOTALL
+    )
+    if not n_places:
         raise InputError(f"{file} has no place for the results: a line {begin} and a line {end}.")
-    file.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+    file.write_text(filled, encoding="utf-8")

@@ -3,16 +3,20 @@
 import math
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import numpy as np
+from joblib import Parallel, delayed, parallel_config
 
 from dafh.exceptions import DAFHWarning, InputError
-from research.paper.document import is_complete, reproduction, rivals_text, write_reproduction
+from research.pages import markdown
+from research.paper import study
+from research.paper.claims import judge
+from research.paper.document import is_complete, reproduction_tables
 from research.paper.plan import DATASETS, TABLES, jobs
-from research.paper.run import run
-from research.paper.store import Job, Store
+from research.paper.store import Job, Row, Store
 from research.paper.tables import Results
 
 
@@ -28,19 +32,19 @@ from research.paper.tables import Results
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduction"), show_default=True
 )
 def main(tables: tuple[str, ...], data: tuple[str, ...], splits: int, n_jobs: int, out: Path) -> None:
-    """Run what is not done yet, write the page, and print it if it is short."""
+    """Run the jobs that are not done yet, write the tables, and print them if they are short."""
     warnings.simplefilter("ignore", DAFHWarning)
+    chosen = jobs(tables or TABLES, data or DATASETS, splits)
     try:
         out.mkdir(parents=True, exist_ok=True)
         store = Store(out / "results.json")
-        wanted = jobs(tables or TABLES, data or DATASETS, splits)
-        pending = [job for job in wanted if not store.has(job)]
+        pending = [job for job in chosen if not store.has(job)]
         minutes = Store().seconds(pending) / 60 / n_jobs
         expected = (
             "no time known" if np.isnan(minutes) else f"about {math.ceil(minutes)} minutes on {n_jobs} idle cores"
         )
         click.echo(
-            f"{len(pending)} of {len(wanted)} jobs to do: {expected}. An interrupted run goes on where it stopped."
+            f"{len(pending)} of {len(chosen)} jobs to do: {expected}. An interrupted run goes on where it stopped."
         )
         started = time.perf_counter()
         run(pending, store, n_jobs=n_jobs, on_done=report)
@@ -48,15 +52,53 @@ def main(tables: tuple[str, ...], data: tuple[str, ...], splits: int, n_jobs: in
         raise click.UsageError(str(error)) from error
     click.echo(f"Done in {(time.perf_counter() - started) / 60:.1f} minutes.\n")
     results, page = Results(store), out / "reproduction.md"
+    sections = list(reproduction_tables(results, data or DATASETS, tables or TABLES).values())
     if is_complete(store):
-        write_reproduction(results, page)
-        (out / "rivals.md").write_text(rivals_text(results) + "\n", encoding="utf-8")
-    else:
-        sections = reproduction(results, data or DATASETS, tables or TABLES)
-        text = "\n\n".join(f"## {title}\n\n{body}" for title, body in sections)
-        page.write_text(text + "\n", encoding="utf-8")
-        click.echo(text if len(text.splitlines()) <= 40 else "")
-    click.echo(f"\nWritten to {page}. {compare_with_stored(store)} All tables as they are stored: docs/reproduction.md")
+        sections.insert(0, markdown(judge(results)))
+    text = "\n\n".join(sections)
+    page.write_text(text + "\n", encoding="utf-8")
+    click.echo(text if len(text.splitlines()) <= 40 else "")
+    click.echo(
+        f"\nPr without harm / accuracy in percent, means over splits. Written to {page}. {compare_with_stored(store)} "
+        "What the columns mean, and all tables: docs/reproduction.md"
+    )
+
+
+def run(
+    jobs: list[Job],
+    store: Store,
+    *,
+    n_jobs: int = 1,
+    execute: Callable[[Job], list[Row]] | None = None,
+    on_done: Callable[[Job, int, int], None] | None = None,
+) -> int:
+    """Run the jobs that the store does not have, store each as soon as it is done, and return how many that were.
+
+    `on_done` is called after each job with the job, how many are done, and how many there are.
+    """
+    store.require_same_versions()
+    pending = [job for job in dict.fromkeys(jobs) if not store.has(job)]
+    with parallel_config("loky" if n_jobs > 1 else "sequential", n_jobs=n_jobs):
+        parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * n_jobs)
+        results = parallel(delayed(_timed)(execute or study.execute, job) for job in pending)
+        for number, (job, rows, seconds) in enumerate(results, 1):
+            store.put(job, rows, seconds)
+            if on_done is not None:
+                on_done(job, number, len(pending))
+    return len(pending)
+
+
+def _timed(execute: Callable[[Job], list[Row]], job: Job) -> tuple[Job, list[Row], float]:
+    # CPU time does not depend on what else runs on the machine.
+    started = time.process_time()
+    rows = execute(job)
+    return job, rows, time.process_time() - started
+
+
+def report(job: Job, done: int, total: int) -> None:
+    """Write about 20 lines in all."""
+    if done in (1, total) or done % math.ceil(total / 20) == 0:
+        click.echo(f"{done} of {total} jobs done, last {job.dataset} {job.method}, split {job.split}", err=True)
 
 
 def compare_with_stored(store: Store) -> str:
@@ -67,12 +109,6 @@ def compare_with_stored(store: Store) -> str:
         return "The repository has none of these results."
     largest = 100 * (both["accuracy"] - both["accuracy stored"]).abs().max()
     return f"Largest difference of an accuracy from the stored results: {largest:.2f} percentage points."
-
-
-def report(job: Job, done: int, total: int) -> None:
-    """Write about 20 lines in all."""
-    if done in (1, total) or done % math.ceil(total / 20) == 0:
-        click.echo(f"{done} of {total} jobs done, last {job.dataset} {job.method}, split {job.split}", err=True)
 
 
 if __name__ == "__main__":

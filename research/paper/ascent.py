@@ -73,9 +73,9 @@ def start(n_features: int, n_groups: int, seed: int) -> State:
         draw = rng.standard_normal((inputs, outputs)) * np.sqrt(variance / inputs)
         return Layer(draw.astype(np.float32), np.zeros(outputs, np.float32))
 
-    own = layer(n_features, n_groups, 1)
+    h = layer(n_features, n_groups, 1)
     theta = (layer(n_features, HIDDEN, 2), layer(HIDDEN, n_groups, 1))
-    return State(theta, own, Layer(np.zeros_like(own.weight), np.zeros_like(own.bias)))
+    return State(theta, h, Layer(np.zeros_like(h.weight), np.zeros_like(h.bias)))
 
 
 def orders(n: int, size: int, epochs: int, seed: int) -> list[NDArray[np.intp]]:
@@ -112,10 +112,10 @@ def _steps(
     objective: Callable[..., Any], scale: float, population: State, settings: Setting, rows: Any, batches: Any
 ) -> State:
     def step(setting: Setting, state: State, batch: Any) -> tuple[State, None]:
-        seen = (rows[0][batch], rows[1][batch], setting.penalty, scale)
-        gradient = jax.grad(objective, 0)(state.theta, state.h, *seen)
+        arguments = (rows[0][batch], rows[1][batch], setting.penalty, scale)
+        gradient = jax.grad(objective, 0)(state.theta, state.h, *arguments)
         theta = jax.tree.map(lambda a, g: a + setting.group_rate * g, state.theta, gradient)
-        gradient = jax.grad(objective, 1)(theta, state.h, *seen)
+        gradient = jax.grad(objective, 1)(theta, state.h, *arguments)
         velocity = jax.tree.map(lambda v, g: MOMENTUM * v + g, state.velocity, gradient)
         h = jax.tree.map(lambda a, v: a + setting.classifier_rate * v, state.h, velocity)
         return State(theta, h, velocity), None

@@ -6,12 +6,14 @@ import pandas as pd
 # Dark and light in turn, and no red beside green: groups can be told apart in print and without colour vision.
 _BARS = ("#2166ac", "#ffd166")
 _BLUE, _ORANGE = "#1f5fb0", "#c2570c"
+_TITLES = {"pr": "Pr without harm", "accuracy": "accuracy"}
+_RANGES = {"pr": [0.4, 1.0], "accuracy": [0.4, 0.9]}
 
 
 def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatChart:
     """Draw Pr without harm and accuracy after each 1,024 rows: mean and standard deviation over splits.
 
-    The trivial partition's are dashed lines.
+    `steps` has a column `update`, the title of a reading. The trivial partition's values are dashed lines.
 
     Examples
     --------
@@ -20,27 +22,25 @@ def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatCha
     >>> round(float(chart.concat[0].layer[1].data["mean"].item()), 3)
     0.85
     """
-    names = {"pr": "Pr without harm", "accuracy": "accuracy"}
-    readings = {"row": "one update per row", "batch_mean": "batch means", "batch_sum": "batch sums"}
-    titles = [title for name, title in readings.items() if name in set(steps["update"])]
     x = alt.X("step:Q", title="steps of 1,024 rows")
     colour = alt.Color("part:N", title="rows", scale=alt.Scale(domain=["train", "test"], range=[_ORANGE, _BLUE]))
     dash = alt.StrokeDash("part:N", title="rows", scale=alt.Scale(domain=["train", "test"], range=[[2, 2], [1, 0]]))
+    updates = list(dict.fromkeys(steps["update"]))
     panels = []
-    for metric, title in names.items():
-        for update in titles:
-            mine = steps[steps["update"].map(readings) == update]
-            table = mine.groupby(["step", "part"])[metric].agg(["mean", "std"]).reset_index().fillna({"std": 0.0})
+    for metric, title in _TITLES.items():
+        scale = alt.Scale(domain=_RANGES[metric])
+        y = alt.Y("mean:Q", title=title, axis=alt.Axis(format="%"), scale=scale)
+        for update in updates:
+            rows = steps[steps["update"] == update]
+            table = rows.groupby(["step", "part"])[metric].agg(["mean", "std"]).reset_index().fillna({"std": 0.0})
             table = table.assign(low=table["mean"] - table["std"], high=table["mean"] + table["std"])
-            scale = alt.Scale(domain=[0.4, 1.0] if metric == "pr" else [0.4, 0.9])
-            y = alt.Y("mean:Q", title=title, axis=alt.Axis(format="%"), scale=scale)
             base = alt.Chart(table).encode(x, color=colour)
             band = base.mark_errorband(opacity=0.2).encode(alt.Y("low:Q", title=title, scale=scale), alt.Y2("high:Q"))
             level = pd.DataFrame({"value": [trivial[metric]]})
             rule = alt.Chart(level).mark_rule(strokeDash=[8, 4], color="#555555").encode(alt.Y("value:Q"))
             panel = alt.layer(band, base.mark_line().encode(y, dash), rule)
             panels.append(panel.properties(title=update, width=220, height=170))
-    return alt.concat(*panels, columns=len(titles))
+    return alt.concat(*panels, columns=len(updates))
 
 
 def composition(shares: pd.DataFrame) -> alt.FacetChart:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from research.paper.rivals import rival_methods
 from research.paper.store import Job
-from research.paper.study import OURS, PAPER, READINGS
+from research.paper.study import OURS, PAPER, UPDATES
 
 DATASETS = ("adult", "arrest", "violent", "german", "bank")
 COMPARED = ("adult", "arrest", "violent")
@@ -37,7 +37,7 @@ _NEEDS: dict[str, tuple[Callable[[str], list[Need]], int | None]] = {
     "readings": (lambda _: [("pooled", 1), *((name, 2) for name in PAPER)], None),
     "grid": (_sgd, None),
     "convergence": (
-        lambda d: [*((f"steps-{name}", 2) for name in READINGS), ("trivial", 2)] if d == "violent" else [],
+        lambda d: [*((f"steps-{name}", 2) for name in UPDATES), ("trivial", 2)] if d == "violent" else [],
         None,
     ),
     # Groups of one model have nothing to do with those of another, so that the shares of splits cannot be averaged.

@@ -87,12 +87,12 @@ def _groups(model: Any, data: Split, judge: "Judge") -> Row:
 
 def _treelr(job: Job, judge: "Judge") -> Row:
     data, columns = load_split(job.dataset, job.split, "all"), GROUP_ATTRIBUTES[job.dataset]
-    known_test = data.attributes_test[columns]
+    groups_test = data.attributes_test[columns]
     started = time.process_time()
     model = make_baseline("treelr", random_state=job.split)
     model.fit(data.X, data.y, sensitive_features=data.attributes[columns])
-    row = judge.row(model.predict(data.X_test, known_test), started)
-    return row | _preferring(PreferenceMatrix.of(model, data.X_test, data.y_test, sensitive_features=known_test))
+    row = judge.row(model.predict(data.X_test, groups_test), started)
+    return row | _preferring(PreferenceMatrix.of(model, data.X_test, data.y_test, sensitive_features=groups_test))
 
 
 def _preferring(matrix: PreferenceMatrix) -> Row:
@@ -104,13 +104,13 @@ def _preferring(matrix: PreferenceMatrix) -> Row:
 def _tuned(name: str, model: Any, job: Job, data: Split, judge: "Judge") -> list[Row]:
     """Rows for each criterion, without and with the guard; a setting that both criteria choose is fitted once."""
     options: dict[str, Any] = {"model": model, "n_groups": job.k, "random_state": job.split}
-    X, X_test, known, known_test = data.X, data.X_test, None, None
+    X, X_test, groups, groups_test = data.X, data.X_test, None, None
     if name == "zafar":
         options = {"accepted": _ACCEPTED[job.dataset], "random_state": job.split}
-        known, known_test = data.attributes.iloc[:, :1], data.attributes_test.iloc[:, :1]
+        groups, groups_test = data.attributes.iloc[:, :1], data.attributes_test.iloc[:, :1]
         # The group is the last column, too: see `ZafarClassifier`.
-        values = sorted(known.iloc[:, 0].unique())
-        codes = [table.iloc[:, 0].map(values.index).to_numpy() for table in (known, known_test)]
+        values = sorted(groups.iloc[:, 0].unique())
+        codes = [table.iloc[:, 0].map(values.index).to_numpy() for table in (groups, groups_test)]
         X, X_test = (np.column_stack(pair) for pair in zip((data.X, data.X_test), codes, strict=True))
     started = time.process_time()
     unfitted = make_baseline(name, **options).estimator
@@ -124,10 +124,10 @@ def _tuned(name: str, model: Any, job: Job, data: Split, judge: "Judge") -> list
             key = (repr(setting), guard is not None)
             if key not in fitted:
                 started = time.process_time() - spent
-                rival = make_baseline(name, guard=guard, **options, **setting).fit(X, data.y, sensitive_features=known)
-                fitted[key] = judge.row(rival.predict(X_test, known_test), started)
+                rival = make_baseline(name, guard=guard, **options, **setting).fit(X, data.y, sensitive_features=groups)
+                fitted[key] = judge.row(rival.predict(X_test, groups_test), started)
                 if name == "zafar":
-                    matrix = PreferenceMatrix.of(rival, X_test, data.y_test, sensitive_features=known_test)
+                    matrix = PreferenceMatrix.of(rival, X_test, data.y_test, sensitive_features=groups_test)
                     fitted[key] |= _preferring(matrix)
             rows.append({**fitted[key], "tuned": criterion, "guarded": key[1]})
     return rows
@@ -158,8 +158,8 @@ class Judge:
     def row(self, decided: NDArray[Any], started: float) -> Row:
         """Gains over the pooled classifier in all and in named groups, and whom the decisions are shown to harm."""
         seconds = round(time.process_time() - started, 2)
-        everybody = np.zeros(len(self.y), np.intp)
-        result = audit(self.y, decided, everybody, pooled=self.pooled, sensitive_features=self.attributes, depth=2)
+        one_group = np.zeros(len(self.y), np.intp)
+        result = audit(self.y, decided, one_group, pooled=self.pooled, sensitive_features=self.attributes, depth=2)
         named: Any = result.named
         large = named[named["n"] >= _SMALLEST_SHOWN]
         harmed = named.loc[named["verdict"] == "violated", "group"].tolist()

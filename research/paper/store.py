@@ -98,16 +98,16 @@ class Store:
 
     def _write(self) -> None:
         # One row a line, and every number with five digits: small, and readable in a diff.
-        parts = [f'"about": {json.dumps(self.about)}']
+        sections = [f'"about": {json.dumps(self.about)}']
         for kind in sorted(self._tables):
             rows = sorted(self._tables[kind], key=_job)
             columns = list(dict.fromkeys(name for row in rows for name in row))
             lines = ",\n".join(
                 json.dumps([_short(row.get(name)) for name in columns], separators=(",", ":")) for row in rows
             )
-            parts.append(f'"{kind}": {{"columns": {json.dumps(columns)}, "rows": [\n{lines}\n]}}')
+            sections.append(f'"{kind}": {{"columns": {json.dumps(columns)}, "rows": [\n{lines}\n]}}')
         temporary = self.path.with_suffix(".part")
-        temporary.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+        temporary.write_text("{" + ",\n".join(sections) + "}\n", encoding="utf-8")
         os.replace(temporary, self.path)
 
 

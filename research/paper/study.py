@@ -18,9 +18,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 
-from dafh import AuditResult, DAFHClassifier, PreferenceMatrix, Recipe, Scorecard, audit, tabular_pipeline
+from dafh import AuditResult, DAFHClassifier, PreferenceMatrix, Recipe, Scorecard, tabular_pipeline
 from dafh.datasets import FETCHERS, make_paper_synthetic
-from dafh.evaluation import ServedPredictions
 from dafh.linear import StandardizedLogisticRegression
 from research.paper.published import CHOSEN_SETTINGS
 from research.paper.store import Job, Row
@@ -37,7 +36,7 @@ GROUP_ATTRIBUTES = {
 BY_ATTRIBUTES = ("lr-all", "treelr")
 """They divide rows by attributes, which are therefore left out of X."""
 EPOCHS, GROUP_RATES, CLASSIFIER_RATES, PENALTIES = (2, 3, 4), (1e-4, 1e-3), (1e-2, 1e-1), (0.0, 1.0, 10.0, 100.0)
-READINGS = ("row", "batch_mean", "batch_sum")
+UPDATES = ("row", "batch_mean", "batch_sum")
 N_STEPS = 24
 
 
@@ -62,12 +61,12 @@ def load_split(dataset: str, split: int, remove: str = "paper") -> Split:
     """
     data = FETCHERS[dataset](remove=remove, **({"include_duration": True} if dataset == "bank" else {}))
     attributes = data.sensitive_features.replace({"born_in_us": {"unknown": "no"}})
-    parts = train_test_split(np.arange(len(data.y)), test_size=0.25, random_state=split)
-    tables = [data.X.iloc[rows].reset_index(drop=True) for rows in parts]
+    train_and_test = train_test_split(np.arange(len(data.y)), test_size=0.25, random_state=split)
+    tables = [data.X.iloc[rows].reset_index(drop=True) for rows in train_and_test]
     encoder = tabular_pipeline(DummyClassifier())[:-1].fit(tables[0])
     encoded = [np.asarray(encoder.transform(table), np.float64) for table in tables]
-    labels = [data.y.to_numpy()[rows] for rows in parts]
-    return Split(*tables, *encoded, *labels, *(attributes.iloc[rows] for rows in parts))
+    labels = [data.y.to_numpy()[rows] for rows in train_and_test]
+    return Split(*tables, *encoded, *labels, *(attributes.iloc[rows] for rows in train_and_test))
 
 
 def execute(job: Job) -> list[Row]:
@@ -89,7 +88,7 @@ def execute(job: Job) -> list[Row]:
 
 # ---- protocol "honest" ----
 
-PAPER = tuple(f"paper-{update}" for update in READINGS)
+PAPER = tuple(f"paper-{update}" for update in UPDATES)
 """The paper's objective and algorithm with the printed settings, in the three readings of an update."""
 OURS = ("exceptions", "network")
 
@@ -133,13 +132,12 @@ def _one_model(job: Job, data: Split) -> Row:
 
 def _baseline(job: Job, data: Split) -> Row:
     columns = attributes_of(job.method, job.dataset, data.attributes)
-    known, known_test = data.attributes[columns], data.attributes_test[columns]
+    groups, groups_test = data.attributes[columns], data.attributes_test[columns]
     started = time.process_time()
     model = make_baseline(job.method, n_groups=job.k, random_state=job.split)
-    model.fit(data.X, data.y, sensitive_features=known)
+    model.fit(data.X, data.y, sensitive_features=groups)
     seconds = round(time.process_time() - started, 2)
-    served = ServedPredictions.of(model, data.X_test, known_test)
-    row = figures(audit(data.y_test, served.predictions, served.groups, pooled=served.pooled))
+    row = figures(AuditResult.of(model, data.X_test, data.y_test, sensitive_features=groups_test, depth=1))
     return row | {"n_models": len({id(estimator) for estimator in model.estimators_}), "seconds": seconds}
 
 
@@ -169,10 +167,13 @@ def _synthetic(job: Job) -> Iterator[Row]:
     from research.paper.ascent import STEP, orders
 
     data = make_paper_synthetic(20_000, random_state=job.split)
-    parts = train_test_split(np.arange(len(data.y)), test_size=0.25, random_state=job.split)
+    train_and_test = train_test_split(np.arange(len(data.y)), test_size=0.25, random_state=job.split)
     label = (np.asarray(data.y) > 0) * 1  # The paper's labels are -1 and 1; its surrogate needs 0 and 1.
-    (X, X_test), (y, y_test) = ([data.X.iloc[rows] for rows in parts], [label[rows] for rows in parts])
-    hidden, hidden_test = (data.sensitive_features.iloc[rows] for rows in parts)
+    (X, X_test), (y, y_test) = (
+        [data.X.iloc[rows] for rows in train_and_test],
+        [label[rows] for rows in train_and_test],
+    )
+    hidden, hidden_test = (data.sensitive_features.iloc[rows] for rows in train_and_test)
     for attribute in ("s1", "s2"):
         model = make_baseline("trivial").fit(X, y, sensitive_features=hidden[[attribute]])
         matrix = PreferenceMatrix.of(model, X_test, y_test, sensitive_features=hidden_test[[attribute]])
@@ -184,14 +185,14 @@ def _synthetic(job: Job) -> Iterator[Row]:
     pooled = model.pooled_.predict(X_test)
     encoder = tabular_pipeline(DummyClassifier())[:-1].fit(X)
     columns, columns_test = (np.asarray(encoder.transform(table), np.float64) for table in (X, X_test))
-    for update in READINGS:
+    for update in UPDATES:
         batches = orders(len(y), 1 if update == "row" else STEP, max(EPOCHS), job.split)
         scale = float(STEP) if update == "batch_sum" else 1.0
         matrices = [
             PreferenceMatrix.from_predictions(y_test, labels, groups, pooled)
             for _, groups, labels in _population(columns, y, columns_test, 2, job.split, batches, scale)
         ]
-        yield {"way": update, **_main_figures(max(matrices, key=lambda found: found.pr_without_harm))}
+        yield {"way": update, **_main_figures(max(matrices, key=lambda matrix: matrix.pr_without_harm))}
 
 
 # ---- protocol "paper" ----
@@ -224,7 +225,7 @@ def _sgd(job: Job, data: Split) -> Iterator[Row]:
         batches = orders(len(rows), 1, max(EPOCHS), job.split)
         states = ascend(likelihood, first, rates, data.X[rows], data.y[rows], batches)
         labels = [decisions(state, data.X_test)[1][:, :, 0] for state in states]
-        return {(e, r): labels[e - 1][place] for e in EPOCHS for place, r in enumerate(CLASSIFIER_RATES)}
+        return {(e, r): labels[e - 1][number] for e in EPOCHS for number, r in enumerate(CLASSIFIER_RATES)}
 
     pooled = logistic(np.arange(len(data.y)))
     name = job.method.removeprefix("sgd-")
@@ -236,19 +237,19 @@ def _sgd(job: Job, data: Split) -> Iterator[Row]:
         return
     if name != "pooled":
         columns = attributes_of(name, job.dataset, data.attributes)
-        known, known_test = data.attributes[columns], data.attributes_test[columns]
+        known_groups, test_groups = data.attributes[columns], data.attributes_test[columns]
         partition: Any = clone(make_baseline(name, n_groups=job.k).partition)
         if "random_state" in partition.get_params():
             partition.set_params(random_state=job.split)
-        members = partition.fit(data.X, data.y, known).members(data.X, known)[: partition.n_groups_]
-        assigned = partition.assign(data.X_test, known_test)
-        own = [logistic(rows) for rows in members]
+        members = partition.fit(data.X, data.y, known_groups).members(data.X, known_groups)[: partition.n_groups_]
+        assigned = partition.assign(data.X_test, test_groups)
+        by_group = [logistic(rows) for rows in members]
     for (epochs, rate), rival in pooled.items():
         setting = {"epochs": epochs, "rate": rate}
         if name == "pooled":
             yield {**setting, "accuracy": float((rival == data.y_test).mean())}
         else:
-            labels = np.column_stack([fitted[epochs, rate] for fitted in own])
+            labels = np.column_stack([fitted[epochs, rate] for fitted in by_group])
             yield setting | _main_figures(PreferenceMatrix.from_predictions(data.y_test, labels, assigned, rival))
 
 
@@ -265,15 +266,15 @@ def _steps(job: Job, data: Split) -> Iterator[Row]:
     first = start(data.X.shape[1], job.k, job.split)
     states = ascend(paper_objective, first, settings, data.X, data.y, batches, scale=scale)
     pooled = StandardizedLogisticRegression().fit(data.X, data.y)
-    parts = {
+    judged = {
         "train": (data.X, data.y, pooled.predict(data.X)),
         "test": (data.X_test, data.y_test, pooled.predict(data.X_test)),
     }
     for step, state in enumerate(states, 1):
-        for part, (X, y, rival) in parts.items():
+        for name, (X, y, rival) in judged.items():
             groups, labels = decisions(state, X)
             matrix = PreferenceMatrix.from_predictions(y, labels[0], groups[0], rival)
-            yield {"step": step, "part": part, "pr": matrix.pr_without_harm, "accuracy": matrix.accuracy}
+            yield {"step": step, "part": name, "pr": matrix.pr_without_harm, "accuracy": matrix.accuracy}
 
 
 # ---- figures ----
