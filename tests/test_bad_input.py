@@ -162,10 +162,10 @@ def test_an_interrupted_fit_leaves_the_previous_model_in_place(monkeypatch):
     model = copy.deepcopy(fitted_once(QUICK))
     before = model.predict_proba(X)
 
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DAFHClassifier, "_keep", interrupt)
+    monkeypatch.setattr(DAFHClassifier, "_judge", interrupt)  # After all other attributes are set.
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2] + 5, 1 - Y)
     np.testing.assert_array_equal(model.predict_proba(X), before)

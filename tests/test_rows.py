@@ -178,11 +178,11 @@ def test_more_of_a_table_keeps_classes_and_brings_what_is_known():
         LabelledRows.check_more(model, TABLE[["job", "age"]], Y)
 
 
-def test_columns_aside_go_with_the_rows_and_are_no_features():
+def test_columns_of_the_pooled_classifier_go_with_the_rows_and_are_no_features():
     card, wide = Scorecard(), TABLE.assign(score=0.5)[["score", "age", "job"]]
-    assert list(LabelledRows.check(card, wide, Y, aside=["score"]).X) == ["age", "job", "score"]
+    assert list(LabelledRows.check(card, wide, Y, pooled_columns=["score"]).X) == ["age", "job", "score"]
     assert list(card.feature_names_in_) == ["age", "job"]
-    more = LabelledRows.check_more(Scorecard().fit(TABLE, Y), wide, Y, aside=["score"])
+    more = LabelledRows.check_more(Scorecard().fit(TABLE, Y), wide, Y, pooled_columns=["score"])
     assert list(more.X) == ["age", "job", "score"]
 
 

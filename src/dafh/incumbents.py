@@ -78,7 +78,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
     _constraints: ClassVar[Constraints] = {
         "labels": (sequence_of(_LABEL, "a list of texts or numbers"), NOTHING),
         "columns": (_NAMES, NOTHING),
-        "only": (_NAMES,),
+        "only": (_NAMES, NOTHING),
     }
 
     def __init__(
@@ -87,7 +87,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
         *,
         labels: Sequence[Any] | None = None,
         columns: Sequence[str] | None = None,
-        only: Sequence[str] = (),
+        only: Sequence[str] | None = None,
     ) -> None:
         self.model = model
         self.labels = labels
@@ -235,7 +235,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
     def as_it_is(self, X: Table) -> Any:
         """Return the model itself where it can be asked without any help, and this object otherwise."""
         own = getattr(self._model, "classes_", None)
-        if self._calibration is not None or self._by_number or len(self.only):
+        if self._calibration is not None or self._by_number or (self.only is not None and len(self.only)):
             return self
         if own is None or np.asarray(own).dtype != self.classes_.dtype:
             return self

@@ -338,7 +338,10 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
 
     def _check_training_rows(self, X: Table, y: ArrayLike, attributes: dict[str, Any]) -> LabelledRows:
         incumbent = find_incumbent(self.pooled)
-        self._pooled_columns = None if incumbent is None else tuple(incumbent.only)
+        if incumbent is None:
+            self._pooled_columns = None
+        else:
+            self._pooled_columns = () if incumbent.only is None else tuple(incumbent.only)
         # A model in production may know classes that these rows do not have; its order of classes is kept.
         classes = getattr(incumbent, "classes_", None)
         classes = incumbent.known_classes if isinstance(incumbent, Incumbent) else classes
