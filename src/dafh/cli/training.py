@@ -62,7 +62,7 @@ class TrainingTable:
     y: Any
     """Their labels; or the name of that column of the blocks."""
     about: dict[str, Any]
-    """What `fit` is told beside them: persons, time and weights, or names of columns."""
+    """What `fit` is told beside them: persons, time, weights and sensitive features, or names of columns."""
     test_rows: pd.DataFrame | Blocks[pd.DataFrame]
     """Rows set aside: not used in training, nor in anything learned from values."""
     reader: TableReader | None = None
@@ -158,6 +158,7 @@ class TrainingTable:
             "time": TIME if schema.time else None,
             "sample_weight": WEIGHT if schema.weight is not None else None,
         }
+        sensitive = list(schema.sensitive)
         names = Roles(LABEL, about["sample_weight"], about["persons"], about["time"], features=tuple(schema.columns))
         rows = _TypedRows(schema, reader, classes, Split(names, seed, test_size, cut))
         n_rows, labels = 0, Counter[Any]()
@@ -170,7 +171,8 @@ class TrainingTable:
         sampled = f"Columns, bins and groups are chosen by {len(sample):,} of {n_rows:,} rows."
         unlabelled = no_target(n_rows - int(sums[0]))
         notes = (*files[0].notes, *unlabelled, sampled, *schema.notes, *schema.leakage_notes(sample))
-        columns = (*names.features, LABEL, *filter(None, about.values()))
+        columns = (*names.features, LABEL, *filter(None, about.values()), *sensitive)
+        about |= {"sensitive_features": sensitive} if sensitive else {}
         blocks = raw.through(rows.training, columns=columns, n_rows=labels.total())
         test_rows = raw.through(rows.test)
         return cls(name, schema, notes, labels, sums, training_sums, blocks, LABEL, about, test_rows, reader)
@@ -267,11 +269,12 @@ def _guess_schema(rows: pd.DataFrame, target: str, roles: Mapping[str, Any], dec
 
 
 def _about_rows(rows: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
-    """Persons, time and weights, under the names that `fit` has for them."""
+    """Persons, time, weights and sensitive features, under the names that `fit` has for them."""
     values = {
         "persons": persons_of(rows, schema.person) if schema.person is not None else None,
         "time": schema.times_of(rows),
         "sample_weight": schema.weights_of(rows),
+        "sensitive_features": schema.attributes_of(rows, schema.sensitive) if schema.sensitive else None,
     }
     return {name: column for name, column in values.items() if column is not None}
 
@@ -308,7 +311,9 @@ class _TypedRows:
         schema = self.schema
         parts = self.reader.transform(schema.features_of(known)) if len(known) else known[list(schema.columns)]
         others: dict[str, Any] = {LABEL: match_labels(known[schema.target], self.classes) if len(known) else []}
-        others |= {_ROLES[name]: values for name, values in _about_rows(known, schema).items()}
+        about = _about_rows(known, schema)
+        others |= about.pop("sensitive_features", {})
+        others |= {_ROLES[name]: values for name, values in about.items()}
         return parts.assign(**others)
 
     def training(self, block: pd.DataFrame) -> pd.DataFrame:

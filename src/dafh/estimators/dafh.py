@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.classifiers import Classifier, check_threshold, decide, to_probabilities
-from dafh.estimators.guarded import PROOF_SHARE, GuardedMixin, divide_rows
+from dafh.estimators.guarded import PROOF_SHARE, GuardedMixin, RowAttributes, divide_rows
 from dafh.estimators.learning import LearnedGroups, check_jax_is_installed, learn_groups
 from dafh.estimators.pooled import (
     FITTED_MODEL,
@@ -32,7 +32,7 @@ from dafh.estimators.pooled import (
 from dafh.evaluation.compared import ComparedRows, PairedDecisions
 from dafh.evaluation.guard import GuardKind
 from dafh.evaluation.losses import Costs, LossName
-from dafh.exceptions import GroupsEncodeLabelWarning, InputError
+from dafh.exceptions import GroupsEncodeLabelWarning, InputError, WorseServedWarning
 from dafh.frames import PlainTable, Table, is_frame
 from dafh.groups.recipe import Recipe
 from dafh.groups.summary import ExceptionSummary
@@ -222,6 +222,7 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         largest_weight: float | None = None,
         guard_features: Table | None = None,
+        sensitive_features: Table | None = None,
         persons: ArrayLike | None = None,
         time: ArrayLike | None = None,
         X_calibration: Table | None = None,
@@ -237,8 +238,8 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         X : data frame or array of shape (n, d), or rows elsewhere
             Numbers, dates, flags, categories or text; missing values where there are some. Elsewhere are files (a path,
             a pattern such as ``"rows/*.parquet"``, a folder, or a list of them), a ``pyarrow.dataset.Dataset`` and a
-            Dask data frame; `y`, `sample_weight`, `guard_features`, `persons` and `time` are then names of columns, and
-            all other columns are features.
+            Dask data frame; `y`, `sample_weight`, `guard_features`, `sensitive_features`, `persons` and `time` are then
+            names of columns, and all other columns are features.
         y : array of shape (n,)
             Labels of any type, two or more different ones.
         sample_weight : array of shape (n,), optional
@@ -250,6 +251,10 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         guard_features : data frame, series or array with n rows, optional
             Attributes such as sex and age, which training never sees. A group keeps its own classifier only if the
             guard finds no subgroup that they define (one attribute at a time) harmed in it.
+        sensitive_features : data frame, series or array with n rows, optional
+            Attributes such as sex and age, which neither training nor the guard sees. A `WorseServedWarning` names the
+            groups that they define and that the fitted model serves worse than the pooled classifier, on held-out rows
+            and by any of `guard_losses` (with p ≤ 0.05 each).
         persons : array of shape (n,), optional
             Identifier of the person that each row belongs to, if persons have several rows. A person's rows are never
             on both sides of a split, and the guard counts persons.
@@ -268,7 +273,8 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
             if self.method == "network":
                 check_jax_is_installed()
-            self._check_calibration(X_calibration, y_calibration, guard_features, persons)
+            self._check_calibration(X_calibration, y_calibration, guard_features, persons, sensitive_features)
+            attributes = RowAttributes.join(X, guard_features, sensitive_features)
             # One stream for each purpose: holding out other rows must not change the random start of a network.
             entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
             start, folds, batches, *seeds = np.random.SeedSequence(entropy).spawn(5)
@@ -280,7 +286,7 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
                 held_out=PROOF_SHARE if self.guard == "proof" and X_calibration is None else 0.0,
                 seed=sample_seed,
                 sample_weight=sample_weight,
-                guard_features=guard_features,
+                guard_features=attributes.table,
                 persons=persons,
                 time=time,
             )
@@ -318,11 +324,13 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
                 learned = learned if groups is None else replace(learned, model=groups)
             self._set_fitted(pooled, learned)
             self._check_losses(self.threshold_)
-            judged = None
-            if self.guard is not None:
-                judged = learned.judged() if judges is None else self._compare(judges)
-            self._judge(judged, cross_fitted=judges is None)
+            compared = None
+            if self.guard is not None or attributes.sensitive:
+                compared = learned.judged() if judges is None else self._compare(judges)
+            losers = self._judge(compared, attributes, cross_fitted=judges is None)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
+        if losers:
+            warnings.warn(losers, WorseServedWarning, stacklevel=2)
         training.warn_if_sampled(unfitted, self.method_)
         if self.label_information_ > _LABEL_LIKE:
             warnings.warn(
