@@ -184,23 +184,3 @@ def test_a_stray_label_is_told_and_a_rare_class_among_small_ones_is_not():
         warnings.simplefilter("error")
         few = np.r_[np.arange(10), np.flatnonzero(labels == "yes")[:10], np.flatnonzero(labels == "no")[:10]]
         DAFHClassifier(1).fit(table[["age"]].iloc[few], labels[few])
-
-
-# ---- calibration rows ----
-
-
-@pytest.mark.parametrize("part", [slice(None), slice(0, 300), slice(100, 250)])
-@pytest.mark.parametrize("model", [DAFHClassifier(1, guard="proof"), DecoupledClassifier(guard="proof")])
-def test_calibration_rows_that_are_training_rows_are_refused(model, part):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 2))
-    y = (X[:, 0] > 0).astype(int)
-    with pytest.raises(InputError, match=r"X_calibration holds [0-9]+ rows of X: the guard needs rows"):
-        clone(model).fit(X, y, X_calibration=X[part], y_calibration=y[part])
-    clone(model).fit(X[:250], y[:250], X_calibration=X[250:], y_calibration=y[250:])
-
-
-def test_rows_of_categories_that_repeat_anyway_may_judge():
-    table = pd.DataFrame({"job": ["cook", "clerk", "pilot", "nurse"] * 50})
-    y = np.tile([0, 1, 1, 0, 1, 0, 0, 1], 25)
-    DAFHClassifier(1, guard="proof").fit(table, y, X_calibration=table, y_calibration=y)

@@ -120,20 +120,14 @@ def test_recalibration_decides_anew_and_refits_nothing(paper_data):
     np.testing.assert_array_equal(model.decision_function(X), before)
 
 
-def test_calibration_rows_that_make_no_sense_are_refused(paper_data):
+def test_rows_that_cannot_judge_are_refused(paper_data):
     X, y = paper_data.X, paper_data.y
-    for X_bad, y_bad, message in ((X, y[:5], "one label for each"), (X, np.full(4000, "x"), "not fitted with")):
+    model = DAFHClassifier(random_state=0).fit(X[:500], y[:500])
+    for y_bad, message in ((y[:5], "one label for each"), (np.full(4000, "x"), "not fitted with")):
         with pytest.raises(InputError, match=message):
-            model_of(random_state=0).fit(X, y, X_calibration=X_bad, y_calibration=y_bad)
-    with pytest.raises(InputError, match="belong together"):
-        model_of(random_state=0).fit(X, y, X_calibration=X)
+            model.recalibrate(X, y_bad)
     with pytest.raises(InputError, match="guard is off"):
-        model_of(guard=None, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
-    with pytest.raises(InputError, match="go to recalibrate"):
-        model_of(random_state=0).fit(X, y, X_calibration=X, y_calibration=y, persons=np.arange(len(y)))
-    model = model_of(guard=None, random_state=0).fit(X, y)
-    with pytest.raises(InputError, match="guard is off"):
-        model.recalibrate(X, y)
+        model.set_params(guard=None).recalibrate(X, y)
     with pytest.raises(ValueError, match="'guard' parameter"):
         model.set_params(guard="prof").recalibrate(X, y)
 

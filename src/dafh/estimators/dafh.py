@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.classifiers import Classifier, check_threshold, decide, to_probabilities
-from dafh.estimators.guarded import PROOF_SHARE, GuardedMixin, RowAttributes, divide_rows
+from dafh.estimators.guarded import PROOF_SHARE, GuardedMixin, hold_out_for_proof
 from dafh.estimators.learning import LearnedGroups, check_jax_is_installed, learn_groups
 from dafh.estimators.pooled import (
     FITTED_MODEL,
@@ -225,8 +225,6 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         sensitive_features: Table | None = None,
         persons: ArrayLike | None = None,
         time: ArrayLike | None = None,
-        X_calibration: Table | None = None,
-        y_calibration: ArrayLike | None = None,
     ) -> Self:
         """Fit the pooled classifier, learn groups and their classifiers, and let the guard decide who serves whom.
 
@@ -260,9 +258,6 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
             on both sides of a split, and the guard counts persons.
         time : array of shape (n,), optional
             When each row was observed, as numbers or dates. The latest rows are then held out, instead of random ones.
-        X_calibration, y_calibration : like X and y, optional
-            Rows for the guard, and for nothing else. Without them it uses a part of X. Where these rows have guard
-            features, persons or weights, fit with ``guard=None``, and pass them all to `recalibrate`.
 
         Returns
         -------
@@ -273,8 +268,7 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
             recipe = (Recipe() if self.recipe is None else self.recipe).check()
             if self.method == "network":
                 check_jax_is_installed()
-            self._check_calibration(X_calibration, y_calibration, guard_features, persons, sensitive_features)
-            attributes = RowAttributes.join(X, guard_features, sensitive_features)
+            attributes = self._join_attributes(X, guard_features, sensitive_features)
             # One stream for each purpose: holding out other rows must not change the random start of a network.
             entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
             start, folds, batches, *seeds = np.random.SeedSequence(entropy).spawn(5)
@@ -283,7 +277,7 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
                 self._check_training_rows,
                 X,
                 y,
-                held_out=PROOF_SHARE if self.guard == "proof" and X_calibration is None else 0.0,
+                held_out=PROOF_SHARE if self.guard == "proof" else 0.0,
                 seed=sample_seed,
                 sample_weight=sample_weight,
                 guard_features=attributes.table,
@@ -292,14 +286,11 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
             )
             self._check_losses()
             threshold = self._requested_threshold()
-            judges = training.judges
-            if X_calibration is not None and y_calibration is not None:
-                judges = self._check_more(X_calibration, y_calibration)
             rng = np.random.default_rng(folds)
-            rows = training.few
+            rows, judges = training.few, training.judges
             if training.blocks is None:
                 # Before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
-                rows, judges = divide_rows(rows, judges, self.guard, rng)
+                rows, judges = hold_out_for_proof(rows, self.guard, rng)
             self._keep_largest_weight(largest_weight, rows)
             unfitted = resolve_pooled(self.pooled, threshold, rows)
             features = self.feature_names_in_ if rows.X.shape[1] > self.n_features_in_ else None

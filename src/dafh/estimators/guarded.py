@@ -17,7 +17,7 @@ from dafh.evaluation.losses import LOSS_NAMES, TITLES, Loss, check_losses, level
 from dafh.exceptions import InputError, WorseServedWarning
 from dafh.frames import Table, check_attributes
 from dafh.large import as_blocks, fresh_rows
-from dafh.rows import LabelledRows, refuse_training_rows, set_rows_aside
+from dafh.rows import LabelledRows, set_rows_aside
 from dafh.text import quoted
 from dafh.validation import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
 
@@ -30,17 +30,15 @@ _LIKE_ONE_HALF = 0.01
 _LOSES, _MOST_NAMED = 0.05, 5
 
 
-def divide_rows(
-    rows: LabelledRows, judges: LabelledRows | None, guard: GuardKind | None, rng: np.random.Generator
+def hold_out_for_proof(
+    rows: LabelledRows, guard: GuardKind | None, rng: np.random.Generator
 ) -> tuple[LabelledRows, LabelledRows | None]:
-    """Rows to train on, and rows that judge the final model: the user's, or those that "proof" holds out.
+    """Rows to train on, and rows that judge the final model, which only "proof" holds out.
 
     None are left to judge where a class is rare: nothing is proved then, and the pooled classifier serves.
     """
-    if judges is not None:
-        refuse_training_rows(judges, rows)
-    if guard != "proof" or judges is not None:
-        return rows, judges
+    if guard != "proof":
+        return rows, None
     training, held_out = set_rows_aside(rows.label, PROOF_SHARE, rng, person=rows.person, time=rows.time)
     return rows.take(training), rows.take(held_out)
 
@@ -152,22 +150,11 @@ class GuardedMixin(BaseEstimator):
     def _apply_serving(self) -> None:
         raise NotImplementedError
 
-    def _check_calibration(
-        self, X: Table | None, y: ArrayLike | None, guard_features: Table | None, *attributes: Table | None
-    ) -> None:
-        """Refuse what the guard cannot use, before any work is done."""
-        if (X is None) != (y is None):
-            raise InputError("X_calibration and y_calibration belong together: give both or neither.")
-        if self.guard is None and (X is not None or guard_features is not None):
-            raise InputError(
-                "The guard is off and takes neither calibration rows nor guard_features: set guard to 'evidence' or "
-                "'proof'."
-            )
-        if X is not None and any(values is not None for values in (guard_features, *attributes)):
-            raise InputError(
-                "Calibration rows with attributes (guard_features, persons, sensitive_features) go to recalibrate: fit "
-                "with guard=None, then set_params(guard=...), and pass them and their attributes to recalibrate."
-            )
+    def _join_attributes(self, X: Any, guard_features: Any, sensitive_features: Any) -> RowAttributes:
+        """Attributes of the rows of a fit; refuse what the guard cannot use, before any work is done."""
+        if self.guard is None and guard_features is not None:
+            raise InputError("The guard is off and takes no guard_features: set guard to 'evidence' or 'proof'.")
+        return RowAttributes.join(X, guard_features, sensitive_features)
 
     def _check_losses(self, cutoff: float = 0.5) -> None:
         """Set the losses that must not get worse; they need two classes, unless it is the error rate alone.
