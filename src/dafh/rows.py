@@ -36,8 +36,6 @@ from dafh.validation import (
     check_weights,
 )
 
-LARGEST_WEIGHT = 1e12
-"""Beyond it, penalties are lost in rounding beside the rows."""
 # A label in at most so many rows, of which the next one has many more, is a mistake more often than a class.
 _STRAY_ROWS, _TIMES_AS_FREQUENT = 2, 25
 # A multiple of what a network takes at a time (`dafh.groups.trained`): results are then the same to the last digit.
@@ -103,11 +101,6 @@ class LabelledRows:
         weight = check_weights(sample_weight, len(labels))
         attributes = _check_attributes_of_rows(len(labels), **attributes)
         check_classification_targets(labels)
-        if (weight > LARGEST_WEIGHT).any():
-            raise InputError(
-                f"sample_weight holds {weight.max():g}; a fit takes weights of up to {LARGEST_WEIGHT:g}: divide all of "
-                "them by the same number."
-            )
         counted = np.flatnonzero(weight > 0)
         present, sizes = np.unique(labels[counted], return_counts=True)
         if len(present) < 2:
@@ -358,12 +351,12 @@ class EncodedRows:
     def take(self, rows: NDArray[np.intp]) -> "EncodedRows":
         """Return the rows at these positions, with the numbers and bins that are known already."""
         # The table is cut lazily: most callers need bins or numbers only, and cutting a data frame takes longer.
-        taken = EncodedRows(self.encoding, self.X, rows)
+        selected = EncodedRows(self.encoding, self.X, rows)
         for name in ("numbers", "codes"):
             if name in self.__dict__:
                 # Sums over rows run along columns of bins, and along rows of numbers.
-                taken.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")
-        return taken
+                selected.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")
+        return selected
 
 
 # ---- held-out rows ----
@@ -418,11 +411,6 @@ class HeldOut:
             There is one fold, and it holds the last rows.
         """
         share = selection_size + calibration_size
-        if share >= 1:
-            raise InputError(
-                f"selection_size ({selection_size:g}) and calibration_size ({calibration_size:g}) leave no rows to "
-                "train on: together they must be less than 1."
-            )
         if person is not None:
             first, unit = np.unique(person, return_index=True, return_inverse=True)[1:]
             latest = None if time is None else _latest(unit, time)
