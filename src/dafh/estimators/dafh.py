@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,7 @@ from dafh.groups.recipe import Recipe
 from dafh.groups.summary import ExceptionSummary
 from dafh.groups.trained import ExceptionModel, TrainedGroups
 from dafh.incumbents import Incumbent
-from dafh.large import gather_rows, refit_on_all_rows
+from dafh.large import TrainingRows, gather_rows, refit_on_all_rows
 from dafh.linear.threads import one_thread
 from dafh.rows import EncodedRows, LabelledRows, TableEncoding, check_table_for_pooled
 from dafh.validation import (
@@ -265,54 +265,29 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         """
         with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
-            recipe = (Recipe() if self.recipe is None else self.recipe).check()
             if self.method == "network":
                 check_jax_is_installed()
             attributes = self._join_attributes(X, guard_features, sensitive_features)
-            # One stream for each purpose: holding out other rows must not change the random start of a network.
-            entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
-            start, folds, batches, *seeds = np.random.SeedSequence(entropy).spawn(5)
-            pooled_seed, sample_seed = (int(seed.generate_state(1)[0]) for seed in seeds)
+            streams = RandomStreams.of(self.random_state)
             training = gather_rows(
                 self._check_training_rows,
                 X,
                 y,
                 held_out=PROOF_SHARE if self.guard == "proof" else 0.0,
-                seed=sample_seed,
+                seed=streams.sample,
                 sample_weight=sample_weight,
                 guard_features=attributes.table,
                 persons=persons,
                 time=time,
             )
-            self._check_losses()
-            threshold = self._requested_threshold()
-            rng = np.random.default_rng(folds)
             rows, judges = training.few, training.judges
             if training.blocks is None:
                 # Before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
-                rows, judges = hold_out_for_proof(rows, self.guard, rng)
+                rows, judges = hold_out_for_proof(rows, self.guard, streams.folds)
+            self._check_losses()
             self._keep_largest_weight(largest_weight, rows)
-            unfitted = resolve_pooled(self.pooled, threshold, rows)
-            features = self.feature_names_in_ if rows.X.shape[1] > self.n_features_in_ else None
-            pooled = fit_pooled(unfitted, rows, pooled_seed, training.whole, features, self.method == "network")
-            learned = learn_groups(
-                rows,
-                unfitted,
-                pooled,
-                method=self.method,
-                n_groups=None if self.n_groups == "auto" else self.n_groups,
-                recipe=recipe,
-                calibrates=self.guard is not None and judges is None,
-                threshold=threshold,
-                rng=rng,
-                seeds=(start, batches),
-                verbose=self.verbose,
-            )
-            if training.blocks is not None and isinstance(learned.model, ExceptionModel):
-                foreign = partial(pooled_logits, pooled.model, classes=self.classes_)
-                as_frame = hasattr(self, "feature_names_in_")
-                groups = refit_on_all_rows(training, pooled, learned, foreign, self.classes_, as_frame=as_frame)
-                learned = learned if groups is None else replace(learned, model=groups)
+            unfitted = resolve_pooled(self.pooled, self._requested_threshold(), rows)
+            pooled, learned = self._learn(unfitted, rows, training, streams, has_judges=judges is not None)
             self._set_fitted(pooled, learned)
             self._check_losses(self.threshold_)
             compared = None
@@ -361,6 +336,33 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         if threshold is not None:
             check_threshold(threshold, len(self.classes_))
         return threshold
+
+    def _learn(
+        self, unfitted: Any, rows: LabelledRows, training: TrainingRows, streams: "RandomStreams", *, has_judges: bool
+    ) -> tuple[PooledFit, LearnedGroups]:
+        """Fit the pooled classifier, then groups and their classifiers; on all rows, where `rows` are a sample."""
+        recipe = (Recipe() if self.recipe is None else self.recipe).check()
+        features = self.feature_names_in_ if rows.X.shape[1] > self.n_features_in_ else None
+        pooled = fit_pooled(unfitted, rows, streams.pooled, training.whole, features, self.method == "network")
+        learned = learn_groups(
+            rows,
+            unfitted,
+            pooled,
+            method=self.method,
+            n_groups=None if self.n_groups == "auto" else self.n_groups,
+            recipe=recipe,
+            calibrates=self.guard is not None and not has_judges,
+            threshold=self._requested_threshold(),
+            rng=streams.folds,
+            seeds=streams.network,
+            verbose=self.verbose,
+        )
+        if training.blocks is not None and isinstance(learned.model, ExceptionModel):
+            foreign = partial(pooled_logits, pooled.model, classes=self.classes_)
+            as_frame = hasattr(self, "feature_names_in_")
+            groups = refit_on_all_rows(training, pooled, learned, foreign, self.classes_, as_frame=as_frame)
+            learned = learned if groups is None else replace(learned, model=groups)
+        return pooled, learned
 
     def _set_fitted(self, pooled: PooledFit, learned: LearnedGroups) -> None:
         """Set all fitted attributes but those of the guard."""
@@ -546,6 +548,27 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         """
         copy: DAFHClassifier = super().__sklearn_clone__()
         return copy.set_params(pooled=self.pooled) if stays_fitted(self.pooled) else copy
+
+
+class RandomStreams(NamedTuple):
+    """Random numbers by purpose: holding out other rows must not change the random start of a network."""
+
+    folds: np.random.Generator
+    """Draws the rows that are held out."""
+    network: tuple[np.random.SeedSequence, np.random.SeedSequence]
+    """For its start, and for its batches."""
+    pooled: int
+    """Seed of a pooled classifier that is fitted here."""
+    sample: int
+    """Seed of the sample of more rows than fit into memory."""
+
+    @classmethod
+    def of(cls, random_state: RandomState) -> Self:
+        """Spawn them from what the user gave."""
+        entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
+        start, folds, batches, *seeds = np.random.SeedSequence(entropy).spawn(5)
+        pooled, sample = (int(seed.generate_state(1)[0]) for seed in seeds)
+        return cls(np.random.default_rng(folds), (start, batches), pooled, sample)
 
 
 def _common_shift(correction: NDArray[np.float64]) -> float:
