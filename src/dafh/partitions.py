@@ -175,7 +175,7 @@ class ClusterPartition(Partition):
         # k-means++ draws its starting points by position.
         distinct, inverse = np.unique(np.asarray(X, np.float64), axis=0, return_inverse=True)
         weight = np.bincount(inverse, sample_weight)
-        n_groups = min(self.n_groups, len(distinct))
+        n_groups = min(self.n_groups, len(distinct))  # K-means refuses more clusters than distinct rows.
         scaler = StandardScaler().fit(distinct, sample_weight=weight)
         clusters = KMeans(n_groups, n_init=10, random_state=self.random_state)
         clusters.fit(scaler.transform(distinct), sample_weight=weight)

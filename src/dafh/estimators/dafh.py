@@ -376,7 +376,8 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         population = learned.population
         self._history = None if population is None else PlainTable.of(population.history)
         self.best_epoch_ = None if population is None else population.best_epoch
-        # Every so many rows, not the first ones, because files are often sorted.
+        # 50,000 rows tell mutual information to two digits. Every so many rows, not the first ones, because files are
+        # often sorted.
         step = max(len(learned.rows) // _MOST_ROWS_TO_MEASURE, 1)
         sample = learned.encoded.take(np.arange(0, len(learned.rows), step))
         weight = learned.rows.weight[::step]
@@ -474,6 +475,7 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         encoded = self._encode(X)
         logits = self._serving.every(encoded, self._pooled_logits(encoded))
         own_labels = self.classes_[decide(logits, self.threshold_)]
+        # A pooled classifier may decide by rules that no cut-off of its probabilities reproduces: `predict` is asked.
         labels = np.column_stack([own_labels, self.pooled_.predict(encoded.X)])
         # The pooled classifier's own labels, also where its threshold is not one half.
         labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
@@ -575,6 +577,7 @@ def _common_shift(correction: NDArray[np.float64]) -> float:
     """What a correction (n, m) adds to the logit of every row, NaN where it differs from row to row."""
     if correction.shape[1] != 1 or not len(correction) or not correction.any():
         return float("nan")
+    # A constant added to the logit b moves the cut-off c: b + shift > logit(c) is the same as b > logit(c) − shift.
     mean, spread = float(correction.mean()), float(correction.std())
     return mean if spread < _LIKE_A_SHIFT * abs(mean) else float("nan")
 

@@ -94,6 +94,8 @@ def who_loses(rows: ComparedRows, serves: NDArray[np.intp], losses: Sequence[Los
     """
     if rows.attributes is None or not len(rows.group):
         return None
+    # The fitted model as one classifier for one group of all rows: who it harms does not depend on the groups that it
+    # learned, and a sensitive group may lose in one of them and win in another.
     every, one_group = np.arange(len(rows.group)), np.zeros(len(rows.group), np.intp)
     served_right = rows.right[every, serves[rows.group]]
     served = replace(rows, right=np.column_stack([served_right, rows.right[:, -1]]), group=one_group, own=one_group[:1])
@@ -163,6 +165,7 @@ class GuardedMixin(BaseEstimator):
         positives, (1 − c) / c at the cut-off c, and would lose by fewer errors.
         """
         names, costs = self.guard_losses, self.costs
+        # A cut-off that was read off decisions is never exactly one half, and costs of 1 to 1.04 are nobody's wish.
         is_even = abs(cutoff - 0.5) < _LIKE_ONE_HALF or len(self.classes_) != 2
         if names == "auto":
             names = "error" if costs is None and is_even else "cost"
@@ -187,6 +190,7 @@ class GuardedMixin(BaseEstimator):
         if self.guard is not None:
             guarded = attributes.of(rows, attributes.guard)
             report = choose_servers(
+                # 0 stands for "not said": the guard then takes the largest weight of its rows.
                 replace(guarded, largest_weight=self.largest_weight_ or 0.0),
                 kind=self.guard,
                 level=self.guard_level,
@@ -240,7 +244,7 @@ class GuardedMixin(BaseEstimator):
             Identifier of the person that each row belongs to, as in `fit`.
         """
         check_is_fitted(self)
-        check_parameters(self, self._constraints)  # They may have changed since fit.
+        check_parameters(self, self._constraints)  # They may have changed since `fit`, by `set_params`.
         if self.guard is None:
             raise InputError("The guard is off: set_params(guard='evidence') or 'proof' first.")
         attributes = RowAttributes.join(X, guard_features, sensitive_features)

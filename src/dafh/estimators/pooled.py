@@ -265,6 +265,7 @@ def _observed_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64
     most of them would then flag everybody or nobody, and own classifiers with it.
     """
     cutoff = find_cutoff(flagged, probability)
+    # No better than flagging everybody or nobody: then the probabilities say nothing about the decisions.
     n_wrong = int(((probability > cutoff) != flagged).sum())
     return 0.5 if n_wrong and n_wrong >= min(flagged.sum(), (~flagged).sum()) else cutoff
 
@@ -277,6 +278,7 @@ def out_of_fold_pooled_logits(
     A classifier that was brought fitted is what it is, in every fold; where there is one fold only, nothing is left to
     fit on, and the fit on all rows serves.
     """
+    # A model in production has not seen these rows, as far as anybody knows: nothing to leave out.
     if is_fitted(unfitted) or not fold.any():
         return pooled_logits(fitted.model, encoded, rows.classes)
     if isinstance(unfitted, Scorecard):
@@ -294,10 +296,12 @@ def _out_of_fold_regression(
 ) -> NDArray[np.float64]:
     """Logistic regression on standardised columns, with the strength that was chosen for all rows."""
     linear = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    # Means and scales of all rows: they know no label, and equal columns let all folds share one design.
     standard = Standardization.of(encoded.numbers, rows.weight)
     offset = np.zeros((len(rows), len(linear.coef_)))
     regression = Regression(DenseDesign(standard.of_rows(encoded.numbers)), rows.label, rows.weight, offset)
     start = standard.stacked(linear.intercept_, linear.coef_)
+    # scikit-learn's C is the inverse of the penalty on the sum over rows.
     solution = Solution(start, np.full(len(start), 1.0 / float(linear.C_)))
     # To the last digits: the start knows the labels of all rows, and the end must not.
     return out_of_fold_logits(regression, solution, fold, tolerance=1e-11)[0]
