@@ -395,7 +395,9 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
         column = self._column(X, name)
         try:
             score = column.to_numpy(np.float64, na_value=np.nan)
-        except (TypeError, ValueError, OverflowError):
+        except OverflowError:
+            raise InputError(f"The column {quoted(name)} holds a number that is too large: a score is not.") from None
+        except (TypeError, ValueError):
             raise InputError(f"The column {quoted(name)} holds text: a score is a number.") from None
         self._refuse_gaps(name, ~(np.abs(score) < LARGEST_NUMBER))
         return score[:, None]
