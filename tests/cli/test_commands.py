@@ -108,24 +108,6 @@ def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_pa
     assert "Column 'wage': 1 of 299 values could not be read, such as 'old'; they count as missing." in scored.stderr
 
 
-def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path):
-    people().to_csv(tmp_path / "people.csv", index=False)
-    quick = [
-        "--target",
-        "hired",
-        "--method",
-        "exceptions",
-        "--groups",
-        "1",
-        "--guard",
-        "none",
-        "--out",
-        tmp_path / "m.dafh",
-    ]
-    assert "earlier fit" not in run("fit", tmp_path / "people.csv", *quick, "--test-size", "0.3").stderr
-    assert "m.test.parquet is from an earlier fit" in run("fit", tmp_path / "people.csv", *quick).stderr
-
-
 def test_fit_warns_of_leakage(tmp_path):
     rng = np.random.default_rng(0)
     table = people().assign(

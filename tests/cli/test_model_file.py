@@ -16,13 +16,10 @@ from dafh.cli.model_file import (
     SAME_ROWS,
     ModelFile,
     _as_codes,
-    fingerprint,
-    hash_sums,
-    labelled_hashes,
-    split_names,
 )
+from dafh.columns.hashes import fingerprint, hash_total, labelled_hashes
 from dafh.columns.read import DataFile
-from dafh.columns.schema import TableSchema
+from dafh.columns.schema import TableSchema, split_names
 from dafh.exceptions import InputError
 from models import workers
 from tables import saved, written
@@ -74,7 +71,7 @@ def rows(n=12):
 
 
 def mark(features, y):
-    return fingerprint(hash_sums(labelled_hashes(features, y)))
+    return fingerprint(hash_total(labelled_hashes(features, y)))
 
 
 @given(st.permutations(range(12)))

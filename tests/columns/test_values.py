@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafh.cli.model_file import fingerprint, hash_sums, labelled_hashes
 from dafh.columns.encoder import TableEncoder
+from dafh.columns.hashes import fingerprint, hash_total, labelled_hashes
 from dafh.columns.kinds import as_kind, category_name, guess_kind, is_number, read_as, to_floats, typed_kind
 from dafh.columns.read import DataFile
 from dafh.columns.schema import TableSchema
@@ -175,7 +175,7 @@ def test_a_date_is_the_same_date_in_every_type_and_file(tmp_path, name):
         encoded = TableEncoder(schema.features).fit_transform(features)
         attributes = schema.attributes_of(table, ["d"])
         results.append(
-            (schema.features, fingerprint(hash_sums(labelled_hashes(features, table["y"]))), encoded, attributes)
+            (schema.features, fingerprint(hash_total(labelled_hashes(features, table["y"]))), encoded, attributes)
         )
     (kinds, mark, encoded, attributes), other = results
     assert (kinds, mark) == other[:2]

@@ -1,24 +1,23 @@
 """A model file and the tables it takes: rows to score, rows to audit, and which rows it was trained on."""
 
-import hashlib
-import itertools
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers import final_classifier, rows_at_once, split_pipeline
-from dafh.columns.hashes import mixed, row_hashes
+from dafh.cli.options import test_rows_path
+from dafh.columns.hashes import fingerprint, hash_total, labelled_hashes
 from dafh.columns.kinds import with_gaps
 from dafh.columns.labels import match_labels, no_target
 from dafh.columns.read import ROWS_PER_PIECE, DataFile
-from dafh.columns.schema import TableSchema, check_columns, persons_of
+from dafh.columns.schema import TableSchema, check_columns, persons_of, split_names
 from dafh.columns.unexpected import UnreadValues, UnseenCategories
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.audit import AuditResult, rules_of
@@ -109,7 +108,7 @@ class ModelFile:
         data, unread, unseen = self.as_trained(data), UnreadValues(), UnseenCategories()
         pieces: list[tuple[Any, ...]] = []
         features: list[pd.DataFrame] = []
-        sums, n_read, n_rows, step = np.zeros(4, np.uint64), 0, 0, 1
+        total, n_read, n_rows, step = 0, 0, 0, 1
         # All columns as strings, as in training: numbers come out the same to the last digit, and so do fingerprints.
         for table in data.pieces(rows=rows_at_once(final_classifier(self.model), ROWS_PER_PIECE), text=None):
             check_columns(table.columns, [target], "the target")
@@ -120,11 +119,11 @@ class ModelFile:
             schema = self.schema_of(data)
             typed = schema.features_of(rows, unread)
             labels = match_labels(rows[target], self.model.classes_)
-            sums = sums + hash_sums(labelled_hashes(typed, labels))
+            total += hash_total(labelled_hashes(typed, labels))
             final, encoded = split_pipeline(self.model, typed)
             unseen.add(final.unseen_categories(encoded) if isinstance(final, DAFHClassifier) else {})
             names = split_names(sensitive, table.columns)
-            names = names or [name for name in schema.attributes if name in table.columns]
+            names = names or [name for name in schema.sensitive if name in table.columns]
             attributes = schema.attributes_of(rows, names) if names else None
             served = ServedPredictions.of(self.model, typed, attributes)
             about = (*names, person, self.schema.person, weight, self.schema.weight)
@@ -147,8 +146,8 @@ class ModelFile:
         unlabelled = no_target(n_read - n_rows)
         notes = [*data.notes, *unlabelled, *unread.notes(), *unseen.notes(n_rows), *without_persons, *without_weights]
         if target == self.schema.target:  # With other labels, they are other rows.
-            check_test_rows(self.path, self.card, data.path, fingerprint(sums))
-        if fingerprint(sums) in self.card.get("fingerprints", []):
+            check_test_rows(self.path, self.card, data.path, fingerprint(total))
+        if fingerprint(total) in self.card.get("fingerprints", []):
             notes.append(SAME_ROWS)
         with_features = pd.concat(features)
         return AuditedRows(
@@ -329,57 +328,16 @@ def _schema_of_model(model: Any, card: Mapping[str, Any], target: str) -> TableS
     return TableSchema(target, kinds, pooled={name: kinds.pop(name) for name in of_pooled})
 
 
-# ---- fingerprints: which rows a model was trained on, and which were set aside ----
-
-
-def labelled_hashes(features: pd.DataFrame, labels: ArrayLike) -> NDArray[np.uint64]:
-    """One number for each row, the same in whatever file the row stands.
-
-    Features and labels come as the schema reads them, so that neither the type of a file nor its time zones matter.
-    """
-    texts = pd.Series(np.asarray(labels), features.index).map(str).astype(object)
-    # A name that no column of a file has: `assign` would replace a feature.
-    return row_hashes(pd.concat([features, texts.rename("\0label")], axis=1))
-
-
-def hash_sums(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sums of hashes: those of a table are the sums of those of its pieces, whatever the order of its rows."""
-    return np.array([len(hashes), *(mixed(hashes, salt).sum(dtype=np.uint64) for salt in range(3))], np.uint64)
-
-
-def fingerprint(sums: NDArray[np.uint64]) -> str:
-    """Checksum of a table from the sums of its hashes: tells which table it is, and nothing about it."""
-    return hashlib.sha256(sums.tobytes()).hexdigest()
-
-
-def held_out_path(model: Path) -> Path:
-    """Where the test rows of a model are written."""
-    return model.with_suffix(".test.parquet")
+# ---- test rows ----
 
 
 def check_test_rows(model: Path, card: Mapping[str, Any], table: str | Path, found: str) -> None:
     """Refuse a table that has the name of the model's test rows, and rows of another fingerprint than those."""
     # A model that was saved from Python has no test rows.
-    named_so = Path(table).resolve() in (held_out_path(model).resolve(), held_out_path(model.resolve()))
+    named_so = Path(table).resolve() in (test_rows_path(model).resolve(), test_rows_path(model.resolve()))
     if named_so and "rows_kept_back" in card and card.get("test_fingerprint") != found:
         raise InputError(
             f"{table} does not hold the test rows of {model.name}: another fit has written it, and the model may have "
             "been trained on these rows. Fit again, or give the table another name if you know that the model has not "
             "seen them."
         )
-
-
-# ---- names of columns ----
-
-
-def split_names(names: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """Different names of columns, given one by one or joined by commas; a name that itself has a comma is one name.
-
-    Examples
-    --------
-    >>> split_names(["age,sex", "born, where"], ["age", "sex", "born, where"])
-    ['age', 'sex', 'born, where']
-    """
-    existing = set(columns)
-    split = ([entry] if entry in existing else [name.strip() for name in entry.split(",")] for entry in names)
-    return [name for name in dict.fromkeys(itertools.chain(*split)) if name]

@@ -255,7 +255,8 @@ def export(model: Path, dialect: str, table: str, keep: tuple[str, ...], out: st
         check_writable(Path(out))
     import hashlib
 
-    from dafh.cli.model_file import schema_of_card, split_names
+    from dafh.cli.model_file import schema_of_card
+    from dafh.columns.schema import split_names
     from dafh.persistence import open_model
     from dafh.sql import to_sql
     from dafh.storage import replacing

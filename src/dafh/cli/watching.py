@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.cli.model_file import ModelFile, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names
+from dafh.cli.model_file import ModelFile, check_test_rows
+from dafh.columns.hashes import fingerprint, hash_total, labelled_hashes
 from dafh.columns.kinds import with_gaps
 from dafh.columns.labels import match_labels
 from dafh.columns.read import DataFile
-from dafh.columns.schema import check_columns, persons_of
+from dafh.columns.schema import check_columns, persons_of, split_names
 from dafh.columns.unexpected import UnreadValues
 from dafh.exceptions import InputError
 from dafh.explanation import worth_of_groups
@@ -144,7 +145,7 @@ def _read_rows(
         known = with_gaps(table[label]).notna().to_numpy()
         if known.any():
             y[known] = match_labels(table.loc[known, label], loaded.model.classes_)
-    names = [n for n in schema.attributes if n in table.columns] if sensitive is None else list(sensitive)
+    names = [n for n in schema.sensitive if n in table.columns] if sensitive is None else list(sensitive)
     persons, notes = loaded.persons(table, person)
     weights = None
     if weighed:
@@ -168,7 +169,7 @@ def _read_rows(
 
 def _fingerprint(features: pd.DataFrame, y: NDArray[np.object_]) -> str:
     """Tell these rows from all others, whatever their order."""
-    return fingerprint(hash_sums(labelled_hashes(features, y)))
+    return fingerprint(hash_total(labelled_hashes(features, y)))
 
 
 # ---- the model and its monitor ----
