@@ -275,17 +275,6 @@ def test_show_has_the_rules(ruled):
     assert "Groups:      1 exception, and everybody else: 2 of 2 groups have their own classifier." in text
 
 
-@pytest.mark.usefixtures("blank_charts")
-def test_a_report_says_how_stable_the_groups_are_if_asked(ruled):
-    path, _ = ruled
-    out = path / "stable.html"
-    assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out, "--stability").exit_code == 0
-    assert "barely change with the rows they are learned from" in out.read_text()
-    assert "index between 3 fits on random samples of 80% of the rows is" in out.read_text()
-    assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out).exit_code == 0
-    assert "Rand index" not in out.read_text()
-
-
 @pytest.mark.parametrize(("pooled", "name"), [("linear", "LogisticRegression"), ("scorecard", "Scorecard")])
 def test_the_pooled_classifier_can_be_chosen(ruled, tmp_path, pooled, name):
     path, _ = ruled

@@ -29,7 +29,7 @@ from dafh.columns.kinds import (
     with_gaps,
 )
 from dafh.columns.labels import find_labels, read_labels
-from dafh.columns.unexpected import UnreadValues
+from dafh.columns.unexpected import UnexpectedValues
 from dafh.exceptions import InputError
 from dafh.text import clipped, listed, quoted
 
@@ -216,29 +216,29 @@ class TableSchema:
         """Columns to read as strings from a CSV file: what looks like a number may be a category."""
         return [name for name, kind in self.columns.items() if kind != "number"]
 
-    def features_of(self, table: pd.DataFrame, unread: UnreadValues | None = None) -> pd.DataFrame:
+    def features_of(self, table: pd.DataFrame, unexpected: UnexpectedValues | None = None) -> pd.DataFrame:
         """Take what a model needs from a table with columns in any order, as numbers, dates and text.
 
         Parameters
         ----------
         table : data frame
             As a file gives it, typed or read as strings; categories of categorical columns come out as such.
-        unread : UnreadValues, optional
+        unexpected : UnexpectedValues, optional
             Counts what cannot be read and becomes a gap; one for all pieces of a file.
         """
         check_columns(table.columns, self.features, "which the model was fitted with")
         check_columns(table.columns, self.pooled, "which its pooled classifier is read from")
-        return self._read(table, self.columns, unread or UnreadValues())
+        return self._read(table, self.columns, unexpected or UnexpectedValues())
 
     def attributes_of(self, table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
         """Take sensitive attributes from a table; kinds that training did not settle are guessed."""
         check_columns(table.columns, names, "to audit by")
         settled = {**self.features, **self.sensitive}
         kinds = {name: settled.get(name) or guess_kind(table[name], self.decimal) for name in names}
-        found = self._read(table, kinds, UnreadValues())
+        attributes = self._read(table, kinds, UnexpectedValues())
         # Features count flags as 1 and 0; people who read about groups want them as they were.
         flags = [name for name, kind in kinds.items() if kind == "flag"]
-        return found.assign(**{name: found[name].map({1.0: "True", 0.0: "False"}) for name in flags})
+        return attributes.assign(**{name: attributes[name].map({1.0: "True", 0.0: "False"}) for name in flags})
 
     def times_of(self, table: pd.DataFrame) -> "pd.Series[Any] | None":
         """When each row was observed; every row needs a time to be before or after the others."""
@@ -274,15 +274,14 @@ class TableSchema:
         }
         return {name: values for name, values in columns.items() if values is not None}
 
-    def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unread: UnreadValues) -> pd.DataFrame:
-        parts = {}
+    def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unexpected: UnexpectedValues) -> pd.DataFrame:
+        columns = {}
         for name, kind in kinds.items():
-            values, strange = _finite(read_as(table[name], kind, self.decimal))
+            columns[name], unread = _finite(read_as(table[name], kind, self.decimal))
             # Words that were gaps in training still are, however many of them a file has.
-            strange = strange[~strange.isin(self.gap_words.get(name, ()))] if len(strange) else strange
-            unread.add(name, kind, int(values.notna().sum()) + len(strange), strange)
-            parts[name] = values
-        return pd.DataFrame(parts, index=table.index)
+            unread = unread[~unread.isin(self.gap_words.get(name, ()))] if len(unread) else unread
+            unexpected.add_unread(name, kind, int(columns[name].notna().sum()) + len(unread), unread)
+        return pd.DataFrame(columns, index=table.index)
 
     def stored(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return rows as a typed file is to hold them: whole numbers whole, other numbers floats, the rest as it is."""
