@@ -207,8 +207,8 @@ def as_kind(column: pd.Series, kind: str, decimal: str = ".") -> pd.Series:
 
 def refuse_values(name: str, kind: str, value: object) -> None:
     """Raise the error for a column that no longer holds what it held in training."""
-    what = f"{kind.split(' ')[0]}s" + (f" like {date_words(kind)}" if kind.startswith(DATE) else "")
-    raise InputError(f"Column {quoted(name)} held {what} in fit and holds {quoted(value)} now.")
+    values = f"{kind.split(' ')[0]}s" + (f" like {date_words(kind)}" if kind.startswith(DATE) else "")
+    raise InputError(f"Column {quoted(name)} held {values} in fit and holds {quoted(value)} now.")
 
 
 def as_categories(column: pd.Series) -> pd.Series:
@@ -301,18 +301,18 @@ def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
 
 def parse_numbers(texts: pd.Series, decimal: str) -> pd.Series:
     """Texts as numbers, NaN where one is none; the other mark may part thousands, in groups of three digits."""
-    other = "," if decimal == "." else "."
+    separator = "," if decimal == "." else "."
     priced = texts.str.contains(_CURRENCY)
     if priced.any():
         texts = texts.mask(
             priced, texts[priced].str.replace(rf"^\s*([+-]?){_CURRENCY}\s*|\s*{_CURRENCY}\s*$", r"\1", regex=True)
         )
     # Most columns have no such groups, and the search for them takes longer than all the rest.
-    marked = texts.str.contains(other, regex=False)
-    if marked.any():
-        grouped = rf"\s*[+-]?\d{{1,3}}({re.escape(other)}\d{{3}})+({re.escape(decimal)}\d*)?\s*"
-        whole = texts[marked].where(texts[marked].str.fullmatch(grouped, flags=re.ASCII), "")
-        texts = texts.mask(marked, whole.str.replace(other, "", regex=False))
+    separated = texts.str.contains(separator, regex=False)
+    if separated.any():
+        grouped = rf"\s*[+-]?\d{{1,3}}({re.escape(separator)}\d{{3}})+({re.escape(decimal)}\d*)?\s*"
+        in_groups = texts[separated].where(texts[separated].str.fullmatch(grouped, flags=re.ASCII), "")
+        texts = texts.mask(separated, in_groups.str.replace(separator, "", regex=False))
     if decimal != ".":
         texts = texts.str.replace(decimal, ".", regex=False)
     try:
