@@ -237,7 +237,7 @@ def test_files_of_other_programs_and_formats_are_refused(state, tmp_path):
     with sqlite3.connect(newer) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    assert "written by another version of dafh (format 99, not 2)" in watch(newer, 2).stderr
+    assert "written by another version of dafh (format 99, not 3)" in watch(newer, 2).stderr
 
 
 def test_a_state_in_use_makes_others_wait_or_tells_them(state):

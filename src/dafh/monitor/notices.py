@@ -11,7 +11,7 @@ from dafh.text import clipped, percent, plain, points
 
 Kind = Literal["harm", "benefit", "level", "drift", "shock", "model"]
 ALARMS = ("harm", "level")
-_SAID = {
+_SENTENCES = {
     "model": "The model was changed, and not by this monitor: evidence starts anew.",
     "shock": "The difference between the classifiers varies more from batch to batch than between rows of a batch: the "
     "promises hold for independent rows only. Begin anew with by_batch=True, which counts batches.",
@@ -59,8 +59,8 @@ class Notice:
     def sentence(self) -> str:
         """Say it."""
         when = f"at row {self.row:,}, in batch {self.batch}"
-        if self.kind in _SAID:
-            return f"{_SAID[self.kind]} Noticed {when}."
+        if self.kind in _SENTENCES:
+            return f"{_SENTENCES[self.kind]} Noticed {when}."
         if self.kind in ("drift", "level"):
             return f"{self.part} Shown {when}."
         if self.kind == "benefit":
@@ -69,11 +69,11 @@ class Notice:
                 f"Group {self.group} {would} better off with its own classifier than with the pooled one. Shown {when}."
             )
         assert self.loss is not None
-        loss = Loss(self.loss)
+        title, unit = Loss(self.loss).title, Loss(self.loss).unit
         since = f"since about row {self.onset:,}" if self.onset else "since the start"
-        gain = "" if self.gain is None else f" Gain of all rows so far: {points(self.gain)} {loss.unit}."
+        gain = "" if self.gain is None else f" Gain of all rows so far: {points(self.gain)} {unit}."
         who = f"{self.part} in group {self.group}" if self.part else f"Group {self.group}"
-        return f"{who} is worse off than with the pooled classifier, in {loss.title}, {since}. Shown {when}.{gain}"
+        return f"{who} is worse off than with the pooled classifier, in {title}, {since}. Shown {when}.{gain}"
 
     def __str__(self) -> str:
         """Say it, after its kind."""
@@ -174,10 +174,13 @@ class Update:
         """Render for a terminal."""
         return "\n".join([self.headline(), *(map(str, self.notices) if self.notices else ["Nothing new is shown."])])
 
+    def counts(self) -> dict[str, Any]:
+        """Plain values, without the notices."""
+        return {name: value for name, value in asdict(self).items() if name != "notices"}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        counts = {name: value for name, value in asdict(self).items() if name != "notices"}
-        return {**counts, "notices": [notice.to_dict() for notice in self.notices]}
+        return {**self.counts(), "notices": [notice.to_dict() for notice in self.notices]}
 
 
 # ---- the table, for readers ----
