@@ -174,17 +174,14 @@ def regression(n_rows, n_classes, seed=0):
     return Regression(DenseDesign(X), label.astype(np.intp), np.ones(n_rows), np.zeros((n_rows, m)))
 
 
-def rows_in(block):
-    """Rows of a block as `fit_in_passes` takes them: of one group, or of those that the block names."""
-    n = len(block["label"])
-    rows = Regression(DenseDesign(block["X"]), block["label"], np.ones(n), block["offset"])
-    return rows, block.get("group", np.zeros(n, np.intp))
-
-
 def stored_in(rows, n_blocks, **arrays):
-    arrays |= {"X": rows.design.X, "label": rows.label, "offset": rows.offset}
+    arrays |= {"X": rows.design.X, "label": rows.label}
     pieces = np.array_split(np.arange(len(rows.label)), n_blocks)
     return Blocks(lambda: [{name: values[i] for name, values in arrays.items()} for i in pieces])
+
+
+def design_of(block):
+    return DenseDesign(block["X"])
 
 
 @pytest.mark.parametrize(("n_classes", "n_blocks"), [(2, 1), (2, 5), (3, 5)])
@@ -192,28 +189,18 @@ def test_passes_with_the_curvature_of_a_sample_end_at_the_exact_solution(n_class
     rows = regression(3000, n_classes)
     penalty = np.array([1e-6, 2.0, 2.0, 2.0])
     exact = fit_penalized(rows, penalty, tolerance=1e-14).coefficients
-    sample = rows.take(np.arange(300))
-
-    def curvature(coefficients):
-        return sample.joint_curvatures(sample.design.logits(coefficients[0]), np.zeros(300, np.uint8), 1) / 300
-
-    start = np.zeros((1, *exact.shape))
-    penalties = np.broadcast_to(penalty[:, None], start.shape)
-    solution = fit_in_passes(stored_in(rows, n_blocks), rows_in, penalties, curvature, start, tolerance=1e-13)
+    sample, start = rows.take(np.arange(300)), np.zeros((1, *exact.shape))
+    blocks = stored_in(rows, n_blocks)
+    solution = fit_in_passes(blocks, design_of, sample, start, penalty[:, None], tolerance=1e-13)
     np.testing.assert_allclose(solution[0], exact, atol=1e-5)
 
 
 def test_groups_get_coefficients_of_their_own_in_the_same_passes():
     rows = regression(2000, 2)
     group = np.arange(2000) % 3
-
-    def curvature(coefficients):
-        logits = rows.design.grouped_logits(coefficients, group)
-        return rows.joint_curvatures(logits, group, 3) / 2000
-
-    start = np.zeros((3, 4, 1))
+    start, penalty = np.zeros((3, 4, 1)), np.full((3, 4, 1), 5.0)
     blocks = stored_in(rows, 4, group=group)
-    solution = fit_in_passes(blocks, rows_in, np.full(start.shape, 5.0), curvature, start, tolerance=1e-13)
+    solution = fit_in_passes(blocks, design_of, rows, start, penalty, group=group, tolerance=1e-13)
     for number in range(3):
         alone = fit_penalized(rows.take(np.flatnonzero(group == number)), np.full(4, 5.0), free_intercept=False)
         np.testing.assert_allclose(solution[number], alone.coefficients, atol=1e-6)

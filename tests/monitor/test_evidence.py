@@ -8,8 +8,8 @@ import pytest
 
 from dafh import Monitor
 from dafh.evaluation.losses import check_losses
-from dafh.monitor.settings import NOT_DECLARED
 from dafh.monitor.evidence import FIRST_ALARMS, Evidence, JudgedRows, capital_of_term
+from dafh.monitor.settings import NOT_DECLARED
 from dafh.stats import Bettors
 from watched import bad_rows, fresh_model, good_rows, same_evidence
 
