@@ -25,7 +25,6 @@ from dafh.large import (
     draw_rows,
     find_files,
     fit_in_passes,
-    open_files,
 )
 from dafh.linear.designs import BinnedDesign, DenseDesign
 from dafh.linear.newton import Regression, fit_penalized
@@ -106,15 +105,6 @@ def test_files_are_found_by_pattern_folder_and_list_each_once_and_sorted(tmp_pat
     inside = [str(path.relative_to(tmp_path)) for path in find_files(tmp_path)]
     assert inside == ["a.csv", "b.parquet", "part/c.csv.gz"]
     assert [path.name for path in find_files([tmp_path / "a.csv", str(tmp_path / "*.csv")])] == ["a.csv"]
-
-
-def test_a_file_that_vanishes_between_passes_is_named(tmp_path):
-    pd.DataFrame({"a": range(10)}).to_parquet(tmp_path / "t.parquet")
-    blocks = open_files([DataFile(tmp_path / "t.parquet")])
-    assert sum(blocks.map(len)) == 10
-    (tmp_path / "t.parquet").unlink()
-    with pytest.raises(InputError, match=r"There is no file .*t\.parquet"):
-        sum(blocks.map(len))
 
 
 # ---- samples ----
@@ -272,15 +262,6 @@ def test_more_rows_make_better_coefficients_than_the_sample_alone(small_sample):
     assert loss(model) < loss(sample) - 0.002
 
 
-def test_coefficients_from_blocks_are_near_those_of_a_fit_of_all_rows_at_once(small_sample, monkeypatch):
-    table = grouped_table(6000)
-    X, y = table[["x0", "x1", "x2"]], table["y"]
-    in_passes = fitted(X, y, pooled="linear", n_groups=1).pooled_
-    monkeypatch.setattr("dafh.large.SAMPLE_SIZE", 10_000)
-    at_once = fitted(X, y, pooled="linear", n_groups=1).pooled_
-    np.testing.assert_allclose(in_passes.coef_, at_once.coef_, rtol=2e-3)
-
-
 def test_persons_time_and_declared_groups_are_columns_of_the_files(tmp_path, small_sample):
     table = grouped_table(4000)
     rng = np.random.default_rng(3)
@@ -292,15 +273,6 @@ def test_persons_time_and_declared_groups_are_columns_of_the_files(tmp_path, sma
     from_files = fitted(written_in_files(tmp_path / "rows", table, 4), guard="proof", **names)
     assert list(from_files.feature_names_in_) == FEATURES
     assert_same_model(from_memory, from_files, table[FEATURES])
-
-
-@pytest.mark.slow
-def test_rows_that_prove_are_held_out_of_everything(tmp_path, small_sample):
-    table = grouped_table(5000)
-    from_memory = fitted(table[FEATURES], table["y"], guard="proof")
-    from_files = fitted(written_in_files(tmp_path / "rows", table, 5), guard="proof")
-    assert_same_model(from_memory, from_files, table[FEATURES])
-    assert from_memory.guard_report_.table["rows"].sum() == pytest.approx(1000, abs=100)
 
 
 def test_an_unfitted_classifier_sees_all_rows_in_memory_and_a_sample_of_files(tmp_path, small_sample):
@@ -391,12 +363,6 @@ def test_a_class_that_the_sample_lacks_is_named(tmp_path, small_sample):
 def trained(path, **said):
     table = TrainingTable.read(DataFile(path), "y", **said)
     return table, table.fit(DAFHClassifier(2, random_state=0))
-
-
-def test_few_rows_are_read_at_once_and_many_in_passes(tmp_path, small_sample):
-    few, many = (written_in_files(tmp_path / str(n), grouped_table(n), 2) for n in (1500, 2500))
-    assert isinstance(TrainingTable.read(DataFile(few), "y").features, pd.DataFrame)
-    assert isinstance(TrainingTable.read(DataFile(many), "y").features, Blocks)
 
 
 def test_text_and_parquet_in_any_number_of_files_give_one_model(tmp_path, small_sample):

@@ -12,10 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -25,14 +22,13 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import dafh
-from cases import checkerboard, examples, slow_but
+from cases import checkerboard, slow_but
 from dafh import (
     AuditResult,
     DAFHClassifier,
     DecoupledClassifier,
     Incumbent,
     IncumbentColumns,
-    Recipe,
     Scaling,
     Scorecard,
     tabular_pipeline,
@@ -95,16 +91,13 @@ TABLES = {
     "rules on a scorecard": {"pooled": "scorecard"},
     "rules on a linear classifier": {},
     "rules on boosting": {"pooled": BOOSTING},
-    "rules on logistic regression": {"pooled": LogisticRegression(C=0.5, max_iter=1000)},
     "one group": {"n_groups": 1},
-    "no guard": {"guard": None},
     "proof": {"guard": "proof"},
     "costs": {"costs": {"fp": 1, "fn": 4}, "guard_losses": ("cost", "error"), "pooled": "scorecard"},
     "threshold": {"threshold": 0.3},
     "number of groups to be chosen": {"n_groups": "auto"},
     "network": NETWORK,
     "network on a scorecard": {**NETWORK, "pooled": "scorecard"},
-    "network from a random start": {"method": "network", "recipe": Recipe.paper(max_epochs=2)},
 }
 
 
@@ -114,7 +107,7 @@ def model_of_table(name):
     return quick(**TABLES[name]).fit(table, y)
 
 
-SECOND = {"rules on logistic regression", "threshold", "network on a scorecard"}
+SECOND = {"rules on boosting", "threshold", "network on a scorecard"}
 
 
 @pytest.mark.parametrize("name", slow_but(TABLES, *TABLES.keys() - SECOND))
@@ -286,7 +279,6 @@ def test_every_partition_comes_back_and_can_be_fitted_again(name, guard, tmp_pat
 CLASSIFIERS = {
     "logistic regression": LogisticRegression(C=0.5, class_weight="balanced", solver="newton-cg"),
     "boosting": BOOSTING,
-    "most frequent": DummyClassifier(strategy="most_frequent"),
     "scaled": make_pipeline(StandardScaler(with_mean=False), "passthrough", LogisticRegression()),
     "support vectors": SVC(),
 }
@@ -307,12 +299,7 @@ def test_classifiers_of_scikit_learn_come_back_with_the_same_predictions(name, n
 
 LABELS = {
     "text": np.array(["no", "yes"]),
-    "objects": np.array(["no", "perhaps"], dtype=object),
     "truth values": np.array([False, True]),
-    "small numbers": np.array([-3, 7], dtype=np.int8),
-    "large numbers": np.array([2**40, 2**62]),
-    "floats": np.array([-1.0, 2.0**60]),
-    "single precision": np.array([1.0, 2.0], dtype=np.float32),
     "strange text": np.array(["", "né\u200b☃\n\x07"]),
 }
 
@@ -352,29 +339,6 @@ def test_constraints_and_scale_of_a_scorecard_come_back(tmp_path):
     np.testing.assert_array_equal(loaded.scaled_points(new_rows()), model.scaled_points(new_rows()))
     month = np.zeros(len(new_rows()))
     pd.testing.assert_frame_equal(loaded.stability(new_rows(), month), model.stability(new_rows(), month))
-
-
-def test_a_scorecard_of_columns_that_say_nothing_comes_back(tmp_path):
-    table = pd.DataFrame({"same": [1.0] * 60, "none": [None] * 60, "word": ["x"] * 60})
-    model = Scorecard().fit(table, np.arange(60) % 2)
-    loaded = there_and_back(model, tmp_path)
-    np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    names=st.lists(st.text(max_size=8), min_size=1, max_size=4, unique=True),
-    cells=st.lists(st.one_of(st.none(), st.text(max_size=3), st.booleans()), min_size=20, max_size=20),
-    number=st.floats(-1e90, 1e90),
-)
-def test_encoder_and_bins_of_any_table_come_back(names, cells, number, tmp_path):
-    names = [name.encode(errors="replace").decode() for name in names]
-    frame = pd.DataFrame({f"{name}{i}": cells if i else [number] * 19 + [0.5] for i, name in enumerate(names)})
-    for estimator in (DecoupledClassifier(PooledPartition()), Scorecard(strength=1.0)):
-        model = tabular_pipeline(estimator).fit(frame, np.arange(20) % 2)
-        loaded = there_and_back(model, tmp_path)
-        pd.testing.assert_frame_equal(loaded[:-1].transform(frame), model[:-1].transform(frame))
-        np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
 
 
 def test_what_the_user_said_about_columns_comes_back(tmp_path):
@@ -461,16 +425,8 @@ def test_details_with_an_obvious_plain_form_are_converted(saved, tmp_path):
     assert {name: card[name] for name in details} == expected
 
 
-def held_by_itself():
-    value = []
-    value.append(value)
-    return value
-
-
 BAD_DETAILS = {
     "card says itself": {"labels": ["a"]},
-    "surrogates not allowed": {"text": ["\ud800"]},
-    "recursion": {"loop": held_by_itself()},
     "rows": {"rows": "many"},
     "too large": {"text": "x" * 2**27},
 }
@@ -484,32 +440,9 @@ def test_details_that_a_card_cannot_hold_are_refused_when_saving(reason, saved, 
     assert not list(tmp_path.iterdir())
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(max_size=3) | st.dates(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(), inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@examples(1, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(details=st.dictionaries(st.text(), anything, max_size=4))
-def test_whatever_details_hold_a_file_that_was_written_can_be_read(details, saved, tmp_path):
-    path = tmp_path / "model.dafh"
-    path.unlink(missing_ok=True)
-    try:
-        dafh.save(saved[1], path, details=details)
-    except InputError:
-        assert not path.exists()
-    else:
-        assert set(details) <= set(open_model(path)[1])
-
-
 MALFORMED = {
     "a text in place of a number": {"groups": "two"},
-    "an unknown loss": {"losses": ["joy"]},
     "a cut-off of more than 1": {"threshold": 1.5},
-    "columns without names": {"columns": [{"kind": "number"}]},
-    "exceptions that are no entries": {"exceptions": ["job is cook"]},
 }
 
 
@@ -624,25 +557,14 @@ class Payload:
 CRAFTED = {
     "a class of another module": (object_of("os.system"), "of a class that this version of dafh lacks"),
     "a method as a field": (field("DAFHClassifier", "predict", "x"), "has no field 'predict'"),
-    "a property as a field": (field("DAFHClassifier", "history_", "x"), "has no field"),
-    "an unknown field": (field("DAFHClassifier", "n_jobs", 2), "has no field 'n_jobs'"),
-    "an unknown field of a record": (field("GuardReport", "other", 2), "has no field 'other'"),
     "a missing parameter": (lambda parts: parts.fields("DAFHClassifier").pop("guard"), "KeyError: 'guard'"),
-    "a missing field": (lambda parts: parts.fields("GuardReport").pop("serves"), "KeyError: 'serves'"),
     "a parameter out of range": (field("DAFHClassifier", "guard_level", 7.0), "guard_level"),
-    "a setting out of range": (object_of("Recipe", **Recipe().get_params() | {"group_hidden": 0}), "group_hidden"),
     "a text in place of an array": (field("GuardReport", "serves", "x"), "'serves' of GuardReport is a str"),
-    "a number in place of a text": (field("Column", "name", 3), "'name' of Column is a int"),
-    "a word that is none of the choices": (field("GuardReport", "kind", "hope"), "'kind' of GuardReport"),
     "a folder of pickles": (field("Pipeline", "memory", "/tmp"), "has no field 'memory'"),
-    "a value of no kind": (model(["eval", "1"]), "of no kind"),
     "no model": (model(None), "is a NoneType"),
     "a record as the model": (object_of("Costs", fp=1.0, fn=2.0), "is a Costs"),
     "a model that is not fitted": (object_of("Scorecard", **Scorecard().get_params()), "not fitted"),
     "a value that comes later": (model(["same", 9]), "of no kind"),
-    "a value before the first": (model(["same", -1]), "of no kind"),
-    "a mapping by lists": (model(["mapping", [[["list", []], 1]]]), "malformed"),
-    "an array that is not there": (model(["array", 10**6]), "malformed"),
     "an array of another size": (array(header((10**15,)) + bytes(8)), "malformed"),
     "a part that is no archive": (
         lambda parts: (parts.members.update({"0.skops": b"x"}), model(["part", 0])(parts)),
@@ -678,14 +600,6 @@ def with_member(path, tmp_path, name, content):
         members = {member: file.read(member) for member in file.namelist()} | {name: content}
     (tmp_path / "crafted.dafh").write_bytes(with_checksum(zipped(members), FORMAT))
     return tmp_path / "crafted.dafh"
-
-
-def test_a_size_in_the_directory_that_is_not_there_is_refused(saved, tmp_path):
-    content = bytearray(saved[0].read_bytes()[:-80])
-    entry = content.rindex(b"PK\x01\x02")
-    content[entry + 20 : entry + 28] = (2**31).to_bytes(4, "little") * 2
-    (tmp_path / "crafted.dafh").write_bytes(with_checksum(bytes(content), FORMAT))
-    assert "unpack to more" in refusal(tmp_path / "crafted.dafh")
 
 
 def test_deeply_nested_values_are_refused(saved, tmp_path):
@@ -763,14 +677,6 @@ def test_a_partition_of_ones_own_cannot_be_saved(tmp_path):
     model = DecoupledClassifier(OwnPartition()).fit(table[["age"]].to_numpy(float), y, sensitive_features=attributes)
     with pytest.raises(InputError, match="OwnPartition"):
         dafh.save(model, tmp_path / "model.dafh")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_model_with_a_field_of_another_type_is_not_saved(saved, tmp_path):
-    broken = dafh.load(saved[0])
-    object.__setattr__(broken[-1].guard_report_, "cross_fitted", "x")
-    with pytest.raises(InputError, match="cannot be saved: the field 'cross_fitted' of GuardReport"):
-        dafh.save(broken, tmp_path / "broken.dafh")
     assert not list(tmp_path.iterdir())
 
 
