@@ -91,9 +91,8 @@ class Blocks(Generic[Block]):
         read: Callable[[], Iterable[Any]],
         columns: tuple[str, ...] = (),
         n_rows: int | None = None,
-        convert: Callable[[Any], Block] = lambda block: block,
     ) -> None:
-        self.read, self.columns, self.n_rows, self.convert = read, columns, n_rows, convert
+        self.read, self.columns, self.n_rows = read, columns, n_rows
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """Yield what a function makes of every block, in the order of the blocks."""
@@ -101,16 +100,16 @@ class Blocks(Generic[Block]):
         with ThreadPoolExecutor(n_threads) as pool:
             pending: deque[Future[Result]] = deque()
             for block in self.read():
-                pending.append(pool.submit(lambda block: function(self.convert(block)), block))
+                pending.append(pool.submit(function, block))
                 # A few blocks at a time: results must not pile up before a slow caller.
                 if len(pending) > 2 * n_threads:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
 
-    def through(self, function: Callable[[Block], Result], **about: Any) -> "Blocks[Result]":
-        """Blocks of what a function makes of every block, made anew in every pass; `about` as in the constructor."""
-        return Blocks(self.read, convert=lambda block: function(self.convert(block)), **about)
+    def through(self, function: Callable[[Block], Result], **described: Any) -> "Blocks[Result]":
+        """Blocks of what a function makes of every block, made anew in every pass; columns as in the constructor."""
+        return Blocks(lambda: self.map(function), **described)
 
     def total(self, function: Callable[[Block], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Add up what a function makes of every block."""
@@ -144,9 +143,9 @@ class DaskBlocks(Blocks[Block]):
         for first in range(0, len(tasks), _RESULTS_AT_ONCE):
             yield from _dask().compute(*tasks[first : first + _RESULTS_AT_ONCE])
 
-    def through(self, function: Callable[[Block], Result], **about: Any) -> "Blocks[Result]":
+    def through(self, function: Callable[[Block], Result], **described: Any) -> "Blocks[Result]":
         """Blocks of what a function makes of every block, made anew in every pass."""
-        return DaskBlocks(self._applied(function), **about)
+        return DaskBlocks(self._applied(function), **described)
 
     def total(self, function: Callable[[Block], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Add up what a function makes of every block: in groups where the blocks are, and then here."""
@@ -435,19 +434,15 @@ def fresh_rows(
 
 
 def _as_table(rows: LabelledRows, persons: NDArray[Any] | None) -> tuple[pd.DataFrame, Roles]:
-    """Put rows into one table, with what is known about them; `persons` as the user gave them."""
-    table = named_table(rows.X)
-    about: dict[str, Any] = {
-        WEIGHT: None if rows.fit_weight is None else rows.weight,
-        PERSON: persons,
-        TIME: rows.time,
-    }
-    about = {name: values for name, values in about.items() if values is not None}
-    attributes = pd.DataFrame() if rows.declared is None else rows.declared
+    """Put rows into one table, with all that `fit` was told about them; `persons` as the user gave them."""
+    features = named_table(rows.X)
+    columns = {WEIGHT: rows.fit_weight, PERSON: persons, TIME: rows.time}
+    columns = {name: values for name, values in columns.items() if values is not None}
+    attributes = {} if rows.declared is None else dict(rows.declared.items())
     declared = {f"{DECLARED} {name}": values.to_numpy() for name, values in attributes.items()}
-    weight, person, time = (name if name in about else None for name in (WEIGHT, PERSON, TIME))
-    roles = Roles(LABEL, weight, person, time, tuple(declared), tuple(table.columns))
-    return table.assign(**{LABEL: rows.y}, **about, **declared), roles
+    weight, person, time = (name if name in columns else None for name in (WEIGHT, PERSON, TIME))
+    roles = Roles(LABEL, weight, person, time, tuple(declared), tuple(features.columns))
+    return features.assign(**{LABEL: rows.y}, **columns, **declared), roles
 
 
 # ---- coefficients by sums over blocks ----

@@ -10,6 +10,7 @@ import pytest
 
 from command_line import run
 from dafh import Monitor
+from dafh.exceptions import InputError
 from dafh.monitor.store import WatchStore
 from dafh.persistence import open_model, save
 from models import rules_case
@@ -227,12 +228,15 @@ def test_files_of_other_programs_and_formats_are_refused(state, tmp_path):
 
 def test_a_state_in_use_makes_others_wait_or_tells_them(state):
     watch(state, 1)
-    before = content(state)
-    with WatchStore(state) as store, store.transaction():
-        result = watch(state, 2, "--wait", "0.2")
-    assert result.exit_code == 2
-    assert "is in use by another process, for more than 0.2 seconds: try again later." in result.stderr
-    assert content(state) == before
+    refusal = pytest.raises(InputError, match=r"in use by another process, for more than 0.2 seconds: try again later")
+    with (
+        WatchStore(state) as one,
+        one.transaction(),
+        WatchStore(state, wait=0.2) as other,
+        refusal,
+        other.transaction(),
+    ):
+        pass
     assert watch(state, 2).exit_code == 0
 
 

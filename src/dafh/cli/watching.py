@@ -64,14 +64,13 @@ def watch_batch(
     weight: str | None,
     name: str | None,
     apply: bool,
-    wait: float,
     **settings: Any,
 ) -> WatchedBatch:
     """Add a batch to a state, which is created with the first one; parameters are those of the command.
 
     `settings` are those of the monitor, settled with the first batch; None leaves one to the model or to the default.
     """
-    with WatchStore(state, wait=wait) as store:
+    with WatchStore(state) as store:
         with store.transaction():
             loaded, checksum, older = _open(model, store, target, repair=apply)
             monitor = _monitor(loaded, store, {key: value for key, value in settings.items() if value is not None})
@@ -118,9 +117,9 @@ def _read_rows(
     table = data.read(text=None).reset_index(drop=True)
     schema, unread = loaded.schema_of(data), UnreadValues()
     features = schema.features_of(table, unread)
-    for what, column in {"the target": target, "that identifies each row": id_column}.items():
+    for role, column in {"the target": target, "that identifies each row": id_column}.items():
         if column is not None:
-            check_columns(table.columns, [column], what)
+            check_columns(table.columns, [column], role)
     label, y = target or schema.target, np.full(len(table), None, object)
     if label in table.columns:
         labelled = with_gaps(table[label]).notna().to_numpy()
@@ -177,7 +176,7 @@ def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -
     known_models = [] if store.is_empty else store.models()
     if not known_models or checksum == known_models[-1].checksum:
         return loaded, checksum, []
-    if checksum not in {known.checksum for known in known_models}:
+    if checksum not in {known_model.checksum for known_model in known_models}:
         raise InputError(
             f"{store.path} is the state of another model ({clipped(known_models[0].name)}): use another file for the "
             f"state of {model}."

@@ -213,13 +213,13 @@ class InputDrift:
         # Of a column of numbers, the bin with most evidence: others have fewer rows because it has more.
         columns = [name for name, bins in self.reference.numbers.items() for _ in bins.rows]
         subjects = [*self.names[: len(self.names) - len(columns)], *(f"bins of {name}" for name in columns)]
-        told = {subjects[i]: i for i in sorted(np.flatnonzero(changed), key=lambda i: evidence[i])}
+        notices = {subjects[i]: i for i in sorted(np.flatnonzero(changed), key=lambda i: evidence[i])}
         # Shares are those since the batch with which the change most likely began.
         since = self._counts_by_start()[np.argmax(by_start, axis=0)]
         return [
             f"{self.names[i]}: {_share_in_words(since[i, i + 1] / since[i, 0])} of rows, "
             f"{_share_in_words(self.reference_hits[i] / max(self.reference.n_rows, 1))} in the reference rows."
-            for i in sorted(told.values())
+            for i in sorted(notices.values())
         ]
 
     def _counts_by_start(self) -> NDArray[np.int64]:

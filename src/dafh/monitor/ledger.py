@@ -202,8 +202,8 @@ class Ledger:
         """Count the batches that now have their labels, and say what has changed."""
         notices, n_labelled, n_left_out = [], 0, 0
         for rows in self._complete():
-            shown, n_counted = self._judge(_in_hash_order(rows))
-            notices += shown
+            notices_of_batch, n_counted = self._judge(_in_hash_order(rows))
+            notices += notices_of_batch
             n_labelled += int((rows["label"] != UNKNOWN).sum())
             n_left_out += len(rows) - n_counted
         notices += drift
@@ -272,10 +272,16 @@ class Ledger:
 
     def to_state(self, watched: NDArray[np.intp]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """All that is known, as plain values and as arrays."""
-        reference = None if self.drift is None else self.drift.reference
-        flags = self.has_persons, self.has_ids
-        shown = self.notices, self.service
-        state = PlainState(self.settings, self.subgroups.attributes, *flags, reference, tuple(watched.tolist()), *shown)
+        state = PlainState(
+            self.settings,
+            self.subgroups.attributes,
+            self.has_persons,
+            self.has_ids,
+            None if self.drift is None else self.drift.reference,
+            tuple(watched.tolist()),
+            self.notices,
+            self.service,
+        )
         return dict(plain(asdict(state))), _arrays_of(self, "ledger")
 
     def restore(self, state: PlainState, arrays: Mapping[str, NDArray[Any]]) -> None:

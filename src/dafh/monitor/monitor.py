@@ -243,9 +243,9 @@ class Monitor:
         rows["id"] = row_hashes(table) if ids is None else _hashed(ids, n, "ids")
         if persons is not None:
             rows["person"] = _hashed(persons, n, "persons")
-        for values, before, what in ((persons, ledger.has_persons, "persons"), (ids, ledger.has_ids, "ids")):
-            if before is not None and before != (values is not None):
-                raise InputError(f"Give {what} in every update or in none: otherwise rows would count twice.")
+        for argument, values, was_given in (("persons", persons, ledger.has_persons), ("ids", ids, ledger.has_ids)):
+            if was_given is not None and was_given != (values is not None):
+                raise InputError(f"Give {argument} in every update or in none: otherwise rows would count twice.")
         # All was checked: from here on the books change.
         if declares:
             ledger = self._ledger = self._empty_ledger(subgroups)
@@ -418,18 +418,18 @@ def _hashed(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.uint64]:
 
 
 def _read_labels(y: ArrayLike | None, classes: NDArray[Any], n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Labels as positions of classes, and which are known."""
+    """Labels as positions of classes, and which rows have one."""
     if y is None:
         return np.zeros(n_rows, np.intp), np.zeros(n_rows, bool)
     values = as_array(y, "y")
     if values.shape != (n_rows,):
         raise InputError(f"y has the shape {values.shape}, X has {n_rows} rows: give one label for each.")
     try:
-        known = ~pd.isna(values)
+        labelled = ~pd.isna(values)
         # As objects: pandas has no index of some types, and one of texts refuses halves of letters.
         codes = pd.Index(classes, dtype=object).get_indexer(pd.Index(values.astype(object), dtype=object))
     except TypeError as error:
         raise InputError("y holds lists or records: a label is text or a number.") from error
-    if (codes[known] < 0).any():
-        check_known_labels(values[known], classes, int(known.sum()))
-    return codes.astype(np.intp), known
+    if (codes[labelled] < 0).any():
+        check_known_labels(values[labelled], classes, int(labelled.sum()))
+    return codes.astype(np.intp), labelled

@@ -56,7 +56,7 @@ def serve_as_shown(final: Any, watched: NDArray[np.intp], ledger: Ledger) -> lis
 
 
 def report_of(
-    evidence: Evidence, serves: NDArray[np.intp], before: GuardReport | None, reasons: Mapping[int, str]
+    evidence: Evidence, serves: NDArray[np.intp], previous: GuardReport | None, reasons: Mapping[int, str]
 ) -> GuardReport:
     """Put the evidence into the form of a guard's report, which models, model files and pages know."""
     checks, k = evidence.table(), evidence.n_groups
@@ -64,25 +64,25 @@ def report_of(
     checks["p_better"] = np.minimum(1.0, 1 / np.maximum(checks["benefit_evidence"], 1.0))
     checks["p_worse"] = np.minimum(1.0, 1 / np.maximum(checks["harm_evidence"], 1.0))
     checks["passed"] = (serves < k)[checks["group"]]
-    whole = checks[(checks["part"] == "") & (checks["loss"] == evidence.losses[0].name)]
+    table = checks[(checks["part"] == "") & (checks["loss"] == evidence.losses[0].name)]
     names = ["rows", "own_loss", "pooled_loss", "gain", "low", "high", "own_worse", "own_better", "p_worse", "p_better"]
-    harm = np.where(serves == k, 0.0, -whole["low"])
-    table = whole[names].astype({"own_worse": np.float64, "own_better": np.float64})
+    harm = np.where(serves == k, 0.0, -table["low"])
+    table = table[names].astype({"own_worse": np.float64, "own_better": np.float64})
     table = table.set_axis(pd.RangeIndex(k, name="group"), axis=0).assign(
         robust_radius=np.nan,  # It is about a shift, which a monitor watches for instead; its counts are of many looks.
         served_by=[server_in_words(g, int(server), k) for g, server in enumerate(serves)],
         excluded_harm=harm,
         certificate=[certificate_in_words(h, int(server) == k) for h, server in zip(harm, serves, strict=True)],
-        reason=[reasons.get(g) or _reason_to_stay(g, before, k, int(server)) for g, server in enumerate(serves)],
+        reason=[reasons.get(g) or _reason_to_stay(g, previous, k, int(server)) for g, server in enumerate(serves)],
     )
     columns = ["group", "part", "loss", "rows", "own_loss", "pooled_loss", "gain", "p_better", "p_worse", "passed"]
     tables = PlainTable.of(table), PlainTable.of(checks[columns])
-    kind = "evidence" if before is None else before.kind
+    kind = "evidence" if previous is None else previous.kind
     losses = tuple(loss.name for loss in evidence.losses)
     return GuardReport(kind, evidence.level, 0.0, serves.astype(np.intp), *tables, losses)
 
 
-def _reason_to_stay(group: int, before: GuardReport | None, n_groups: int, server: int) -> str:
-    if before is not None and before.serves[group] == server:
-        return str(before.table["reason"].iloc[group])
+def _reason_to_stay(group: int, previous: GuardReport | None, n_groups: int, server: int) -> str:
+    if previous is not None and previous.serves[group] == server:
+        return str(previous.table["reason"].iloc[group])
     return "the pooled classifier serves it" if server == n_groups else "no harm was shown"
