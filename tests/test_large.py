@@ -109,11 +109,6 @@ def test_the_same_rows_are_drawn_from_any_division(n_blocks):
     assert len(draw_rows(in_blocks(table, 2), Split(Roles("y"), seed=2), 3000, 500)[0].merge(first)) < 150
 
 
-def test_rows_that_train_and_rows_that_are_held_out_are_all_rows():
-    table = pd.DataFrame({"a": np.arange(2000)})
-    kept, held_out = draw_rows(in_blocks(table, 4), Split(Roles("y"), 0, held_out=0.3), 2000, 10_000, 10_000)
-    assert sorted([*kept["a"], *held_out["a"]]) == list(range(2000))
-    assert len(held_out) == pytest.approx(600, abs=80)
 
 
 @pytest.mark.parametrize("held_out", [0.0, 0.4])
@@ -239,16 +234,6 @@ def test_three_classes_and_weights_are_fitted_in_blocks_as_in_memory(tmp_path, s
     assert_same_model(from_memory, from_files, X)
 
 
-def test_more_rows_make_better_coefficients_than_the_sample_alone(small_sample):
-    table, fresh = grouped_table(30_000), grouped_table(20_000, seed=9)
-    model = fitted(table[FEATURES], table["y"])
-    sample = fitted(table[FEATURES][:2000], table["y"][:2000])
-
-    def loss(one):
-        chance = one.predict_proba(fresh[FEATURES])[:, 1]
-        return -np.log(np.where(fresh["y"] == "yes", chance, 1 - chance)).mean()
-
-    assert loss(model) < loss(sample) - 0.002
 
 
 def test_persons_time_and_declared_groups_are_columns_of_the_files(tmp_path, small_sample):

@@ -140,12 +140,6 @@ def test_a_model_of_an_array_comes_back_as_it_went(changes, tmp_path):
     check_equal(there_and_back(model, tmp_path), model, X)
 
 
-def test_checks_of_declared_subgroups_come_back(tmp_path):
-    table, y, attributes = people()
-    model = quick(guard_losses=("error", "fnr")).fit(table, y, guard_features=attributes)
-    loaded = there_and_back(model, tmp_path)
-    assert set(loaded.guard_report_.checks["part"]) == {"", "sex = f", "sex = m", "born = here", "born = there"}
-    check_equal(loaded, model, new_rows())
 
 
 def test_a_pipeline_comes_back_and_its_audit_says_the_same(saved):
@@ -168,12 +162,6 @@ def test_a_loaded_model_can_be_cloned_recalibrated_and_saved_again(saved, tmp_pa
     check_equal(there_and_back(loaded, tmp_path)[-1], loaded[-1], loaded[:-1].transform(table))
 
 
-def test_parameters_that_were_changed_after_fit_do_not_change_what_was_fitted(tmp_path):
-    table, y, _ = people()
-    model = quick(guard_losses=("fnr",)).fit(table, y).set_params(guard_losses=("error",), threshold=0.9)
-    loaded = there_and_back(model, tmp_path)
-    assert [loss.name for loss in loaded.losses_] == ["fnr"]
-    assert (loaded.threshold_, loaded.threshold) == (0.5, 0.9)
 
 
 WITHOUT_JAX = """
@@ -632,17 +620,8 @@ def test_types_that_skops_does_not_trust_are_named_when_saving_and_when_loading(
     assert read_card(path)["pooled"] == "GradientBoostingClassifier"  # Needs no trust.
 
 
-class Mine(LogisticRegression):
-    """A classifier of the user's own."""
 
 
-def test_a_class_of_the_users_own_is_named(tmp_path):
-    table, y, _ = people(60)
-    model = DecoupledClassifier(PooledPartition(), Mine()).fit(table[["age"]], y)
-    own = [f"{Mine.__module__}.Mine"]
-    dafh.save(model, tmp_path / "model.dafh", trusted=own)
-    assert "Mine" in refusal(tmp_path / "model.dafh")
-    assert type(dafh.load(tmp_path / "model.dafh", trusted=own).pooled_) is Mine
 
 
 def test_versions_matter_for_parts_of_other_libraries_only(saved, tmp_path):
@@ -670,16 +649,8 @@ def test_what_is_not_a_fitted_model_is_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-class OwnPartition(PooledPartition):
-    """A partition that the package does not know."""
 
 
-def test_a_partition_of_ones_own_cannot_be_saved(tmp_path):
-    table, y, attributes = people()
-    model = DecoupledClassifier(OwnPartition()).fit(table[["age"]].to_numpy(float), y, sensitive_features=attributes)
-    with pytest.raises(InputError, match="OwnPartition"):
-        dafh.save(model, tmp_path / "model.dafh")
-    assert not list(tmp_path.iterdir())
 
 
 def test_attributes_that_are_neither_text_nor_numbers_are_named(tmp_path):

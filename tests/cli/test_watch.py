@@ -69,15 +69,6 @@ def test_the_same_batch_again_changes_nothing_whatever_the_order_of_its_rows(sta
     assert content(state) == before
 
 
-def test_rows_given_before_are_left_out_by_their_values_or_ids(state, tmp_path):
-    table = pd.concat([pd.read_csv(watched_folder() / f"{month}.csv", dtype=str) for month in (1, 2)])
-    table.to_csv(tmp_path / "both.csv", index=False)
-    watch(state, 1)
-    assert "300 labelled, 300 given before and left out" in watch(state, tmp_path / "both.csv").stdout
-    by_id = tmp_path / "by_id.db"
-    watch(by_id, 1, "--id", "case")
-    result = watch(by_id, tmp_path / "both.csv", "--id", "case")
-    assert "300 labelled, 300 given before and left out" in result.stdout
 
 
 @pytest.mark.parametrize("options", [(), ("--id", "case")])
