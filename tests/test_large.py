@@ -109,8 +109,6 @@ def test_the_same_rows_are_drawn_from_any_division(n_blocks):
     assert len(draw_rows(in_blocks(table, 2), Split(Roles("y"), seed=2), 3000, 500)[0].merge(first)) < 150
 
 
-
-
 @pytest.mark.parametrize("held_out", [0.0, 0.4])
 def test_a_sample_of_what_trains_has_its_size_and_all_chances_are_equal(held_out):
     table = pd.DataFrame({"a": np.arange(20_000)})
@@ -232,8 +230,6 @@ def test_three_classes_and_weights_are_fitted_in_blocks_as_in_memory(tmp_path, s
     from_files = fitted(written_in_files(tmp_path / "rows", table, 3), sample_weight="weight")
     assert from_memory.pooled_.intercept_.shape == (3,)
     assert_same_model(from_memory, from_files, X)
-
-
 
 
 def test_persons_time_and_declared_groups_are_columns_of_the_files(tmp_path, small_sample):

@@ -140,8 +140,6 @@ def test_a_model_of_an_array_comes_back_as_it_went(changes, tmp_path):
     check_equal(there_and_back(model, tmp_path), model, X)
 
 
-
-
 def test_a_pipeline_comes_back_and_its_audit_says_the_same(saved):
     path, model = saved
     table, y, attributes = people(seed=1)
@@ -160,8 +158,6 @@ def test_a_loaded_model_can_be_cloned_recalibrated_and_saved_again(saved, tmp_pa
     loaded = dafh.load(saved[0])
     loaded[-1].set_params(guard="proof").recalibrate(loaded[:-1].transform(new), new_y)
     check_equal(there_and_back(loaded, tmp_path)[-1], loaded[-1], loaded[:-1].transform(table))
-
-
 
 
 WITHOUT_JAX = """
@@ -620,10 +616,6 @@ def test_types_that_skops_does_not_trust_are_named_when_saving_and_when_loading(
     assert read_card(path)["pooled"] == "GradientBoostingClassifier"  # Needs no trust.
 
 
-
-
-
-
 def test_versions_matter_for_parts_of_other_libraries_only(saved, tmp_path):
     table, y, _ = people(60)
     dafh.save(DecoupledClassifier(PooledPartition(), SVC()).fit(table[["age"]], y), tmp_path / "svc.dafh")
@@ -647,10 +639,6 @@ def test_what_is_not_a_fitted_model_is_not_saved(tmp_path):
     with pytest.raises(NotFittedError):
         dafh.save(dafh.DAFHClassifier(), tmp_path / "model.dafh")
     assert not list(tmp_path.iterdir())
-
-
-
-
 
 
 def test_attributes_that_are_neither_text_nor_numbers_are_named(tmp_path):

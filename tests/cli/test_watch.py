@@ -69,8 +69,6 @@ def test_the_same_batch_again_changes_nothing_whatever_the_order_of_its_rows(sta
     assert content(state) == before
 
 
-
-
 @pytest.mark.parametrize("options", [(), ("--id", "case")])
 def test_late_labels_are_told_from_new_rows(state, tmp_path, options):
     table = pd.read_csv(watched_folder() / "1.csv", dtype=str)

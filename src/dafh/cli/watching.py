@@ -78,6 +78,7 @@ def watch_batch(
             weighted = monitor.settings.largest_weight is not None
             rows, notes = _read_rows(loaded, data, attributes, target, person, id_column, weight, weighted=weighted)
             batch_fingerprint = _check_rows(loaded, data, rows, target)
+            # Told by all rows and labels: rows that come again one by one, or with labels, are the monitor's business.
             repeated, update = next(iter(store.batches(batch_fingerprint)), None), None
             if repeated is None:
                 if store.is_empty:

@@ -165,6 +165,7 @@ class Ledger:
         late = self._label(rows["id"], rows["label"])
         new = ~late & ~self._repeated(rows["id"], late)
         rows["batch"] = self.n_batches
+        # Rows wait with their decisions: what counts is the decision of the time when a row first came.
         self.ids = np.append(self.ids, rows["id"][new])
         drift = self._compare_with_reference(table, rows, new)
         self.pending = np.concatenate([self.pending, rows[new]])
@@ -242,14 +243,16 @@ class Ledger:
             first = self._first_of_person(rows)
             self.persons = np.union1d(self.persons, rows["person"])
             rows = rows[first]
+        # Levels are about all rows, whoever serves them.
         labelled = rows["label"] != UNKNOWN
         wrong = np.where(labelled, rows["used"] != rows["label"], np.nan)
         positive = np.where(labelled & (self.n_classes == 2), rows["label"] == 1, np.nan)
         used = UsedRows(rows["group"].astype(np.intp), wrong, positive, rows["probability"])
         sentences = self.levels.add(used)
-        # The pooled classifier serves rows of no group anyway.
+        # The pooled classifier serves rows of no group anyway: no own classifier can harm them.
         grouped = rows["group"] < self.evidence.n_groups
         rows, labelled = rows[grouped], labelled[grouped]
+        # With own labels the own classifier is right wherever the label is missing, with pooled ones the pooled one.
         sides = [] if labelled.all() else [self._judged(rows, rows[name]) for name in ("own", "pooled")]
         notices = self.evidence.add(self._judged(rows[labelled]), *sides, batch=self.n_batches)
         notices += [Notice("level", None, text, None, self.levels.n_rows, self.n_batches) for text in sentences]

@@ -80,6 +80,7 @@ class Levels:
     @property
     def tolerated(self) -> NDArray[np.float64]:
         """Largest error that is tolerated, (S,); 1 where there is no reference."""
+        # Two-sided at level/S, so that each upper limit is missed with probability level/2S: together, one half of it.
         n_sets = len(self.reference_rows)
         upper = share_interval(self.reference_errors, self.reference_rows, self.level / n_sets)[1]
         return np.where(self.reference_rows > 0, np.minimum(upper + self.margin, 1.0), 1.0)
@@ -99,6 +100,7 @@ class Levels:
                 q = s * len(KINDS) + kind
                 x = np.sign(differences.sum(keepdims=True)) if self.by_batch else differences
                 x = x[x != 0]
+                # Once alarmed, it is decided until others serve.
                 if len(x) and not self.alarmed[q] and self.bettors.bet(q, x, needed).max() >= needed * REACHED:
                     self.alarmed[q] = self.n_rows + len(rows.group)
                     sentences.append(self._sentence(s, kind, batch))
@@ -113,6 +115,7 @@ class Levels:
     def _summed(self, rows: UsedRows, members: NDArray[np.intp]) -> NDArray[np.float64]:
         """What `sums` has, of some rows."""
         wrong, positive, predicted = (values[members] for values in rows[1:])
+        # Probabilities are compared with what happens on rows that have both.
         labelled, scored = ~np.isnan(wrong), ~np.isnan(positive + predicted)
         of_scored = scored.sum(), positive[scored].sum(), predicted[scored].sum()
         return np.array([labelled.sum(), wrong[labelled].sum(), *of_scored])
@@ -121,11 +124,12 @@ class Levels:
         """What is bet on for each kind, from −1 to 1; a missing label is the one that speaks for the model."""
         wrong, positive, predicted = (values[members] for values in rows[1:])
         unlabelled, tolerated = np.isnan(wrong), self.tolerated[s]
+        # Of mean at most 0 where the error is tolerated: whoever bets on more than that wins nothing on average.
         error = np.where(unlabelled, 0.0, wrong) - tolerated
         scored = ~np.isnan(predicted) & (unlabelled | ~np.isnan(positive))
         low = np.where(unlabelled, 0.0, positive)[scored] - predicted[scored] - self.margin
         high = predicted[scored] - np.where(unlabelled, 1.0, positive)[scored] - self.margin
-        # An error is never above 1, so that nothing can be shown without a reference.
+        # Divided so that no bet is about more than 1. An error is never above 1: without a reference nothing is shown.
         return [error if tolerated < 1 else error[:0], *(x / (1 + self.margin) for x in (low, high))]
 
     def _sentence(self, s: int, kind: int, batch: NDArray[np.float64]) -> str:

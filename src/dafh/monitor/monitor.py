@@ -121,6 +121,7 @@ class Monitor:
     def _note_model(self) -> None:
         """Note which classifiers are watched, and in which model: evidence is about these."""
         k, serves = int(self._final.n_groups_), np.asarray(self._final.serves_)
+        # Where the pooled classifier serves, the group's own is watched: it may be shown to be better.
         self.watched: NDArray[np.intp] = np.where(serves < k, serves, np.arange(k)).astype(np.intp)
         self._fingerprint = _fingerprint(self._final)
 
@@ -139,7 +140,7 @@ class Monitor:
             return counted
         codes, labelled = _read_labels(labels, self._final.classes_, len(decided.group))
         errors = labelled & (self._used(decided) != codes)
-        # All rows first, and then each group, if there are several.
+        # All rows first, and then each group, if there are several: as `Levels` takes them.
         members = [np.full(len(codes), True), *(decided.group == g for g in range(k if k > 1 else 0))]
         counts = ([int((rows & of_set).sum()) for of_set in members] for rows in (labelled, errors))
         n_labelled, n_errors = map(tuple, counts)
@@ -161,6 +162,7 @@ class Monitor:
 
     def _used(self, decided: PairedDecisions) -> NDArray[np.intp]:
         """What the model in use decides."""
+        # Rows of no group are numbered after the groups; the pooled classifier serves them.
         serving = np.append(np.asarray(self._final.serves_) < self._final.n_groups_, False)
         return np.where(serving[decided.group], decided.own, decided.pooled)
 
@@ -236,10 +238,12 @@ class Monitor:
         table, n = to_pandas(X), len(decided.group)
         label, labelled = _read_labels(y, self._final.classes_, n)
         weight = self.settings.relative_weights(sample_weight, n)
+        # The first rows declare subgroups where the constructor had none: earlier than any evidence about them.
         declares = not ledger.n_batches and not ledger.subgroups.attributes
         subgroups = DeclaredSubgroups.of(sensitive_features, n) if declares else ledger.subgroups
         codes = subgroups.codes(sensitive_features, n)
         rows = np.zeros(n, decided_rows(codes.shape[1]))
+        # Hashes, so that the state holds neither identifiers nor values.
         rows["id"] = row_hashes(table) if ids is None else _hashed(ids, n, "ids")
         if persons is not None:
             rows["person"] = _hashed(persons, n, "persons")
@@ -388,6 +392,7 @@ def _reference_errors(reference: Reference | None, final: Any) -> tuple[NDArray[
         return unknown, unknown.copy()
     if ((report.serves < k) & (report.serves != np.arange(k))).any():
         return unknown, unknown.copy()  # The report has no loss of a group that another group's classifier serves.
+    # The report has losses as shares; errors are whole numbers unless rows were weighted.
     rows = report.table["rows"].to_numpy(np.int64)
     loss = np.where(report.serves == k, report.table["pooled_loss"], report.table["own_loss"])
     errors = np.round(np.nan_to_num(loss) * rows).astype(np.int64)

@@ -49,6 +49,7 @@ def serve_as_shown(final: Any, watched: NDArray[np.intp], ledger: Ledger) -> lis
     ]
     reasons = {change.group: change.reason for change in changes}
     final._serve(report_of(ledger.evidence, serves, final.guard_report_, reasons))
+    # What was shown is about another division of service: each change costs a part of the capital.
     ledger.evidence.begin_term(np.array(list(needed), np.intp), serves < k)
     ledger.levels.begin_term()
     ledger.service += changes
@@ -60,7 +61,7 @@ def report_of(
 ) -> GuardReport:
     """Put the evidence into the form of a guard's report, which models, model files and pages know."""
     checks, k = evidence.table(), evidence.n_groups
-    # A p-value that holds at any time is one over the evidence.
+    # One over an e-process is a p-value that holds at any time (Ville's inequality).
     checks["p_better"] = np.minimum(1.0, 1 / np.maximum(checks["benefit_evidence"], 1.0))
     checks["p_worse"] = np.minimum(1.0, 1 / np.maximum(checks["harm_evidence"], 1.0))
     checks["passed"] = (serves < k)[checks["group"]]

@@ -110,6 +110,7 @@ class WatchStore:
         """
         connection = self._connection
         try:
+            # Not at the first write: a state that two processes have read would lose the batch of one of them.
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
