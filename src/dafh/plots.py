@@ -1,12 +1,11 @@
 """Charts in Altair; the same code serves notebooks, the HTML report, and PNG and SVG files.
 
-To show a chart in the report, add it to `dafh.report.charts`. No chart may depend on colour alone: add a shape, a dash
-or a label.
+No chart may depend on colour alone: add a shape, a dash or a label.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -15,12 +14,13 @@ from numpy.typing import NDArray
 
 from dafh.classifiers import Classifier
 from dafh.evaluation.audit import AuditResult, failed_now
-from dafh.evaluation.losses import ERROR, Loss
+from dafh.evaluation.compare import Comparison
+from dafh.evaluation.losses import ERROR, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.exceptions import InputError
 from dafh.linear.scorecard import Scorecard
-from dafh.text import clipped, percent
+from dafh.text import clipped, percent, points
 
 __all__ = [
     "evidence_over_time",
@@ -77,19 +77,19 @@ def _by_name(names: list[str], dashes: Sequence[list[int]] = _DASHES) -> tuple[a
 
 # Verdicts differ in shape as well as in colour, for readers who cannot tell the colours apart.
 _VERDICT_SHAPES = ("circle", "diamond", "triangle-down")
-_MOST_NAMED_GROUPS = 20
-_LEGEND_WORDS = "datum.label == 'undecided' ? 'undecided (not enough data)' : datum.label"
-# A named group of two attributes, or a group and another's classifier, takes two lines: in one, it would be cut off or
-# leave no room for the chart on a narrow screen.
-_TWO_LINES = r"split(replace(datum.label, / (&|against) /g, ' $1\n'), '\n')"
+# More lines are no chart; the table beside it has all groups.
+_MOST_GROUPS, _MOST_LEVELS = 20, 15
+_LEGEND_WORDS = (
+    "{satisfied: 'shown not to be worse off', undecided: 'undecided (not enough data)', "
+    "violated: 'shown to be worse off'}[datum.label]"
+)
+# A named group of two attributes takes two lines: one would be cut off, or leave no room for the chart on a phone.
+_WORD_OF_PAIRS = " & "
+_TWO_LINES = r"split(replace(datum.label, / & /g, ' &\n'), '\n')"
 
 
-def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
+def preference_matrix(result: AuditResult) -> alt.LayerChart:
     """Draw the error of every classifier on every group; colour compares it with the group's own classifier.
-
-    Parameters
-    ----------
-    result : AuditResult, or the table that its `cells` returns
 
     Examples
     --------
@@ -100,12 +100,12 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     >>> chart.data.loc[chart.data["group"] == "group 0", ["classifier", "label"]].to_numpy().tolist()
     [['classifier 0', '0.0%'], ['classifier 1', '100.0%'], ['pooled', '100.0%']]
     """
-    cells = result.cells() if isinstance(result, AuditResult) else result
+    cells = result.cells()
     cells = cells.assign(
-        group="group " + cells["group"].astype(str),
-        classifier=[name if name == "pooled" else f"classifier {name}" for name in cells["classifier"].astype(str)],
-        label=[percent(error) for error in cells["error"].astype(float)],
-        points=100 * cells["gap"].astype(float),
+        group="group " + cells["group"],
+        classifier=[name if name == "pooled" else f"classifier {name}" for name in cells["classifier"]],
+        label=cells["error"].map(percent),
+        points=100 * cells["gap"],
         serves=np.where(cells["own"], "yes", "no"),
     )
     # The largest gap sets the scale, but never less than half a point: otherwise rounding errors would get full colour.
@@ -144,16 +144,16 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     return alt.layer(tiles, frames, numbers).properties(height=height, width=_WIDTH, title=title)
 
 
-def gains(result: AuditResult | pd.DataFrame, *, against: Literal["pooled", "groups"] = "pooled") -> alt.LayerChart:
-    """Draw what each group gains by its own classifier, with intervals; left of zero it would do better without.
+def gains(result: AuditResult | Comparison, *, loss: LossName | None = None) -> alt.LayerChart:
+    """Draw what each group gains over the pooled classifier, by gain; left of zero it would do better without.
+
+    Of a comparison, the groups are those that were discovered, and the gain is that over the old model.
 
     Parameters
     ----------
-    result : AuditResult, or rows of its table `questions`
-        The first loss in it is drawn.
-    against : {"pooled", "groups"}, default="pooled"
-        Compare with the pooled classifier, where left of zero is harm, or with the classifiers of all other groups,
-        where left of zero is envy.
+    result : AuditResult or Comparison
+    loss : name, optional
+        Of an audit of several losses; the first one unless another is named.
 
     Examples
     --------
@@ -163,68 +163,26 @@ def gains(result: AuditResult | pd.DataFrame, *, against: Literal["pooled", "gro
     >>> result = audit(y, own, groups, pooled=1 - y)
     >>> gains(result).layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
     [['group 0', 100.0, 'satisfied'], ['group 1', 100.0, 'satisfied']]
-    >>> gains(result, against="groups").layer[1].data["name"].tolist()
-    ['group 0 against classifier 1', 'group 1 against classifier 0']
     """
-    if against not in ("pooled", "groups"):
-        raise InputError(f"against must be 'pooled' or 'groups', got {against!r}.")
-    asked = result.questions if isinstance(result, AuditResult) else result
-    asked = _of_first_loss(asked[asked["kind"] == ("rationality" if against == "pooled" else "envy")])
-    names = "group " + asked["group"].astype(str)
-    if against == "pooled":
-        return _gap_chart(asked, list(names), "over the pooled classifier")
-    names = names + " against classifier " + asked["rival"].astype(str)
-    return _gap_chart(asked, list(names), "of the own classifier over the other")
+    if isinstance(result, Comparison):
+        return _chart_of_comparison(result, "discovered", loss)
+    table = result.questions[result.questions["kind"] == "rationality"]
+    table = table.assign(who="group " + table["group"].astype(str)).sort_values("gap", ascending=False, kind="stable")
+    return _gap_chart(table, loss or result.losses[0], "over the pooled classifier")
 
 
-def levels(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
-    """Draw the loss of each group with the pooled classifier, with intervals; the dashed line is that of all rows.
-
-    Parameters
-    ----------
-    result : AuditResult, or the table that `dafh.evaluation.audit.failed_now` returns
-
-    Examples
-    --------
-    >>> from dafh import audit
-    >>> y, sex = np.tile([0, 1], 200), np.repeat(["f", "m"], 200)
-    >>> wrong_about_f = np.where(sex == "f", 1 - y, y)
-    >>> nobody = np.zeros(400, int)
-    >>> chart = levels(audit(y, y, nobody, pooled=wrong_about_f, sensitive_features=pd.DataFrame({"sex": sex})))
-    >>> chart.layer[1].data[["who", "level"]].to_numpy().tolist()
-    [['sex = f', 100.0], ['sex = m', 0.0]]
-    """
-    table = failed_now(result) if isinstance(result, AuditResult) else result
-    loss = Loss(table["loss"].iloc[0]) if len(table) else ERROR
-    unit = loss.unit if loss.name == "cost" else "in %"
-    numbers = {"pooled_loss": "level", "low": "from_", "high": "to"}
-    table = table.assign(**{drawn: 100 * table[name].astype(float) for name, drawn in numbers.items()})
-    every, parts = table.head(1), table.iloc[1:]
-    title = f"{loss.title} with the pooled classifier, {unit}"
-    at_all_rows = alt.Chart(every).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="level:Q")
-    base = alt.Chart(parts).encode(
-        y=alt.Y("who:N", title=None, sort=None, axis=alt.Axis(labelExpr=_TWO_LINES)),
-        tooltip=["who:N", alt.Tooltip("level:Q", format=".1f", title=title), alt.Tooltip("rows:Q", format=",.0f")],
-    )
-    lines = base.mark_rule(strokeWidth=2, color=LINE_COLOURS[0])
-    dots = base.mark_point(size=90, filled=True, opacity=1, color=LINE_COLOURS[0])
-    x = alt.X("from_:Q", title=title, axis=alt.Axis(tickCount=8))
-    layers = (at_all_rows, lines.encode(x, alt.X2("to:Q")), dots.encode(alt.X("level:Q", title=title)))
-    return alt.layer(*layers).properties(height=26 * max(len(parts), 1), width=_WIDTH)
-
-
-def named_groups(result: AuditResult | pd.DataFrame, *, over: str = "over the pooled classifier") -> alt.LayerChart:
-    """Draw what named groups gain over the pooled classifier, those that are shown to lose first.
+def named_groups(result: AuditResult | Comparison, *, loss: LossName | None = None) -> alt.LayerChart:
+    """Draw what named groups gain over the pooled classifier, or over the old model, those that lose first.
 
     Intersections of attributes, and groups of fewer than 50 rows, are left out unless they are shown to lose: the
-    interval of a group of three rows would rule the axis.
+    interval of a group of three rows would rule the axis. At most 20 groups are drawn.
 
     Parameters
     ----------
-    result : AuditResult with sensitive features, or rows of the table that its `worst_named` returns
-        The first loss in it is drawn, and at most 20 groups.
-    over : str
-        What the gain is over, in the title of the axis.
+    result : AuditResult or Comparison
+        Made with sensitive features.
+    loss : name, optional
+        Of an audit of several losses; the first one unless another is named.
 
     Examples
     --------
@@ -235,49 +193,41 @@ def named_groups(result: AuditResult | pd.DataFrame, *, over: str = "over the po
     >>> chart.layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
     [['sex = f', -100.0, 'violated'], ['sex = m', 0.0, 'undecided']]
     """
-    if isinstance(result, AuditResult):
-        if result.composition is None:
-            raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
-        named = result.worst_named()
-        single = named["group"].isin(set(result.composition["named_group"]))
-        result = named[single | (named["verdict"] == "violated")]
-    asked = _of_first_loss(result)
-    asked = asked[(asked["n"] >= SMALLEST_SHOWN) | (asked["verdict"] == "violated")].head(_MOST_NAMED_GROUPS)
-    return _gap_chart(asked, _told_apart(asked["group"]), over)
+    if isinstance(result, Comparison):
+        return _chart_of_comparison(result, "named", loss)
+    if result.composition is None:
+        raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
+    table = result.worst_named()
+    single = table["group"].isin(set(result.composition["named_group"])) & (table["n"] >= SMALLEST_SHOWN)
+    table = table[single | (table["verdict"] == "violated")].rename(columns={"group": "who"})
+    return _gap_chart(table, loss or result.losses[0], "over the pooled classifier")
 
 
-def _told_apart(names: Iterable[str]) -> list[str]:
-    """Clip names so that they fit beside a chart; those that look the same then get a number.
-
-    A chart has one line for each name: groups whose names differ only at their ends would be drawn over each other.
-    """
-    uses: Counter[str] = Counter()
-    labels = []
-    for name in names:
-        short = clipped(name)
-        uses[short] += 1
-        labels.append(short if uses[short] == 1 else f"{short} ({uses[short]})")
-    return labels
+_VERDICTS_OF_CHANGES = {"loses": "violated", "gains": "satisfied", "not worse": "satisfied", "undecided": "undecided"}
 
 
-def _of_first_loss(asked: pd.DataFrame) -> pd.DataFrame:
-    """Questions about one loss, because costs and rates do not fit on one axis."""
-    return asked[asked["loss"] == asked["loss"].iloc[0]] if len(asked) else asked
+def _chart_of_comparison(result: Comparison, kind: str, loss: LossName | None) -> alt.LayerChart:
+    """Draw the discovered or the named groups of a comparison, those that lose first."""
+    table = result.to_frame().rename(columns={"group": "who", "gain": "gap", "tested": "n"})
+    table = table.assign(verdict=table["answer"].map(_VERDICTS_OF_CHANGES)).sort_values("gap", kind="stable")
+    table = table[(table["kind"] == kind) & ((table["n"] >= SMALLEST_SHOWN) | (table["verdict"] == "violated"))]
+    return _gap_chart(table, loss or result.everybody["loss"].iloc[0], "over the old model")
 
 
-def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.LayerChart:
-    """Draw gaps as points with their intervals, one line each, and a line at zero."""
-    loss = Loss(asked["loss"].iloc[0]) if len(asked) else ERROR
+def _gap_chart(table: pd.DataFrame, loss_name: LossName, over: str) -> alt.LayerChart:
+    """Draw the gaps in one loss as points with their intervals, one line for each group, and a line at zero."""
+    table = table[table["loss"] == loss_name].head(_MOST_GROUPS)
+    loss, names = Loss(loss_name), _told_apart(table["who"])
     unit = loss.unit if loss.name == "cost" else f"in {loss.unit}"
     # In lines that fit on a narrow screen.
     title = [f"gain {over},", unit] if loss == ERROR else [f"gain in {loss.title}", f"{over},", unit]
-    limits = zip(asked["low"].astype(float), asked["high"].astype(float), strict=True)
-    table = asked.assign(
-        name=list(names),
-        points=100 * asked["gap"].astype(float),
-        from_=100 * asked["low"].astype(float),
-        to=100 * asked["high"].astype(float),
-        interval=[f"{100 * low:+.2f} to {100 * high:+.2f}" if np.isfinite(low) else "" for low, high in limits],
+    limits = list(zip(table["low"], table["high"], strict=True))
+    table = table.assign(
+        name=names,
+        points=100 * table["gap"],
+        from_=100 * table["low"],
+        to=100 * table["high"],
+        interval=[f"{points(low)} to {points(high)}" if np.isfinite(low) else "" for low, high in limits],
     )
     legend = alt.Legend(orient="bottom", labelExpr=_LEGEND_WORDS, labelLimit=240)
     # All three verdicts stay in the legend, whether they occur or not: charts of one report then look alike.
@@ -286,11 +236,11 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     colour = alt.Color("verdict:N", title=None, scale=colours, legend=legend)
     shape = alt.Shape("verdict:N", title=None, scale=_scale(verdicts, _VERDICT_SHAPES), legend=legend)
     # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.
-    line_of_each = alt.Scale(domain=list(dict.fromkeys(names)))
+    line_of_each = alt.Scale(domain=names)
     base = alt.Chart(table).encode(
         y=alt.Y("name:N", title=None, scale=line_of_each, axis=alt.Axis(labelExpr=_TWO_LINES)),
         tooltip=[
-            alt.Tooltip("name:N", title="who"),
+            alt.Tooltip("who:N", title="who"),
             alt.Tooltip("points:Q", format="+.2f", title=f"gain {unit}"),
             "interval:N",
             alt.Tooltip("n:Q", format=",.0f", title="rows"),
@@ -301,8 +251,55 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     x = alt.X("from_:Q", title=title, axis=alt.Axis(labelExpr=_SIGNED, tickCount=8))
     lines = base.mark_rule(strokeWidth=2).encode(x, alt.X2("to:Q"), color=colour)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X("points:Q", title=title), colour, shape)
-    height = 34 if any(" & " in name or " against " in name for name in names) else 26
-    return alt.layer(_zero_line("x"), lines, dots).properties(height=height * table["name"].nunique(), width=_WIDTH)
+    height = 34 if any(_WORD_OF_PAIRS in name for name in names) else 26
+    return alt.layer(_zero_line("x"), lines, dots).properties(height=height * len(names), width=_WIDTH)
+
+
+def _told_apart(names: Iterable[str]) -> list[str]:
+    """Clip names so that they fit beside a chart; those that look the same then get a number.
+
+    A chart has one line for each name: groups whose names differ only at their ends would be drawn over each other.
+    """
+    uses: Counter[str] = Counter()
+    labels = []
+    for name in map(clipped, names):
+        uses[name] += 1
+        labels.append(name if uses[name] == 1 else f"{name} ({uses[name]})")
+    return labels
+
+
+def levels(result: AuditResult) -> alt.LayerChart:
+    """Draw the loss of each group with the pooled classifier, with intervals; the dashed line is that of all rows.
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y, sex = np.tile([0, 1], 200), np.repeat(["f", "m"], 200)
+    >>> wrong_about_f = np.where(sex == "f", 1 - y, y)
+    >>> nobody = np.zeros(400, int)
+    >>> chart = levels(audit(y, y, nobody, pooled=wrong_about_f, sensitive_features=pd.DataFrame({"sex": sex})))
+    >>> chart.layer[1].data[["name", "level"]].to_numpy().tolist()
+    [['sex = f', 100.0], ['sex = m', 0.0]]
+    """
+    table, loss = failed_now(result).head(1 + _MOST_LEVELS), Loss(result.losses[0])
+    title = f"{loss.title} with the pooled classifier, {loss.unit if loss.name == 'cost' else 'in %'}"
+    table = table.assign(
+        name=_told_apart(table["who"]),
+        level=100 * table["pooled_loss"],
+        from_=100 * table["low"],
+        to=100 * table["high"],
+    )
+    all_rows, groups = table.head(1), table.iloc[1:]
+    at_all_rows = alt.Chart(all_rows).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="level:Q")
+    base = alt.Chart(groups).encode(
+        y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelExpr=_TWO_LINES)),
+        tooltip=["who:N", alt.Tooltip("level:Q", format=".1f", title=title), alt.Tooltip("rows:Q", format=",.0f")],
+    )
+    lines = base.mark_rule(strokeWidth=2, color=LINE_COLOURS[0])
+    dots = base.mark_point(size=90, filled=True, opacity=1, color=LINE_COLOURS[0])
+    x = alt.X("from_:Q", title=title, axis=alt.Axis(tickCount=8))
+    layers = (at_all_rows, lines.encode(x, alt.X2("to:Q")), dots.encode(alt.X("level:Q", title=title)))
+    return alt.layer(*layers).properties(height=26 * max(len(groups), 1), width=_WIDTH)
 
 
 # ---- a model in use, by batch ----
@@ -432,37 +429,14 @@ _HEIGHT, _SHARE_HEIGHT = 150, 26
 _SIGN = alt.condition("datum.points < 0", alt.value(LINE_COLOURS[1]), alt.value(LINE_COLOURS[0]))
 
 
-def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
-    """Return all that `scorecard_chart` draws as a table: one row for each column, class and bin with training rows."""
-    two = len(scorecard.classes_) == 2
-    rows = []
-    for column, points, share in zip(scorecard.binning_.columns, scorecard.points_, scorecard.shares_, strict=True):
-        # What is true or false has no order that a reader would look for.
-        flag = column.kind == "flag" and len(column.cuts) == 1
-        for code in np.flatnonzero(share > 0):
-            for output, value in enumerate(points[code]):
-                rows.append(
-                    {
-                        "column": column.name,
-                        "category": column.is_category or flag,
-                        "label": clipped(scorecard.classes_[1 if two else output], 30),
-                        "bin": _FLAGS[code] if flag else column.words(int(code)),
-                        "missing": not column.is_category and code == column.n_bins - 1,
-                        "rows": float(share[code]),
-                        "points": float(value),
-                    }
-                )
-    return pd.DataFrame(rows)
-
-
-def scorecard_chart(scorecard: Scorecard | pd.DataFrame, column: str) -> alt.LayerChart:
+def scorecard_chart(scorecard: Scorecard, column: str) -> alt.LayerChart:
     """Draw the points that a column adds to the score: bins of numbers and dates in order, categories by points.
 
     Grey bars below the bins of numbers show how many training rows each has; tooltips have the shares as numbers.
 
     Parameters
     ----------
-    scorecard : fitted Scorecard, or its `scorecard_bins`
+    scorecard : fitted Scorecard
     column : str
         Name of a column.
 
@@ -473,14 +447,29 @@ def scorecard_chart(scorecard: Scorecard | pd.DataFrame, column: str) -> alt.Lay
     >>> chart.data["bin"].tolist()
     ['cook', 'clerk']
     """
-    bins = scorecard_bins(scorecard) if isinstance(scorecard, Scorecard) else scorecard
-    bins = bins[bins["column"] == column]
-    if not len(bins):
+    names = [learned.name for learned in scorecard.binning_.columns]
+    if column not in names:
         raise InputError(f"The scorecard has no column {column!r} to draw.")
-    # Bins without training rows are not drawn: none of these shares is zero.
-    bins = bins.assign(share=[percent(share) if share >= 0.0005 else "under 0.1%" for share in bins["rows"]])
-    draw = _categories if bins["category"].iloc[0] else _numbers
-    return draw(bins, len(set(bins["label"])) > 1)
+    position = names.index(column)
+    learned, points_of_bins = scorecard.binning_.columns[position], scorecard.points_[position]
+    shares, n_outputs = scorecard.shares_[position], points_of_bins.shape[1]
+    # What is true or false has no order that a reader would look for.
+    is_flag = learned.kind == "flag" and len(learned.cuts) == 1
+    codes = np.flatnonzero(shares > 0)  # Bins without training rows are not drawn.
+    words = [_FLAGS[code] if is_flag else learned.words(int(code)) for code in codes]
+    labels = scorecard.classes_[1:] if n_outputs == 1 else scorecard.classes_
+    bins = pd.DataFrame(
+        {
+            "label": np.tile([clipped(label, 30) for label in labels], len(codes)),
+            "bin": np.repeat(words, n_outputs),
+            "missing": np.repeat(~learned.is_category & (codes == learned.n_bins - 1), n_outputs),
+            "rows": np.repeat(shares[codes], n_outputs),
+            "points": points_of_bins[codes].ravel(),
+        }
+    )
+    bins["share"] = [percent(share) if share >= 0.0005 else "under 0.1%" for share in bins["rows"]]
+    draw = _categories if learned.is_category or is_flag else _numbers
+    return draw(bins, n_outputs > 1)
 
 
 def _tooltip(several: bool) -> list[Any]:

@@ -193,6 +193,8 @@ class Section:
     table: pd.DataFrame | None = None
     left: tuple[str, ...] = LEFT
     """Columns of the table to align at the left of a terminal."""
+    name: str = ""
+    """By which a page finds the section, to put a chart beside its table."""
 
     def __str__(self) -> str:
         """Render for a terminal."""
@@ -201,7 +203,7 @@ class Section:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a page: title, sentences, columns and rows."""
-        table = pd.DataFrame() if self.table is None else self.table
+        table = pd.DataFrame() if self.table is None else self.table.astype(str)
         values = {"columns": list(table.columns), "rows": table.to_numpy().tolist()}
         return {"title": self.title, "sentences": list(self.sentences), **values}
 
