@@ -108,24 +108,6 @@ def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_pa
     assert "Column 'wage': 1 of 299 values could not be read, such as 'old'; they count as missing." in scored.stderr
 
 
-def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path):
-    people().to_csv(tmp_path / "people.csv", index=False)
-    quick = [
-        "--target",
-        "hired",
-        "--method",
-        "exceptions",
-        "--groups",
-        "1",
-        "--guard",
-        "none",
-        "--out",
-        tmp_path / "m.dafh",
-    ]
-    assert "earlier fit" not in run("fit", tmp_path / "people.csv", *quick, "--test-size", "0.3").stderr
-    assert "m.test.parquet is from an earlier fit" in run("fit", tmp_path / "people.csv", *quick).stderr
-
-
 def test_fit_warns_of_leakage(tmp_path):
     rng = np.random.default_rng(0)
     table = people().assign(
@@ -291,17 +273,6 @@ def test_show_has_the_rules(ruled):
     shown = r"^Group 0: +job is cook; \d+\.\d% of rows; gain \+.* percentage points \(.* to .*\); its own classifier$"
     assert re.search(shown, text, re.MULTILINE)
     assert "Groups:      1 exception, and everybody else: 2 of 2 groups have their own classifier." in text
-
-
-@pytest.mark.usefixtures("blank_charts")
-def test_a_report_says_how_stable_the_groups_are_if_asked(ruled):
-    path, _ = ruled
-    out = path / "stable.html"
-    assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out, "--stability").exit_code == 0
-    assert "barely change with the rows they are learned from" in out.read_text()
-    assert "index between 3 fits on random samples of 80% of the rows is" in out.read_text()
-    assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out).exit_code == 0
-    assert "Rand index" not in out.read_text()
 
 
 @pytest.mark.parametrize(("pooled", "name"), [("linear", "LogisticRegression"), ("scorecard", "Scorecard")])

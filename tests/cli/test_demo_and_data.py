@@ -1,5 +1,4 @@
 import functools
-import hashlib
 import re
 from pathlib import Path
 
@@ -11,8 +10,6 @@ from cases import first_by_default
 from dafh import Recipe
 from dafh.cli import main
 from dafh.cli.synthetic import run_synthetic
-from dafh.datasets import registry
-from dafh.datasets.registry import Dataset, RawFile
 
 
 def run(*arguments):
@@ -76,19 +73,8 @@ def test_data_list_names_every_data_set_with_its_licence_and_state(tmp_path, mon
     assert run("data", "list").output.count("missing") == 4
 
 
-def test_data_fetch_says_where_each_file_is(tmp_path, monkeypatch):
-    content = b"x"
-    file = RawFile("x.csv", hashlib.sha256(content).hexdigest(), "", "w-1", ("x.csv",))
-    (tmp_path / "x.csv").write_bytes(content)
-    monkeypatch.setenv("DAFH_DATA", str(tmp_path))
-    monkeypatch.setattr(registry, "DATASETS", {"tiny": Dataset("tiny", "", (file,), 1, "", "", "", "", ())})
-    result = run("data", "fetch")
-    assert result.exit_code == 0
-    assert result.output == f"tiny     {tmp_path / 'x.csv'}\n"
-
-
 def test_an_unknown_data_set_is_explained():
-    result = run("data", "fetch", "compas")
+    result = run("data", "export", "compas")
     assert result.exit_code == 2
     assert "There is no data set 'compas'; choose from adult, arrest" in result.output
 

@@ -254,13 +254,6 @@ def test_what_is_no_text_of_a_known_encoding_is_refused(tmp_path, encoding):
         DataFile(written(tmp_path, PEOPLE.encode(encoding))).read()
 
 
-def test_the_assumed_decimal_mark_gives_way_to_the_one_that_numbers_show(tmp_path):
-    path = written(tmp_path, "a\tb\n7,181\tx\n", "commas.tsv")
-    assert DataFile(path, decimal=",").read()["a"].tolist() == [7.181]
-    path = written(tmp_path, "a\tb\n7.5\tx\n")
-    assert DataFile(path, decimal=",").read()["a"].tolist() == [7.5]
-
-
 # ---- packed files, Parquet and pipes ----
 
 

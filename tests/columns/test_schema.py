@@ -204,14 +204,14 @@ def test_sensitive_columns_are_no_features_and_keep_their_kind():
     assert attributes["flag"].tolist() == table["flag"].astype(str).tolist()
 
 
-@pytest.mark.parametrize("role", ["drop", "sensitive", "protect", "person", "time", "score", "decision", "weight"])
+@pytest.mark.parametrize("role", ["drop", "sensitive", "person", "time", "pooled", "weight"])
 def test_the_target_can_be_nothing_else(role):
-    options = {role: ["y"] if role in ("drop", "sensitive", "protect") else "y"}
+    options = {role: ["y"] if role in ("drop", "sensitive") else "y"}
     with pytest.raises(InputError, match="'y' cannot have a second role"):
         TableSchema.guess(everything(), "y", **options)
 
 
-@pytest.mark.parametrize("option", ["drop", "sensitive", "categories", "protect"])
+@pytest.mark.parametrize("option", ["drop", "sensitive", "categories"])
 def test_names_that_the_table_has_not_are_refused_for_every_option(option):
     with pytest.raises(InputError, match="no column 'agee'; did you mean 'age'"):
         TableSchema.guess(everything(), "y", **{option: ["agee"]})
@@ -268,14 +268,15 @@ def test_identifiers_that_several_rows_share_are_noticed(name, values, shared):
     assert not TableSchema.guess(table, "y", person=name).shared_identifiers
 
 
-def test_a_schema_keeps_what_the_pooled_classifier_and_the_weights_are_read_from():
-    table = everything().assign(score=0.5, said="yes", counts=2.0)
-    schema = TableSchema.guess(table, "y", score="score", decision="said", weight="counts")
-    assert schema.pooled == {"score": "number", "said": "category"}
-    assert not {"score", "said", "counts"} & set(schema.features)
-    assert set(schema.columns) == {*schema.features, "score", "said"}
+@pytest.mark.parametrize(("values", "kind"), [(0.5, "number"), ("yes", "category")])
+def test_a_schema_keeps_what_the_pooled_classifier_and_the_weights_are_read_from(values, kind):
+    table = everything().assign(model=values, counts=2.0)
+    schema = TableSchema.guess(table, "y", pooled="model", weight="counts")
+    assert schema.pooled == {"model": kind}
+    assert not {"model", "counts"} & set(schema.features)
+    assert set(schema.columns) == {*schema.features, "model"}
     assert TableSchema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
-    assert list(schema.features_of(table)) == [*schema.features, "score", "said"]
+    assert list(schema.features_of(table)) == [*schema.features, "model"]
     assert schema.weights_of(table).tolist() == [2.0] * len(table)
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.cli.model_file import ModelFile, scored, split_names
+from dafh.cli.model_file import ModelFile, scored
 from dafh.columns.hashes import uniform
 from dafh.columns.kinds import read_as, with_gaps
 from dafh.columns.labels import find_labels, match_labels, read_labels
 from dafh.columns.read import DataFile
-from dafh.columns.schema import TableSchema, check_columns, persons_of
+from dafh.columns.schema import TableSchema, check_columns, persons_of, split_names
 from dafh.exceptions import InputError
 from dafh.large import as_blocks, open_files
 from dafh.text import listed, quoted

@@ -53,6 +53,11 @@ def check_writable(out: Path) -> None:
     storage.check_writable(out)
 
 
+def test_rows_path(model: Path) -> Path:
+    """Where the test rows of a model are written."""
+    return model.with_suffix(".test.parquet")
+
+
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")
 SENSITIVE = click.option(
     "--sensitive",

@@ -4,6 +4,7 @@ Guesses are cautious, and reported in `TableSchema.notes`. A schema is plain dat
 table is read the same way.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,9 +28,10 @@ from dafh.columns.kinds import (
     typed_kind,
     with_gaps,
 )
-from dafh.columns.unexpected import UnreadValues
+from dafh.columns.labels import find_labels, read_labels
+from dafh.columns.unexpected import UnexpectedValues
 from dafh.exceptions import InputError
-from dafh.text import clipped, quoted
+from dafh.text import clipped, listed, quoted
 
 _DROPPED = "as you said"
 SHARED = "an identifier that several rows share"
@@ -68,14 +70,12 @@ class TableSchema:
     """Decimal mark of numbers in text files."""
     gap_words: dict[str, list[str]] = field(default_factory=dict)
     """Column, and words that stand for a gap in it: "unknown" among numbers."""
-    protected: dict[str, str] = field(default_factory=dict)
-    """Attributes that the guard is shown and training is not, with their kind."""
     person: str | None = None
     """Column that says which rows belong to one person."""
     time: dict[str, str] = field(default_factory=dict)
     """Column that says when a row was observed, with its kind; at most one."""
     pooled: dict[str, str] = field(default_factory=dict)
-    """Columns that the pooled classifier is read from, its score and its decision, with their kind."""
+    """Columns that the pooled classifier is read from, with their kind: a score is a number, a decision is not."""
     weight: str | None = None
     """Column that says how much each row counts."""
 
@@ -88,11 +88,9 @@ class TableSchema:
         drop: Iterable[str] = (),
         sensitive: Iterable[str] = (),
         categories: Iterable[str] = (),
-        protect: Iterable[str] = (),
         person: str | None = None,
         time: str | None = None,
-        score: str | None = None,
-        decision: str | None = None,
+        pooled: str | None = None,
         weight: str | None = None,
         decimal: str = ".",
     ) -> "TableSchema":
@@ -102,14 +100,12 @@ class TableSchema:
         ----------
         table : data frame
         target : str
-        drop, sensitive, categories : names of columns
+        drop, sensitive, categories : names of columns, one by one or joined by commas
             To leave out; to keep out of training and to audit by; to read as categories although they hold numbers.
-        protect : names of columns
-            To keep out of training and to show to the guard; they may be sensitive as well.
         person, time : str, optional
             Columns that say which rows belong to one person, and when a row was observed; kept out of training.
-        score, decision : str, optional
-            Columns with the score and the decision of a model in use, or of a person, as the pooled classifier.
+        pooled : str, optional
+            Column with the scores or the decisions of a model in use, as the pooled classifier.
         weight : str, optional
             Column that says how much each row counts; kept out of training.
         decimal : {".", ","}
@@ -122,18 +118,18 @@ class TableSchema:
         >>> schema.features, schema.left_out
         ({'age': 'number', 'job': 'category'}, {'id': 'a different value in every row'})
         """
-        said = (drop, sensitive, categories, protect)
-        drop, sensitive, categories, protect = (tuple(dict.fromkeys(names)) for names in said)
-        about_rows = [name for name in (person, time, score, decision, weight) if name is not None]
+        drop, sensitive, categories = (split_names(names, table.columns) for names in (drop, sensitive, categories))
+        row_columns = [name for name in (person, time, pooled, weight) if name is not None]
         check_columns(table.columns, [target], "the target")
-        for names in (drop, sensitive, categories, protect, about_rows):
-            check_columns(table.columns, names)
-        if target in (*drop, *sensitive, *protect, *about_rows):
+        if pooled is not None:
+            check_columns(table.columns, [pooled], "for the pooled classifier (which scorecard and linear do without)")
+        check_columns(table.columns, [*drop, *sensitive, *categories, *row_columns])
+        if target in (*drop, *sensitive, *row_columns):
             raise InputError(
-                f"The target {quoted(target)} cannot have a second role: it cannot be left out, sensitive or "
-                "protected, a person, a time, a weight, nor the score or decision of the pooled classifier."
+                f"The target {quoted(target)} cannot have a second role: it cannot be left out, sensitive, a person, a "
+                "time, a weight, nor the score or decision of the pooled classifier."
             )
-        kept_out = {*sensitive, *protect, *about_rows}
+        kept_out = {*sensitive, *row_columns}
         kinds = {
             name: "category" if name in categories else guess_kind(table[name], decimal)
             for name in table.columns
@@ -167,10 +163,9 @@ class TableSchema:
             (),
             decimal,
             gap_words,
-            {name: kinds[name] for name in protect},
             person,
             {} if time is None else {time: kinds[time]},
-            _kinds_of_incumbent(table, score, decision, kinds, decimal),
+            {} if pooled is None else {pooled: _incumbent_kind(table[pooled], table[target], decimal)},
             weight,
         )
         codes = [name for name, kind in features.items() if kind == "number" and _may_be_code(table[name], name)]
@@ -184,7 +179,7 @@ class TableSchema:
         table_of = replace(self, pooled={})  # A score is meant to tell the target.
         features = {str(name): _ranks(values) for name, values in table_of.features_of(rows).items()}
         found = []
-        for outcome in dict.fromkeys([self.target, *self.sensitive, *self.protected]):
+        for outcome in dict.fromkeys([self.target, *self.sensitive]):
             told = _ranks(with_gaps(rows[outcome]))
             telling = [name for name, values in features.items() if predicts(values, told)]
             if telling:
@@ -207,11 +202,6 @@ class TableSchema:
         return msgspec.convert(values, cls)
 
     @property
-    def attributes(self) -> list[str]:
-        """Columns that define named groups: sensitive ones, then those that are protected only."""
-        return list(dict.fromkeys([*self.sensitive, *self.protected]))
-
-    @property
     def columns(self) -> dict[str, str]:
         """Columns that a model needs, with their kind: features, and those that its pooled classifier is read from."""
         return {**self.features, **self.pooled}
@@ -226,29 +216,29 @@ class TableSchema:
         """Columns to read as strings from a CSV file: what looks like a number may be a category."""
         return [name for name, kind in self.columns.items() if kind != "number"]
 
-    def features_of(self, table: pd.DataFrame, unread: UnreadValues | None = None) -> pd.DataFrame:
+    def features_of(self, table: pd.DataFrame, unexpected: UnexpectedValues | None = None) -> pd.DataFrame:
         """Take what a model needs from a table with columns in any order, as numbers, dates and text.
 
         Parameters
         ----------
         table : data frame
             As a file gives it, typed or read as strings; categories of categorical columns come out as such.
-        unread : UnreadValues, optional
+        unexpected : UnexpectedValues, optional
             Counts what cannot be read and becomes a gap; one for all pieces of a file.
         """
         check_columns(table.columns, self.features, "which the model was fitted with")
         check_columns(table.columns, self.pooled, "which its pooled classifier is read from")
-        return self._read(table, self.columns, unread or UnreadValues())
+        return self._read(table, self.columns, unexpected or UnexpectedValues())
 
     def attributes_of(self, table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
         """Take sensitive attributes from a table; kinds that training did not settle are guessed."""
         check_columns(table.columns, names, "to audit by")
-        settled = {**self.features, **self.protected, **self.sensitive}
+        settled = {**self.features, **self.sensitive}
         kinds = {name: settled.get(name) or guess_kind(table[name], self.decimal) for name in names}
-        found = self._read(table, kinds, UnreadValues())
+        attributes = self._read(table, kinds, UnexpectedValues())
         # Features count flags as 1 and 0; people who read about groups want them as they were.
         flags = [name for name, kind in kinds.items() if kind == "flag"]
-        return found.assign(**{name: found[name].map({1.0: "True", 0.0: "False"}) for name in flags})
+        return attributes.assign(**{name: attributes[name].map({1.0: "True", 0.0: "False"}) for name in flags})
 
     def times_of(self, table: pd.DataFrame) -> "pd.Series[Any] | None":
         """When each row was observed; every row needs a time to be before or after the others."""
@@ -275,36 +265,37 @@ class TableSchema:
             )
         return values
 
-    def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unread: UnreadValues) -> pd.DataFrame:
-        parts = {}
+    def fit_options(self, table: pd.DataFrame) -> dict[str, "pd.Series[Any]"]:
+        """Persons, times and weights of rows, as keyword arguments of `fit`; those that the table has columns for."""
+        columns = {
+            "persons": None if self.person is None else persons_of(table, self.person),
+            "time": self.times_of(table),
+            "sample_weight": self.weights_of(table),
+        }
+        return {name: values for name, values in columns.items() if values is not None}
+
+    def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unexpected: UnexpectedValues) -> pd.DataFrame:
+        columns = {}
         for name, kind in kinds.items():
-            values, strange = _finite(read_as(table[name], kind, self.decimal))
+            columns[name], unread = _finite(read_as(table[name], kind, self.decimal))
             # Words that were gaps in training still are, however many of them a file has.
-            strange = strange[~strange.isin(self.gap_words.get(name, ()))] if len(strange) else strange
-            unread.add(name, kind, int(values.notna().sum()) + len(strange), strange)
-            parts[name] = values
-        return pd.DataFrame(parts, index=table.index)
+            unread = unread[~unread.isin(self.gap_words.get(name, ()))] if len(unread) else unread
+            unexpected.add_unread(name, kind, int(columns[name].notna().sum()) + len(unread), unread)
+        return pd.DataFrame(columns, index=table.index)
 
     def stored(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return rows as a typed file is to hold them.
-
-        Whole numbers are whole, whatever they are for. Other numbers are floats if they are features or sensitive; all
-        other text stays as it is.
-        """
-        kinds = {**self.columns, **self.protected, **self.sensitive, **self.time}
+        """Return rows as a typed file is to hold them: whole numbers whole, other numbers floats, the rest as it is."""
+        kinds = {**self.columns, **self.sensitive, **self.time}
         kinds |= {} if self.weight is None else {self.weight: "number"}
-        parts = {}
-        for name, column in table.items():
-            number = kinds.get(str(name)) == "number"
-            parts[name] = column
-            if typed_kind(column) is None:
-                words = self.gap_words.get(str(name), ())
-                whole = _whole_numbers(with_gaps(column.where(~column.isin(words))) if number else column)
-                if whole is not None:
-                    parts[name] = whole
-                elif number:
-                    parts[name] = read_as(column, "number", self.decimal).values
-        return pd.DataFrame(parts, index=table.index)
+        typed = {}
+        for name in [str(name) for name in table if typed_kind(table[name]) is None]:
+            values = with_gaps(table[name].where(~table[name].isin(self.gap_words.get(name, ()))))
+            whole = _whole_numbers(values if kinds.get(name) == "number" else table[name])
+            if whole is not None:
+                typed[name] = whole
+            elif kinds.get(name) == "number":
+                typed[name] = read_as(values, "number", self.decimal).values
+        return table.assign(**typed)
 
 
 def _finite(reading: Reading) -> Reading:
@@ -337,33 +328,44 @@ def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") ->
         raise InputError(f"The table has no column {quoted(missing[0])}{more}{role}; {hint}")
 
 
-def _kinds_of_incumbent(
-    table: pd.DataFrame, score: str | None, decision: str | None, kinds: Mapping[str, str], decimal: str
-) -> dict[str, str]:
-    """Kinds of the columns of a score, which is a number, and of a decision, which is a label."""
-    found: dict[str, str] = {}
-    if score is not None:
-        if score == decision:
-            raise InputError(f"The column {quoted(score)} is either a score or a decision: name it once.")
-        unread = read_as(table[score], "number", decimal).unread
-        if len(unread):
-            raise InputError(f"The column {quoted(score)} holds {quoted(unread.iloc[0], 30)}: a score is a number.")
-        found[score] = "number"
-    if decision is not None:
-        found[decision] = "flag" if kinds[decision] == "flag" else "category"
-    return found
-
-
 def _whole_numbers(column: "pd.Series[Any]") -> "pd.Series[Any] | None":
     """Text as whole numbers, if that loses nothing (``007`` would lose its zeros); None if it does."""
     codes, values = distinct(column)
-    texts = [str(value) for value in values]
-    if not texts or not all(re.fullmatch(r"0|-?[1-9]\d{0,18}", text, flags=re.ASCII) for text in texts):
+    if not all(re.fullmatch(r"0|-?[1-9]\d{0,18}", str(value), flags=re.ASCII) for value in values):
         return None
-    found = [int(text) for text in texts]
-    if max(map(abs, found)) >= 2**63:
+    whole = [int(value) for value in values]
+    if not whole or max(map(abs, whole)) >= 2**63:
         return None
-    return pd.Series(pd.array([*found, None], dtype="Int64")[codes], column.index, name=column.name)
+    return pd.Series(pd.array([*whole, None], dtype="Int64")[codes], column.index, name=column.name)
+
+
+def split_names(names: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """Different names of columns, given one by one or joined by commas; a name that itself has a comma is one name.
+
+    Examples
+    --------
+    >>> split_names(["age,sex", "born, where"], ["age", "sex", "born, where"])
+    ['age', 'sex', 'born, where']
+    """
+    existing = set(columns)
+    split = ([entry] if entry in existing else [name.strip() for name in entry.split(",")] for entry in names)
+    return [name for name in dict.fromkeys(itertools.chain(*split)) if name]
+
+
+def _incumbent_kind(column: "pd.Series[Any]", target: "pd.Series[Any]", decimal: str) -> str:
+    """Kind of the column of a model in use: decisions are labels of the target, scores numbers from 0 to 1."""
+    classes = np.unique(read_labels(target))
+    if find_labels(column, classes)[1] is None:
+        return "flag" if guess_kind(column, decimal) == "flag" else "category"
+    scores, unread = read_as(column, "number", decimal)
+    wrong = pd.concat([unread.astype(object), scores[scores.notna() & ~scores.between(0, 1)].astype(object)])
+    if len(wrong):
+        raise InputError(
+            f"The column {quoted(column.name)} holds {quoted(wrong.iloc[0], 30)}: decisions of a model in use are "
+            f"labels of the target ({listed([quoted(label) for label in classes[:5]])}), its scores numbers from 0 to "
+            "1."
+        )
+    return "number"
 
 
 # ---- columns that say nothing ----
@@ -466,8 +468,6 @@ def _sentences(schema: TableSchema, said: set[str]) -> list[str]:
         sentences.append(f"Counted as missing in {clipped(name, 40)}: {shown}.")
     if schema.sensitive:
         sentences.append(f"Kept out of training, used in the audit: {_named(list(schema.sensitive))}.")
-    if schema.protected:
-        sentences.append(f"Kept out of training, shown to the guard: {_named(list(schema.protected))}.")
     if schema.person is not None:
         sentences.append(
             f"Kept out of training: {clipped(schema.person, 40)}. Rows that share its value belong to one person and "
