@@ -108,7 +108,6 @@ def summarize(
         "losses": [] if result is None else [vars(Loss(name)) | {"title": Loss(name).title} for name in result.losses],
         "groups": _groups(final, result, explanation),
         "groups_by": _divided_by(final),
-        "stability": "" if explanation is None else explanation.stability_text(),
         "alike": explanation is not None and explanation.alike,
         "failures": None if result is None or result.failures is None else result.failures.to_dict(),
         "named": _named(result, features),
