@@ -370,24 +370,23 @@ def gain_over_time(gains: pd.DataFrame, unit: str = "percentage points") -> alt.
     ['area', 'rule', 'line', 'point']
     """
     table = gains.assign(**{name: 100 * gains[name] for name in ("gain", "low", "high", "in_batch")})
-    known = pd.concat([table["gain"], table["in_batch"]]).dropna().abs()
-    # The first limits are so wide that nothing else could be seen.
-    most = max(float(known.max()) * 2 if len(known) else 1.0, 1.0)
+    # Twice the largest gain: the first limits are so wide that nothing else could be seen.
+    most = max(2 * float(table[["gain", "in_batch"]].abs().fillna(0).to_numpy().max()), 1.0)
 
     def y(name: str) -> alt.Y:
         scale = alt.Scale(domain=[-most, most], clamp=True)
         return alt.Y(f"{name}:Q", title=f"gain, {unit}", scale=scale, axis=alt.Axis(labelExpr=_SIGNED))
 
     base = alt.Chart(table).encode(_batches(table))
-    shown = ["batch:Q", *(alt.Tooltip(f"{name}:Q", format="+.2f") for name in ("gain", "low", "high", "in_batch"))]
+    tooltip = ["batch:Q", *(alt.Tooltip(f"{name}:Q", format="+.2f") for name in ("gain", "low", "high", "in_batch"))]
     limits = base.mark_area(opacity=0.35, color=POINT_COLOURS[0], clip=True).encode(y("low"), alt.Y2("high:Q"))
     line = base.mark_line(color=LINE_COLOURS[0], strokeWidth=2, point=len(table) == 1)
     points = base.mark_point(color=LINE_COLOURS[1], shape="diamond", filled=True, size=45, opacity=1, clip=True)
     layers = [
         limits,
         _zero_line("y"),
-        line.encode(y("gain"), tooltip=shown),
-        points.encode(y("in_batch"), tooltip=shown),
+        line.encode(y("gain"), tooltip=tooltip),
+        points.encode(y("in_batch"), tooltip=tooltip),
     ]
     return alt.layer(*layers).properties(width=_WIDTH, height=170)
 
@@ -411,8 +410,8 @@ def shares_over_time(shares: pd.DataFrame) -> alt.LayerChart:
     tooltip = ["name:N", "batch:Q", *(alt.Tooltip(f"{c}:Q", format=".1%") for c in ("in_batch", "reference_share"))]
     base = alt.Chart(shares.dropna(subset="in_batch")).encode(_batches(shares), colour)
     lines = base.mark_line(point=_POINT).encode(y, dash, tooltip=tooltip)
-    before = base.mark_line(strokeDash=[1, 3], opacity=0.7).encode(alt.Y("reference_share:Q", title="share of rows"))
-    return alt.layer(lines, before).properties(width=_WIDTH, height=200)
+    reference = base.mark_line(strokeDash=[1, 3], opacity=0.7).encode(alt.Y("reference_share:Q", title="share of rows"))
+    return alt.layer(lines, reference).properties(width=_WIDTH, height=200)
 
 
 # ---- the points of a scorecard, column by column ----
@@ -493,36 +492,36 @@ def _by_class(bins: pd.DataFrame) -> tuple[alt.Color, alt.Shape]:
 def _categories(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
     """One line for each category, the most points first."""
     size = bins.groupby("bin")["rows"].first().nlargest(_MOST_CATEGORIES)
-    kept = bins[bins["bin"].isin(size.index)].sort_values("points", ascending=False, kind="stable")
+    bins = bins[bins["bin"].isin(size.index)].sort_values("points", ascending=False, kind="stable")
     x = alt.X(
         "points:Q",
         title="points",
         axis=alt.Axis(labelExpr=_SIGNED, tickCount=5),
-        scale=alt.Scale(domain=_reach(kept), nice=True),
+        scale=alt.Scale(domain=_reach(bins), nice=True),
     )
-    base = alt.Chart(kept).encode(
-        alt.Y("bin:N", title=None, sort=list(dict.fromkeys(kept["bin"])), axis=alt.Axis(labelLimit=150)),
+    base = alt.Chart(bins).encode(
+        alt.Y("bin:N", title=None, sort=list(dict.fromkeys(bins["bin"])), axis=alt.Axis(labelLimit=150)),
         tooltip=_tooltip(several),
     )
     if several:
         marks = base.mark_point(size=70, filled=True, opacity=1).encode(x, *_by_class(bins))
     else:
         marks = base.mark_bar().encode(x, color=_SIGN)
-    chart = alt.layer(marks, _zero_line("x"), data=kept)
-    return chart.properties(width=_WIDTH, height=22 * kept["bin"].nunique())
+    chart = alt.layer(marks, _zero_line("x"), data=bins)
+    return chart.properties(width=_WIDTH, height=22 * bins["bin"].nunique())
 
 
 def _numbers(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
     """Bins side by side, each as wide as the others: they hold about the same number of rows, wherever values crowd."""
     names = list(dict.fromkeys(bins["bin"]))
-    # The first and the last, which is that of gaps where there are any, and some between them.
-    named = np.unique(np.linspace(0, len(names) - 1, min(_MOST_NAMED, len(names))).round().astype(int))
+    # The first and the last, which is that of missing values where there are any, and some between them.
+    labelled = np.unique(np.linspace(0, len(names) - 1, min(_MOST_NAMED, len(names))).round().astype(int))
     x = alt.X(
         "bin:N",
         title=None,
         sort=names,
         scale=alt.Scale(paddingInner=0, paddingOuter=0),
-        axis=alt.Axis(values=[names[place] for place in named], labelAngle=0, labelOverlap=True),
+        axis=alt.Axis(values=[names[position] for position in labelled], labelAngle=0, labelOverlap=True),
     )
     # The lowest part of the chart belongs to the bars of shares: points end above it.
     y = alt.Y(
@@ -554,8 +553,6 @@ def _reach(bins: pd.DataFrame) -> list[float]:
 
 # Points along each side of the grid on which borders are found: about one per pixel.
 _GRID = 240
-# Every so many points of it in a row are shaded, with squares (in square pixels) that touch each other.
-_SHADE_STEP, _SHADE_SIZE = 6, 42
 # A plus and a dot for the two labels of most data; with more labels than shapes, they repeat.
 _LABEL_SHAPES = ["cross", *(shape for shape in _SHAPES if shape != "cross")]
 
@@ -611,10 +608,7 @@ def _panel(result: Any, X: pd.DataFrame, y: NDArray[Any], groups: NDArray[np.int
         alt.Shape("label:N", scale=alt.Scale(range=_LABEL_SHAPES), legend=legend),
         tooltip=["group:N", "label:N", alt.Tooltip("x:Q", title=first), alt.Tooltip("y:Q", title=second)],
     )
-    border_points, positive = _decision_borders(result.model, X.columns, limits, names, np.unique(y)[-1])
-    borders = alt.Chart(border_points).mark_circle(size=7, opacity=1)
-    # Each group's colour lies over the side that its classifier calls positive.
-    shades = alt.Chart(positive).mark_square(size=_SHADE_SIZE, opacity=0.12)
+    borders = alt.Chart(_decision_borders(result.model, X.columns, limits, names)).mark_circle(size=7, opacity=1)
     # Points and borders of a group have different shades, so that the borders stand out.
     dark = alt.Color("group:N", scale=_scale(names, LINE_COLOURS), legend=None)
     matrix: PreferenceMatrix = result.matrix
@@ -622,16 +616,16 @@ def _panel(result: Any, X: pd.DataFrame, y: NDArray[Any], groups: NDArray[np.int
     if len(matrix.own) > 1:  # With a single classifier there is no other to prefer, so Pr would say nothing.
         figures = f"Pr without harm {matrix.pr_without_harm:.1%}, {figures}"
     return (
-        alt.layer(shades.encode(x_axis, y_axis, dark), rows, borders.encode(x_axis, y_axis, dark))
+        alt.layer(rows, borders.encode(x_axis, y_axis, dark))
         .resolve_scale(color="independent")
         .properties(title=alt.Title(result.method, subtitle=figures), width=250, height=250)
     )
 
 
 def _decision_borders(
-    model: Classifier, columns: pd.Index, limits: list[tuple[float, float]], names: list[str], positive: Any
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Points of a fine grid at which the label of a classifier changes, and of a coarse one where it is positive.
+    model: Classifier, columns: pd.Index, limits: list[tuple[float, float]], names: list[str]
+) -> pd.DataFrame:
+    """Points of a fine grid at which the label of a classifier changes.
 
     This needs labels only, and therefore works for classifiers of any kind and borders of any shape.
     """
@@ -639,13 +633,11 @@ def _decision_borders(
     grid = pd.DataFrame({"x": across.ravel(), "y": up.ravel()})
     rows = grid.set_axis(columns, axis=1)  # The model knows the features by their own names.
     labels = model.predict_all(rows) if hasattr(model, "predict_all") else model.predict(rows)[:, None]
-    borders, shaded, coarse = [], [], np.zeros((_GRID, _GRID), bool)
-    coarse[::_SHADE_STEP, ::_SHADE_STEP] = True
+    borders = []
     for k, name in enumerate(names):
         plane = labels[:, k].reshape(_GRID, _GRID)
-        shaded.append(grid[((plane == positive) & coarse).ravel()].assign(group=name))
         changes = np.zeros_like(plane, dtype=bool)
         changes[:, 1:] |= plane[:, 1:] != plane[:, :-1]
         changes[1:, :] |= plane[1:, :] != plane[:-1, :]
         borders.append(grid[changes.ravel()].assign(group=name))
-    return pd.concat(borders, ignore_index=True), pd.concat(shaded, ignore_index=True)
+    return pd.concat(borders, ignore_index=True)
