@@ -366,6 +366,7 @@ def summary_sections(result: AuditResult, short: bool = True) -> list[Section]:
         Section(
             f"Who is failed now: highest {TITLES[result.losses[0]]} with the pooled classifier",
             table=_display_failed(failed.head(most[0]), result.level),
+            name="failed",
         )
     ]
     if result.failures is not None and result.failures.regions:
@@ -376,13 +377,13 @@ def summary_sections(result: AuditResult, short: bool = True) -> list[Section]:
         return sections
     more = f", {most[2]} of {len(changes)}" if len(changes) > most[2] else ""
     title = f"Who changes{more}: groups of the model, by gain"
-    sections.append(Section(title, table=_display_changes(changes.head(most[2]), result)))
+    sections.append(Section(title, table=_display_changes(changes.head(most[2]), result), name="changes"))
     if named is not None:
         more = f", {most[3]} of {len(named):,}" if len(named) > most[3] else ""
         title = f"Named groups{more}: those that lose or might lose first"
         few = [] if len(named) else [f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."]
         table = _display_named(named.head(most[3]), result) if len(named) else None
-        sections.append(Section(title, few, table))
+        sections.append(Section(title, few, table, name="named"))
     return sections
 
 
@@ -512,15 +513,15 @@ def detail_sections(result: AuditResult) -> list[Section]:
     table = display_questions(result.questions, result.level)
     sections = [
         Section(sentences=metrics),
-        Section(f"{asked} {_tally(result.questions)}", table=table),
+        Section(f"{asked} {_tally(result.questions)}", table=table, name="questions"),
     ]
     if result.named is not None:
         title = f"Is a named group served worse than by the pooled classifier? {_tally(result.named)}"
         table = display_questions(result.worst_named(), result.level)
-        sections.append(Section(title, table=table))
+        sections.append(Section(title, table=table, name="named_questions"))
     if result.rates is not None:
         title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted)"
-        sections.append(Section(title, table=display_rates(result.rates)))
+        sections.append(Section(title, table=display_rates(result.rates), name="rates"))
     return sections
 
 

@@ -160,7 +160,8 @@ class GuardReport:
         both = f"{own}{unit} with both" if own == pooled else f"{own} instead of {pooled}{unit}"
         return f" ({both}, {check['rows']:,} {'row' if check['rows'] == 1 else 'rows'})"
 
-    def _display(self) -> pd.DataFrame:
+    def display(self) -> pd.DataFrame:
+        """The table for readers: texts, one row per group."""
         table, name = self.table, TITLES[self.losses[0]].removesuffix(" rate")
         limits = zip(table["low"], table["high"], strict=True)
         unit = "per 100 rows" if self.losses[0] == "cost" else "points"
@@ -180,14 +181,14 @@ class GuardReport:
 
     def __str__(self) -> str:
         """Render for a terminal."""
-        parts = [self.sentence(), render_text(self._display())]
+        parts = [self.sentence(), render_text(self.display())]
         sentences = [*self.reasons(), *self.notes]
         return "\n\n".join([*parts, "\n".join(sentences)] if sentences else parts)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return render_html(self.sentence(), self._display(), *self.reasons(), *self.notes)
+        return render_html(self.sentence(), self.display(), *self.reasons(), *self.notes)
 
 
 def robust_in_words(table: pd.DataFrame, serves: NDArray[np.intp]) -> list[str]:
