@@ -17,11 +17,13 @@ from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, check_losses, 
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
 from dafh.evaluation.questions import (
+    COLUMNS,
     answer,
     ask_groups,
     ask_named_groups,
     compose,
     decision_rates,
+    divisions,
     pooled_levels,
     total_losses,
 )
@@ -156,12 +158,14 @@ class AuditResult(Readable):
         _check_options(level, margin, depth)
         known = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
         families = 1 if known is None else 2
-        asked = [ask_groups(rows, loss, groups, rivals) for loss in losses]
+        asked = [ask_groups(rows, loss, groups, rivals, level, margin) for loss in losses]
         named = composition = trial = None
         if known is not None:
-            named = answer([ask_named_groups(rows, loss, known, depth) for loss in losses], level, margin, families)
+            about_named = [ask_named_groups(rows, loss, known, depth, level, margin) for loss in losses]
+            named = answer(about_named, level, margin, families)[COLUMNS]
             composition = compose(rows, known, groups)
-        questions, evidence = answer(asked, level, margin, families), weigh(rows, asked, groups, margin)
+        answered = answer(asked, level, margin, families)
+        questions, evidence = answered[COLUMNS], weigh(answered, rows.own != rows.right.shape[1] - 1, groups)
         chosen = supported(questions, evidence, level)
         if chosen.any() and not chosen[evidence["changed"]].all():
             # The groups were chosen on the same rows, so that these figures are flattering, and a recommendation must
@@ -169,7 +173,7 @@ class AuditResult(Readable):
             alone = replace(rows, own=np.where(chosen, rows.own, rows.right.shape[1] - 1))
             options: dict[str, Any] = {"losses": losses, "level": level, "margin": margin, "depth": depth}
             trial = cls.from_rows(alone, groups, rivals, sensitive_features, **options)
-        search = None
+        search, divided = None, divisions(rows, groups, known)
         if X is not None:
             some = rows if with_features is None else rows.take(with_features)
             names = known if known is None or with_features is None else known.take(with_features)
@@ -183,8 +187,8 @@ class AuditResult(Readable):
             margin=margin,
             classifiers=tuple(str(rival) for rival in rivals),
             totals=total_losses(rows, losses, level),
-            rates=decision_rates(rows, groups, known),
-            levels=pooled_levels(rows, losses[0], groups, known, level),
+            rates=decision_rates(rows, divided),
+            levels=pooled_levels(rows, losses[0], divided, level),
             losses=tuple(loss.name for loss in losses),
             attributes=() if known is None else tuple(attribute.name for attribute in known.attributes),
             evidence=evidence,

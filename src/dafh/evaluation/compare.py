@@ -17,11 +17,11 @@ from threadpoolctl import threadpool_limits
 
 from dafh.columns.bins import Binning, named_table
 from dafh.columns.labels import find_labels
-from dafh.evaluation.compared import ComparedRows, LossUnits
-from dafh.evaluation.discovery import Discovered, EveryRule, RowHarm, discover, limit_every_rule, memberships
+from dafh.evaluation.compared import ComparedRows, RowHarm
+from dafh.evaluation.discovery import Discovered, EveryRule, discover, limit_every_rule, memberships
 from dafh.evaluation.losses import ERROR, TITLES, Loss, check_losses, in_points, level_in_words
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
-from dafh.evaluation.questions import answer, ask_groups, ask_named_groups
+from dafh.evaluation.questions import COLUMNS, answer, ask_groups, ask_named_groups
 from dafh.exceptions import InputError
 from dafh.frames import Table
 from dafh.regions.conditions import Region
@@ -535,15 +535,14 @@ def compare(
     asked = check_losses(names, costs if y is not None else None)
     known = None if sensitive_features is None else NamedGroups.of(sensitive_features, n_rows)
     parts = 1 if table is None else _PARTS_WITHOUT_NAMES if known is None else _PARTS_WITH_NAMES
-    fixed = [ask_groups(checked, loss, [EVERYBODY], ["new", "old"]) for loss in asked]
+    fixed = [ask_groups(checked, loss, [EVERYBODY], ["new", "old"], level, margin) for loss in asked]
     if known is not None:
-        fixed += [ask_named_groups(checked, loss, known, depth) for loss in asked]
-    answered = answer(fixed, level, margin, parts)
+        fixed += [ask_named_groups(checked, loss, known, depth, level, margin) for loss in asked]
+    answered = answer(fixed, level, margin, parts)[COLUMNS]
     is_everybody = answered["group"].eq(EVERYBODY) & (answered.index < len(asked))
     losers = gainers = limits = None
     if table is not None:
-        units = [LossUnits.of(checked, loss) for loss in asked]
-        harms = [RowHarm.of(one, ~checked.right[:, 0], ~checked.right[:, 1]) for one in units]
+        harms = [checked.harm(loss, checked.right[:, 0], checked.right[:, 1]) for loss in asked]
         options: dict[str, Any] = {"level": level * (1 - 1 / parts), "smallest": smallest, "depth": depth}
         options |= {"time": check_times(time, n_rows), "random_state": random_state}
         losers = discover(table, [replace(harm, margin=margin) for harm in harms], **options)
@@ -662,11 +661,11 @@ def _failures(
     time: NDArray[np.float64] | None = None,
     level: float,
 ) -> Failures:
-    wrong, n_rows = ~rows.own_right, len(rows.group)
-    harms = [RowHarm.of(LossUnits.of(rows, loss), wrong) for loss in losses]
+    n_rows = len(rows.group)
+    harms = [rows.harm(loss, rows.own_right) for loss in losses]
     parts = 1 if known is None else 2
     if score is not None and rows.positive is not None:
-        harms += _rate_harms(rows.positive, score, RowHarm.of(LossUnits.of(rows, ERROR), wrong))
+        harms += _rate_harms(rows.positive, score, rows.harm(ERROR, rows.own_right))
     return Failures(
         discovered=discover(table, harms, level=level / parts, time=time),
         named=None if known is None else _failing_names(rows, losses, known, level / parts),
@@ -817,17 +816,17 @@ def _levels(
     tested: Sequence[NDArray[np.bool_]],
     rows: ComparedRows,
     losses: Sequence[Loss],
-    wrong: NDArray[np.bool_],
+    right: NDArray[np.bool_],
 ) -> list[float]:
     """Loss of decisions on the tested rows of each group."""
-    by_name = {loss.name: RowHarm.of(LossUnits.of(rows, loss), wrong) for loss in losses}
+    by_name = {loss.name: rows.harm(loss, right) for loss in losses}
     return [by_name[name].mean(mask) for name, mask in zip(found.table["loss"], tested, strict=True)]
 
 
 def _with_levels(found: Discovered, rows: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame) -> Discovered:
     """Add the losses of both models on the tested rows of each group."""
     tested = _tested_members(found, table)
-    new, old = (_levels(found, tested, rows, losses, ~rows.right[:, column]) for column in (0, 1))
+    new, old = (_levels(found, tested, rows, losses, rows.right[:, column]) for column in (0, 1))
     return replace(found, table=found.table.assign(old_loss=old, new_loss=new))
 
 
@@ -835,7 +834,7 @@ def _with_gains(
     found: Discovered, rows: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame, level: float
 ) -> Discovered:
     """Add what own classifiers gain over the pooled one in each group, with an interval."""
-    by_name = {loss.name: RowHarm.of(LossUnits.of(rows, loss), ~rows.own_right, ~rows.right[:, -1]) for loss in losses}
+    by_name = {loss.name: rows.harm(loss, rows.own_right, rows.right[:, -1]) for loss in losses}
     parts = []
     for name, mask in zip(found.table["loss"], _tested_members(found, table), strict=True):
         differences = by_name[name].among([mask])
@@ -863,7 +862,7 @@ def _with_strong_model(
     with threadpool_limits(1):
         predicted = cross_val_predict(booster, features, positive, cv=PredefinedSplit(fold))
     tested = [mask[sample] for mask in _tested_members(found, table)]
-    strong = _levels(found, tested, rows.take(sample), losses, predicted != positive)
+    strong = _levels(found, tested, rows.take(sample), losses, predicted == positive)
     return replace(found, table=found.table.assign(strong_loss=strong))
 
 
@@ -877,26 +876,24 @@ def _rate_harms(positive: NDArray[np.bool_], score: NDArray[np.float64], like: R
 
 def _failing_names(rows: ComparedRows, losses: Sequence[Loss], known: NamedGroups, level: float) -> pd.DataFrame:
     """Loss of each named group with limits, and whether it is shown to be above that of all rows."""
-    # Beside a rival that never errs, the harm is the loss.
-    right = np.column_stack([rows.own_right, np.ones(len(rows.group), bool)])
-    nobody = np.zeros(len(rows.group), np.intp)
-    judged = replace(rows, right=right, differ=~right[:, :1], group=nobody, own=np.zeros(1, np.intp))
-    parts = []
+    tables = []
     for loss in losses:
-        asked = ask_named_groups(judged, loss, known, depth=2)
-        harm = RowHarm.of(LossUnits.of(judged, loss), ~right[:, 0])
+        harm = rows.harm(loss, rows.own_right)
         reference = harm.among([np.ones(len(harm.size), bool)]).upper(level / 20 / len(losses))[0]
-        distinct, place = asked.differences.distinct()
-        parts.append(
-            asked.table[["group", "loss", "n"]].assign(
-                harm=asked.differences.harm,
-                low=distinct.lower(level / 2)[place],
-                high=distinct.upper(level / 2)[place],
-                p=np.minimum(distinct.p_beyond(reference)[place] / 0.95, 1.0),
-                reference=reference,
-            )
-        )
-    table = pd.concat(parts, ignore_index=True).rename(columns={"n": "rows"})
+        for names, group in known.divisions(depth=2):
+            differences = harm.by_group(group, len(names))
+            columns = {
+                "group": names,
+                "loss": loss.name,
+                "rows": rows.count(loss, group, len(names)),
+                "harm": differences.harm,
+                "low": differences.lower(level / 2),
+                "high": differences.upper(level / 2),
+                "p": np.minimum(differences.p_beyond(reference) / 0.95, 1.0),
+                "reference": reference,
+            }
+            tables.append(pd.DataFrame(columns))
+    table = pd.concat(tables, ignore_index=True).query("rows > 0")
     corrected = holm(table["p"].to_numpy(np.float64))
     table = table.assign(p_corrected=corrected, shown=corrected <= level)
     return table.sort_values(["shown", "p"], ascending=[False, True], kind="stable", ignore_index=True)

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.columns.bins import Binning
-from dafh.evaluation.compared import LossUnits, count_kinds, join_kinds
+from dafh.evaluation.compared import RowHarm
 from dafh.exceptions import InputError
 from dafh.regions.conditions import Region
 from dafh.regions.search import Candidate, RegionSearch, Score
@@ -38,50 +38,6 @@ _CANDIDATES = 40
 _COST_OF_CONDITION = 0.3
 # Share of a direction's level for the limit of everybody's loss, above which a group's loss must lie to be a failure.
 _SHARE_OF_REFERENCE = 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class RowHarm:
-    """What each row says about one question: a loss that two models differ in, or the loss of one model."""
-
-    name: str
-    difference: NDArray[np.float64]
-    """Weight × (loss − loss to compare with), (n,); above 0 for harm."""
-    size: NDArray[np.float64]
-    """Weight of each row that counts, 0 for others, (n,)."""
-    person: NDArray[np.intp] | None = None
-    worst: float = 1.0
-    """Largest loss of a row of weight 1."""
-    largest: float = 1.0
-    """Largest size of a unit."""
-    margin: float | None = 0.0
-    """Harm that is tolerated; None for that of everybody, as the other half of the rows shows it."""
-
-    @classmethod
-    def of(cls, units: LossUnits, wrong: NDArray[np.bool_], rival_wrong: NDArray[np.bool_] | None = None) -> "RowHarm":
-        """Harm of decisions beside those of a rival, or loss of decisions alone: that beside one that never errs."""
-        more = wrong.astype(np.float64) - (0.0 if rival_wrong is None else rival_wrong)
-        margin = None if rival_wrong is None else 0.0
-        return cls(
-            units.loss.name, units.stake * more, units.size, units.person, units.loss.worst, units.largest, margin
-        )
-
-    def among(self, masks: Iterable[NDArray[np.bool_]]) -> Differences:
-        """Differences among the rows of each mask, (n,), one question for each."""
-        tallies = []
-        for mask in masks:
-            difference, size = self.difference[mask], self.size[mask]
-            if self.person is not None:
-                _, unit = np.unique(self.person[mask], return_inverse=True)
-                difference, size = (np.bincount(unit, values).astype(np.float64) for values in (difference, size))
-            tallies.append(count_kinds(difference, size))
-        kinds, counts = join_kinds(tallies)
-        return Differences(kinds[:, 0], kinds[:, 1], counts, self.worst, self.largest)
-
-    def mean(self, rows: NDArray[Any]) -> float:
-        """Mean harm of some rows."""
-        total = self.size[rows].sum()
-        return float(self.difference[rows].sum() / total) if total > 0 else np.nan
 
 
 COLUMNS = (

@@ -29,7 +29,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from dafh.evaluation.compared import ComparedRows, LossUnits, mean_loss
+from dafh.evaluation.compared import ComparedRows
 from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.exceptions import InputError
@@ -274,7 +274,7 @@ def choose_servers(
     n_groups = len(rows.own)
     own = np.arange(n_groups)
     checks = check_servers(rows, losses, own, margin)
-    against_pooled = rows.compare(losses[0], [(g, g, n_groups) for g in range(n_groups)])
+    against_pooled = _against(rows, losses[0], own, n_groups)
     optimism = _owed_to_search(rows, against_pooled)
     p_better = against_pooled.p_within(-optimism)
     if kind == "proof":
@@ -299,42 +299,41 @@ def choose_servers(
     return GuardReport(kind, level, margin, serves, *tables, names, cross_fitted, tuple(notes))
 
 
-def _parts(rows: ComparedRows) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
-    """Names of the parts of every group, and the part of each row: first everybody, then declared subgroups."""
-    yield [ALL_ROWS], np.zeros(len(rows.group), np.int64)
-    if rows.attributes is not None and len(rows.attributes):
-        yield from NamedGroups.of(rows.attributes, len(rows.group)).cells(depth=1)
+def _right(rows: ComparedRows, serves: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether the classifier that serves a row is right on it, if `serves` says which one serves each group, (n,)."""
+    return rows.right[np.arange(len(rows.group)), serves[rows.group]]
+
+
+def _against(rows: ComparedRows, loss: Loss, serves: NDArray[np.intp], rival: int) -> Differences:
+    """Compare the classifier that would serve each group with a rival, one question for each group."""
+    return rows.harm(loss, _right(rows, serves), rows.right[:, rival]).by_group(rows.group, len(serves))
 
 
 def check_servers(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np.intp], margin: float) -> pd.DataFrame:
     """Compare the classifier that would serve each group with the pooled one, for every loss and part of the group."""
-    every, pooled = np.arange(len(rows.group)), len(rows.own)
-    right, pooled_right = rows.right[every, serves[rows.group]], rows.right[:, pooled]
+    right, pooled_right = _right(rows, serves), rows.right[:, len(rows.own)]
+    divided = [([ALL_ROWS], np.zeros(len(rows.group), np.int64))]
+    if rows.attributes is not None and len(rows.attributes):
+        divided += NamedGroups.of(rows.attributes, len(rows.group)).divisions(depth=1)
     tables = []
     for loss in losses:
-        units = LossUnits.of(rows, loss)
-        for names, part in _parts(rows):
-            cell = rows.group * len(names) + part
+        harm = rows.harm(loss, right, pooled_right)
+        for names, part in divided:
             # Parts without any row are left out: nothing can be said about them, and most do not exist.
-            present, cell = np.unique(cell, return_inverse=True)
-            order = np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(present)))[:-1])
-            members = order if len(present) else []
-            found = units.differences([units.tally(m, right[m], pooled_right[m]) for m in members])
-            tables.append(
-                pd.DataFrame(
-                    {
-                        "group": present // len(names),
-                        "part": [names[i] for i in present % len(names)],
-                        "loss": loss.name,
-                        "rows": [int((units.size[m] > 0).sum()) for m in members],
-                        "own_loss": mean_loss(rows, loss, ~right, cell, len(present)),
-                        "pooled_loss": mean_loss(rows, loss, ~pooled_right, cell, len(present)),
-                        "gain": found.gain,
-                        "p_better": found.p_within(margin),
-                        "p_worse": found.p_beyond(margin),
-                    }
-                )
-            )
+            present, cell = np.unique(rows.group * len(names) + part, return_inverse=True)
+            differences = harm.by_group(cell, len(present))
+            columns = {
+                "group": present // len(names),
+                "part": [names[i] for i in present % len(names)],
+                "loss": loss.name,
+                "rows": rows.count(loss, cell, len(present)),
+                "own_loss": rows.mean_loss(loss, right, cell, len(present)),
+                "pooled_loss": rows.mean_loss(loss, pooled_right, cell, len(present)),
+                "gain": differences.gain,
+                "p_better": differences.p_within(margin),
+                "p_worse": differences.p_beyond(margin),
+            }
+            tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -400,12 +399,12 @@ def _notes(rows: ComparedRows, serves: NDArray[np.intp]) -> Iterator[str]:
         return
     n_groups = len(serves)
     for loss in (Loss("fpr"), Loss("fnr")):
-        rates = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
-        for g, server in enumerate(serves.tolist()):
-            own, pooled = rates[server][g], rates[n_groups][g]
+        rights = (_right(rows, serves), rows.right[:, n_groups])
+        rates = zip(*(rows.mean_loss(loss, right, rows.group, n_groups) for right in rights), strict=True)
+        for group, (own, pooled) in enumerate(rates):
             if own - pooled > _NOTED_RISE:
                 change = f"from {percent(pooled)} to {percent(own)}"
-                yield f"Group {g}: the {loss.title} rises {change}, with the classifier that serves it."
+                yield f"Group {group}: the {loss.title} rises {change}, with the classifier that serves it."
 
 
 def _repair_envy(
@@ -419,10 +418,12 @@ def _repair_envy(
     """
     n_groups = len(rows.own)
     share = level / n_groups / max(n_groups - 1, 1)
-    rivals = [rival for rival in range(n_groups) if rival != group]
-    found = rows.compare(losses[0], [(group, rival, served_by) for rival in rivals])
-    p_better = found.p_within(-_owed_to_search(rows, found))
-    better = [(found.harm[i], rival) for i, rival in enumerate(rivals) if p_better[i] <= share]
+    better = []
+    for rival in range(n_groups):
+        if rival != group:
+            difference = _against(rows, losses[0], np.full(n_groups, rival), served_by).take(np.array([group]))
+            if difference.p_within(-_owed_to_search(rows, difference))[0] <= share:
+                better.append((difference.harm[0], rival))
     for _, rival in sorted(better):
         checks = check_servers(rows, losses, np.full(n_groups, rival), margin)
         if (checks["p_better"][checks["group"] == group] <= share).all():
@@ -442,7 +443,7 @@ def _certificates(
     """Harm against the pooled classifier that the rows of each group exclude, for all groups together at `level`."""
     n_groups = len(serves)
     own = np.arange(n_groups)
-    found = rows.compare(loss, [(g, int(s), n_groups) for g, s in enumerate(serves)])
+    found = _against(rows, loss, serves, n_groups)
     share = level / n_groups
     if kind == "proof":
         # Limits that agree with Holm's method (Strassburger and Bretz 2008): the margin for groups that passed, and
@@ -468,14 +469,13 @@ def _table(
     optimism: NDArray[np.float64],
 ) -> pd.DataFrame:
     n_groups = len(serves)
-    counted = loss.stakes(rows.positive, len(rows.group))[1] & (rows.weight > 0)
-    losses = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
+    own_right, pooled_right = _right(rows, np.arange(n_groups)), rows.right[:, n_groups]
     low, high = found.gain_limits(level / 2)
     return pd.DataFrame(
         {
-            "rows": np.bincount(rows.group[counted], minlength=n_groups),
-            "own_loss": np.array([losses[g][g] for g in range(n_groups)]) + optimism,
-            "pooled_loss": losses[-1],
+            "rows": rows.count(loss, rows.group, n_groups),
+            "own_loss": rows.mean_loss(loss, own_right, rows.group, n_groups) + optimism,
+            "pooled_loss": rows.mean_loss(loss, pooled_right, rows.group, n_groups),
             "gain": found.gain - optimism,
             "low": low - optimism,
             "high": high - optimism,

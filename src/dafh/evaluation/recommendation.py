@@ -16,10 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.compared import ComparedRows
-from dafh.evaluation.losses import TITLES, Loss, LossName, in_points, level_in_words
+from dafh.evaluation.losses import TITLES, Loss, LossName, in_points, level_in_words, tolerated
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.evaluation.questions import Asked
 from dafh.stats import holm
 from dafh.text import listed, percent, plain, points
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 Kind = Literal["deploy", "deploy_with_checks", "deploy_some", "keep", "do_not_deploy", "unaudited"]
 Action = Literal["deploy", "keep", "pooled"]
 
-SMALL_LOSS = 0.01
-"""A loss up to this size, one percentage point, does not stand in the way of a recommendation."""
 SIGN_OF_LOSS = 0.2
 """A named group is to be checked if the p-value of a loss is up to this. A smaller value overlooks more losses, and a
 larger one asks for more checks where nobody loses (`research.guarantees.recommendations`)."""
@@ -42,51 +38,34 @@ _ERRORS = {"fpr": "false positives", "fnr": "false negatives"}
 _MOST_NAMES = 3
 
 
-def tolerated(loss: LossName, margin: float) -> float:
-    """Loss that a recommendation tolerates: one percentage point or the margin, whichever is larger.
-
-    A cost has no natural size, so that nothing beyond the margin is tolerated of it.
-
-    Examples
-    --------
-    >>> tolerated("error", 0.0), tolerated("error", 0.02), tolerated("cost", 0.0)
-    (0.01, 0.02, 0.0)
-    """
-    return margin if loss == "cost" else max(margin, SMALL_LOSS)
-
-
-def weigh(rows: ComparedRows, asked: Sequence[Asked], labels: Sequence[object], margin: float) -> pd.DataFrame:
+def weigh(questions: pd.DataFrame, is_changed: NDArray[np.bool_], labels: Sequence[object]) -> pd.DataFrame:
     """Test for each group whether it loses more than is tolerated, and whether it gains.
 
-    `asked` has the questions about the groups, one entry for each loss, the main one first. Of each group returned are
-    its name; `changed`, whether another classifier than the pooled one serves it; `p_loss`, small if no loss is higher
-    than tolerated; and `p_no_gain`, small if the main loss is lower than with the pooled classifier. Both are corrected
-    for the number of groups and losses (Holm), each in a family of its own.
+    Of each group returned are its name; `changed`, whether another classifier than the pooled one serves it; `p_loss`,
+    small if no loss is higher than tolerated; and `p_no_gain`, small if the main loss, the first one asked about, is
+    lower than with the pooled classifier. Both are corrected for the number of groups and losses (Holm), each in a
+    family of its own.
     """
-    changed = rows.own != rows.right.shape[1] - 1
     # The tests of the audit are at the margin and share the level with envy and with named groups. These have another
     # bound, and there are few of them: a recommendation must not get weaker with every attribute tested.
-    about = [one.differences.take(np.flatnonzero(one.table["kind"] == "rationality")) for one in asked]
-    bounds = [tolerated(one.table["loss"].iloc[0], margin) for one in asked]
-    p_loss = [
-        np.where(changed & (each.total > 0), each.p_within(bound), np.nan)
-        for each, bound in zip(about, bounds, strict=True)
-    ]
-    p_no_gain = np.where(changed & (about[0].total > 0), about[0].p_within(0.0), np.nan)
+    rational = questions[questions["kind"] == "rationality"]
+    p_small_loss, p_no_gain, n_rows = (
+        rational[name].to_numpy(np.float64).reshape(-1, len(labels)) for name in ("p_small_loss", "p_no_gain", "n")
+    )
+    can_be_tested = is_changed & (n_rows > 0)
     return pd.DataFrame(
         {
             "group": [str(label) for label in labels],
-            "changed": changed,
-            "p_loss": _corrected(np.stack(p_loss)).max(axis=0),
-            "p_no_gain": _corrected(p_no_gain),
+            "changed": is_changed,
+            "p_loss": _corrected(p_small_loss, can_be_tested).max(axis=0),
+            "p_no_gain": _corrected(p_no_gain[0], can_be_tested[0]),
         }
     )
 
 
-def _corrected(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _corrected(p: NDArray[np.float64], tested: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Holm's correction of all tests that could be made; 1 for the others."""
     corrected = np.ones(p.shape)
-    tested = ~np.isnan(p)
     corrected[tested] = holm(p[tested])
     return corrected
 

@@ -18,7 +18,7 @@ or groups are small, and have no form for weights. Bets on bounded means (Waudby
 need two to three times as many rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,6 +78,19 @@ class Differences:
             raise InputError("Counts must not be negative, and own_worse + own_better must not exceed n_rows.")
         counts = np.column_stack([b, c, np.maximum(n - b - c, 0.0)])
         return cls(np.array([1.0, -1.0, 0.0]), np.ones(3), counts)
+
+    @classmethod
+    def joined(cls, questions: "Sequence[Differences]", worst: float = 1.0, largest: float = 1.0) -> "Differences":
+        """Questions of several lists on one list, which has all their kinds of units."""
+        pairs = [np.column_stack([one.difference, one.size]) for one in questions]
+        kinds, position = np.unique(np.concatenate([np.zeros((0, 2)), *pairs]), axis=0, return_inverse=True)
+        counts = np.zeros((sum(len(one.counts) for one in questions), len(kinds)))
+        row = column = 0
+        for one in questions:
+            rows, columns = slice(row, row + len(one.counts)), slice(column, column + len(one.size))
+            counts[rows, position.ravel()[columns]] = one.counts
+            row, column = rows.stop, columns.stop
+        return cls(kinds[:, 0], kinds[:, 1], counts, worst, largest)
 
     @property
     def total(self) -> NDArray[np.float64]:
