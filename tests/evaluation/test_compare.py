@@ -46,13 +46,15 @@ def test_figures_beside_a_rule_are_those_of_its_tested_rows_in_pandas():
     given = rows(lost=0.1)
     result = compare(**given)
     for number, region in enumerate(result.losers.regions):
-        tested = region.holds(given["X"]) & result.losers.tested_rows(number)
+        tested = region.holds(given["X"]) & result.losers.tested[result.losers.table["direction"][number]]
+        np.testing.assert_array_equal(result.losers.judged[number], tested)
         wrong = {name: given[name][tested] != given["y"][tested] for name in ("old", "new")}
         row = result.losers.table.iloc[number]
         assert row["tested"] == tested.sum()
-        assert row["old_loss"] == pytest.approx(wrong["old"].mean())
-        assert row["new_loss"] == pytest.approx(wrong["new"].mean())
-        assert row["harm"] == pytest.approx(row["new_loss"] - row["old_loss"])
+        line = result.to_frame().query("kind == 'discovered'").iloc[number]
+        assert line["old_loss"] == pytest.approx(wrong["old"].mean())
+        assert line["new_loss"] == pytest.approx(wrong["new"].mean())
+        assert row["harm"] == -line["gain"] == pytest.approx(line["new_loss"] - line["old_loss"])
         n_worse, n_better = (wrong["new"] & ~wrong["old"]).sum(), (wrong["old"] & ~wrong["new"]).sum()
         assert row["p"] == pytest.approx(mcnemar_p(n_worse, n_better))
 
@@ -84,7 +86,7 @@ def test_twenty_copies_of_every_row_are_no_more_evidence_if_they_are_the_same_pe
     many["X"] = given["X"].loc[np.repeat(np.arange(300), 20)]
     once = compare(**{**given, "X": None})
     copied = compare(**{**many, "X": None}, persons=np.repeat(np.arange(300), 20))
-    assert copied.everybody["p"].iloc[0] == pytest.approx(once.everybody["p"].iloc[0])
+    assert copied.to_frame()["p_corrected"].iloc[0] == pytest.approx(once.to_frame()["p_corrected"].iloc[0])
 
 
 def test_rules_of_earlier_rows_are_tested_on_later_ones():
@@ -271,7 +273,7 @@ def test_the_group_that_is_failed_is_named_with_its_level_in_pandas():
     result = find_failures(y, prediction, X, losses="error")
     assert [str(region) for region in result.regions] == ["age is above 50"]
     row = result.discovered.table.iloc[0]
-    tested = (X["age"] > 50) & result.discovered.tested_rows(0)
+    tested = (X["age"] > 50) & result.discovered.judged[0]
     assert row["harm"] == pytest.approx((prediction != y)[tested].mean())
     assert row["low"] < row["harm"] < row["high"]
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dafh.classifiers import GroupModel, final_classifier
 from dafh.columns.bins import named_table
-from dafh.evaluation.compare import Failures, failures_in_audit
 from dafh.evaluation.compared import ComparedRows, ServedPredictions
+from dafh.evaluation.failures import Failures, failures_in_audit
 from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, check_losses, in_points, level_in_words
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
@@ -21,6 +21,7 @@ from dafh.evaluation.questions import (
     answer,
     ask_groups,
     ask_named_groups,
+    check_options,
     compose,
     decision_rates,
     divisions,
@@ -31,7 +32,7 @@ from dafh.evaluation.recommendation import Recommendation, supported, weigh
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, Table
 from dafh.text import Readable, Section, clipped, percent, plain, points, shown
-from dafh.validation import as_array, is_real, is_whole
+from dafh.validation import as_array, is_whole
 
 # Lines of named groups in a report.
 _MOST_IN_REPORT = 200
@@ -155,7 +156,9 @@ class AuditResult(Readable):
 
         X are the features of all rows, or of those at the positions `with_features`.
         """
-        _check_options(level, margin, depth)
+        check_options(level, margin)
+        if not is_whole(depth) or depth < 1:
+            raise InputError(f"depth must be at least 1, got {shown(depth)}: 1 tests every attribute by itself.")
         known = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
         families = 1 if known is None else 2
         asked = [ask_groups(rows, loss, groups, rivals, level, margin) for loss in losses]
@@ -343,17 +346,6 @@ class AuditResult(Readable):
         """Text for a terminal: all questions and answers, kinds of error by group, and the metrics of the paper."""
         failures = [] if self.failures is None else [str(self.failures)]
         return "\n\n".join([*map(str, detail_sections(self)), *failures])
-
-
-def _check_options(level: float, margin: float, depth: int) -> None:
-    if not is_real(level) or not 0 < level < 0.5:
-        raise InputError(
-            f"level must lie between 0 and 0.5, got {shown(level)}: 0.05 accepts one wrong audit in twenty."
-        )
-    if not is_real(margin) or not 0 <= margin < 1:
-        raise InputError(f"margin must be at least 0 and below 1, got {shown(margin)}: 0.01 is one percentage point.")
-    if not is_whole(depth) or depth < 1:
-        raise InputError(f"depth must be at least 1, got {shown(depth)}: 1 tests every attribute by itself.")
 
 
 # ---- tables as readers see them ----

@@ -11,8 +11,8 @@ costs allowed for, and persons as units. A limit holds for all tested rules toge
 for those that are shown because they look bad.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from dafh.exceptions import InputError
 from dafh.regions.conditions import Region
 from dafh.regions.search import Candidate, RegionSearch, Score
 from dafh.stats import Differences, holm
+from dafh.text import percent
 
 RULES = 5
 """Rules of each search that are tested. More rules find more groups and leave less of the level for each."""
@@ -56,6 +57,8 @@ class Discovered:
     regions: tuple[Region, ...]
     tested: tuple[NDArray[np.bool_], ...]
     """Rows that judged the rules of each search, (n,) each."""
+    judged: tuple[NDArray[np.bool_], ...]
+    """Rows of each group that judged it, (n,) each."""
     n_tests: int
     """Tests that were corrected for together."""
     n_searched: int
@@ -65,14 +68,32 @@ class Discovered:
     depth: int
     """Most conditions of a rule."""
 
-    def tested_rows(self, number: int) -> NDArray[np.bool_]:
-        """Whether each row, inside of the group or not, is one of those that judged it, (n,)."""
-        return self.tested[int(self.table["direction"].iloc[number])]
-
     @property
     def shown_regions(self) -> tuple[Region, ...]:
         """Rules of the groups whose harm is shown."""
         return tuple(self.regions[number] for number in np.flatnonzero(self.table["shown"]))
+
+    def means(self, harms: Mapping[str, RowHarm]) -> list[float]:
+        """Mean of another harm, or loss, on the rows that judged each group; `harms` by the name of the loss."""
+        return [harms[name].mean(mask) for name, mask in zip(self.table["loss"], self.judged, strict=True)]
+
+    def with_columns(self, **columns: Any) -> "Discovered":
+        """The same with more columns in the table."""
+        return replace(self, table=self.table.assign(**columns))
+
+    def method(self, level: float) -> str:
+        """Say how groups were found and tested."""
+        how = (
+            "found on the earlier half of the rows and tested on the later one"
+            if len(self.tested) == 1
+            else "found on each half of the rows and tested on the other"
+        )
+        conditions = "1 condition" if self.depth == 1 else f"up to {self.depth} conditions"
+        return (
+            f"Rules of {conditions} and at least {percent(self.smallest)} of the rows were {how} ({self.n_tests} "
+            f"tests; {self.n_searched:,} rows searched at a time). Figures beside a rule are about tested rows; each "
+            f"of its limits holds for all rules together with {100 * (1 - level):g}%."
+        )
 
 
 def discover(
@@ -111,11 +132,13 @@ def discover(
         # In the order of the answers: by question.
         regions += [found[place][1] for place in answers["position"]]
     together = pd.concat(tables, ignore_index=True)
-    order = _distinct(together, memberships(table, regions), harms)
+    members = memberships(table, regions)
+    order = _distinct(together, members, harms)
     return Discovered(
         table=together.loc[order, list(COLUMNS)].reset_index(drop=True),
         regions=tuple(regions[i] for i in order),
         tested=tuple(tested for _, tested in directions),
+        judged=tuple(members[:, i] & directions[together["direction"][i]][1] for i in order),
         n_tests=sum(len(part) for part in tables),
         n_searched=int(np.mean(n_searched)),
         smallest=smallest,

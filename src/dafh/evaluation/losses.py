@@ -167,6 +167,11 @@ def level_in_words(loss: str, value: float) -> str:
     return f"{100 * value:.2f}" if loss == "cost" else percent(value)
 
 
+def short_unit(loss: str) -> str:
+    """Unit of 100 times a loss, in a table or a short sentence."""
+    return "per 100 rows" if loss == "cost" else "points"
+
+
 def in_points(margin: float) -> str:
     """Write a margin with its unit.
 

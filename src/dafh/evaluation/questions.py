@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from dafh.evaluation.compared import ComparedRows
 from dafh.evaluation.losses import Loss, tolerated
 from dafh.evaluation.named_groups import NamedGroups
+from dafh.exceptions import InputError
 from dafh.stats import Differences, holm, rows_needed
+from dafh.text import shown
+from dafh.validation import is_real
 
 COLUMNS = [
     "group", "loss", "kind", "rival", "n", "own_loss", "rival_loss", "gap", "low", "high", "own_worse", "own_better",
@@ -25,6 +28,14 @@ COLUMNS = [
 ALL_ROWS = "all rows"
 Division = tuple[list[str], NDArray[np.integer]]
 """Names of groups, and the number of each row's group among them."""
+
+
+def check_options(level: float, margin: float = 0.0) -> None:
+    """Refuse what cannot be an error probability, or a tolerated harm."""
+    if not is_real(level) or not 0 < level < 0.5:
+        raise InputError(f"level must lie between 0 and 0.5, got {shown(level)}: 0.05 accepts one error in twenty.")
+    if not is_real(margin) or not 0 <= margin < 1:
+        raise InputError(f"margin must be at least 0 and below 1, got {shown(margin)}: 0.01 is one percentage point.")
 
 
 def ask_groups(
