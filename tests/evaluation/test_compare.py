@@ -8,6 +8,7 @@ import dafh
 from dafh import compare, find_failures
 from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
+from models import rules_case
 
 
 def rows(n=4000, seed=0, lost=0.3):
@@ -102,6 +103,15 @@ def test_equal_models_are_unchanged():
     result = compare(**{**given, "new": given["old"]})
     assert result.status == "unchanged"
     assert not len(losers(result))
+
+
+def test_groups_that_lose_are_watched_from_then_on():
+    case = rules_case()
+    result = compare(**rows())
+    monitor = dafh.Monitor(case.model, sensitive_features=result.membership(rows()["X"]))
+    assert monitor.table()["part"].unique().tolist() == ["", "age is above 50 = no", "age is above 50 = yes"]
+    members = result.membership(rows(seed=1)["X"])["age is above 50"] == "yes"
+    assert members.tolist() == (rows(seed=1)["X"]["age"] > 50).tolist()
 
 
 def test_exchanging_the_models_exchanges_who_gains_and_who_loses():

@@ -1,7 +1,7 @@
 """audit: would any group do better with another classifier? All answers, and the tables that people see."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dafh.classifiers import GroupModel, final_classifier
 from dafh.columns.bins import named_table
 from dafh.evaluation.compared import ComparedRows, ServedPredictions
-from dafh.evaluation.failures import Failures, failures_in_audit
+from dafh.evaluation.failures import Failures, Search
 from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, check_losses, in_points, level_in_words
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
@@ -97,8 +97,8 @@ class AuditResult(Readable):
     they support all or none."""
     rules: tuple[str, ...] = ()
     """What defines each group, in words; empty where groups have no rules."""
-    search: Callable[[], Failures] | None = None
-    """Finds the groups that the model fails; None where features are not known."""
+    search: "Search | None" = None
+    """What finds groups that nobody has named; None where features are not known."""
 
     @classmethod
     def of(
@@ -175,12 +175,13 @@ class AuditResult(Readable):
             # not rest on them. That no named group may lose here either is a stricter demand, not a weaker one.
             alone = replace(rows, own=np.where(chosen, rows.own, rows.right.shape[1] - 1))
             options: dict[str, Any] = {"losses": losses, "level": level, "margin": margin, "depth": depth}
+            options |= {"X": X, "with_features": with_features}
             trial = cls.from_rows(alone, groups, rivals, sensitive_features, **options)
         search, divided = None, divisions(rows, groups, known)
         if X is not None:
             some = rows if with_features is None else rows.take(with_features)
             names = known if known is None or with_features is None else known.take(with_features)
-            search = functools.partial(failures_in_audit, some, X, losses, names, level)
+            search = Search(some, named_table(X).reset_index(drop=True), tuple(losses), names, level, margin)
         return cls(
             matrix=PreferenceMatrix.from_rows(rows),
             questions=questions,
@@ -222,7 +223,15 @@ class AuditResult(Readable):
     @functools.cached_property
     def failures(self) -> Failures | None:
         """Groups that the model fails, found on one half of the rows and tested on the other; None without features."""
-        return None if self.search is None else self.search()
+        return None if self.search is None else self.search.failures()
+
+    @functools.cached_property
+    def losers(self) -> pd.DataFrame:
+        """Groups that nobody has named and that seem to lose against the pooled classifier; none without features.
+
+        Columns as of `dafh.evaluation.discovery.discover`, and same_as, the named group that has most of the same rows.
+        """
+        return pd.DataFrame() if self.search is None or not self.changed else self.search.losers()
 
     @property
     def accuracy(self) -> float:

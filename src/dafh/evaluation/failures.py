@@ -11,11 +11,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from threadpoolctl import threadpool_limits
 
-from dafh.columns.bins import Binning, named_table
+from dafh.columns.bins import Binning
 from dafh.columns.labels import find_labels
 from dafh.evaluation.compared import ComparedRows, RowHarm
 from dafh.evaluation.decisions import compare_two, decide, features_of
-from dafh.evaluation.discovery import Discovered, discover
+from dafh.evaluation.discovery import Discovered, discover, memberships
 from dafh.evaluation.losses import ERROR, SMALL_LOSS, TITLES, Loss, check_losses, level_in_words, short_unit
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
 from dafh.evaluation.questions import check_options
@@ -217,16 +217,42 @@ def find_failures(
     )
 
 
-def failures_in_audit(
-    rows: ComparedRows, X: Table, losses: Sequence[Loss], named_groups: NamedGroups | None, level: float
-) -> Failures:
-    """Find the groups that a model fails, and say whether own classifiers help there; always in kinds of error, too."""
-    if rows.positive is not None:
-        losses = tuple({loss.name: loss for loss in (*losses, ERROR, Loss("fpr"), Loss("fnr"))}.values())
-    table = named_table(X).reset_index(drop=True)
-    failures = _find(rows, table, losses, named_groups, level=level)
-    discovered = _with_gains(failures.discovered, rows, losses, level)
-    return replace(failures, discovered=_with_strong_model(discovered, rows, losses, table))
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What an audit searches for groups that nobody has named: whom the model fails, and who loses by it."""
+
+    rows: ComparedRows
+    table: pd.DataFrame
+    """What rules may be about."""
+    losses: tuple[Loss, ...]
+    named_groups: NamedGroups | None
+    level: float
+    margin: float
+
+    def failures(self) -> Failures:
+        """Groups that the model fails, and whether own classifiers help there; always in kinds of error, too."""
+        losses = self.losses
+        if self.rows.positive is not None:
+            losses = tuple({loss.name: loss for loss in (*losses, ERROR, Loss("fpr"), Loss("fnr"))}.values())
+        failures = _find(self.rows, self.table, losses, self.named_groups, level=self.level)
+        discovered = _with_gains(failures.discovered, self.rows, losses, self.level)
+        return replace(failures, discovered=_with_strong_model(discovered, self.rows, losses, self.table))
+
+    def losers(self) -> pd.DataFrame:
+        """Groups with most evidence of harm beside the pooled classifier, and the named group that each is, if any."""
+        harms = [self.rows.harm(loss, self.rows.own_right, self.rows.right[:, -1]) for loss in self.losses]
+        found = discover(self.table, [replace(harm, margin=self.margin) for harm in harms], level=self.level)
+        members = memberships(self.table, found.regions)
+        return found.table.assign(same_as=[self._named_alike(member) for member in members.T])
+
+    def _named_alike(self, member: NDArray[np.bool_]) -> str:
+        """Name of the named group that shares more than half of all rows of both; empty if there is none."""
+        for names, group in () if self.named_groups is None else self.named_groups.divisions(depth=2):
+            size, shared = np.bincount(group, minlength=len(names)), np.bincount(group[member], minlength=len(names))
+            overlap = shared / (size + member.sum() - shared)
+            if overlap.max() > 0.5:
+                return names[overlap.argmax()]
+        return ""
 
 
 def _find(

@@ -28,8 +28,9 @@ Kind = Literal["deploy", "deploy_with_checks", "deploy_some", "keep", "do_not_de
 Action = Literal["deploy", "keep", "pooled"]
 
 SIGN_OF_LOSS = 0.2
-"""A named group is to be checked if the p-value of a loss is up to this. A smaller value overlooks more losses, and a
-larger one asks for more checks where nobody loses (`research.guarantees.recommendations`)."""
+"""A named group is to be checked if the p-value of a loss is up to this, a discovered one if the corrected p-value is.
+A smaller value overlooks more losses, and a larger one asks for more checks where nobody loses
+(`research.guarantees.recommendations`)."""
 STEEP_RISE = 0.05
 """A kind of error that gets more frequent by more than this is to be checked: less is often chance."""
 _KINDS_OF_ERROR: tuple[LossName, ...] = ("fpr", "fnr")
@@ -106,7 +107,7 @@ class GroupAdvice:
 
 @dataclass(frozen=True)
 class NamedLoss:
-    """A named group that is shown to lose, or that shows signs of it."""
+    """A named or discovered group that is shown to lose, or that shows signs of it."""
 
     group: str
     loss: LossName
@@ -130,8 +131,8 @@ class Recommendation:
 
     - ``"deploy"``: all groups that have another classifier than the pooled one gain on the test rows, and for all of
       them a loss of more than one percentage point (or the margin, if that is larger) is ruled out;
-    - ``"deploy_with_checks"``: the same, but a named group shows signs of a loss, and for it one beyond that point is
-      not ruled out; or a kind of error gets much more frequent;
+    - ``"deploy_with_checks"``: the same, but a named or discovered group shows signs of a loss, and for it one beyond
+      that point is not ruled out; or a kind of error gets much more frequent;
     - ``"deploy_some"``: this holds for some of the groups only; the pooled classifier should serve the others;
     - ``"keep"``: keep the pooled classifier, because nothing is gained, or because the gain may be chance;
     - ``"do_not_deploy"``: some group, learned or named, is shown to lose, and no part of the model can be recommended;
@@ -164,7 +165,7 @@ class Recommendation:
     losing: tuple[NamedLoss, ...] = ()
     """Named groups that are shown to lose, the clearest case first."""
     checks: tuple[NamedLoss, ...] = ()
-    """Named groups of 50 rows and more with signs of a loss, the largest loss first."""
+    """Named and discovered groups of 50 rows and more with signs of a loss, the largest loss first."""
     total: dict[str, Any] | None = None
     """Main loss of all rows with the model as recommended: a line of `AuditResult.totals`."""
     rates: dict[str, Any] | None = None
@@ -190,6 +191,9 @@ class Recommendation:
         # Figures are those of the model as it is recommended.
         figures = result.trial if kind == "deploy_some" and result.trial is not None else result
         losing, checks = _named_losses(figures)
+        if kind.startswith("deploy"):
+            discovered = _discovered_losses(figures, (*losing, *checks))
+            checks = tuple(sorted((*checks, *discovered), key=lambda one: one.gain))
         groups = tuple(_advice(result, place, bool(yes)) for place, yes in enumerate(chosen))
         words = _Words(kind, result, figures, groups, losing, checks)
         if kind == "deploy" and (checks or words.steep()):
@@ -260,10 +264,9 @@ def _named_losses(result: "AuditResult") -> tuple[tuple[NamedLoss, ...], tuple[N
     if named is None or result.composition is None:
         return (), ()
     single = set(result.composition["named_group"])
-    bound = np.array([-tolerated(loss, result.margin) for loss in named["loss"]])
-    shown = named["verdict"] == "violated"
-    signs = (named["n"] >= SMALLEST_SHOWN) & (named["low"] < bound) & (named["p"] <= SIGN_OF_LOSS)
-    by_loss = pd.concat([named[shown].sort_values("p"), named[signs & ~shown].sort_values("gap")])
+    is_shown = named["verdict"] == "violated"
+    is_sign = _signs_of_loss(named["loss"], named["n"], named["low"], named["p"], result.margin)
+    by_loss = pd.concat([named[is_shown].sort_values("p"), named[is_sign & ~is_shown].sort_values("gap")])
     # Women who lose are named, and not also women of each region.
     names = [name for name in by_loss["group"] if name in single]
     is_inside = [
@@ -272,6 +275,28 @@ def _named_losses(result: "AuditResult") -> tuple[tuple[NamedLoss, ...], tuple[N
     distinct = by_loss[~np.array(is_inside, bool)].drop_duplicates("group")
     is_shown = distinct["verdict"] == "violated"
     return _records(distinct[is_shown]), _records(distinct[~is_shown])
+
+
+def _discovered_losses(result: "AuditResult", mentioned: Sequence[NamedLoss]) -> tuple[NamedLoss, ...]:
+    """Discovered groups to check, without those that are a named group which is mentioned already."""
+    table = result.losers
+    if not len(table):
+        return ()
+    # Rules were chosen among thousands, so that their p-values count after correction only.
+    is_sign = _signs_of_loss(table["loss"], table["tested"], -table["high"], table["p_corrected"], result.margin)
+    table = table[is_sign & ~table["same_as"].isin([one.group for one in mentioned])]
+    # Written like intersections of named groups: lists of groups are joined by "and".
+    names = table["rule"].str.replace(" and ", " & ", regex=False)
+    table = table.assign(group=names, n=table["tested"], gap=-table["harm"], low=-table["high"], high=-table["low"])
+    return _records(table.drop(columns="rows").drop_duplicates("group"))
+
+
+def _signs_of_loss(
+    loss: "pd.Series[str]", n_rows: "pd.Series[int]", low: "pd.Series[float]", p: "pd.Series[float]", margin: float
+) -> "pd.Series[bool]":
+    """Whether a loss of more than is tolerated is not ruled out, while the rows rather speak for one."""
+    bound = np.array([-tolerated(name, margin) for name in loss])  # type: ignore[arg-type]
+    return (n_rows >= SMALLEST_SHOWN) & (low < bound) & (p <= SIGN_OF_LOSS)
 
 
 def _records(table: pd.DataFrame) -> tuple[NamedLoss, ...]:
