@@ -231,10 +231,23 @@ class ComparedRows:
         with np.errstate(invalid="ignore"):
             return np.bincount(group, self.weight * stake * ~right, minlength=n_groups) / total
 
-    def count(self, loss: Loss, group: NDArray[np.integer], n_groups: int) -> NDArray[np.intp]:
-        """Rows of each group that count for a loss, (n_groups,)."""
+    def losses_by_group(
+        self,
+        loss: Loss,
+        own_right: NDArray[np.bool_],
+        rival_right: NDArray[np.bool_],
+        group: NDArray[np.integer],
+        n_groups: int,
+    ) -> pd.DataFrame:
+        """One row for each group of rows: n, the rows that count for the loss, own_loss and rival_loss."""
         counted = loss.stakes(self.positive, len(self.group))[1] & (self.weight > 0)
-        return np.bincount(group[counted], minlength=n_groups)
+        return pd.DataFrame(
+            {
+                "n": np.bincount(group[counted], minlength=n_groups),
+                "own_loss": self.mean_loss(loss, own_right, group, n_groups),
+                "rival_loss": self.mean_loss(loss, rival_right, group, n_groups),
+            }
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -298,7 +298,7 @@ def _failing_names(rows: ComparedRows, losses: Sequence[Loss], groups: NamedGrou
             columns = {
                 "group": names,
                 "loss": loss.name,
-                "rows": rows.count(loss, group, len(names)),
+                "rows": rows.losses_by_group(loss, rows.own_right, rows.own_right, group, len(names))["n"],
                 "harm": differences.harm,
                 "low": differences.lower(level / 2),
                 "high": differences.upper(level / 2),

@@ -35,14 +35,14 @@ from dafh.evaluation.named_groups import NamedGroups
 from dafh.exceptions import InputError
 from dafh.frames import PlainTable
 from dafh.stats import Differences, holm
-from dafh.text import listed, percent, points, render_html, render_text
+from dafh.text import Readable, Section, listed, percent, points
 
 GuardKind = Literal["evidence", "proof"]
 _LOSSES = ("own_loss", "pooled_loss")
 
 
-@dataclass(frozen=True, eq=False)
-class GuardReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class GuardReport(Readable):
     """What the guard decided for each group; prints as a table, in a terminal and in a notebook.
 
     Examples
@@ -178,26 +178,11 @@ class GuardReport:
             }
         )
 
-    def __str__(self) -> str:
-        """Render for a terminal."""
-        parts = [self.sentence(), render_text(self._display())]
+    def sections(self) -> list[Section]:
+        """What was decided, the table of groups, and why groups lost their own classifiers."""
         sentences = [*self.reasons(), *self.notes]
-        return "\n\n".join([*parts, "\n".join(sentences)] if sentences else parts)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return render_html(self.sentence(), self._display(), *self.reasons(), *self.notes)
-
-
-def robust_in_words(table: pd.DataFrame, serves: NDArray[np.intp]) -> list[str]:
-    """Say how strong a shift of the population would have to be to turn "not worse" round, where it is shown."""
-    return [
-        f"Group {g} stays no worse off than with the pooled classifier as long as rows that its own classifier loses "
-        f"do not become {radius:.2f} times as frequent, compared with rows that it wins."
-        for g, radius in enumerate(table["robust_radius"])
-        if serves[g] == g and radius > 1
-    ]
+        told = [Section(sentences=sentences)] if sentences else []
+        return [Section(sentences=[self.sentence()]), Section(table=self._display(), left=()), *told]
 
 
 def server_in_words(group: int, serves: int, n_groups: int) -> str:
@@ -290,12 +275,39 @@ def choose_servers(
         serves = np.array(
             [_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in range(n_groups)], np.intp
         )
-    harm = _certificates(rows, losses[0], serves, kind, level, margin, optimism)
-    table = _table(rows, losses[0], serves, against_pooled, harm, level, optimism)
-    table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
-    names = tuple(loss.name for loss in losses)
-    tables = PlainTable.of(table), PlainTable.of(checks)
-    notes = [*_notes(rows, serves), *(robust_in_words(table, serves) if kind == "proof" else [])]
+    low, high = against_pooled.gain_limits(level / 2)
+    figures = rows.losses_by_group(losses[0], _right(rows, own), rows.right[:, n_groups], rows.group, n_groups)
+    harm = _certificates(_against(rows, losses[0], serves, n_groups), serves, kind, level, margin, optimism)
+    table = pd.DataFrame(
+        {
+            "rows": figures["n"],
+            "own_loss": figures["own_loss"] + optimism,
+            "pooled_loss": figures["rival_loss"],
+            "gain": against_pooled.gain - optimism,
+            "low": low - optimism,
+            "high": high - optimism,
+            "own_worse": against_pooled.own_worse,
+            "own_better": against_pooled.own_better,
+            "p_worse": against_pooled.p_beyond(0.0),
+            "p_better": p_better,
+            "served_by": [server_in_words(k, int(s), n_groups) for k, s in enumerate(serves)],
+            "excluded_harm": harm,
+            # Rows that the search has seen say too much.
+            "robust_radius": against_pooled.robust_radius(level / n_groups) if rows.honest_share == 1 else np.nan,
+            "certificate": [certificate_in_words(h, int(s) == n_groups) for h, s in zip(harm, serves, strict=True)],
+            "reason": [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own],
+        },
+        index=pd.RangeIndex(n_groups, name="group"),
+    )
+    notes = list(_rising_rates(rows, serves))
+    if kind == "proof":
+        notes += [
+            f"Group {g} stays no worse off than with the pooled classifier as long as rows that its own classifier "
+            f"loses do not become {radius:.2f} times as frequent, compared with rows that it wins."
+            for g, radius in enumerate(table["robust_radius"])
+            if serves[g] == g and radius > 1
+        ]
+    names, tables = tuple(loss.name for loss in losses), (PlainTable.of(table), PlainTable.of(checks))
     return GuardReport(kind, level, margin, serves, *tables, names, cross_fitted, tuple(notes))
 
 
@@ -322,18 +334,15 @@ def check_servers(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np
             # Parts without any row are left out: nothing can be said about them, and most do not exist.
             present, cell = np.unique(rows.group * len(names) + part, return_inverse=True)
             differences = harm.by_group(cell, len(present))
-            columns = {
-                "group": present // len(names),
-                "part": [names[i] for i in present % len(names)],
-                "loss": loss.name,
-                "rows": rows.count(loss, cell, len(present)),
-                "own_loss": rows.mean_loss(loss, right, cell, len(present)),
-                "pooled_loss": rows.mean_loss(loss, pooled_right, cell, len(present)),
-                "gain": differences.gain,
-                "p_better": differences.p_within(margin),
-                "p_worse": differences.p_beyond(margin),
-            }
-            tables.append(pd.DataFrame(columns))
+            figures = rows.losses_by_group(loss, right, pooled_right, cell, len(present))
+            figures.insert(0, "group", present // len(names))
+            figures.insert(1, "part", [names[i] for i in present % len(names)])
+            figures.insert(2, "loss", loss.name)
+            tables.append(
+                figures.rename(columns={"n": "rows", "rival_loss": "pooled_loss"}).assign(
+                    gain=differences.gain, p_better=differences.p_within(margin), p_worse=differences.p_beyond(margin)
+                )
+            )
     return pd.concat(tables, ignore_index=True)
 
 
@@ -393,7 +402,7 @@ def p_of_log_loss(rows: ComparedRows) -> NDArray[np.float64]:
     return p
 
 
-def _notes(rows: ComparedRows, serves: NDArray[np.intp]) -> Iterator[str]:
+def _rising_rates(rows: ComparedRows, serves: NDArray[np.intp]) -> Iterator[str]:
     """Name groups whose false positive or false negative rate rises by more than a point."""
     if rows.positive is None:
         return
@@ -432,65 +441,30 @@ def _repair_envy(
 
 
 def _certificates(
-    rows: ComparedRows,
-    loss: Loss,
+    against_pooled: Differences,
     serves: NDArray[np.intp],
     kind: GuardKind,
     level: float,
     margin: float,
     optimism: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Harm against the pooled classifier that the rows of each group exclude, for all groups together at `level`."""
+    """Harm of who serves each group that its rows exclude, for all groups together at `level`."""
     n_groups = len(serves)
     own = np.arange(n_groups)
-    found = _against(rows, loss, serves, n_groups)
     share = level / n_groups
     if kind == "proof":
         # Limits that agree with Holm's method (Strassburger and Bretz 2008): the margin for groups that passed, and
         # less only where all groups did, because nothing of the level is left before.
-        harm = np.minimum(found.upper(share), margin) if (serves == own).all() else np.full(n_groups, margin)
+        all_passed = bool((serves == own).all())
+        harm = np.minimum(against_pooled.upper(share), margin) if all_passed else np.full(n_groups, margin)
         return np.where(serves == n_groups, 0.0, harm)
     # The same rows have chosen the classifier. Each group's share of the level is therefore divided in advance among
     # all that could have been chosen: one half for its own classifier, which is chosen most often, the rest for rivals.
     shares = np.where(serves == own, share / 2 if n_groups > 1 else share, share / 2 / max(n_groups - 1, 1))
     # The pooled classifier harms nobody compared with itself, which needs no limit.
     harm, kept = np.zeros(n_groups), np.flatnonzero(serves < n_groups)
-    harm[kept] = np.minimum(found.take(kept).upper(shares[kept]) + optimism[kept], loss.worst)
+    harm[kept] = np.minimum(against_pooled.take(kept).upper(shares[kept]) + optimism[kept], against_pooled.worst)
     return harm
-
-
-def _table(
-    rows: ComparedRows,
-    loss: Loss,
-    serves: NDArray[np.intp],
-    found: Differences,
-    harm: NDArray[np.float64],
-    level: float,
-    optimism: NDArray[np.float64],
-) -> pd.DataFrame:
-    n_groups = len(serves)
-    own_right, pooled_right = _right(rows, np.arange(n_groups)), rows.right[:, n_groups]
-    low, high = found.gain_limits(level / 2)
-    return pd.DataFrame(
-        {
-            "rows": rows.count(loss, rows.group, n_groups),
-            "own_loss": rows.mean_loss(loss, own_right, rows.group, n_groups) + optimism,
-            "pooled_loss": rows.mean_loss(loss, pooled_right, rows.group, n_groups),
-            "gain": found.gain - optimism,
-            "low": low - optimism,
-            "high": high - optimism,
-            "own_worse": found.own_worse,
-            "own_better": found.own_better,
-            "p_worse": found.p_beyond(0.0),
-            "p_better": found.p_within(-optimism),
-            "served_by": [server_in_words(k, int(s), n_groups) for k, s in enumerate(serves)],
-            "excluded_harm": harm,
-            # Rows that the search has seen say too much.
-            "robust_radius": found.robust_radius(level / n_groups) if rows.honest_share == 1 else np.nan,
-            "certificate": [certificate_in_words(h, int(s) == n_groups) for h, s in zip(harm, serves, strict=True)],
-        },
-        index=pd.RangeIndex(n_groups, name="group"),
-    )
 
 
 def _reason(checks: pd.DataFrame, kind: GuardKind, served_by: int, n_groups: int) -> str:

@@ -42,29 +42,24 @@ def ask_groups(
     rows: ComparedRows, loss: Loss, labels: Sequence[object], rivals: Sequence[object], level: float, margin: float
 ) -> pd.DataFrame:
     """Compare every group's classifier with the pooled one, then with every other classifier."""
-    pooled, n_groups = rows.right.shape[1] - 1, len(rows.own)
+    pooled, n_groups, own_right = rows.right.shape[1] - 1, len(rows.own), rows.own_right
     pairs = [(g, r) for g in range(n_groups) for r in [pooled, *range(pooled)] if r == pooled or r != rows.own[g]]
     group, rival = np.array(pairs).T
-    losses = np.column_stack([rows.mean_loss(loss, right, rows.group, n_groups) for right in rows.right.T])
-    against = [rows.harm(loss, rows.own_right, right).by_group(rows.group, n_groups) for right in rows.right.T]
-    differences = Differences.joined(against, against[0].worst, against[0].largest).take(rival * n_groups + group)
-    n_rows = rows.count(loss, rows.group, n_groups)
-    table = pd.DataFrame(
-        {
-            "group": [labels[g] for g in group],
-            "loss": loss.name,
-            "kind": np.where(rival == pooled, "rationality", "envy"),
-            "rival": [rivals[r] for r in rival],
-            "n": n_rows[group],
-            "own_loss": losses[group, rows.own[group]],
-            "rival_loss": losses[group, rival],
-        }
+    # Every classifier as the rival of all groups at once: rival by rival, group by group.
+    against = [rows.harm(loss, own_right, right).by_group(rows.group, n_groups) for right in rows.right.T]
+    figures = pd.concat([rows.losses_by_group(loss, own_right, right, rows.group, n_groups) for right in rows.right.T])
+    asked = rival * n_groups + group
+    table = figures.iloc[asked].assign(
+        group=[labels[g] for g in group],
+        loss=loss.name,
+        kind=np.where(rival == pooled, "rationality", "envy"),
+        rival=[rivals[r] for r in rival],
     )
-    small = differences.take(np.flatnonzero(rival == pooled)).p_within(tolerated(loss.name, margin))
-    is_same = (rows.own[group] == rival) & (n_rows[group] > 0)
-    return _tested(table, differences, is_same, level, margin).assign(
-        p_small_loss=pd.Series(small, np.flatnonzero(rival == pooled)).reindex(range(len(table)))
-    )
+    differences = Differences.joined(against, against[0].worst, against[0].largest).take(asked)
+    is_same = (rows.own[group] == rival) & (table["n"].to_numpy() > 0)
+    answered = _tested(table.reset_index(drop=True), differences, is_same, level, margin)
+    p_small_loss = against[pooled].p_within(tolerated(loss.name, margin))
+    return answered.assign(p_small_loss=np.where(rival == pooled, p_small_loss[group], np.nan))
 
 
 def ask_named_groups(
@@ -75,25 +70,16 @@ def ask_named_groups(
     harm = rows.harm(loss, own_right, pooled_right)
     tables, differences = [], []
     for names, group in groups.divisions(depth):
-        n_groups = len(names)
-        columns = {
-            "group": names,
-            "loss": loss.name,
-            "kind": "rationality",
-            "rival": "pooled",
-            "n": rows.count(loss, group, n_groups),
-            "own_loss": rows.mean_loss(loss, own_right, group, n_groups),
-            "rival_loss": rows.mean_loss(loss, pooled_right, group, n_groups),
-        }
-        tables.append(pd.DataFrame(columns))
-        differences.append(harm.by_group(group, n_groups))
+        figures = rows.losses_by_group(loss, own_right, pooled_right, group, len(names))
+        tables.append(figures.assign(group=names, loss=loss.name, kind="rationality", rival="pooled"))
+        differences.append(harm.by_group(group, len(names)))
     table = pd.concat(tables, ignore_index=True)
     counted = np.flatnonzero(table["n"] > 0)
+    every = Differences.joined(differences, harm.worst, harm.largest).take(counted)
     # Only where the pooled classifier serves all groups is nobody compared. A named group whose rows *here* all fall
     # into groups that it serves may have rows elsewhere that do not.
     unchanged = bool((rows.own == rows.right.shape[1] - 1).all())
-    every = Differences.joined(differences, harm.worst, harm.largest).take(counted)
-    return _tested(table.loc[counted].reset_index(drop=True), every, np.full(len(counted), unchanged), level, margin)
+    return _tested(table.iloc[counted].reset_index(drop=True), every, np.full(len(counted), unchanged), level, margin)
 
 
 def _tested(
@@ -202,14 +188,17 @@ def decision_rates(rows: ComparedRows, divided: Sequence[Division]) -> pd.DataFr
 def total_losses(rows: ComparedRows, losses: Sequence[Loss], level: float) -> pd.DataFrame:
     """One row per loss, over all rows: own_loss, pooled_loss, gain with its interval low to high, and p of no gain."""
     everybody, own_right, pooled_right = np.zeros(len(rows.group), np.intp), rows.own_right, rows.right[:, -1]
-    table = []
+    tables = []
     for loss in losses:
         differences = rows.harm(loss, own_right, pooled_right).by_group(everybody, 1)
-        own, pooled = (rows.mean_loss(loss, right, everybody, 1)[0] for right in (own_right, pooled_right))
         low, high = differences.gain_limits(level / 2)
-        p_no_gain = differences.p_within(0.0)[0]
-        table.append((loss.name, own, pooled, differences.gain[0], low[0], high[0], p_no_gain))
-    return pd.DataFrame(table, columns=["loss", "own_loss", "pooled_loss", "gain", "low", "high", "p_no_gain"])
+        tables.append(
+            rows.losses_by_group(loss, own_right, pooled_right, everybody, 1).assign(
+                loss=loss.name, gain=differences.gain, low=low, high=high, p_no_gain=differences.p_within(0.0)
+            )
+        )
+    table = pd.concat(tables, ignore_index=True).rename(columns={"rival_loss": "pooled_loss"})
+    return table[["loss", "own_loss", "pooled_loss", "gain", "low", "high", "p_no_gain"]]
 
 
 def pooled_levels(rows: ComparedRows, loss: Loss, divided: Sequence[Division], level: float) -> pd.DataFrame:
@@ -227,12 +216,16 @@ def pooled_levels(rows: ComparedRows, loss: Loss, divided: Sequence[Division], l
             low = differences.lower(level / 2)
         else:  # Of a share, the upper limit of the opposite is exact.
             low = 1 - opposite.by_group(group, n_groups).upper(level / 2)
-        columns = {
-            "group": names,
-            "rows": rows.count(loss, group, n_groups),
-            "pooled_loss": rows.mean_loss(loss, pooled_right, group, n_groups),
-            "low": low,
-            "high": differences.upper(level / 2),
-        }
-        tables.append(pd.DataFrame(columns))
+        figures = rows.losses_by_group(loss, pooled_right, pooled_right, group, n_groups)
+        tables.append(
+            pd.DataFrame(
+                {
+                    "group": names,
+                    "rows": figures["n"],
+                    "pooled_loss": figures["own_loss"],
+                    "low": low,
+                    "high": differences.upper(level / 2),
+                }
+            )
+        )
     return pd.concat(tables, ignore_index=True)
