@@ -13,7 +13,7 @@ from dafh.classifiers import GroupModel, final_classifier
 from dafh.columns.bins import named_table
 from dafh.evaluation.compared import ComparedRows, ServedPredictions
 from dafh.evaluation.failures import Failures, Search
-from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, check_losses, in_points, level_in_words
+from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, check_losses, in_points, level_in_words, short_unit
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
 from dafh.evaluation.questions import (
@@ -34,8 +34,6 @@ from dafh.frames import MISSING, Table
 from dafh.text import Readable, Section, clipped, percent, plain, points, shown
 from dafh.validation import as_array, is_whole
 
-# Lines of named groups in a report.
-_MOST_IN_REPORT = 200
 # Lines of each table of a summary; the report has all.
 _MOST_FAILED, _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS = 5, 3, 20, 6
 # More times the rows of the group than this are not named: nobody will collect them, and the estimate rests on a gap
@@ -347,48 +345,64 @@ class AuditResult(Readable):
             },
         }
 
-    def sections(self, short: bool = True) -> list[Section]:
-        """What to do, who is failed now, and who changes; without `short`, with all rows of every table."""
-        return [Section(sentences=str(self.recommendation).splitlines()), *summary_sections(self, short)]
+    def sections(self) -> list[Section]:
+        """What to do, who is failed now, and who changes: the first lines of each table."""
+        failed, title = failed_now(self), TITLES[self.losses[0]]
+        # Beside nothing else to show, there is room for more.
+        failed = failed.head(1 + _MOST_FAILED * (1 if self.changed else 2))
+        sections = [
+            Section(sentences=str(self.recommendation).splitlines()),
+            Section(
+                f"Who is failed now: highest {title} with the pooled classifier",
+                table=_display_failed(failed, self.level),
+            ),
+        ]
+        if self.failures is not None and self.failures.regions:
+            discovered = self.failures.parts()[0][1].head(_MOST_DISCOVERED).drop(columns="answer")
+            title = "Groups that nobody named, and that are shown to be served worse than all rows"
+            sections.append(Section(title, table=discovered))
+        if not self.changed:
+            return sections
+        changes = group_changes(self)
+        more = f", {_MOST_GROUPS} of {len(changes)}" if len(changes) > _MOST_GROUPS else ""
+        title = f"Who changes{more}: groups of the model, by gain"
+        sections.append(Section(title, table=_display_changes(changes.head(_MOST_GROUPS), self)))
+        if self.named is None:
+            return sections
+        named = named_changes(self)
+        more = f", {_MOST_NAMED_GROUPS} of {len(named):,}" if len(named) > _MOST_NAMED_GROUPS else ""
+        title = f"Named groups{more}: those that lose or might lose first"
+        if not len(named):
+            few = f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."
+            return [*sections, Section(title, [few])]
+        return [*sections, Section(title, table=_display_named(named.head(_MOST_NAMED_GROUPS), self))]
 
     def details(self) -> str:
         """Text for a terminal: all questions and answers, kinds of error by group, and the metrics of the paper."""
+        figures, counts = self.figures(), self.violations
+        margin = f", margin {in_points(self.margin)}" if self.margin else ""
+        groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
+        metrics = [
+            f"{figures['rows']:,} rows, {groups}, level {self.level:g}{margin}",
+            f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
+            f"Pr without harm {percent(figures['pr_without_harm'])}, "
+            f"classifiers disagree on {percent(figures['disagreement'])} of rows",
+            f"comparisons in which a group looks worse off, with other groups' classifiers (envy) included: "
+            f"{counts['point']} observed, {counts['significant']} significant, {counts['corrected']} after correction",
+        ]
+        title = "Is a group served worse than by the pooled classifier, or by another group's?"
+        sections = [Section(sentences=metrics), _questions_section(title, self.questions, self.level)]
+        if self.named is not None:
+            title = "Is a named group served worse than by the pooled classifier?"
+            sections.append(_questions_section(title, self.worst_named(), self.level))
+        if self.rates is not None:
+            title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted)"
+            sections.append(Section(title, table=_display_rates(self.rates)))
         failures = [] if self.failures is None else [str(self.failures)]
-        return "\n\n".join([*map(str, detail_sections(self)), *failures])
+        return "\n\n".join([*map(str, sections), *failures])
 
 
 # ---- tables as readers see them ----
-
-
-def summary_sections(result: AuditResult, short: bool = True) -> list[Section]:
-    """Who is failed now, and who changes: the first lines of each table, or all of them."""
-    failed = failed_now(result)
-    changes, named = group_changes(result), None if result.named is None else named_changes(result)
-    most = [1 + _MOST_FAILED * (1 if result.changed else 2), _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS]
-    if not short:
-        most = [len(failed), 2 * _MOST_DISCOVERED, len(changes), _MOST_IN_REPORT]
-    sections = [
-        Section(
-            f"Who is failed now: highest {TITLES[result.losses[0]]} with the pooled classifier",
-            table=_display_failed(failed.head(most[0]), result.level),
-        )
-    ]
-    if result.failures is not None and result.failures.regions:
-        discovered = result.failures.parts()[0][1].head(most[1]).drop(columns="answer")
-        title = "Groups that nobody named, and that are shown to be served worse than all rows"
-        sections.append(Section(title, table=discovered))
-    if not result.changed:
-        return sections
-    more = f", {most[2]} of {len(changes)}" if len(changes) > most[2] else ""
-    title = f"Who changes{more}: groups of the model, by gain"
-    sections.append(Section(title, table=_display_changes(changes.head(most[2]), result)))
-    if named is not None:
-        more = f", {most[3]} of {len(named):,}" if len(named) > most[3] else ""
-        title = f"Named groups{more}: those that lose or might lose first"
-        few = [] if len(named) else [f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."]
-        table = _display_named(named.head(most[3]), result) if len(named) else None
-        sections.append(Section(title, few, table))
-    return sections
 
 
 def failed_now(result: AuditResult) -> pd.DataFrame:
@@ -469,69 +483,31 @@ def _display_failed(table: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def _display_changes(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
-    shown = _losses_and_gain(table, result)
-    shown.insert(0, "group", table["group"].astype(str).tolist())
+    columns: dict[str, Any] = {"group": table["group"].astype(str)}
     if result.rules:
-        shown.insert(1, "rule", [clipped(rule, 50) for rule in table["rule"]])
-    shown.insert(1 + bool(result.rules), "share", [percent(share) for share in table["share"]])
-    return shown.assign(**{"served by": table["served_by"].tolist()})
+        columns["rule"] = [clipped(rule, 50) for rule in table["rule"]]
+    columns["share"] = [percent(share) for share in table["share"]]
+    return pd.DataFrame(columns | _losses_and_gain(table, result) | {"served by": table["served_by"]})
 
 
 def _display_named(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
-    shown = _losses_and_gain(table, result)
-    shown.insert(0, "group", [clipped(name, 60) for name in table["group"]])
-    shown.insert(1, "rows", [f"{n:,.0f}" for n in table["rows"]])
-    return shown.assign(answer=table["answer"].tolist())
+    columns = {"group": [clipped(name, 60) for name in table["group"]], "rows": [f"{n:,.0f}" for n in table["rows"]]}
+    return pd.DataFrame(columns | _losses_and_gain(table, result) | {"answer": table["answer"]})
 
 
-def _losses_and_gain(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
+def _losses_and_gain(table: pd.DataFrame, result: AuditResult) -> dict[str, list[str]]:
     """Loss with the pooled classifier and with the own one, and the gain with its interval."""
     loss = result.losses[0]
-    title, unit = TITLES[loss].removesuffix(" rate"), "per 100 rows" if loss == "cost" else "points"
     limits = zip(table["gain"], table["low"], table["high"], strict=True)
-    return pd.DataFrame(
-        {
-            f"{title}, pooled": [level_in_words(loss, value) for value in table["pooled_loss"]],
-            "own": [level_in_words(loss, value) for value in table["own_loss"]],
-            f"gain, {unit} ({100 * (1 - result.level):g}% interval)": [
-                f"{points(gain)} ({points(low)} to {points(high)})" for gain, low, high in limits
-            ],
-        }
-    )
-
-
-def detail_sections(result: AuditResult) -> list[Section]:
-    """Metrics, questions and answers, and how decisions change."""
-    figures, counts = result.figures(), result.violations
-    margin = f", margin {in_points(result.margin)}" if result.margin else ""
-    groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
-    metrics = [
-        f"{figures['rows']:,} rows, {groups}, level {result.level:g}{margin}",
-        f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
-        f"Pr without harm {percent(figures['pr_without_harm'])}, "
-        f"classifiers disagree on {percent(figures['disagreement'])} of rows",
-        f"comparisons in which a group looks worse off, with other groups' classifiers (envy) included: "
-        f"{counts['point']} observed, {counts['significant']} significant, {counts['corrected']} after correction",
-    ]
-    asked = "Is a group served worse than by the pooled classifier, or by another group's?"
-    table = display_questions(result.questions, result.level)
-    sections = [
-        Section(sentences=metrics),
-        Section(f"{asked} {_tally(result.questions)}", table=table),
-    ]
-    if result.named is not None:
-        title = f"Is a named group served worse than by the pooled classifier? {_tally(result.named)}"
-        table = display_questions(result.worst_named(), result.level)
-        sections.append(Section(title, table=table))
-    if result.rates is not None:
-        title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted)"
-        sections.append(Section(title, table=display_rates(result.rates)))
-    return sections
-
-
-def _tally(questions: pd.DataFrame) -> str:
-    counts = questions["verdict"].value_counts()
-    return ", ".join(f"{int(counts.get(answer, 0)):,} {answer}" for answer in ("violated", "satisfied", "undecided"))
+    return {
+        f"{TITLES[loss].removesuffix(' rate')}, pooled": [
+            level_in_words(loss, value) for value in table["pooled_loss"]
+        ],
+        "own": [level_in_words(loss, value) for value in table["own_loss"]],
+        f"gain, {short_unit(loss)} ({100 * (1 - result.level):g}% interval)": [
+            f"{points(gain)} ({points(low)} to {points(high)})" for gain, low, high in limits
+        ],
+    }
 
 
 def rules_of(final: Any) -> tuple[str, ...]:
@@ -554,8 +530,10 @@ def rows_wanted(needed: float | None, rows: float) -> str:
     return f"{int(np.ceil(needed / step)) * step:,}"
 
 
-def display_questions(questions: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Format a table of questions."""
+def _questions_section(title: str, questions: pd.DataFrame, level: float) -> Section:
+    """Questions and answers, with the number of each answer in the title."""
+    counts = questions["verdict"].value_counts()
+    tally = ", ".join(f"{int(counts.get(answer, 0)):,} {answer}" for answer in ("violated", "satisfied", "undecided"))
     limits = zip(questions["low"], questions["high"], strict=True)
     answers = zip(questions["verdict"], map(rows_wanted, questions["rows_needed"], questions["n"]), strict=True)
     losses = zip(questions["loss"], questions["own_loss"], questions["rival_loss"], strict=True)
@@ -574,11 +552,11 @@ def display_questions(questions: pd.DataFrame, level: float) -> pd.DataFrame:
             "answer": [f"{verdict} (about {wanted} rows needed)" if wanted else verdict for verdict, wanted in answers],
         }
     )
-    if len(set(questions["loss"])) > 1:
-        return table
-    # One loss is named in the head of the table, not in every line.
-    title = TITLES[questions["loss"].iloc[0]].removesuffix(" rate") if len(questions) else "error"
-    return table.drop(columns="loss").rename(columns={"own": f"own {title}", "rival": f"rival {title}"})
+    if len(set(questions["loss"])) == 1:
+        # One loss is named in the head of the table, not in every line.
+        loss = TITLES[questions["loss"].iloc[0]].removesuffix(" rate")
+        table = table.drop(columns="loss").rename(columns={"own": f"own {loss}", "rival": f"rival {loss}"})
+    return Section(f"{title} {tally}", table=table)
 
 
 def _gap_title(losses: set[str]) -> str:
@@ -588,7 +566,7 @@ def _gap_title(losses: set[str]) -> str:
     return "gap per 100 rows" if losses == {"cost"} else "gap, points or per 100 rows"
 
 
-def display_rates(rates: pd.DataFrame) -> pd.DataFrame:
+def _display_rates(rates: pd.DataFrame) -> pd.DataFrame:
     """Format the shares flagged and the kinds of error, each as "with the pooled classifier → with this model"."""
     columns = {"group": rates["group"], "rows": [f"{n:,.0f}" for n in rates["rows"]]}
     for name, title in (("flagged", "flagged"), ("fpr", "false positive rate"), ("fnr", "false negative rate")):
