@@ -96,14 +96,6 @@ def test_a_person_with_one_row_is_a_row(rows):
     np.testing.assert_allclose(one.harm, other.harm)
 
 
-@given(compared())
-def test_weights_of_one_size_are_no_weights(rows):
-    half = ComparedRows(**vars(rows) | {"weight": np.full(len(rows.group), 0.5)})
-    one, other = (against_pooled(some) for some in (rows, half))
-    np.testing.assert_allclose(one.p_within(0.01), other.p_within(0.01))
-    np.testing.assert_allclose(one.harm, other.harm)
-
-
 def test_a_person_whose_rows_cancel_says_nothing():
     rows = rows_of((6, {"10": 2, "01": 2}), persons=[0, 1, 0, 1, 2, 3])
     found = against_pooled(rows)

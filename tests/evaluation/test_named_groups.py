@@ -144,16 +144,6 @@ def test_quarters_hold_a_quarter_of_the_rows_each(values):
     assert abs(counts - len(values) / 4).max() <= 1
 
 
-def test_few_dates_are_named_by_the_day():
-    assert names_of(pd.to_datetime(["2020-02-01", "2020-01-01", None])) == ["2020-01-01", "2020-02-01", "(missing)"]
-
-
-def test_long_names_are_cut_and_stay_groups_of_their_own():
-    ((names, _),) = NamedGroups.of(pd.DataFrame({"x" * 500: ["a" * 500, "b" * 500]}), 2).divisions(depth=1)
-    assert len(names) == 2
-    assert max(map(len, names)) < 250
-
-
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [(pd.DataFrame({"x": ["a"]}), "has 1 rows, the data have 2"), (pd.DataFrame(index=[0, 1]), "no columns")],

@@ -102,10 +102,6 @@ def test_theorem_2_depends_on_the_worst_group_and_on_the_number_of_groups(discre
     assert discrepancy_bound([*discrepancies, 0.0]) >= bound
 
 
-def test_a_discrepancy_may_be_all_there_is():
-    assert discrepancy_bound([1, 0]) == 3.0
-
-
 @pytest.mark.parametrize("bad", [[], [0.1, 1.1], [-0.1], [0.1, np.nan]])
 def test_what_is_no_discrepancy_is_refused(bad):
     with pytest.raises(InputError, match="from 0 to 1"):
