@@ -28,7 +28,7 @@ from dafh.evaluation.questions import (
     pooled_levels,
     total_losses,
 )
-from dafh.evaluation.recommendation import Recommendation, supported, weigh
+from dafh.evaluation.recommendation import Recommendation, weigh
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, Table
 from dafh.text import Readable, Section, clipped, percent, plain, points, shown
@@ -89,7 +89,8 @@ class AuditResult(Readable):
     """Names of the sensitive attributes."""
     evidence: pd.DataFrame
     """One row per group, for the recommendation: `changed`, whether another classifier than the pooled one serves it;
-    `p_loss`, small if it does not lose more than one percentage point; `p_no_gain`, small if it gains."""
+    `p_loss`, small if it does not lose more than one percentage point; `p_no_gain`, small if it gains; and `supported`,
+    whether its own classifier may be recommended."""
     trial: "AuditResult | None" = None
     """Audit of the same model with the pooled classifier for all groups but those that the rows support; None where
     they support all or none."""
@@ -166,8 +167,8 @@ class AuditResult(Readable):
             named = answer(about_named, level, margin, families)[COLUMNS]
             composition = compose(rows, known, groups)
         answered = answer(asked, level, margin, families)
-        questions, evidence = answered[COLUMNS], weigh(answered, rows.own != rows.right.shape[1] - 1, groups)
-        chosen = supported(questions, evidence, level)
+        evidence = weigh(answered, rows.own != rows.right.shape[1] - 1, groups, level)
+        chosen = evidence["supported"].to_numpy(bool)
         if chosen.any() and not chosen[evidence["changed"]].all():
             # The groups were chosen on the same rows, so that these figures are flattering, and a recommendation must
             # not rest on them. That no named group may lose here either is a stricter demand, not a weaker one.
@@ -182,7 +183,7 @@ class AuditResult(Readable):
             search = Search(some, named_table(X).reset_index(drop=True), tuple(losses), names, level, margin)
         return cls(
             matrix=PreferenceMatrix.from_rows(rows),
-            questions=questions,
+            questions=answered[COLUMNS],
             named=named,
             composition=composition,
             level=level,

@@ -39,27 +39,39 @@ _ERRORS = {"fpr": "false positives", "fnr": "false negatives"}
 _MOST_NAMES = 3
 
 
-def weigh(questions: pd.DataFrame, is_changed: NDArray[np.bool_], labels: Sequence[object]) -> pd.DataFrame:
-    """Test for each group whether it loses more than is tolerated, and whether it gains.
+def weigh(
+    answered: pd.DataFrame, is_changed: NDArray[np.bool_], labels: Sequence[object], level: float
+) -> pd.DataFrame:
+    """Which groups may be served by another classifier than the pooled one, and why.
 
     Of each group returned are its name; `changed`, whether another classifier than the pooled one serves it; `p_loss`,
-    small if no loss is higher than tolerated; and `p_no_gain`, small if the main loss, the first one asked about, is
-    lower than with the pooled classifier. Both are corrected for the number of groups and losses (Holm), each in a
-    family of its own.
+    small if no loss is higher than tolerated; `p_no_gain`, small if the main loss, the first one asked about, is lower
+    than with the pooled classifier; and `supported`. Both p-values are corrected for the number of groups and losses
+    (Holm), each in a family of its own.
+
+    Three things are asked of a supported group: on the test rows its main loss is lower, or it is decided in the same
+    way; a loss of more than is tolerated is ruled out, in every loss; and it is not shown to lose. The probability that
+    any group is supported that loses more than is tolerated is at most `level`.
     """
+    rational = answered[answered["kind"] == "rationality"]
+    # One line for each loss, one column for each group.
+    gap, n_rows, n_worse, n_better, p_small_loss, p_no_gain = (
+        rational[name].to_numpy(np.float64).reshape(-1, len(labels))
+        for name in ("gap", "n", "own_worse", "own_better", "p_small_loss", "p_no_gain")
+    )
+    is_harmed = (rational["verdict"] == "violated").to_numpy().reshape(-1, len(labels)).any(axis=0)
+    is_alike = (n_worse + n_better).sum(axis=0) == 0
     # The tests of the audit are at the margin and share the level with envy and with named groups. These have another
     # bound, and there are few of them: a recommendation must not get weaker with every attribute tested.
-    rational = questions[questions["kind"] == "rationality"]
-    p_small_loss, p_no_gain, n_rows = (
-        rational[name].to_numpy(np.float64).reshape(-1, len(labels)) for name in ("p_small_loss", "p_no_gain", "n")
-    )
     can_be_tested = is_changed & (n_rows > 0)
+    p_loss = _corrected(p_small_loss, can_be_tested).max(axis=0)
     return pd.DataFrame(
         {
             "group": [str(label) for label in labels],
             "changed": is_changed,
-            "p_loss": _corrected(p_small_loss, can_be_tested).max(axis=0),
+            "p_loss": p_loss,
             "p_no_gain": _corrected(p_no_gain[0], can_be_tested[0]),
+            "supported": is_changed & (p_loss <= level) & ((gap[0] > 0) | is_alike) & ~is_harmed,
         }
     )
 
@@ -69,27 +81,6 @@ def _corrected(p: NDArray[np.float64], tested: NDArray[np.bool_]) -> NDArray[np.
     corrected = np.ones(p.shape)
     corrected[tested] = holm(p[tested])
     return corrected
-
-
-def supported(questions: pd.DataFrame, evidence: pd.DataFrame, level: float) -> NDArray[np.bool_]:
-    """Groups that may be served by another classifier than the pooled one, (G,).
-
-    Three things are asked of a group: on the test rows its main loss is lower, or it is decided in the same way; a loss
-    of more than is tolerated is ruled out, in every loss; and it is not shown to lose. The probability that any group
-    is chosen that loses more than is tolerated is at most `level`.
-    """
-    rational = questions[questions["kind"] == "rationality"]
-    rational = rational.assign(
-        group=rational["group"].astype(str), differ=rational["own_worse"] + rational["own_better"]
-    )
-    by_group = rational.groupby("group", sort=False)
-    alike = (by_group["differ"].sum() == 0).to_numpy(bool)
-    better = by_group["gap"].first().to_numpy(np.float64) > 0  # The first question is about the main loss.
-    harmed = rational.loc[rational["verdict"] == "violated", "group"]
-    bounded = (evidence["p_loss"] <= level).to_numpy(bool)
-    return (
-        evidence["changed"].to_numpy(bool) & bounded & (better | alike) & ~evidence["group"].isin(harmed).to_numpy(bool)
-    )
 
 
 @dataclass(frozen=True)
@@ -184,7 +175,7 @@ class Recommendation:
     @classmethod
     def of(cls, result: "AuditResult") -> "Recommendation":
         """Draw the conclusion from an audit."""
-        chosen = supported(result.questions, result.evidence, result.level)
+        chosen = result.evidence["supported"].to_numpy(bool)
         kind = _kind(result, chosen)
         if not kind.startswith("deploy"):
             chosen = np.zeros_like(chosen)
