@@ -33,7 +33,7 @@ def lines(name: str) -> list[dict[str, object]]:
         result = compare(y, old, new, table)
         assert result.losers is not None
         harm = (new != y).astype(int) - (old != y)
-        caught = np.full(len(y), bool((result.everybody["verdict"] == "violated").any()))
+        caught = np.full(len(y), result.to_frame()["answer"][0] == "loses")
         for region in result.regions:
             caught |= region.holds(table)
         answers = compare(y, old, new, None, named, depth=1).to_frame()
@@ -51,8 +51,8 @@ def lines(name: str) -> list[dict[str, object]]:
             {
                 "data": name,
                 "rival": rival,
-                "gain, points": round(100 * float(result.everybody["gap"].iloc[0]), 2),
-                "all lose": str(result.everybody["verdict"].iloc[0]),
+                "gain, points": round(100 * float(result.to_frame()["gain"][0]), 2),
+                "all lose": result.to_frame()["answer"][0],
                 "groups that lose": len(shown),
                 "the first": "; ".join(first) or "nobody",
                 "named that lose": len(losing),

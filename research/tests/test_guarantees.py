@@ -93,8 +93,9 @@ def test_rows_of_a_world_have_its_errors():
         members = rows.right[rows.group == group]
         np.testing.assert_allclose(1 - members[:, 2].mean(), 0.3, atol=0.01)
         np.testing.assert_allclose(members[:, [2]].mean() - members[:, :2].mean(axis=0), harm[group], atol=0.01)
-    own = world.draw_own(rng()).compare(Loss("error"), [(0, 0, 2), (1, 1, 2), (0, 1, 2)]).harm
-    np.testing.assert_allclose(own, [0.05, 0.02, 0.0], atol=0.01)
+    rows = world.draw_own(rng())
+    own = rows.harm(Loss("error"), rows.own_right, rows.right[:, 2]).by_group(rows.group, 2).harm
+    np.testing.assert_allclose(own, [0.05, 0.02], atol=0.01)
 
 
 @pytest.mark.parametrize("kind", KINDS)
