@@ -182,9 +182,7 @@ class RegionSearch:
             best = int(scores.argmax())
             if scores[best] > candidate.score * (1 + 1e-9):
                 bins = _bins(len(sums), slice(start[best], end[best]), with_gap=allowed[-1])
-                candidate = Candidate(
-                    float(scores[best]), float(candidates[best, 0]), {**candidate.bins, column: bins}
-                )
+                candidate = Candidate(float(scores[best]), float(candidates[best, 0]), {**candidate.bins, column: bins})
         return candidate
 
     def _histogram_of(self, candidate: Candidate) -> NDArray[np.float64]:
