@@ -38,8 +38,8 @@ def main(tables: tuple[str, ...], data: tuple[str, ...], splits: int, n_jobs: in
     try:
         out.mkdir(parents=True, exist_ok=True)
         store = Store(out / "results.json")
-        pending = [job for job in chosen if not store.has(job)]
-        minutes = Store().seconds(pending) / 60 / n_jobs
+        pending = [job for job in chosen if job not in store.jobs]
+        minutes = Store().expected_seconds(pending) / 60 / n_jobs
         expected = (
             "no time known" if np.isnan(minutes) else f"about {math.ceil(minutes)} minutes on {n_jobs} idle cores"
         )
@@ -77,7 +77,7 @@ def run(
     `on_done` is called after each job with the job, how many are done, and how many there are.
     """
     store.require_same_versions()
-    pending = [job for job in dict.fromkeys(jobs) if not store.has(job)]
+    pending = [job for job in dict.fromkeys(jobs) if job not in store.jobs]
     with parallel_config("loky" if n_jobs > 1 else "sequential", n_jobs=n_jobs):
         parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * n_jobs)
         results = parallel(delayed(_timed)(execute or study.execute, job) for job in pending)

@@ -85,7 +85,7 @@ def charts(results: Results) -> dict[str, Any]:
 
 def is_complete(store: Store) -> bool:
     """Whether every job of the study is done on at least one split."""
-    done = {(row.dataset, row.method, row.k) for row in store.table("jobs").itertuples()}
+    done = {(job.dataset, job.method, job.k) for job in store.jobs}
     return {(job.dataset, job.method, job.k) for job in jobs(splits=1)} <= done
 
 

@@ -15,7 +15,7 @@ from scipy.stats import t as student
 
 from research.paper import published
 from research.paper.plan import COMPARED, DATASETS, FIRST
-from research.paper.store import Store
+from research.paper.store import Job, Store
 
 NAMES = {
     FIRST: "DAFH",
@@ -53,8 +53,7 @@ class Results:
 
     def rows(self, dataset: str, method: str, k: int | None = None) -> pd.DataFrame:
         """Rows of a method on a data set, one for each split."""
-        kind = method.partition("-")[0]
-        table = self.store.table(kind if kind in ("sgd", "steps", "composition", "rival") else "models")
+        table = self.store.table(Job(dataset, method, 0, 0).kind)
         chosen = (table["dataset"] == dataset) & (table["method"] == method)
         return table[chosen if k is None else chosen & (table["k"] == k)]
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -21,37 +20,18 @@ from research.rivals.bpf import BlindParetoClassifier
 from research.rivals.dro import DROClassifier
 from research.rivals.george import GeorgeClassifier
 from research.rivals.jtt import JTTClassifier
-from research.rivals.partitions import RulesAndChance, TreePartition
+from research.rivals.partitions import ManualPartition, TreePartition
 from research.rivals.residual_boosting import ResidualBoostingClassifier
 from research.rivals.zafar import ZafarClassifier
 
 ModelClass = Literal["linear", "network"]
 
 
-def paper_manual_partition(*, random_state: int | None = None) -> RulesAndChance:
-    """Return the paper's manual partition of Arrest.
-
-    Non-white men up to 45 are one group and non-white women from 25 to 45 the other; all other rows are spread over
-    both at random.
-    """
-    rules = {"non-white men under 45": _young_men, "non-white women 25 to 45": _middle_aged_women}
-    return RulesAndChance(rules, random_state=random_state)
-
-
-def _young_men(table: pd.DataFrame) -> pd.Series:
-    young = table.age_group.isin(["less than 25", "25 - 45"])
-    return (table.race_group != "Caucasian") & (table.sex == "Male") & young
-
-
-def _middle_aged_women(table: pd.DataFrame) -> pd.Series:
-    return (table.race_group != "Caucasian") & (table.sex == "Female") & (table.age_group == "25 - 45")
-
-
 _PARTITIONS: dict[str, Callable[[], Partition]] = {
     "pooled": PooledPartition,
     "trivial": IntersectionPartition,
     "clustering": ClusterPartition,
-    "manual": paper_manual_partition,
+    "manual": ManualPartition,
     "lr-all": IntersectionPartition,
     "treelr": TreePartition,
 }

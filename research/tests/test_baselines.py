@@ -12,7 +12,6 @@ from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
 from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition
 from research.rivals import BASELINES, RIVALS, make_baseline
-from research.rivals.baselines import paper_manual_partition
 from research.rivals.partitions import TreePartition
 from research.rivals.tuning import Tuning, distance_between_means, tune
 from research.rivals.zafar import Group, Problem, ZafarClassifier, parity_minimum, solve
@@ -34,20 +33,6 @@ def test_a_baseline_is_an_unfitted_classifier_that_can_be_cloned(name):
     model = make_baseline(name, random_state=0)
     assert isinstance(model, DecoupledClassifier)
     assert not hasattr(clone(model), "estimators_")
-
-
-def test_the_manual_partition_of_the_paper():
-    table = pd.DataFrame(
-        {
-            "race_group": ["other", "other", "other", "Caucasian", "other"],
-            "sex": ["Male", "Female", "Female", "Male", "Male"],
-            "age_group": ["less than 25", "25 - 45", "less than 25", "25 - 45", "greater than 45"],
-        }
-    )
-    partition = paper_manual_partition(random_state=0)
-    drawn = {tuple(partition.fit(x, None, table).assign(x, table)) for x in np.arange(200).reshape(40, 5, 1)}
-    assert {groups[:2] for groups in drawn} == {(0, 1)}
-    assert all({groups[row] for groups in drawn} == {0, 1} for row in (2, 3, 4))
 
 
 def test_names_stand_for_partitions_and_controls():
