@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from research.paper.plan import DATASETS
-from research.paper.rivals import PARTLY, TRAINED
+from research.paper.rivals import PARTLY
 from research.paper.tables import number
+from research.rivals.baselines import RIVALS
 
 NAMES = {
     "pooled": "Pooled, converged",
@@ -26,14 +27,10 @@ NAMES = {
     "bpf": "Blind Pareto Fairness",
     "jtt": "JTT",
     "george": "GEORGE",
-    "residual-boosting": "Boosting on residuals",
 }
-# Model class of the methods that are neither linear nor trained as either class.
-_MODELS = {"mlp": "network", "scorecard": "–", "boosting": "–", "residual-boosting": "–"}
-LINE = ["method", "model", "tuned by", "guard"]
+LINE = ["method", "tuned by", "guard"]
 _ORDERS = {
     "method": list(NAMES.values()),
-    "model": ["linear", "network", "–"],
     "tuned by": ["–", "log-loss", "antigone"],
     "guard": ["no", "yes"],
     "dataset": list(DATASETS),
@@ -44,10 +41,7 @@ _MOST_NAMED = 2
 def lines_of(results: pd.DataFrame) -> pd.DataFrame:
     """Results of rivals with the columns that name a line of the table, and figures in percent."""
     lines = results.copy()
-    names = lines["method"].str.removeprefix("rival-")
-    trained = names.str.extract(rf"^({'|'.join(TRAINED)})-(linear|network)$")
-    lines["method"] = trained[0].fillna(names).map(NAMES)
-    lines["model"] = trained[1].fillna(names.map(_MODELS)).fillna("linear")
+    lines["method"] = lines["method"].str.removeprefix("rival-").map(NAMES)
     lines["tuned by"] = lines["tuned"]
     lines["guard"] = np.where(lines["guarded"].astype(bool), "yes", "no")
     for name in ("to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"):
@@ -60,16 +54,13 @@ def lines_of(results: pd.DataFrame) -> pd.DataFrame:
 def splits_of(results: pd.DataFrame) -> str:
     """Say on how many splits of each data set the tables rest."""
     splits = results.groupby("dataset")["split"].nunique()
-    n_datasets = lines_of(results).groupby(LINE)["dataset"].nunique()
-    is_partial = n_datasets.min() < n_datasets.max()
-    missing = " Some methods were not run on all data sets: see the last column." if is_partial else ""
-    return f"Random splits: {', '.join(f'{d} {splits.get(d, 0)}' for d in DATASETS)}.{missing}"
+    return f"Random splits: {', '.join(f'{d} {splits.get(d, 0)}' for d in DATASETS)}."
 
 
 def means_table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean of each figure: first over the splits of a data set, then over data sets."""
     lines = lines_of(results)
-    figures = ["to_pooled", "worst_accuracy", "pooled_worst", "n_harmed", "people_harmed", "disagreement", "seconds"]
+    figures = ["to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"]
     rows = []
     for key, group in lines.groupby(LINE, sort=False):
         means = group.groupby("dataset")[figures].mean().mean()
@@ -80,12 +71,9 @@ def means_table(results: pd.DataFrame) -> pd.DataFrame:
                 "accuracy to pooled": number(means["to_pooled"], 2, "+"),
                 "worst group's accuracy": number(means["worst_accuracy"]),
                 "to pooled": number(means["worst_accuracy"] - means["pooled_worst"], 1, "+"),
-                "groups harmed": number(means["n_harmed"]),
-                "people in them": number(means["people_harmed"]),
                 "fits with harm": _fits(group),
-                "disagreement": number(means["disagreement"]),
-                "seconds": number(means["seconds"]),
-                "data sets": group["dataset"].nunique(),
+                "people in harmed groups": number(means["people_harmed"]),
+                "decided differently": number(means["disagreement"]),
             }
         )
     return pd.DataFrame(rows)
@@ -122,7 +110,7 @@ def sentences(results: pd.DataFrame) -> list[str]:
     """Say what the table shows, in figures: rivals with and without guard, ours, and stronger plain models."""
     lines = lines_of(results)
     guarded, method = lines["guard"] == "yes", lines["method"]
-    trained, partly = (method.isin([NAMES[name] for name in names]) for names in (TRAINED, PARTLY))
+    trained, partly = (method.isin([NAMES[name] for name in names]) for names in (RIVALS, PARTLY))
     ours = method.isin(["Exceptions", "Network"])
     families = {
         "The five rivals without a guard": trained & ~guarded,

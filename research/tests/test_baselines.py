@@ -11,7 +11,7 @@ from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
 from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition
-from research.rivals import BASELINES, RIVALS, make_baseline
+from research.rivals import BASELINES, make_baseline
 from research.rivals.partitions import TreePartition
 from research.rivals.tuning import Tuning, distance_between_means, tune
 from research.rivals.zafar import Group, Problem, ZafarClassifier, parity_minimum, solve
@@ -51,23 +51,12 @@ def test_the_number_of_groups_and_the_users_classifier_reach_the_partitions(rows
     assert all(isinstance(classifier, GaussianNB) for classifier in [*model.estimators_, model.pooled_])
 
 
-@pytest.mark.parametrize("name", [name for name in RIVALS if name != "residual-boosting"])
-def test_a_rival_is_one_model_for_all_rows_with_its_own_settings(name):
-    setting, values = next(iter(RIVALS[name].RANGES.items()))
-    model = make_baseline(name, model="network", random_state=3, **{setting: values[0]})
-    assert type(model.estimator) is RIVALS[name]
-    assert (model.estimator.model, model.estimator.random_state) == ("network", 3)
-    assert getattr(model.estimator, setting) == values[0]
-    assert type(model.partition) is PooledPartition
-
-
-def test_a_rival_under_a_guard_is_judged_in_clusters_against_the_pooled_classifier(rows):
+def test_a_rival_is_one_model_for_all_rows_and_judged_in_clusters_under_a_guard(rows):
     X, y, _ = rows
-    model = make_baseline("residual-boosting", guard="evidence", n_groups=3, random_state=0).fit(X, y)
-    assert (type(model.partition), model.n_groups_, len(model.guard_report_.table)) == (ClusterPartition, 3, 3)
-    assert make_baseline("arl", guard="evidence").partition.n_groups == 8
-    with pytest.raises(InputError, match="trains no network"):
-        make_baseline("residual-boosting", model="network")
+    model = make_baseline("dro", alpha=0.6)
+    assert (type(model.partition), model.estimator.alpha) == (PooledPartition, 0.6)
+    guarded = make_baseline("dro", guard="evidence", n_groups=3, random_state=0).fit(X, y)
+    assert (type(guarded.partition), guarded.n_groups_, len(guarded.guard_report_.table)) == (ClusterPartition, 3, 3)
 
 
 def test_zafar_by_name_has_the_group_as_last_column_and_the_pooled_classifier_does_not_see_it(rows):
