@@ -1,4 +1,4 @@
-"""How often a limit is missed: exactly, by enumeration, or by simulation where there are too many outcomes."""
+"""How often a limit is missed: exactly, by enumeration of all outcomes."""
 
 import itertools
 
@@ -117,41 +117,4 @@ def cost_table(sizes: ArrayLike = (5, 10, 20), n_distributions: int = 200, seed:
         number = n_distributions if n_rows <= 10 else n_distributions // 5
         cases = [cost_missed(int(n_rows), random_chances(5, rng)) for _ in range(number)]
         table.append({"rows": int(n_rows), "distributions": number, **_by_level(np.max(cases, axis=0))})
-    return pd.DataFrame(table)
-
-
-# ---- weights that are related to what is compared ----
-
-WEIGHTS = np.repeat([1.0, 5.0, 20.0], 3)
-DIRECTIONS = np.tile([1.0, 0.0, -1.0], 3)
-
-
-def weighted_missed(n_rows: int, chances: NDArray[np.float64], n_samples: int, rng: np.random.Generator) -> float:
-    """Share of samples that show less harm than there is at 5 %, with rows of weight 1, 5 and 20.
-
-    Parameters
-    ----------
-    chances : array of shape (9,)
-        Probabilities of `WEIGHTS` and `DIRECTIONS` together: heavy rows may lose and light ones win, or in any other
-        way.
-    """
-    harm = float(chances @ (WEIGHTS * DIRECTIONS) / (chances @ WEIGHTS))
-    counts = rng.multinomial(n_rows, chances, n_samples).astype(np.float64)
-    found = Differences(WEIGHTS * DIRECTIONS, WEIGHTS, counts, largest=20.0)
-    return float((found.p_within(harm) <= LEVELS[0]).mean())
-
-
-def weighted_table(
-    sizes: ArrayLike = (10, 30, 100, 300), n_distributions: int = 40, n_samples: int = 2000, seed: int = 0
-) -> pd.DataFrame:
-    """Worst and mean share of samples that miss a limit of 5 %, over random distributions of weight and direction.
-
-    The worst of many simulated shares is too large by chance alone. So the worst distribution is simulated again.
-    """
-    rng, table = np.random.default_rng(seed), []
-    for n_rows in np.atleast_1d(sizes):
-        tried = [random_chances(9, rng) for _ in range(n_distributions)]
-        shares = [weighted_missed(int(n_rows), chances, n_samples, rng) for chances in tried]
-        again = weighted_missed(int(n_rows), tried[int(np.argmax(shares))], 5 * n_samples, rng)
-        table.append({"rows": int(n_rows), "mean missed at 5%": float(np.mean(shares)), "worst missed at 5%": again})
     return pd.DataFrame(table)

@@ -44,8 +44,7 @@ def lines_of(results: pd.DataFrame) -> pd.DataFrame:
     lines["method"] = lines["method"].str.removeprefix("rival-").map(NAMES)
     lines["tuned by"] = lines["tuned"]
     lines["guard"] = np.where(lines["guarded"].astype(bool), "yes", "no")
-    for name in ("to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"):
-        lines[name] = 100 * lines[name].astype(float)
+    lines[_SHARES] = 100 * lines[_SHARES].astype(float)
     for name, order in _ORDERS.items():
         lines[name] = pd.Categorical(lines[name], order)
     return lines.sort_values([*_ORDERS, "split"], kind="stable").astype(dict.fromkeys(_ORDERS, str))
@@ -57,30 +56,49 @@ def splits_of(results: pd.DataFrame) -> str:
     return f"Random splits: {', '.join(f'{d} {splits.get(d, 0)}' for d in DATASETS)}."
 
 
+_SHARES = ["to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"]
+
+
 def means_table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean of each figure: first over the splits of a data set, then over data sets."""
-    lines = lines_of(results)
-    figures = ["to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"]
-    rows = []
-    for key, group in lines.groupby(LINE, sort=False):
-        means = group.groupby("dataset")[figures].mean().mean()
-        named: Any = dict(zip(LINE, key, strict=True))
-        rows.append(
-            {
-                **named,
-                "accuracy to pooled": number(means["to_pooled"], 2, "+"),
-                "worst group's accuracy": number(means["worst_accuracy"]),
-                "to pooled": number(means["worst_accuracy"] - means["pooled_worst"], 1, "+"),
-                "fits with harm": _fits(group),
-                "people in harmed groups": number(means["people_harmed"]),
-                "decided differently": number(means["disagreement"]),
-            }
-        )
-    return pd.DataFrame(rows)
+    groups = lines_of(results).groupby(LINE, sort=False)
+    return pd.DataFrame([dict(zip(LINE, key, strict=True)) | _means(lines) for key, lines in groups])
+
+
+def _means(lines: pd.DataFrame) -> dict[str, str]:
+    means = lines.groupby("dataset")[_SHARES].mean().mean()
+    return {
+        "accuracy to pooled": number(means["to_pooled"], 2, "+"),
+        "worst group's accuracy": number(means["worst_accuracy"]),
+        "to pooled": number(means["worst_accuracy"] - means["pooled_worst"], 1, "+"),
+        "fits with harm": _fits(lines),
+        "people in harmed groups": number(means["people_harmed"]),
+        "decided differently": number(means["disagreement"]),
+    }
 
 
 def _fits(lines: pd.DataFrame) -> str:
     return f"{int((lines['n_harmed'] > 0).sum())} of {len(lines)}"
+
+
+def families_table(results: pd.DataFrame) -> pd.DataFrame:
+    """The same for families of methods: rivals with and without guard, ours, and stronger plain models."""
+    lines = lines_of(results)
+    guarded, method = lines["guard"] == "yes", lines["method"]
+    rivals, partly, plain, ours = (
+        method.isin([NAMES[name] for name in names])
+        for names in (RIVALS, PARTLY, ("scorecard", "boosting"), ("exceptions", "network"))
+    )
+    families = {
+        "the five rivals without attributes": rivals & ~guarded,
+        "the same, under our guard": rivals & guarded,
+        "rivals that need the attribute of some rows": partly,
+        "DAFH, the paper's": method == NAMES["paper-row"],
+        "our exceptions and network without a guard": ours & ~guarded,
+        "our exceptions and network": ours & guarded,
+        "scorecard and gradient boosting": plain,
+    }
+    return pd.DataFrame([{"methods": name} | _means(lines[members]) for name, members in families.items()])
 
 
 def harmed_table(results: pd.DataFrame) -> pd.DataFrame:
@@ -104,37 +122,6 @@ def _who(dataset: str, lines: pd.DataFrame) -> str:
     listed = ", ".join(f"{name} ({counts[name]} of {len(lines)})" for name in order)
     more = int(harmed["n_harmed"].max()) - len(order)
     return f"{dataset}: {listed}" + (f" and up to {more} more" if more > 0 else "")
-
-
-def sentences(results: pd.DataFrame) -> list[str]:
-    """Say what the table shows, in figures: rivals with and without guard, ours, and stronger plain models."""
-    lines = lines_of(results)
-    guarded, method = lines["guard"] == "yes", lines["method"]
-    trained, partly = (method.isin([NAMES[name] for name in names]) for names in (RIVALS, PARTLY))
-    ours = method.isin(["Exceptions", "Network"])
-    families = {
-        "The five rivals without a guard": trained & ~guarded,
-        "Of these, DRO and ARL tuned by log-loss": method.isin(["DRO", "ARL"])
-        & (lines["tuned by"] == "log-loss")
-        & ~guarded,
-        "The five rivals with the guard": trained & guarded,
-        "The paper's algorithm": method == "DAFH",
-        "Our exceptions and network without a guard": ours & ~guarded,
-        "Our exceptions and network with the guard": ours & guarded,
-        "Stronger plain models, scorecard and gradient boosting": method.isin(["Scorecard", "Gradient boosting"]),
-        "Rivals that need the attribute of some rows": partly,
-    }
-    return [_sentence(name, lines[members]) for name, members in families.items() if members.any()]
-
-
-def _sentence(name: str, lines: pd.DataFrame) -> str:
-    lifted = (lines["worst_accuracy"] - lines["pooled_worst"]).mean()
-    return (
-        f"{name}: a named group is shown to be harmed in {_fits(lines)} fits, with "
-        f"{lines['people_harmed'].mean():.1f}% of the people in such groups on average; accuracy changes by "
-        f"{number(lines['to_pooled'].mean(), 2, '+')} percentage points, and that of the worst named group by "
-        f"{number(lifted, 2, '+')}."
-    )
 
 
 # The ticks of the paper's table: preference-based, no harm, without sensitive attributes, intersections.

@@ -16,6 +16,7 @@ from scipy.stats import t as student
 from research.paper import published
 from research.paper.plan import COMPARED, DATASETS, FIRST
 from research.paper.store import Job, Store
+from research.paper.study import OURS
 
 NAMES = {
     FIRST: "DAFH",
@@ -101,40 +102,35 @@ def pair(values: published.Cell) -> str:
 # ---- tables of pairs: one line for each data set ----
 
 
-def readings_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
-    """K = 2 with the printed settings, in three readings of what an update takes."""
+# Columns of a table: a method with its number of groups, or the name of a published cell at K = 2.
+_READINGS = {"published": "dafh", **{title: (method, 2) for method, title in READINGS.items()}}
+COLUMNS: dict[str, dict[str, Any]] = {
+    "readings": {**_READINGS, "pooled, converged": ("pooled", 1)},
+    "k2": {
+        "DAFH, published": "dafh",
+        "DAFH": (FIRST, 2),
+        "trivial, published": "trivial",
+        "trivial": ("trivial", 2),
+        "pooled, published": "pooled",
+        "pooled": ("pooled", 1),
+    },
+    "ours": {
+        **{name.capitalize(): (name, 2) for name in OURS},
+        **{name.capitalize(): (name, 1) for name in ("default", "scorecard", "boosting", "majority")},
+    },
+}
+
+
+def pairs_table(results: Results, datasets: Iterable[str], name: str) -> pd.DataFrame:
+    """One of the tables in `COLUMNS`, all at K = 2."""
     lines = []
     for d in _with_results(results, datasets):
-        line = {"data set": d, "published": pair(published.K2[d, "dafh"])}
-        line |= {title: results.pair(d, method, 2) for method, title in READINGS.items()}
-        lines.append(line | {"pooled, converged": results.pair(d, "pooled", 1)})
+        cells = {
+            title: pair(published.K2[d, cell]) if isinstance(cell, str) else results.pair(d, *cell)
+            for title, cell in COLUMNS[name].items()
+        }
+        lines.append({"data set": d, **cells})
     return pd.DataFrame(lines)
-
-
-def k2_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
-    """K = 2 against groups by an attribute, and one classifier: as published, and as measured."""
-    lines = []
-    for d in _with_results(results, datasets):
-        line = {"data set": d}
-        for title, method, k, name in (
-            ("DAFH", FIRST, 2, "dafh"),
-            ("trivial", "trivial", 2, "trivial"),
-            ("pooled", "pooled", 1, "pooled"),
-        ):
-            line |= {f"{title}, published": pair(published.K2[d, name]), title: results.pair(d, method, k)}
-        lines.append(line)
-    return pd.DataFrame(lines)
-
-
-def ours_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
-    """Our methods with the paper's pooled classifier, our default, and three yardsticks, at K = 2."""
-    methods = (("exceptions", 2), ("network", 2), ("default", 1), ("scorecard", 1), ("boosting", 1), ("majority", 1))
-    return pd.DataFrame(
-        [
-            {"data set": d} | {method.capitalize(): results.pair(d, method, k) for method, k in methods}
-            for d in _with_results(results, datasets)
-        ]
-    )
 
 
 def details_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
@@ -173,11 +169,8 @@ def clustering_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd
 def manual_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
     """Groups by race, sex and age on Arrest."""
     line = {}
-    for title, method, name in (("DAFH", FIRST, "dafh"), ("manual",) * 3, ("trivial",) * 3):
-        line |= {
-            f"{title}, published": pair(published.MANUAL[name]),
-            title: results.pair("arrest", method, 2),
-        }
+    for title, method in (("DAFH", FIRST), ("manual", "manual"), ("trivial", "trivial")):
+        line |= {f"{title}, published": pair(published.MANUAL[title.lower()]), title: results.pair("arrest", method, 2)}
     return pd.DataFrame([line] if "arrest" in _with_results(results, datasets) else [])
 
 
