@@ -111,23 +111,23 @@ class AuditScenario:
 
 def audit_scenarios() -> list[AuditScenario]:
     """All of them."""
-    found = [AuditScenario("named groups harmed by 1.5 points, all of it in 3% of their rows", unseen_harm)]
+    scenarios = [AuditScenario("named groups harmed by 1.5 points, all of it in 3% of their rows", unseen_harm)]
     for margin in (0.0, 0.01, 0.02, 0.05):
         for sign, word in ((1.0, "above"), (-1.0, "below")):
             name = f"harm just {word} a margin of {100 * margin:g} points"
-            found.append(AuditScenario(name, around_margin(margin, sign), margin))
+            scenarios.append(AuditScenario(name, around_margin(margin, sign), margin))
     for sign, word in ((1.0, "above"), (-1.0, "below")):
         often = around_margin(0.05, sign, 0.95, 20)
-        found.append(AuditScenario(f"the same at 5 points, 95% discordant, towns of 20 rows, {word}", often, 0.05))
+        scenarios.append(AuditScenario(f"the same at 5 points, 95% discordant, towns of 20 rows, {word}", often, 0.05))
     for weights in (ROUNDED, few_heavy(0.02, 20.0), few_heavy(0.001, 100.0)):
         for where in ("discordant anywhere", "discordant if heavy"):
             for sign, word in ((1.0, "harm"), (-1.0, "gain")):
                 name = f"{weights.name}, {where}, {word} of almost nothing"
-                found.append(AuditScenario(name, weighted(weights, where, sign)))
-    return found
+                scenarios.append(AuditScenario(name, weighted(weights, where, sign)))
+    return scenarios
 
 
 def audit_table(n_worlds: int = 500, seed: int = 0) -> pd.DataFrame:
     """Shares of worlds with wrong answers, for every scenario."""
-    found = [(one.name, *one.wrong_shares(n_worlds, seed)) for one in audit_scenarios()]
-    return pd.DataFrame(found, columns=["worlds", "wrong satisfied", "wrong violated"])
+    shares = [(scenario.name, *scenario.wrong_shares(n_worlds, seed)) for scenario in audit_scenarios()]
+    return pd.DataFrame(shares, columns=["worlds", "wrong satisfied", "wrong violated"])

@@ -26,14 +26,14 @@ def missed(n_rows: int, discordance: float, harm: float, levels: ArrayLike = LEV
     won = (discordance - harm) / 2 / discordance
     first, last = (int(binom.ppf(q, n_rows, discordance)) for q in (_NEGLIGIBLE, 1 - _NEGLIGIBLE))
     total = np.tile(np.arange(first, last + 1), (len(levels), 1))
-    asked = np.broadcast_to(levels[:, None], total.shape)
+    level = np.broadcast_to(levels[:, None], total.shape)
     # The smallest number of won rows that passes lies in (low, high], or beyond what can reasonably happen.
     low = binom.ppf(_NEGLIGIBLE, total, won) - 1
     high = np.minimum(binom.ppf(1 - _NEGLIGIBLE, total, won), total) + 1
     while (open_ := np.flatnonzero((high - low > 1).ravel())).size:
         middle = ((low + high) // 2).ravel()[open_]
         m = total.ravel()[open_]
-        passes = Differences.of_counts(m - middle, middle, n_rows).p_within(harm) <= asked.ravel()[open_]
+        passes = Differences.of_counts(m - middle, middle, n_rows).p_within(harm) <= level.ravel()[open_]
         high.ravel()[open_[passes]] = middle[passes]
         low.ravel()[open_[~passes]] = middle[~passes]
     return (binom.pmf(total, n_rows, discordance) * binom.sf(high - 1, total, won)).sum(axis=1)
@@ -58,7 +58,7 @@ def limit_table(
 
 
 def _by_level(worst: NDArray[np.float64]) -> dict[str, float]:
-    columns = {f"missed at {100 * level:g}%": float(found) for level, found in zip(LEVELS, worst, strict=True)}
+    columns = {f"missed at {100 * level:g}%": float(share) for level, share in zip(LEVELS, worst, strict=True)}
     return {**columns, "worst ratio to the level": float((worst / LEVELS).max())}
 
 
@@ -82,8 +82,8 @@ def cost_missed(n_rows: int, chances: NDArray[np.float64]) -> NDArray[np.float64
         terms = np.where(counts > 0, counts * np.log(chances), 0.0) - gammaln(counts + 1)
     chance = np.exp(gammaln(n_rows + 1) + terms.sum(axis=1))
     possible = chance > _NEGLIGIBLE / len(chance)
-    found = Differences(COST_OUTCOMES, np.ones(5), counts[possible], worst=5.0)
-    p = found.p_within(float(chances @ COST_OUTCOMES))
+    differences = Differences(COST_OUTCOMES, np.ones(5), counts[possible], worst=5.0)
+    p = differences.p_within(float(chances @ COST_OUTCOMES))
     return np.array([chance[possible] @ (p <= level) for level in LEVELS])
 
 

@@ -76,6 +76,6 @@ def fit_table(n_worlds: int = 100, seed: int = 0) -> pd.DataFrame:
     """Share of fits that harm a group, and of fits whose own classifiers would, for each cut-off."""
     table = []
     for cutoff in CUTOFFS:
-        found = np.array([fit_harms(cutoff, seed + i) for i in range(n_worlds)])
-        table.append((f"{cutoff:g}", *found.mean(axis=0).tolist()))
+        harmed = np.array([fit_harms(cutoff, seed + i) for i in range(n_worlds)])
+        table.append((f"{cutoff:g}", *harmed.mean(axis=0).tolist()))
     return pd.DataFrame(table, columns=["cut-off", "harmed", "harmed if all were kept"])

@@ -20,7 +20,7 @@ from research.pages import markdown
 GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
     "Limits that are missed at worst, by enumeration, rows that count alike": limit_table,
     "The same for costs (false positive 1, false negative 5)": cost_table,
-    'Worlds harmed by "proof" at level 5%, by number of groups': guard_table,
+    'Worlds harmed by "proof" at level 5%, by the repair of envy, and classifiers kept': guard_table,
     'Worlds harmed by "proof" at level 5%, by scenario': scenario_table,
     'Worlds harmed by "proof" where heavy rows may be missing from the sample': missed_weight_table,
     "Radius of robustness larger than the true one": radius_table,

@@ -94,12 +94,12 @@ def is_complete(store: Store) -> bool:
     return {(job.dataset, job.method, job.k) for job in jobs(splits=1)} <= done
 
 
-def write_pages(results: Results, *, with_figures: bool = True) -> None:
+def write_pages(results: Results) -> None:
     """Fill both pages, and draw the figures."""
     for page, places in ((REPRODUCTION, reproduction_places(results)), (RIVALS, rivals_places(results))):
         for name, text in places.items():
             fill(page, name, text)
-    for name, chart in charts(results).items() if with_figures else ():
+    for name, chart in charts(results).items():
         chart.save(REPRODUCTION.parent / "figures" / f"{name}.png", scale_factor=2)
 
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy.stats import multinomial
 
 from dafh.evaluation import Loss, choose_servers
-from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
 from research.guarantees import (
     alarms,
@@ -24,9 +23,9 @@ from research.guarantees import (
     service,
 )
 from research.guarantees.coverage import COST_OUTCOMES, missed
-from research.guarantees.proof import harmed_share, kept_by_proof, kept_share
+from research.guarantees.proof import kept_by_proof, kept_share, open_gate_share
 from research.guarantees.tables import as_markdown, in_percent
-from research.guarantees.worlds import KINDS, World, compare_own, harmful_world
+from research.guarantees.worlds import World, compare_own, harmful_world
 
 
 def rng(seed=0):
@@ -95,7 +94,7 @@ def test_rows_of_a_world_have_its_errors():
     np.testing.assert_allclose(own, [0.05, 0.02, 0.0], atol=0.01)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["varied", "imbalanced", "ties", "open gate"])
 @pytest.mark.parametrize("margin", [0.0, 0.02])
 def test_worlds_can_be_drawn_and_are_harmful(kind, margin):
     for seed in range(10):
@@ -103,8 +102,6 @@ def test_worlds_can_be_drawn_and_are_harmful(kind, margin):
         assert (np.abs(world.harm) <= world.discordance).all()
         harmful = world.harm[~np.eye(3, dtype=bool)] if kind == "open gate" else world.harm
         assert (harmful > margin).all()
-    with pytest.raises(InputError, match="no harmful worlds of the kind 'tie'"):
-        harmed_share(2, 1, "tie", seed=0)
 
 
 def test_no_world_is_harmed_where_own_classifiers_are_copies_of_the_pooled_one():
@@ -238,6 +235,11 @@ def test_tables_are_written_with_the_digits_that_matter():
 
 
 # ---- in full size ----
+
+
+@pytest.mark.slow
+def test_the_repair_of_envy_harms_nobody():
+    assert max(open_gate_share(n_groups, 200) for n_groups in (2, 4, 8)) <= most(0.05, 200, 2)
 
 
 @pytest.mark.slow
