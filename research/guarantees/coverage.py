@@ -1,6 +1,7 @@
 """How often a limit is missed: exactly, by enumeration of all outcomes."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -40,21 +41,14 @@ def missed(n_rows: int, discordance: float, harm: float, levels: ArrayLike = LEV
 
 
 def limit_table(
-    sizes: ArrayLike = (5, 10, 20, 50, 100, 500, 1000, 5000),
-    discordances: ArrayLike = (0.01, 0.05, 0.2, 0.4, 0.7, 0.95, 1.0),
-    relative_harms: ArrayLike = (-0.95, -0.75, -0.5, -0.25, -0.05, 0.0, 0.05, 0.25, 0.5, 0.75, 0.95),
+    sizes: Sequence[int] = (5, 10, 20, 50, 100, 500, 1000, 5000),
+    discordances: Sequence[float] = (0.01, 0.05, 0.2, 0.4, 0.7, 0.95, 1.0),
+    relative_harms: Sequence[float] = (-0.95, -0.75, -0.5, -0.25, -0.05, 0.0, 0.05, 0.25, 0.5, 0.75, 0.95),
 ) -> pd.DataFrame:
     """How often a limit is missed at worst, for each number of rows and level, and the worst ratio to the level."""
-    table = []
-    for n_rows in np.atleast_1d(sizes):
-        cases = [
-            missed(int(n_rows), float(psi), float(psi * share))
-            for psi in np.atleast_1d(discordances)
-            for share in np.atleast_1d(relative_harms)
-        ]
-        worst = np.max(cases, axis=0)
-        table.append({"rows": int(n_rows), **_by_level(worst)})
-    return pd.DataFrame(table)
+    cases = list(itertools.product(discordances, relative_harms))
+    worst = {n: np.max([missed(n, psi, psi * share) for psi, share in cases], axis=0) for n in sizes}
+    return pd.DataFrame([{"rows": n_rows, **_by_level(shares)} for n_rows, shares in worst.items()])
 
 
 def _by_level(worst: NDArray[np.float64]) -> dict[str, float]:
@@ -109,12 +103,12 @@ def random_chances(n_kinds: int, rng: np.random.Generator) -> NDArray[np.float64
     return (chances + 1e-6) / (1 + 1e-6 * n_kinds)
 
 
-def cost_table(sizes: ArrayLike = (5, 10, 20), n_distributions: int = 200, seed: int = 0) -> pd.DataFrame:
+def cost_table(sizes: Sequence[int] = (5, 10, 20), n_distributions: int = 200, seed: int = 0) -> pd.DataFrame:
     """How often a limit for costs is missed at worst, over random distributions of `COST_OUTCOMES`."""
     rng, table = np.random.default_rng(seed), []
-    for n_rows in np.atleast_1d(sizes):
+    for n_rows in sizes:
         # An enumeration of 20 rows takes ten times as long as one of 10.
         number = n_distributions if n_rows <= 10 else n_distributions // 5
-        cases = [cost_missed(int(n_rows), random_chances(5, rng)) for _ in range(number)]
-        table.append({"rows": int(n_rows), "distributions": number, **_by_level(np.max(cases, axis=0))})
+        cases = [cost_missed(n_rows, random_chances(5, rng)) for _ in range(number)]
+        table.append({"rows": n_rows, "distributions": number, **_by_level(np.max(cases, axis=0))})
     return pd.DataFrame(table)

@@ -73,11 +73,6 @@ class Node:
     """Whether its model is right: first for all rows that grow the tree, then for those that prune it."""
     children: dict[Hashable, "Node"] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        """Attributes and values as text."""
-        return ", ".join(f"{attribute}={value}" for attribute, value in self.path) or "everybody"
-
 
 Tree = tuple[Node, ...]
 """A pruned tree, given by its leaves."""
@@ -114,7 +109,9 @@ class TreePartition(Partition):
         search = _TreeSearch(X, y, table, grow, prune, self.estimator)
         root = search.grow_tree()
         self.tree_ = search.best(list(prunings(root)), self.alpha) or (root,)
-        self.group_names_ = [node.name for node in self.tree_]
+        self.group_names_ = [
+            ", ".join(f"{name}={value}" for name, value in leaf.path) or "everybody" for leaf in self.tree_
+        ]
         return self
 
     def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
@@ -171,31 +168,23 @@ class _TreeSearch:
         """Yield all feasible splits of all leaves, with fitted children; each attribute once on a path."""
         for leaf in leaves:
             for attribute in self.table.columns.difference([name for name, _ in leaf.path], sort=False):
-                if rows_by_value := self.feasible_split(leaf, attribute):
-                    yield (
-                        leaf,
-                        {
-                            value: self.node((*leaf.path, (attribute, value)), rows)
-                            for value, rows in rows_by_value.items()
-                        },
-                    )
+                values = self.table[attribute].to_numpy()[self.grow[leaf.rows]]
+                # In the order of appearance, because values of different types cannot be sorted.
+                rows = {value: leaf.rows[values == value] for value in dict.fromkeys(values)}
+                if self.is_feasible(leaf, list(rows.values())):
+                    yield leaf, {v: self.node((*leaf.path, (attribute, v)), members) for v, members in rows.items()}
 
-    def feasible_split(self, leaf: Node, attribute: str) -> dict[Hashable, NDArray[np.intp]]:
-        """Rows of each value of an attribute; empty if a value has fewer than 2d rows, or d rows of a class.
+    def is_feasible(self, leaf: Node, children: list[NDArray[np.intp]]) -> bool:
+        """Whether there are several children, each with 2d rows or more, and d of each class; d columns.
 
-        d is the number of columns; of a class with fewer rows in the leaf, each value needs all of them.
+        Of a class with fewer rows in the leaf, each child needs all of them.
         """
-        values = self.table[attribute].to_numpy()[self.grow[leaf.rows]]
-        # In the order of appearance, because values of different types cannot be sorted.
-        rows_by_value = {value: leaf.rows[values == value] for value in dict.fromkeys(values)}
         labels, d = self.y[self.grow], self.X.shape[1]
         classes, counts = np.unique(labels[leaf.rows], return_counts=True)
-        least = dict(zip(classes, np.minimum(counts, d), strict=True))
-        feasible = len(rows_by_value) > 1 and all(
-            len(rows) >= 2 * d and all((labels[rows] == c).sum() >= n for c, n in least.items())
-            for rows in rows_by_value.values()
+        least = np.minimum(counts, d)
+        return len(children) > 1 and all(
+            len(rows) >= 2 * d and ((labels[rows][:, None] == classes).sum(axis=0) >= least).all() for rows in children
         )
-        return rows_by_value if feasible else {}
 
     def node(self, path: Path, rows: NDArray[np.intp]) -> Node:
         """Fit the classifier of a node, only once: the same values in another order are the same rows."""

@@ -22,7 +22,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from dafh.exceptions import InputError
 from research.rivals.training import Floats, TwoClassClassifier, two_classes
 
 _MOST_TANGENTS = 30
@@ -53,8 +52,6 @@ class ZafarClassifier(TwoClassClassifier):
         """Fit the classifiers of all groups together."""
         values, labels = validate_data(self, X, y, dtype=np.float64)
         self.classes_, label = two_classes(labels)
-        if self.accepted is not None and self.accepted not in self.classes_.tolist():
-            raise InputError(f"accepted is {self.accepted!r}, which is no label of y: {self.classes_.tolist()}.")
         self.scaler_ = StandardScaler().fit(values[:, :-1])
         self.groups_ = np.unique(values[:, -1])
         scaled = self._columns(values)

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy.optimize import approx_fprime, minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.naive_bayes import GaussianNB
 
 from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
@@ -42,13 +41,6 @@ def test_names_stand_for_partitions_and_controls():
     assert make_baseline("mlp", random_state=11).estimator.get_params()["mlpclassifier__random_state"] == 11
     with pytest.raises(InputError, match="There is no baseline 'LR-All': choose from pooled"):
         make_baseline("LR-All")
-
-
-def test_the_number_of_groups_and_the_users_classifier_reach_the_partitions(rows):
-    X, y, _ = rows
-    model = make_baseline("clustering", n_groups=5, estimator=GaussianNB(), random_state=0).fit(X, y)
-    assert model.n_groups_ == 5
-    assert all(isinstance(classifier, GaussianNB) for classifier in [*model.estimators_, model.pooled_])
 
 
 def test_a_rival_is_one_model_for_all_rows_and_judged_in_clusters_under_a_guard(rows):
@@ -131,8 +123,6 @@ def test_swapping_the_labels_and_the_accepted_one_changes_nothing_else(envious):
     straight = ZafarClassifier(accepted=1).fit(with_group, y).predict_proba(with_group)
     swapped = ZafarClassifier(accepted=0).fit(with_group, 1 - y).predict_proba(with_group)
     np.testing.assert_allclose(straight[:, 0], swapped[:, 1], atol=1e-3)
-    with pytest.raises(InputError, match="accepted is 'yes'"):
-        ZafarClassifier(accepted="yes").fit(with_group, y)
 
 
 # ---- tuning ----
@@ -177,8 +167,6 @@ def test_antigone_prefers_the_setting_that_serves_the_errors_of_the_reference_wi
     trials = pd.DataFrame({"log_loss": [0.3, 0.4, 0.5], "accuracy": [0.90, 0.86, 0.60], "worst": [0.1, 0.3, 0.6]})
     tuning = Tuning([{"a": 1}, {"a": 2}, {"a": 3}], trials)
     assert (tuning.best("log-loss"), tuning.best("antigone")) == ({"a": 1}, {"a": 2})
-    with pytest.raises(InputError, match="no criterion 'accuracy'"):
-        tuning.best("accuracy")
 
 
 def test_antigone_finds_the_setting_that_serves_a_minority_that_one_model_cannot_serve():

@@ -104,13 +104,6 @@ def test_worlds_can_be_drawn_and_are_harmful(kind, margin):
         assert (harmful > margin).all()
 
 
-def test_no_world_is_harmed_where_own_classifiers_are_copies_of_the_pooled_one():
-    world = World(np.array([200, 50]), np.zeros((2, 2)), discordance=0.0)
-    assert not any(world.is_harmed(world.guard(rng(), kind=kind)) for kind in ("evidence", "proof"))
-    clear = World(np.full(2, 5000), np.full((2, 2), 0.05), 0.1)
-    assert not any(clear.is_harmed(clear.guard(rng(seed), kind="proof")) for seed in range(3))
-
-
 # ---- proof ----
 
 
@@ -162,13 +155,6 @@ def test_chances_to_be_kept_by_evidence_agree_with_a_simulation_and_with_the_gua
         outcome = np.repeat([1, -1, 0], [lost, won, 40 - lost - won])
         rows = compare_own(np.zeros(40, int), outcome == 1, outcome == -1, 1)
         assert (choose_servers(rows, kind="evidence").serves[0] == 0) == is_kept
-
-
-def test_evidence_keeps_more_than_a_fifth_of_equal_classifiers_nowhere():
-    table = evidence.evidence_table((20, 50, 1000))
-    assert table["equal"].max() <= 0.2
-    assert (table["5 worse"] <= table["1 worse"]).all()
-    assert table["5 better"].iloc[-1] > 0.99
 
 
 def test_recommendations_are_rarely_wrong():

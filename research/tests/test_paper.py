@@ -19,21 +19,14 @@ from research.paper.__main__ import main, run
 from research.paper.ascent import Setting, ascend, decisions, likelihood, paper_objective, start
 from research.paper.claims import judge, verdict_of
 from research.paper.plan import DATASETS, TABLES, jobs
-from research.paper.published import CHOSEN_SETTINGS, CLUSTERING, HARM, K2, MANUAL
+from research.paper.published import K2, MANUAL
 from research.paper.rivals import Judge
-from research.paper.rivals_tables import harmed_table, means_table
+from research.paper.rivals_tables import families_table, harmed_table, means_table
 from research.paper.store import STORED, Job, Store
 from research.paper.study import execute, load_split
 from research.paper.tables import Results, grid_table, paired_mean
 
 # ---- the printed numbers ----
-
-
-def test_printed_tables_have_a_cell_for_every_data_set_and_method():
-    assert set(K2) == {(d, m) for d in DATASETS for m in ("dafh", "trivial", "pooled")}
-    assert set(CLUSTERING) == {(d, m) for d in DATASETS for m in ("dafh", "clustering")}
-    assert set(HARM) == {(d, m) for d in DATASETS[:3] for m in ("trivial", "lr-all", "treelr", "dafh")}
-    assert set(CHOSEN_SETTINGS) == set(DATASETS)
 
 
 def test_the_sums_of_the_printed_columns():
@@ -264,7 +257,7 @@ def test_the_pages_say_what_the_stored_results_say(stored):
 
 def test_every_claim_is_judged_with_figures(stored):
     claims = judge(stored)
-    assert len(claims) >= 12
+    assert len(claims) == 17
     assert set(claims["verdict"]) <= {"holds", "holds in part", "does not hold", "cannot be judged"}
     assert not claims["figures"].str.contains("nan").any()
 
@@ -310,11 +303,11 @@ def test_tables_of_rivals_count_fits_and_name_who_is_harmed():
         row |= {"pooled_worst": 0.65, "n_harmed": int(harm), "pairs_harmed": 0}
         row |= {"people_harmed": 0.3 if harm else 0.0, "harmed": "sex = Female" if harm else "", "disagreement": 0.1}
         rows.append(row)
-    table = means_table(pd.DataFrame(rows))
-    assert table["method"].tolist() == ["JTT"] * 2
-    assert table["fits with harm"].tolist() == ["2 of 10", "0 of 10"]
-    assert table["people in harmed groups"].tolist() == ["6.0", "0.0"]
-    assert table["accuracy to pooled"].tolist() == ["-1.20", "+1.00"]
+    tables = means_table(pd.DataFrame(rows)), families_table(pd.DataFrame(rows)).iloc[:2]
+    assert tables[0]["method"].tolist() == ["JTT"]
+    assert [table["fits with harm"].tolist() for table in tables] == [["2 of 10"], ["2 of 10", "0 of 10"]]
+    assert tables[1]["people in harmed groups"].tolist() == ["6.0", "0.0"]
+    assert tables[1]["accuracy to pooled"].tolist() == ["-1.20", "+1.00"]
     assert harmed_table(pd.DataFrame(rows)).iloc[:, -1].tolist() == ["adult: sex = Female (2 of 2)"]
 
 
@@ -327,19 +320,11 @@ def test_a_page_without_a_place_for_the_results_is_refused(tmp_path):
 # ---- on the paper's data ----
 
 
-def difference_to_pooled(dataset, split):
-    """Points of accuracy of the guarded model above logistic regression converged on all training rows."""
-    (guarded,), (pooled,) = (execute(Job(dataset, m, k, split)) for m, k in (("exceptions", 2), ("pooled", 1)))
-    return 100 * (guarded["accuracy"] - pooled["accuracy"])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "tolerated"), [("adult", 0.1), ("arrest", 0.1), ("violent", 0.1), ("german", 0.3), ("bank", 0.1)]
 )
 def test_the_rows_of_guard_and_selection_are_not_paid_for_by_the_user(dataset, tolerated):
-    assert np.mean([difference_to_pooled(dataset, split) for split in range(10)]) >= -tolerated
-
-
-def test_a_guarded_model_of_the_german_data_is_not_far_from_pooled():
-    assert difference_to_pooled("german", split=0) >= -2
+    """Points of accuracy of the guarded model above logistic regression converged on all training rows."""
+    rows = [[execute(Job(dataset, m, k, s))[0] for m, k in (("exceptions", 2), ("pooled", 1))] for s in range(10)]
+    assert 100 * np.mean([guarded["accuracy"] - pooled["accuracy"] for guarded, pooled in rows]) >= -tolerated

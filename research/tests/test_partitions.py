@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
-from research.rivals.partitions import ManualPartition, Node, TreePartition, prunings, separation
+from research.rivals.partitions import ManualPartition, Node, TreePartition, separation
 
 
 def rows_of(signs):
@@ -56,20 +56,6 @@ def test_a_leaf_needs_one_row_of_each_class_for_each_column():
 
 
 # ---- pruning ----
-
-
-def full_tree(shape, path=()):
-    """A tree with the given numbers of children, level by level."""
-    node = Node(path, np.arange(0), np.zeros(0, bool))
-    if shape:
-        node.children = {i: full_tree(shape[1:], (*path, (str(len(path)), i))) for i in range(shape[0])}
-    return node
-
-
-@pytest.mark.parametrize(("shape", "expected"), [((), 1), ((5,), 2), ((3, 2), 9), ((2, 2, 2), 26)])
-def test_the_number_of_prunings_follows_the_recursion(shape, expected):
-    """A node alone, or every choice of prunings of its children: p = 1 + the product over children."""
-    assert len(list(prunings(full_tree(shape)))) == expected
 
 
 def test_the_score_is_the_formula_written_out():

@@ -5,15 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.optimize import (
-    LinearConstraint,
-    NonlinearConstraint,
-    approx_fprime,
-    check_grad,
-    linprog,
-    minimize,
-    minimize_scalar,
-)
+from scipy.optimize import approx_fprime, check_grad, linprog, minimize, minimize_scalar
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
@@ -105,21 +97,6 @@ def test_the_worst_case_is_below_the_dual_form_everywhere_and_reaches_it(losses,
     )
     assert value == pytest.approx(lowest.fun, abs=1e-6)
     assert weights.sum() == pytest.approx(1)
-
-
-def test_the_worst_weights_maximise_the_mean_loss_inside_the_ball():
-    losses, share, factor = np.array([0.1, 0.5, 0.7, 2.0]), np.array([0.4, 0.3, 0.2, 0.1]), 1.5
-    best = minimize(
-        lambda weights: -(weights @ losses),
-        share,
-        bounds=[(0, 1)] * 4,
-        constraints=[
-            LinearConstraint(np.ones(4), 1, 1),
-            NonlinearConstraint(lambda weights: (weights**2 / share).sum(), 0, factor**2),
-        ],
-        options={"ftol": 1e-12},
-    )
-    assert_allclose(worst_in_ball(losses, share, factor)[1], best.x, atol=1e-4)
 
 
 @pytest.fixture(scope="module")
