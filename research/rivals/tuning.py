@@ -7,7 +7,7 @@ of the two pseudo-groups wins.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,14 +19,13 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh.linear import StandardizedLogisticRegression
 
-Criterion = Literal["log-loss", "antigone"]
-CRITERIA: tuple[Criterion, ...] = ("log-loss", "antigone")
+CRITERIA = ("log-loss", "antigone")
 SELECTION_SIZE = 0.25
 # Accuracy that Antigone may give up, as a share of rows. Without a limit, a classifier that is right on half of the
 # rows, whichever they are, has the best worst pseudo-group.
 MOST_ACCURACY_LOST = 0.05
 # Strengths of the reference classifiers, from hardly fitted to converged: the one whose errors lie farthest from its
-# other rows names the pseudo-groups. The same for linear rivals and networks, which are then tuned alike.
+# other rows names the pseudo-groups.
 _REFERENCES = (1e-4, 1e-3, 1e-2, 1.0)
 
 
@@ -38,7 +37,7 @@ class Tuning:
     trials: pd.DataFrame
     """One row per setting: `log_loss`, `accuracy`, and `worst`, the accuracy on the worse of two pseudo-groups."""
 
-    def best(self, criterion: Criterion = "log-loss") -> dict[str, Any]:
+    def best(self, criterion: str = "log-loss") -> dict[str, Any]:
         """Return the setting that a criterion chooses."""
         if criterion == "log-loss":
             return self.settings[int(self.trials["log_loss"].to_numpy().argmin())]

@@ -17,7 +17,7 @@ from research.pages import fill
 from research.paper import document, rivals, study
 from research.paper.__main__ import main, run
 from research.paper.ascent import Setting, ascend, decisions, likelihood, paper_objective, start
-from research.paper.claims import judge, verdict_of
+from research.paper.claims import judge
 from research.paper.plan import DATASETS, TABLES, jobs
 from research.paper.published import K2, MANUAL
 from research.paper.rivals import Judge
@@ -164,18 +164,6 @@ def test_the_papers_sgd_is_logistic_regression():
     np.testing.assert_allclose(np.asarray(last.h[0])[0, :, 0], exact.coef_[0], atol=0.15)
 
 
-def test_a_population_gives_each_setting_what_it_gives_alone_and_checkpoints_are_shorter_runs():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 4)), rng.integers(0, 2, 200)
-    orders = [rng.permutation(200)[:, None] for _ in range(2)]
-    settings = Setting([1e-3, 1e-2], [1e-2, 1e-1], [0.0, 10.0])
-    first, last = ascend(paper_objective, start(4, 3, 0), settings, X, y, orders)
-    second_setting = Setting([1e-2], [1e-1], [10.0])
-    (shorter,) = ascend(paper_objective, start(4, 3, 0), second_setting, X, y, orders[:1])
-    np.testing.assert_allclose(first.h[0][1], shorter.h[0][0], rtol=1e-4, atol=1e-5)
-    assert not np.allclose(last.h[0][1], first.h[0][1])
-
-
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 def test_it_learns_what_the_recipe_of_the_package_learns():
     rng = np.random.default_rng(0)
@@ -224,12 +212,6 @@ def test_the_paper_chooses_settings_by_the_highest_pr(tmp_path):
     store.put(Job("adult", "sgd-paper", 2, 0), [a | b for a, b in zip(settings, by_pr, strict=True)], 1.0)
     line = grid_table(Results(store)).iloc[0]
     assert line[["DAFH, printed setting", "DAFH, best setting"]].tolist() == ["60.0/40.0", "70.0/30.0"]
-
-
-def test_verdicts_count_cases():
-    assert verdict_of([True, True]) == "holds"
-    assert verdict_of([True, False]) == verdict_of([True, False], most=True) == "holds in part"
-    assert verdict_of([False]) == "does not hold"
 
 
 @pytest.fixture(scope="module")

@@ -121,29 +121,6 @@ def test_the_linear_model_of_dro_minimises_the_dual_form_over_model_and_threshol
     assert_allclose(logits(DROClassifier(0.8).fit(X, y), X), x @ optimum[:2] + optimum[2], atol=1e-4)
 
 
-def test_plain_risk_lets_the_loss_of_the_smaller_population_grow_and_dro_does_not():
-    """People leave at a rate that grows with their loss, and new ones arrive, as in the authors' simulation."""
-    rng = np.random.default_rng(0)
-    X, group = rng.normal(size=(400, 2)), np.repeat([0, 1], 200)
-    directions = np.array([[1, 0], [np.cos(1.2), np.sin(1.2)]])
-    y = ((X * directions[group]).sum(axis=1) > 0).astype(int)
-    courses = {}
-    for alpha in (1, 0.6):
-        size, courses[alpha] = np.array([0.7, 0.3]), []
-        for _ in range(8):
-            weight = size[group]
-            ball = ChiSquareBall(weight / weight.sum(), alpha)
-            rows = TrainingRows(X, y)
-            losses = row_losses(train(rows, ball, 400 / weight.sum()), rows)
-            mean = np.array([losses[group == k].mean() for k in (0, 1)])
-            size = size * np.exp(-mean) + [0.5, 0.2]
-            courses[alpha].append(mean[1])
-    assert (np.diff(courses[1]) > 0.03).all()
-    assert (np.diff(courses[0.6]) <= 0).all()
-    # Where some group of that size has the wrong labels, no answer serves it better than a coin.
-    assert_allclose(DROClassifier(0.3).fit(X, y).predict_proba(X), 0.5, atol=1e-3)
-
-
 # ---- ARL and JTT ----
 
 
