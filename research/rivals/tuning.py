@@ -20,7 +20,6 @@ from sklearn.preprocessing import StandardScaler
 from dafh.linear import StandardizedLogisticRegression
 
 CRITERIA = ("log-loss", "antigone")
-SELECTION_SIZE = 0.25
 # Accuracy that Antigone may give up, as a share of rows. Without a limit, a classifier that is right on half of the
 # rows, whichever they are, has the best worst pseudo-group.
 MOST_ACCURACY_LOST = 0.05
@@ -55,7 +54,7 @@ def tune(rival: Any, X: ArrayLike, y: ArrayLike, *, max_rows: int | None = None,
     rows = np.arange(len(labels))
     if max_rows is not None and max_rows < len(labels):
         rows, _ = train_test_split(rows, train_size=max_rows, stratify=labels, random_state=random_state)
-    fit, select = train_test_split(rows, test_size=SELECTION_SIZE, stratify=labels[rows], random_state=random_state)
+    fit, select = train_test_split(rows, test_size=0.25, stratify=labels[rows], random_state=random_state)
     truth, right = labels[select], _reference_is_right(values, labels, fit, select)
     settings = list(ParameterGrid(rival.RANGES))
     trials = []

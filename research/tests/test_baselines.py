@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
-from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition
+from dafh.partitions import ClusterPartition, PooledPartition
 from research.rivals import BASELINES, make_baseline
 from research.rivals.tuning import Tuning, distance_between_means, tune
 from research.rivals.zafar import Group, Problem, ZafarClassifier, parity_minimum, solve
@@ -33,8 +33,7 @@ def test_a_baseline_is_an_unfitted_classifier_that_can_be_cloned(name):
     assert not hasattr(clone(model), "estimators_")
 
 
-def test_names_stand_for_partitions_and_controls():
-    assert type(make_baseline("lr-all").partition) is IntersectionPartition
+def test_a_seed_reaches_the_parts_of_a_control_and_other_names_are_refused():
     assert make_baseline("mlp", random_state=11).estimator.get_params()["mlpclassifier__random_state"] == 11
     with pytest.raises(InputError, match="There is no baseline 'LR-All': choose from pooled"):
         make_baseline("LR-All")
